@@ -8,31 +8,31 @@ use super::names;
 use super::values::assigned;
 use super::walk::{Node, Walk};
 
-/// Amounts may add up to less than this without regard to their signs: 2^50. Whole numbers are
-/// exact up to 2^53; what is between them is room for END parts that add totals several times.
+/// Exclusive upper bound of the sum of absolute values: 2^50. Doubles are exact up to 2^53; the
+/// factor of 8 in between is for END actions that add the same totals several times.
 pub(super) const LIMIT: u64 = 1 << 50;
 
-/// Whole numbers up to this are added as they stand: no input is long enough for them to get
-/// past what is exact.
+/// Integer constants up to this are not tracked: no input is long enough for their sum to become
+/// inexact.
 const SMALL: u32 = 1024;
 
-/// At most this many statements may add to one tally: see [`LIMIT`].
+/// Maximum number of statements that may add to one tally; see [`LIMIT`].
 const MOST_STATEMENTS: usize = 8;
 
-/// `n++`, `n += value`, and the same for elements.
+/// An addition: `n++`, `n--`, `n += value`, `n -= value`, or the same for an element.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Addition<'a> {
     /// The variable or the array.
     pub(super) name: &'a str,
-    /// The element, if it is one.
+    /// The subscript; empty for a variable.
     pub(super) subscript: &'a [Expression],
-    /// What is added; one if nothing is said.
+    /// The amount; `None` for `++` and `--`.
     pub(super) value: Option<&'a Expression>,
-    /// The assignment, if it is one.
+    /// The assignment of `+=` or `-=`.
     pub(super) assignment: Option<&'a Assignment>,
 }
 
-/// The addition that an expression is, if it is nothing else.
+/// Returns the addition if the expression is one, and nothing else.
 pub(super) fn addition(value: &Expression) -> Option<Addition<'_>> {
     let (target, value, assignment) = match value {
         Expression::Step(step) => (&step.target, None, None),
@@ -49,7 +49,7 @@ pub(super) fn addition(value: &Expression) -> Option<Addition<'_>> {
     Some(Addition { name, subscript, value, assignment })
 }
 
-/// The addition that a node is, if it is a statement.
+/// Returns the addition if the node is a statement that is one.
 fn added(node: Node<'_>) -> Option<Addition<'_>> {
     match node {
         Node::Statement(Statement { action: Action::Value(value), .. }) => addition(value),
@@ -57,7 +57,7 @@ fn added(node: Node<'_>) -> Option<Addition<'_>> {
     }
 }
 
-/// All additions in it that are statements of their own.
+/// Returns all statements that are additions.
 pub(super) fn additions<W: Walk + ?Sized>(part: &W) -> Vec<(&Statement, Addition<'_>)> {
     let mut found = Vec::new();
     part.walk(&mut |node| {
@@ -68,7 +68,7 @@ pub(super) fn additions<W: Walk + ?Sized>(part: &W) -> Vec<(&Statement, Addition
     found
 }
 
-/// How often each name stands in it.
+/// Counts the occurrences of each name.
 pub(super) fn mentions<W: Walk + ?Sized>(part: &W) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     part.walk(&mut |node| {
@@ -81,7 +81,7 @@ pub(super) fn mentions<W: Walk + ?Sized>(part: &W) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// The names that nothing is done with but to add to them.
+/// Returns the names that occur in additions only.
 pub(super) fn only_added_to<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut counts = mentions(part);
     let mut names = BTreeSet::new();
@@ -97,7 +97,7 @@ pub(super) fn only_added_to<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     names
 }
 
-/// Whether nothing else is changed by an addition, so that its parts can be evaluated apart.
+/// Whether an addition has no other side effects, so that its operands can be evaluated separately.
 fn has_no_effects(addition: Addition<'_>) -> bool {
     let mut effects = false;
     let mut look = |node: Node<'_>| {
@@ -116,12 +116,12 @@ fn has_no_effects(addition: Addition<'_>) -> bool {
     !effects
 }
 
-/// Whether a value is a small whole number, as it stands.
+/// Whether a value is a small integer constant.
 pub(super) fn is_small(value: &Expression) -> bool {
     matches!(value, Expression::Number(n) if n.parse().is_ok_and(|n: u32| n <= SMALL))
 }
 
-/// The variables to which the END part only adds whole numbers: counts, and what is in arrays of
+/// Returns the variables to which END only adds integers: constants, and elements of arrays of
 /// sums.
 pub(super) fn tallies<'a>(
     program: &'a Program,
@@ -143,7 +143,8 @@ pub(super) fn tallies<'a>(
     counts.into_iter().filter(|&(name, count)| kept(name, count)).map(|(name, _)| name).collect()
 }
 
-/// The names that an END part assigns other values to; counts the statements that add to others.
+/// Returns the names to which an END action assigns other values, and counts the additions to each
+/// name.
 fn not_tallied<'a>(
     end: &'a super::ast::Item,
     sums: &BTreeSet<&str>,
@@ -186,7 +187,7 @@ fn not_tallied<'a>(
     others
 }
 
-/// What a function of the language's or a `for` assigns, of the node itself.
+/// Returns the names that a call of a built-in function assigns.
 fn assigned_by(node: Node<'_>) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     if let Node::Expression(Expression::Call(_, arguments)) = node {
@@ -199,7 +200,7 @@ fn assigned_by(node: Node<'_>) -> BTreeSet<&str> {
     names
 }
 
-/// Those of the tallies that stand in this loop over an array in nothing but additions.
+/// Returns the tallies that occur in the body of a loop over an array in additions only.
 pub(super) fn tallies_in<'a>(body: &'a Statement, known: &Known<'a>) -> BTreeSet<&'a str> {
     let mut names = only_added_to(body);
     names.retain(|name| known.tallies.contains(name));

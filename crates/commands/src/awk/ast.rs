@@ -1,86 +1,86 @@
-//! What a program says, as a tree.
+//! The syntax tree of a program.
 
 use std::ops::Range;
 
-/// A program that was read whole.
+/// A program that was parsed completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Its text.
+    /// The program text.
     pub text: String,
-    /// Its parts, in their order.
+    /// The items, in order.
     pub items: Vec<Item>,
 }
 
-/// One part of a program.
+/// An item of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What it is.
+    /// The kind of the item, with its contents.
     pub kind: ItemKind,
-    /// Where it stands in the text, in bytes.
+    /// The item's range in the text, in bytes.
     pub place: Range<usize>,
 }
 
-/// The parts that there are.
+/// The kinds of items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemKind {
-    /// What is done before any input is read.
+    /// `BEGIN`: an action that runs before any input is read.
     Begin(Vec<Statement>),
-    /// What is done after the last record.
+    /// `END`: an action that runs after the last record.
     End(Vec<Statement>),
-    /// What is done for records.
+    /// A rule, which runs for each record.
     Rule(Rule),
-    /// A function of the user's.
+    /// A user-defined function.
     Function(Function),
 }
 
-/// What is done for the records that a pattern selects.
+/// An action for the records that a pattern selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Which records.
+    /// The pattern.
     pub pattern: Pattern,
-    /// What is done; the record is printed if nothing is said.
+    /// The action; by default, the record is printed.
     pub action: Option<Vec<Statement>>,
 }
 
-/// Which records a rule is for.
+/// Selects the records of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
-    /// All.
+    /// Every record.
     Always,
-    /// Those for which the expression is true.
+    /// Records for which the expression is true.
     When(Expression),
-    /// Those from one that the first selects to one that the second does.
+    /// From a record that the first expression selects up to one that the second selects.
     Range(Expression, Expression),
 }
 
-/// A function of the user's.
+/// A user-defined function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// Its parameters, which are its local variables too.
+    /// Its parameters, which double as local variables.
     pub parameters: Vec<String>,
-    /// What it does.
+    /// Its body.
     pub body: Vec<Statement>,
 }
 
-/// One statement.
+/// A statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// What it does.
+    /// The kind of the statement, with its contents.
     pub action: Action,
-    /// Where it stands in the text, with the `;` that ends it, in bytes.
+    /// The statement's range in the text, including a terminating `;`, in bytes.
     pub place: Range<usize>,
 }
 
-/// What a statement does.
+/// The kinds of statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing.
+    /// The empty statement.
     Empty,
     /// Statements in braces.
     Block(Vec<Statement>),
-    /// An expression is evaluated for what it changes.
+    /// An expression, evaluated for its side effects.
     Value(Expression),
     /// `print` and `printf`.
     Print(Print),
@@ -92,9 +92,9 @@ pub enum Action {
     Do(Box<Statement>, Expression),
     /// `for (;;)`.
     For(Box<For>),
-    /// `for (in)`: the variable, the array and what is done.
+    /// `for (in)`: the variable, the array and the body.
     ForIn(String, String, Box<Statement>),
-    /// `delete`, of an element if there is a subscript.
+    /// `delete` of an array or, with a subscript, of an element.
     Delete(String, Option<Vec<Expression>>),
     /// `next`.
     Next,
@@ -108,31 +108,31 @@ pub enum Action {
     Return(Option<Expression>),
 }
 
-/// A `for` that counts.
+/// A C-style `for`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct For {
-    /// What is done first.
+    /// The initialization.
     pub start: Option<Expression>,
-    /// While this is true.
+    /// The loop runs while this is true.
     pub condition: Option<Expression>,
-    /// What is done after each turn.
+    /// Evaluated after each iteration.
     pub step: Option<Expression>,
-    /// What is done in each turn.
+    /// The loop body.
     pub body: Statement,
 }
 
 /// `print` or `printf`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Print {
-    /// What is printed; the record if there is nothing.
+    /// The values to print; the record if empty.
     pub arguments: Vec<Expression>,
-    /// The first argument is a format.
+    /// It is `printf`: the first argument is a format.
     pub formatted: bool,
-    /// Where to, if not to standard output.
+    /// The redirection; by default, standard output.
     pub output: Option<Output>,
 }
 
-/// Where something is printed to.
+/// A redirection of `print`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// `>` and `>>`.
@@ -141,20 +141,20 @@ pub enum Output {
     Command(Expression),
 }
 
-/// A value, and what is changed on the way to it.
+/// An expression, with its side effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expression {
     /// A number, as written.
     Number(String),
     /// A string.
     Text(Text),
-    /// A regular expression, as written; where a value is wanted, whether the record matches it.
+    /// A regular expression, as written. As a value it is whether the record matches.
     Regex(String),
-    /// What is in a variable, an element or a field.
+    /// The value of a variable, an element or a field.
     Place(Place),
-    /// An array that a function of the language's works on.
+    /// An array as argument of a built-in function.
     Array(String),
-    /// A name as the argument of a function, of a variable or of an array.
+    /// A bare name as argument of a function: a variable or an array.
     Name(String),
     /// An expression in parentheses.
     Group(Box<Self>),
@@ -166,11 +166,11 @@ pub enum Expression {
     Step(Box<Step>),
     /// `!`.
     Not(Box<Self>),
-    /// `-` and `+` before a value.
+    /// Unary `-` and `+`.
     Signed(Box<Self>),
-    /// Values put together by operators that take both sides, in no order to rely on.
+    /// Operands of operators that evaluate both sides, in unspecified order.
     Chain(Chain, Vec<Self>),
-    /// A value in an array; several make one subscript.
+    /// Membership in an array; several values form one subscript.
     In(Vec<Self>, String),
     /// `&&`.
     And(Vec<Self>),
@@ -178,18 +178,18 @@ pub enum Expression {
     Or(Vec<Self>),
     /// `? :`.
     Choice(Box<[Self; 3]>),
-    /// A function of the language's.
+    /// A call of a built-in function.
     Call(String, Vec<Self>),
-    /// A function of the user's.
+    /// A call of a user-defined function.
     UserCall(String, Vec<Self>),
-    /// `getline`, with what it reads from.
+    /// `getline`, with its target and its source.
     Getline(Option<Place>, Option<Box<Source>>),
 }
 
-/// How values are put together.
+/// The operators of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chain {
-    /// One after the other.
+    /// Juxtaposition.
     Concatenation,
     /// `+` and `-`.
     Sum,
@@ -203,7 +203,7 @@ pub enum Chain {
     Match,
 }
 
-/// What `getline` reads from.
+/// The source of `getline`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// `<`.
@@ -212,7 +212,7 @@ pub enum Source {
     Command(Expression),
 }
 
-/// Something that can be assigned to.
+/// An lvalue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A variable.
@@ -226,34 +226,34 @@ pub enum Place {
 /// An assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// What is assigned to.
+    /// The target.
     pub target: Place,
-    /// Where that stands in the text, in bytes.
+    /// The target's range in the text, in bytes.
     pub target_place: Range<usize>,
-    /// `=`, `+=` and the like.
+    /// The operator: `=`, `+=` and the like.
     pub operator: String,
-    /// What is assigned.
+    /// The assigned value.
     pub value: Expression,
-    /// Where that stands in the text, in bytes.
+    /// The value's range in the text, in bytes.
     pub value_place: Range<usize>,
 }
 
 /// `++` or `--`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What is changed.
+    /// The target.
     pub target: Place,
 }
 
 /// A string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// What it means; `None` if that differs from awk to awk.
+    /// The string's bytes; `None` if awks differ.
     pub value: Option<Vec<u8>>,
 }
 
 impl Expression {
-    /// The expression without the parentheses around it.
+    /// Returns the expression without enclosing parentheses.
     pub fn bare(&self) -> &Self {
         match self {
             Self::Group(inner) => inner.bare(),
@@ -263,7 +263,7 @@ impl Expression {
 }
 
 impl Program {
-    /// The bodies of all `BEGIN`s.
+    /// Returns the bodies of all `BEGIN` actions.
     pub fn begins(&self) -> impl Iterator<Item = &[Statement]> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Begin(body) => Some(body.as_slice()),
@@ -271,7 +271,7 @@ impl Program {
         })
     }
 
-    /// The bodies of all `END`s.
+    /// Returns the bodies of all `END` actions.
     pub fn ends(&self) -> impl Iterator<Item = &[Statement]> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::End(body) => Some(body.as_slice()),
@@ -279,7 +279,7 @@ impl Program {
         })
     }
 
-    /// What is done for records.
+    /// Returns the rules.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Rule(rule) => Some(rule),
@@ -287,7 +287,7 @@ impl Program {
         })
     }
 
-    /// The user's functions.
+    /// Returns the user-defined functions.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Function(function) => Some(function),

@@ -1,4 +1,4 @@
-//! What no part of a program may do if it is to run in pieces.
+//! Constructs that exclude a program from running in chunks, by the part of the program.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use super::values::assigned;
 use super::walk::{Node, Walk};
 use super::why::Why;
 
-/// Functions that reach beyond the program.
+/// Functions that affect the world outside the program.
 const REACHING_OUT: &[&str] = &["system", "close", "fflush", "extension"];
 
 /// Functions whose values differ from run to run.
 const DIFFERING: &[&str] = &["rand", "srand", "systime", "strftime", "mktime"];
 
-/// Functions of gawk's alone that are not looked into.
+/// Functions of gawk only, which are not analyzed.
 const NOT_KNOWN: &[&str] = &[
     "asort",
     "asorti",
@@ -27,13 +27,13 @@ const NOT_KNOWN: &[&str] = &[
     "dcngettext",
 ];
 
-/// Variables that are about the whole input or the command's arguments.
+/// Variables that describe the whole input or the command's arguments.
 const NOT_OF_THE_LINE: &[&str] = &["FILENAME", "ARGC", "ARGV"];
 
-/// Variables that take effect with later records or in other rules.
+/// Variables whose assignment affects later records or other rules.
 const ACTING_LATER: &[&str] = &["FS", "OFS", "ORS", "SUBSEP", "CONVFMT", "OFMT"];
 
-/// What is wrong with the names that the command's arguments assign.
+/// Checks the names that the command's arguments assign.
 pub(super) fn given(names: &[&str]) -> Result<(), Why> {
     for name in names {
         match *name {
@@ -52,7 +52,7 @@ fn is_outer(name: &str) -> bool {
     NOT_OF_THE_LINE.contains(&name) || names::OF_GAWK.contains(&name)
 }
 
-/// Finds the first thing wrong in it.
+/// Returns the first error that `wrong` finds in a part of a program.
 fn first<W: Walk + ?Sized>(
     part: &W,
     mut wrong: impl FnMut(Node<'_>) -> Option<Why>,
@@ -66,7 +66,7 @@ fn first<W: Walk + ?Sized>(
     found.map_or(Ok(()), Err)
 }
 
-/// What is wrong everywhere.
+/// Returns why a node is forbidden in every part of a program.
 fn wrong_anywhere(node: Node<'_>) -> Option<Why> {
     let mut outer = None;
     names::uses(node, &mut |name, _| {
@@ -103,7 +103,7 @@ fn counter(node: Node<'_>) -> Option<Why> {
     found
 }
 
-/// Checks what is done before any input is read: it must give the same each time, unseen.
+/// Checks BEGIN actions: they must set up the same state each time, without visible effects.
 pub(super) fn begins(program: &Program) -> Result<(), Why> {
     for begin in program.begins() {
         first(begin, |node| match node {
@@ -134,7 +134,7 @@ fn is_separator(place: &Place) -> bool {
     matches!(place, Place::Variable(name) if name == "RS")
 }
 
-/// Other ways to assign than by `=`.
+/// Whether a node assigns `RS` other than by `=`.
 fn changes_separator(node: Node<'_>) -> Option<Why> {
     let changed = match node {
         Node::Expression(Expression::Step(step)) => is_separator(&step.target),
@@ -146,7 +146,7 @@ fn changes_separator(node: Node<'_>) -> Option<Why> {
     changed.then_some(Why::Separator)
 }
 
-/// Checks what is done for records.
+/// Checks rules.
 pub(super) fn rules(program: &Program) -> Result<(), Why> {
     for item in &program.items {
         let ItemKind::Rule(rule) = &item.kind else { continue };
@@ -173,8 +173,8 @@ pub(super) fn rules(program: &Program) -> Result<(), Why> {
     Ok(())
 }
 
-/// Checks the user's functions: they compute a value of their parameters and of what does not
-/// change. `changing` has the names that are assigned for records or later.
+/// Checks user-defined functions: they may only compute a value from their parameters and from
+/// constants. `changing` has the names that rules or END assign.
 pub(super) fn functions(program: &Program, changing: &BTreeSet<&str>) -> Result<(), Why> {
     let arrays = arrays(program);
     for function in program.functions() {
@@ -223,7 +223,7 @@ fn is_computation(function: &Function, changing: &BTreeSet<&str>) -> bool {
     fine && assigned(function.body.as_slice()).into_iter().all(is_local)
 }
 
-/// The names of a program's arrays.
+/// Returns the names of a program's arrays.
 pub(super) fn arrays(program: &Program) -> BTreeSet<&str> {
     let mut arrays = BTreeSet::new();
     program.walk(&mut |node| {
@@ -236,7 +236,7 @@ pub(super) fn arrays(program: &Program) -> BTreeSet<&str> {
     arrays
 }
 
-/// Checks what is done after the last record: that record must not be used.
+/// Checks END actions: they must not use the last record.
 pub(super) fn ends(program: &Program) -> Result<(), Why> {
     let mut calls = false;
     for end in program.ends() {
@@ -246,7 +246,7 @@ pub(super) fn ends(program: &Program) -> Result<(), Why> {
         })?;
         not_the_record(end)?;
     }
-    // Which functions are called is not looked into.
+    // Checks all functions, whichever END calls.
     if calls {
         program.functions().try_for_each(|function| not_the_record(function.body.as_slice()))?;
     }
@@ -265,7 +265,7 @@ fn assigns_count(node: Node<'_>) -> Option<Why> {
 
 fn not_the_record(statements: &[Statement]) -> Result<(), Why> {
     let last = |name: &str| Some(Why::LastLine(name.to_owned()));
-    // A regular expression matches the record unless it stands where one is wanted.
+    // A regular expression matches the record unless it is an operand that has to be one.
     let mut alone = 0_usize;
     let mut in_place = 0;
     first(statements, |node| {
@@ -310,7 +310,7 @@ fn uses_record(expression: &Expression) -> bool {
     }
 }
 
-/// How many regular expressions stand right in this one where one is wanted.
+/// Counts the regular expressions that are such operands of this expression.
 fn wanted_regexes(expression: &Expression) -> usize {
     let place = match expression {
         Expression::Chain(super::ast::Chain::Match, parts) => parts.get(1),

@@ -1,4 +1,4 @@
-//! Expressions, from the operators that bind least to those that bind most.
+//! Parses expressions by recursive descent, from the lowest to the highest precedence.
 
 use super::ast::{Assignment, Chain, Expression, Place, Source, Step};
 use super::lexer::Token;
@@ -9,17 +9,17 @@ use super::why::Why;
 const ASSIGNMENTS: &[&str] = &["=", "+=", "-=", "*=", "/=", "%=", "^="];
 const COMPARISONS: &[&str] = &["<", "<=", "==", "!=", ">", ">="];
 
-/// Operators that bind more than `&&`, so that awks differ in what a `!` before them is for.
+/// Tokens after an operand of `!` for which awks differ in what the `!` applies to.
 const BEHIND_NOT: &[&str] =
     &["<", "<=", "==", "!=", ">=", "~", "!~", "+", "-", "*", "/", "%", "^", "|", "=", "(", "$"];
 
 impl Parser<'_> {
-    /// A whole expression.
+    /// Parses an expression.
     pub(super) fn expression(&mut self) -> Result<Expression, Why> {
         self.deeper(Self::assignment)
     }
 
-    /// A whole expression in which `>` compares.
+    /// Runs `read` with `>` as a comparison, as within parentheses.
     pub(super) fn enclosed<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Why>,
@@ -94,7 +94,7 @@ impl Parser<'_> {
         }
         let compared = Self::is_chain(&value, &[Chain::Comparison, Chain::Match]);
         let array = self.name()?;
-        // Awks differ in what belongs to it.
+        // Awks differ in precedence here.
         if compared || self.is_word("in") {
             return Err(Why::unread("`in` beside another comparison without parentheses"));
         }
@@ -147,7 +147,7 @@ impl Parser<'_> {
         if self.printing || !self.take("|")? {
             return Ok(value);
         }
-        // Awks differ in how much of a longer value is the command.
+        // Awks differ in how much of a longer expression is the command.
         let is_longer = matches!(
             value,
             Expression::Chain(..) | Expression::Signed(_) | Expression::Getline(..)
@@ -159,7 +159,7 @@ impl Parser<'_> {
         Ok(Expression::Getline(place, Some(Box::new(Source::Command(value)))))
     }
 
-    /// Whether the token begins a value that can be put behind another one.
+    /// Whether the token begins a value that can be concatenated.
     fn begins_value(&self) -> bool {
         match &self.token {
             Token::Number(_) | Token::Text(_) => true,
@@ -239,7 +239,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A value without operators behind it.
+    /// Parses an operand, without operators after it.
     pub(super) fn primary(&mut self) -> Result<Expression, Why> {
         match self.token.clone() {
             Token::Number(number) => {
@@ -283,7 +283,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Expressions with commas between them.
+    /// Parses expressions separated by commas.
     pub(super) fn list(&mut self) -> Result<Vec<Expression>, Why> {
         let mut values = vec![self.expression()?];
         while self.take(",")? {
@@ -300,7 +300,7 @@ impl Parser<'_> {
         Ok(values)
     }
 
-    /// Something that can be assigned to.
+    /// Parses an lvalue.
     fn target(&mut self) -> Result<Place, Why> {
         if self.take("$")? {
             return Ok(Place::Field(Box::new(self.deeper(Self::field)?)));
@@ -338,7 +338,7 @@ impl Parser<'_> {
         let file = self.primary()?;
         let ends = self.is_one_of(&[")", ";", "}", "&&", "||"])
             || matches!(self.token, Token::Newline | Token::End);
-        // Awks differ in how much of a longer value is the name.
+        // Awks differ in how much of a longer expression is the name.
         if !ends {
             return Err(self.unexpected());
         }
@@ -371,7 +371,7 @@ impl Parser<'_> {
     }
 }
 
-/// A name alone may be one of an array.
+/// Converts a bare name, which may be that of an array.
 fn named(argument: Expression) -> Expression {
     match argument {
         Expression::Place(Place::Variable(name)) => Expression::Name(name),

@@ -1,8 +1,21 @@
-//! Definite assignment: which variables have certainly been assigned where a program stands, for
-//! the same record.
+//! Definite assignment analysis: the variables that are certainly assigned at each point of a
+//! program, for the same record.
 //!
-//! This is one analysis in three files that import each other: statements are here, expressions in
-//! `values`, and what only adds up in `additions`. awk's grammar nests them in each other.
+//! This is a forward data-flow analysis over the syntax tree. A fact is the set of assigned names
+//! ([`Defined`]); `None` is the fact at unreachable points, the top of the lattice. Where paths
+//! join, facts meet by intersection ([`join`]):
+//!
+//! ```text
+//!            {x}                      if (c) y = 1; else z = 1
+//!         ┌───┴───┐
+//!       {x,y}   {x,z}                 each branch adds its assignments
+//!         └───┬───┘
+//!            {x}                      join: certain on both paths
+//! ```
+//!
+//! The analysis is one unit in three modules that import each other, as awk's grammar nests
+//! statements and expressions: statements are here, expressions in `values`, and additions in
+//! `additions`.
 
 use std::collections::BTreeSet;
 
@@ -12,64 +25,64 @@ use super::values::assigned;
 use super::walk::{Node, Walk};
 use super::why::Why;
 
-/// What stands for "the output is at the start of a line" among the names.
+/// A pseudo-variable, assigned while the output is at the start of a line.
 pub(super) const LINE_START: &str = "\n";
 
-/// What is certainly assigned; `None` where the program never comes.
+/// The names that are certainly assigned; `None` where control never arrives.
 pub(super) type Defined<'a> = Option<BTreeSet<&'a str>>;
 
-/// Which part of a program is looked at.
+/// The part of a program to analyze.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// What is done for each record.
+    /// Rules, which run for each record.
     Records,
-    /// What is done after the last.
+    /// END actions, which run after the last record.
     End,
 }
 
-/// What is known of a program's names.
+/// Facts about a program's names.
 #[derive(Debug, Clone)]
 pub(super) struct Known<'a> {
-    /// Names that must be assigned before they are read.
+    /// Names that have to be assigned before they are read.
     pub(super) changing: BTreeSet<&'a str>,
-    /// Names that hold what the last record left.
+    /// Names that hold values of the last record.
     pub(super) left: BTreeSet<&'a str>,
-    /// Arrays of which rules name elements, which brings those into being.
+    /// Arrays of which rules access elements, which creates those elements.
     pub(super) touched: BTreeSet<&'a str>,
-    /// Arrays.
+    /// All arrays.
     pub(super) arrays: BTreeSet<&'a str>,
-    /// Names that statements add to, which is of no account.
+    /// Sums, to which additions are allowed anywhere.
     pub(super) sums: BTreeSet<&'a str>,
-    /// Names to which the END part only adds whole numbers, so that the order does not matter.
+    /// Variables to which END only adds integers, so that the order of additions does not matter.
     pub(super) tallies: BTreeSet<&'a str>,
-    /// `print` ends its line.
+    /// `print` ends its output with a newline.
     pub(super) print_ends_line: bool,
 }
 
-/// The way through statements.
+/// The state of the analysis.
 #[derive(Debug)]
 pub(super) struct Flow<'a> {
     pub(super) known: Known<'a>,
     pub(super) stage: Stage,
     loops: Vec<Loop<'a>>,
-    /// The array that was gone through last.
+    /// The array of the latest loop over an array.
     pub(super) gone_through: &'a str,
-    /// What is assigned wherever a record is done with.
+    /// The names assigned wherever processing of a record ends.
     pub(super) at_end: Defined<'a>,
-    /// Something is printed in an order that an array gives.
+    /// A loop prints in the order of an array.
     pub(super) prints_in_order_of_array: bool,
 }
 
-/// A loop that is being walked through.
+/// An enclosing loop.
 #[derive(Debug, Default)]
 struct Loop<'a> {
     breaks: Defined<'a>,
     continues: Defined<'a>,
-    /// The array that it goes through.
+    /// The array that it iterates over.
     array: Option<&'a str>,
 }
 
-/// What is assigned on both ways.
+/// Meets the facts of two paths: names assigned on both.
 pub(super) fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.intersection(&other).copied().collect()),
@@ -77,7 +90,7 @@ pub(super) fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     }
 }
 
-/// What is assigned behind both.
+/// Combines the facts of two parts that both run: names assigned in either.
 pub(super) fn either<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     let (mut one, other) = (one?, other?);
     one.extend(other);
@@ -110,7 +123,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Walks through all rules, as for one record.
+    /// Analyzes all rules, as for one record.
     pub(super) fn record(&mut self, program: &'a Program) -> Result<(), Why> {
         let mut defined = Some(BTreeSet::from([LINE_START]));
         for rule in program.rules() {
@@ -186,7 +199,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// An expression that is a statement: what only adds to a sum is of no account.
+    /// Analyzes an expression statement. An addition to a sum does not read that sum.
     fn evaluated(
         &mut self,
         value: &'a Expression,
@@ -231,7 +244,7 @@ impl<'a> Flow<'a> {
         step: Option<&'a Expression>,
         defined: Defined<'a>,
     ) -> Result<Defined<'a>, Why> {
-        // Turns only add to what is assigned, but for what `undone` names.
+        // Iterations only add assignments, except to names in `undone`.
         let defined = without(defined, &self.undone(body));
         let (inside, outside) = match condition {
             Some(condition) => self.condition(condition, defined)?,
@@ -266,7 +279,7 @@ impl<'a> Flow<'a> {
         Ok((done, self.loops.pop().unwrap_or_default()))
     }
 
-    /// What is no longer certain after some turns of a loop.
+    /// Returns the names that are no longer certainly assigned after some iterations of a loop.
     fn undone(&self, body: &'a Statement) -> BTreeSet<&'a str> {
         let mut undone = BTreeSet::new();
         body.walk(&mut |node| match node {
@@ -284,7 +297,8 @@ impl<'a> Flow<'a> {
         undone
     }
 
-    /// Goes through an array: turns must not know of each other, since their order is the awk's.
+    /// Analyzes a loop over an array. Its iterations must be independent of each other, since their
+    /// order is unspecified.
     fn through(
         &mut self,
         variable: &'a str,
@@ -299,7 +313,7 @@ impl<'a> Flow<'a> {
             return Err(why());
         }
         let at_start = |d: &Defined<'_>| d.as_ref().is_none_or(|set| set.contains(LINE_START));
-        // In turns of a loop around, sums could grow past what is exact.
+        // Within another loop, sums could grow beyond what is exact.
         let in_loops = turns.have_loops || !self.loops.is_empty();
         let kept = if in_loops { BTreeSet::new() } else { tallies_in(body, &self.known) };
         let mut changed = assigned(body);
@@ -344,10 +358,10 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// What the turns of a loop over an array do.
+/// What the iterations of a loop over an array may do.
 #[derive(Debug, Default)]
 struct Turns {
-    /// They may end the loop or change an array under it.
+    /// Leave the loop or delete elements.
     leave: bool,
     print: bool,
     have_loops: bool,

@@ -1,7 +1,7 @@
-//! Programs and statements: the grammar of POSIX, as far as all awks read it alike.
+//! Parses programs and statements: the subset of POSIX awk that all implementations read alike.
 //!
-//! What mawk, gawk, busybox's awk and the original one could understand differently is an error,
-//! and so is what only some of them know.
+//! Whatever mawk, gawk, busybox's awk and the original awk may read differently is an error, and so
+//! is what only some of them support.
 
 use super::ast::{
     Action, Expression, For, Function, Item, ItemKind, Output, Pattern, Print, Program, Rule,
@@ -13,11 +13,11 @@ use super::parser::Parser;
 use super::why::Why;
 
 impl Program {
-    /// Reads a program.
+    /// Parses a program.
     ///
     /// # Errors
     ///
-    /// [`Why::Unread`] if it is not understood with certainty.
+    /// Fails with [`Why::Unread`] if the program is not understood with certainty.
     pub fn read(text: &str) -> Result<Self, Why> {
         let mut parser = Parser::new(text)?;
         let mut items = Vec::new();
@@ -109,7 +109,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A statement behind a condition, perhaps on the next line.
+    /// Parses a statement after a condition, perhaps on the next line.
     fn body(&mut self) -> Result<Statement, Why> {
         self.skip_newlines()?;
         self.statement()
@@ -129,7 +129,7 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// A statement's action, and where the statement ends.
+    /// Parses an action. Returns it with the end of its statement.
     fn action(&mut self) -> Result<(Action, usize), Why> {
         let word = match &self.token {
             Token::Word(word, _) => word.as_str(),
@@ -168,7 +168,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes what ends a simple statement, and gives where the statement ends.
+    /// Takes the terminator of a simple statement. Returns the end of the statement.
     fn end_of_simple(&mut self) -> Result<usize, Why> {
         let end = self.previous_end;
         if self.take(";")? {
@@ -214,7 +214,7 @@ impl Parser<'_> {
         Ok((Action::For(Box::new(For { start, condition, step, body })), end))
     }
 
-    /// The names if `NAME in NAME)` is what comes next.
+    /// Returns the names if `NAME in NAME)` is next.
     fn going_through(&self) -> Option<(String, String)> {
         let mut ahead = self.clone();
         let variable = ahead.name().ok()?;
@@ -303,7 +303,7 @@ impl Parser<'_> {
             }
             _ => None,
         };
-        // Awks differ in how much of a longer value is the name.
+        // Awks differ in how much of a longer expression is the name.
         if self.is_at_end() {
             Ok(Print { arguments, formatted, output })
         } else {

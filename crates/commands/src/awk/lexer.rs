@@ -1,38 +1,38 @@
-//! The words and signs of a program.
+//! The lexer.
 //!
-//! Whether `/` divides or begins a regular expression only the grammar knows: it is read as a
-//! sign, and the grammar comes back for the expression with [`Lexer::regex`].
+//! Whether `/` divides or begins a regular expression depends on the grammar. The lexer returns it
+//! as an operator, and the parser calls [`Lexer::regex`] to read the expression from there.
 
 use std::ops::Range;
 
 use super::ast::Text;
 use super::why::Why;
 
-/// Signs, the longer before those they begin with.
+/// Operators and punctuation, each before its prefixes.
 const SIGNS: &[&str] = &[
     "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "==", "<=", ">=", "!=", "!~", ">>",
     "{", "}", "(", ")", "[", "]", ";", ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?",
     ":", "~", "$", "=",
 ];
 
-/// A piece of a program.
+/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A name or a word of the language; a parenthesis may follow at once.
+    /// A name or a reserved word, and whether `(` follows without a space.
     Word(String, bool),
     /// A number, as written.
     Number(String),
     /// A string.
     Text(Text),
-    /// An operator or a sign.
+    /// An operator or punctuation.
     Sign(&'static str),
-    /// The end of a line.
+    /// A newline.
     Newline,
     /// The end of the program.
     End,
 }
 
-/// Where in a program something is read next.
+/// A position in a program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
@@ -55,7 +55,7 @@ impl<'a> Lexer<'a> {
         &rest[..length]
     }
 
-    /// The next token and its place.
+    /// Returns the next token and its range in bytes.
     pub(super) fn token(&mut self) -> Result<(Token, Range<usize>), Why> {
         self.skip_blanks()?;
         let start = self.at;
@@ -117,7 +117,7 @@ impl<'a> Lexer<'a> {
             self.at = self.text.len() - digits.len();
             self.take(digit);
         }
-        // Hexadecimal to some; to others, two values.
+        // Some awks read hexadecimal here, others two concatenated values.
         if self.rest().starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
             return Err(Why::unread("a number goes on with letters"));
         }
@@ -149,7 +149,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What a character means behind `\`; `None` if that differs from awk to awk.
+    /// Returns the meaning of an escaped character; `None` if awks differ.
     fn escaped(&mut self, c: char) -> Option<[u8; 1]> {
         Some([match c {
             '"' => b'"',
@@ -173,7 +173,7 @@ impl<'a> Lexer<'a> {
         }])
     }
 
-    /// The regular expression whose `/` stands at this place.
+    /// Reads the regular expression whose opening `/` is at `start`.
     pub(super) fn regex(&mut self, start: usize) -> Result<String, Why> {
         self.at = start + 1;
         let mut in_bracket = false;
@@ -189,7 +189,7 @@ impl<'a> Lexer<'a> {
                 ('\\', _) => 1 + Self::behind_backslash(rest)?,
                 ('[', false) => {
                     in_bracket = true;
-                    // A `]` that stands first is one of the characters.
+                    // A `]` in the first position is literal.
                     ["[^]", "[]", "["]
                         .iter()
                         .find(|begins| rest.starts_with(**begins))
@@ -214,10 +214,10 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The length of a class such as `[:alpha:]`, or of the bracket alone.
+/// Returns the length of a class such as `[:alpha:]`, or 1 if the bracket is literal.
 fn class_length(rest: &str) -> usize {
     let kind = rest[1..].chars().next().filter(|c| ":.=".contains(*c));
     let length = kind.and_then(|kind| rest[2..].find(&format!("{kind}]")).map(|at| at + 4));
-    // Behind the end of the expression there may be one of another.
+    // The class may not end beyond the expression, within another one.
     length.filter(|length| !rest[..*length].contains(['/', '\n'])).unwrap_or(1)
 }

@@ -1,9 +1,21 @@
-//! `awk`: which implementation, how its program is given, and what the program says.
+//! `awk`: which implementation, where its program is, and what the program does.
 //!
-//! - [`grammar`] reads a program into a tree ([`ast`]), or says why it cannot be read.
-//! - [`reach`] tells what it does beyond reading and printing.
-//! - [`state`] proves that it treats every record for itself.
-//! - [`sums`] finds programs that add up, and writes those that do it part by part.
+//! ```text
+//! text ──lexer──> tokens ──grammar, expressions──> ast::Program ──> names  declarations
+//!                                                    │
+//!                   reach  side effects           <──┤
+//!                   state  independent records    <──┤
+//!                   sums   totals by chunk        <──┴──> part   derived programs
+//! ```
+//!
+//! `state` and `sums` share `checks` (forbidden constructs) and the definite assignment analysis
+//! in `flow`, `values` and `additions`.
+//!
+//! - [`grammar`] parses a program into a tree ([`ast`]), or says why it cannot.
+//! - [`reach`] detects effects other than reading input and printing.
+//! - [`state`] proves that each record is processed independently.
+//! - [`sums`] recognizes programs that compute totals, and writes programs that compute them chunk
+//!   by chunk.
 
 mod additions;
 pub mod ast;
@@ -31,38 +43,38 @@ pub use why::Why;
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-/// What all implementations share.
+/// The options that all implementations share.
 const TABLE: Table = Table { short: "F:v:f:", long: &[] };
 
-/// Names under which implementations are found.
+/// Names of implementations.
 const NAMES: &[&str] = &["awk", "mawk", "gawk", "nawk", "original-awk"];
 
-/// An `awk` whose program stands in the command.
+/// An `awk` whose program is in its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Awk {
-    /// The program's text.
+    /// The program text.
     pub program: String,
-    /// `-F`, if given.
+    /// The argument of `-F`.
     pub separator: Option<String>,
-    /// `-v`: names and values, as written, in their order.
+    /// The arguments of `-v`: names and values as written, in order.
     pub assignments: Vec<(String, String)>,
-    /// The operands after the program: files and assignments.
+    /// The operands after the program: input files and assignments.
     pub operands: Vec<Word>,
-    /// The arguments of the command, without `busybox`'s `awk`.
+    /// The command's arguments, without the `awk` of `busybox awk`.
     pub arguments: Vec<Word>,
 }
 
 impl Awk {
-    /// Reads the command; `None` if the program comes from a file, or does more than read
+    /// Parses the command. Returns `None` if the program is in a file, or does anything but read
     /// standard input or files and print.
     pub fn read(simple: &Simple) -> Option<Self> {
         Self::given(simple).filter(|awk| !reach::does_more(&awk.program))
     }
 
-    /// Reads the command, whatever its program does; `None` if that comes from a file.
+    /// Parses the command, whatever its program does. Returns `None` if the program is in a file.
     pub fn given(simple: &Simple) -> Option<Self> {
         let arguments = own_arguments(simple)?;
-        // Options end with the program: what looks like one after it is an operand.
+        // Options end at the program. What looks like an option after it is an operand.
         let program_at = program_place(&arguments)?;
         let options = Options::read(&arguments[..program_at], &TABLE)?;
         if options.has('f') || !options.operands.is_empty() {
@@ -78,21 +90,22 @@ impl Awk {
         })
     }
 
-    /// What the program says.
+    /// Parses the program.
     ///
     /// # Errors
     ///
-    /// [`Why::Unread`] if it is not understood with certainty.
+    /// Fails with [`Why::Unread`] if the program is not understood with certainty.
     pub fn parsed(&self) -> Result<Program, Why> {
         Program::read(&self.program)
     }
 
-    /// Whether the program surely writes nothing, and waits for nothing, before it reads its input.
+    /// Whether the program certainly writes nothing and waits for nothing before it reads its
+    /// input.
     pub fn reads_first(&self) -> bool {
         self.parsed().is_ok_and(|program| checks::begins(&program).is_ok())
     }
 
-    /// The variables that the arguments assign: `-v`, and operands such as `n=3`.
+    /// Returns the variables that the arguments assign: by `-v`, and by operands such as `n=3`.
     pub fn assigned(&self) -> Vec<&str> {
         let operands = self.operands.iter().filter_map(|word| {
             let (name, _) = word.text.split_once('=')?;
@@ -102,7 +115,7 @@ impl Awk {
     }
 }
 
-/// `name=value`.
+/// Parses `name=value`.
 fn assignment(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=')?;
     is_name(name).then(|| (name.to_owned(), value.to_owned()))
@@ -114,7 +127,7 @@ fn is_name(text: &str) -> bool {
         && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The arguments of any awk, without `busybox`'s `awk`.
+/// Returns the arguments of any awk, without the `awk` of `busybox awk`.
 fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
     match (simple.name(), simple.arguments.split_first()) {
         ("busybox", Some((first, rest))) if first.text == "awk" => Some(rest.to_vec()),
@@ -123,8 +136,8 @@ fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
     }
 }
 
-/// The arguments of an awk whose programs are in files that can be read, with options that all
-/// implementations have; `None` if one of them is seen to write to files.
+/// Returns the arguments of an awk that has its program in readable files and uses only options
+/// that all implementations have. Returns `None` for others, and if a program may write files.
 pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
     let arguments = own_arguments(simple)?;
     let options = Options::read(&arguments, &TABLE)?;
@@ -136,7 +149,8 @@ pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
     (named && !super::writing::writes_by_itself(simple)).then_some(arguments)
 }
 
-/// Where the program stands: the first argument that is neither an option nor one's argument.
+/// Returns the index of the program: the first argument that is neither an option nor an option's
+/// argument.
 fn program_place(arguments: &[Word]) -> Option<usize> {
     let mut index = 0;
     loop {

@@ -1,4 +1,4 @@
-//! The words of the language, and what the names in a program are names of.
+//! Reserved words, built-in functions and special variables, and checks of a program's names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::ast::{Action, Expression, Function, Place, Program, Statement};
 use super::walk::{Node, Walk};
 use super::why::Why;
 
-/// Words of the language, of any awk's.
+/// Reserved words of any awk.
 const WORDS: &[&str] = &[
     "BEGIN",
     "END",
@@ -35,7 +35,7 @@ const WORDS: &[&str] = &[
     "default",
 ];
 
-/// Functions of any awk's, with the fewest and the most arguments.
+/// Built-in functions of any awk, with their minimum and maximum number of arguments.
 const FUNCTIONS: &[(&str, usize, usize)] = &[
     ("and", 2, 9),
     ("asort", 1, 3),
@@ -82,7 +82,7 @@ const FUNCTIONS: &[(&str, usize, usize)] = &[
     ("xor", 2, 9),
 ];
 
-/// Variables of gawk's, which change how it works; some have no effect in other awks.
+/// Special variables of gawk only. Most have no effect in other awks.
 pub(super) const OF_GAWK: &[&str] = &[
     "ARGIND",
     "BINMODE",
@@ -100,18 +100,18 @@ pub(super) const OF_GAWK: &[&str] = &[
     "TEXTDOMAIN",
 ];
 
-/// Variables of the language that are no plain ones.
+/// Special variables of POSIX awk.
 const SPECIAL: &[&str] = &[
     "ARGC", "ARGV", "CONVFMT", "ENVIRON", "FILENAME", "FNR", "FS", "NF", "NR", "OFMT", "OFS",
     "ORS", "RLENGTH", "RS", "RSTART", "SUBSEP",
 ];
 
-/// Whether a variable is one of the language's or of gawk's.
+/// Whether a variable is special, in POSIX awk or in gawk.
 pub(super) fn is_special(name: &str) -> bool {
     SPECIAL.contains(&name) || OF_GAWK.contains(&name)
 }
 
-/// Whether a word can be no name of the user's.
+/// Whether a word cannot be a user-defined name.
 pub(super) fn is_reserved(word: &str) -> bool {
     WORDS.contains(&word) || is_function(word)
 }
@@ -120,14 +120,14 @@ pub(super) fn is_function(word: &str) -> bool {
     FUNCTIONS.iter().any(|(name, ..)| *name == word)
 }
 
-/// Whether a function of the language's can have so many arguments.
+/// Whether a built-in function accepts this number of arguments.
 pub(super) fn takes(name: &str, arguments: usize) -> bool {
     FUNCTIONS
         .iter()
         .any(|(function, least, most)| *function == name && (*least..=*most).contains(&arguments))
 }
 
-/// The arrays among the arguments of a function of the language's: their places.
+/// Returns the index of the argument that has to be an array, for a built-in function.
 pub(super) fn array_argument(name: &str) -> Option<usize> {
     match name {
         "split" | "patsplit" => Some(1),
@@ -136,14 +136,14 @@ pub(super) fn array_argument(name: &str) -> Option<usize> {
     }
 }
 
-/// What a name is a name of.
+/// What a variable's name denotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Scalar,
     Array,
 }
 
-/// Checks that all names mean one thing each.
+/// Checks that each name denotes one thing only.
 pub(super) fn check(program: &Program) -> Result<(), Why> {
     let mut functions = BTreeMap::new();
     for function in program.functions() {
@@ -212,8 +212,8 @@ fn check_uses<'a>(
     wrong.or(calls).map_or(Ok(()), |reason| Err(Why::Unread(reason)))
 }
 
-/// The names that stand in a node itself, and whether each is one of an array. What an argument
-/// of a function is only the function tells, so it is left out.
+/// Reports the names in a node itself, and whether each is an array. Leaves out arguments of
+/// functions, since only the function determines what those are.
 pub(super) fn uses<'a>(node: Node<'a>, note: &mut dyn FnMut(&'a str, bool)) {
     match node {
         Node::Statement(Statement { action: Action::ForIn(variable, array, _), .. }) => {

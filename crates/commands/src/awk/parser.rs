@@ -1,32 +1,32 @@
-//! Where the reading of a program stands, and how deep it is.
+//! The state of the parser, and its limit on nesting.
 
 use std::ops::Range;
 
 use super::lexer::{Lexer, Token};
 use super::why::Why;
 
-/// Expressions and statements in each other, at most: people write ten, and every level takes
-/// several calls.
+/// Maximum nesting depth of expressions and statements. People write ten levels, and each takes
+/// several stack frames.
 const DEEPEST: usize = 60;
 
-/// A program that is being read.
+/// A parser with one token of lookahead.
 #[derive(Debug, Clone)]
 pub(super) struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The token that comes next.
+    /// The next token.
     pub(super) token: Token,
-    /// Where it stands, in bytes.
+    /// Its range in the program, in bytes.
     pub(super) place: Range<usize>,
     /// The token before it.
     pub(super) previous: Token,
-    /// Where that ends.
+    /// The end of that token.
     pub(super) previous_end: usize,
     depth: usize,
-    /// How many loops are around.
+    /// The number of enclosing loops.
     pub(super) loops: usize,
-    /// Within `print`, outside of parentheses, `>` does not compare.
+    /// Within `print` and outside parentheses, `>` redirects.
     pub(super) printing: bool,
-    /// Within a function of the user's.
+    /// Within a user-defined function.
     pub(super) in_function: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Goes on to the next token and gives this one.
+    /// Advances by one token, and returns the one passed.
     pub(super) fn advance(&mut self) -> Result<Token, Why> {
         let (token, place) = self.lexer.token()?;
         self.previous_end = self.place.end;
@@ -57,9 +57,9 @@ impl<'a> Parser<'a> {
         Ok(self.previous.clone())
     }
 
-    /// Reads the token that begins with `/` as a regular expression.
+    /// Reads a regular expression that begins at the current token, `/`.
     pub(super) fn regex(&mut self) -> Result<String, Why> {
-        // After these some awks divide.
+        // After these tokens some awks divide.
         let after_value = match &self.previous {
             Token::Sign(sign) => [")", "]", "$", "++", "--"].contains(sign),
             Token::Word(word, _) => {
@@ -79,7 +79,7 @@ impl<'a> Parser<'a> {
         Ok(text)
     }
 
-    /// Reads something in something else, unless that is too deep.
+    /// Runs `read` one level deeper, unless that exceeds the maximum depth.
     pub(super) fn deeper<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Why>,
@@ -105,7 +105,7 @@ impl<'a> Parser<'a> {
         matches!(&self.token, Token::Word(found, _) if found == word)
     }
 
-    /// Takes this sign if it is the next.
+    /// Takes this operator if it is next, and returns whether it was.
     pub(super) fn take(&mut self, sign: &str) -> Result<bool, Why> {
         let found = self.is(sign);
         if found {
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// Takes this word if it is the next.
+    /// Takes this word if it is next, and returns whether it was.
     pub(super) fn take_word(&mut self, word: &str) -> Result<bool, Why> {
         let found = self.is_word(word);
         if found {
@@ -123,7 +123,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// Takes this sign, which must be the next.
+    /// Takes this operator. Fails if it is not next.
     pub(super) fn expect(&mut self, sign: &str) -> Result<(), Why> {
         if self.take(sign)? { Ok(()) } else { Err(self.unexpected()) }
     }
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Takes a name that is no word of the language, and tells whether `(` follows at once.
+    /// Takes a name that is not a reserved word.
     pub(super) fn name(&mut self) -> Result<String, Why> {
         match &self.token {
             Token::Word(word, _) if !super::names::is_reserved(word) => {

@@ -1,12 +1,12 @@
-//! The programs for the parts of an input and for what they print, as text.
+//! Generates the programs that compute totals of a chunk and that combine them.
 //!
-//! A part prints these lines, so that nothing has to be taken apart to read them:
+//! The program for a chunk prints lines that the combining program reads without further parsing:
 //!
 //! ```text
-//! exact AMOUNT            what was added, without signs; or: inexact
+//! exact AMOUNT            sum of the absolute values that were added; or: inexact
 //! RECORDS
-//! VALUE                   for each variable; empty if it was never added to
-//! VALUE LINES KEY...      for each element, a line each, the key as LINES lines
+//! VALUE                   for each variable; empty if nothing was added to it
+//! VALUE LINES KEY...      for each element, one line each; the key takes LINES lines
 //!                         an empty line after each array
 //! end
 //! ```
@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use super::additions::{LIMIT, additions, is_small, mentions};
 use super::ast::{Item, ItemKind, Program};
 
-/// Names that the program does not use.
+/// A prefix for names that the program does not use.
 #[derive(Debug)]
 pub(super) struct Names {
     prefix: String,
@@ -38,18 +38,18 @@ impl Names {
         Self { prefix }
     }
 
-    /// The texts of these items, a line each at least.
+    /// Returns the texts of the items that `wanted` selects, each followed by a newline.
     pub(super) fn texts(program: &Program, wanted: impl Fn(&ItemKind) -> bool) -> String {
         let items = program.items.iter().filter(|item| wanted(&item.kind));
         items.flat_map(|item| [&program.text[item.place.clone()], "\n"]).collect()
     }
 
-    /// Puts the names into a text in which they are marked with `@`.
+    /// Replaces `@` by the prefix.
     fn named(&self, text: &str) -> String {
         text.replace('@', &self.prefix)
     }
 
-    /// The program for a part.
+    /// Generates the program for a chunk.
     pub(super) fn part(&self, program: &Program, scalars: &[String], arrays: &[String]) -> String {
         let mut text = String::new();
         for item in &program.items {
@@ -63,7 +63,7 @@ impl Names {
         text + &self.part_end(scalars, arrays)
     }
 
-    /// A rule in which what is added is watched.
+    /// Rewrites a rule so that it tracks whether its additions are exact.
     fn watched(
         &self,
         program: &Program,
@@ -73,7 +73,7 @@ impl Names {
     ) -> String {
         let mut text = program.text[item.place.clone()].to_owned();
         let is_sum = |name: &str| scalars.iter().chain(arrays).any(|sum| sum == name);
-        // From the last to the first, so that places stay right.
+        // Replaces from last to first, so that earlier offsets stay valid.
         let mut found = additions(item);
         found.sort_by_key(|(statement, _)| statement.place.start);
         for (statement, addition) in found.into_iter().rev() {
@@ -105,7 +105,7 @@ impl Names {
              printf \"%.17g\\n\", NR\n"
         );
         for name in scalars {
-            // What was never assigned is both.
+            // A variable that was never assigned is equal to both.
             let _ = writeln!(
                 text,
                 "if ({name} == \"\" && {name} == 0) print \"\"; else printf \"%.17g\\n\", {name}"
@@ -121,7 +121,7 @@ impl Names {
         self.named(&(text + "print \"end\"\n}\n"))
     }
 
-    /// The program that puts the totals of the parts together.
+    /// Generates the program that combines the totals of the chunks.
     pub(super) fn combine(
         &self,
         program: &Program,

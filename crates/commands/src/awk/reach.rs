@@ -1,19 +1,19 @@
-//! What a program does beyond reading its input and printing.
+//! Effects of a program other than reading its input and printing.
 
 use super::ast::{Action, Expression, Output, Program, Source, Statement};
 use super::names;
 use super::walk::{Node, Walk};
 
-/// Functions that start programs, deal with what was started, or give something that differs from
+/// Functions that start programs, affect ones that were started, or give values that differ from
 /// run to run.
 const FAR_REACHING: &[&str] =
     &["system", "close", "fflush", "rand", "srand", "systime", "strftime", "mktime", "extension"];
 
-/// Variables that tell about more than the input.
+/// Variables that depend on more than the input.
 const OUTER: &[&str] = &["ENVIRON", "PROCINFO"];
 
-/// Whether a program starts others, writes to files, reads others, or gives something that
-/// differs from run to run. What cannot be read counts as if it did.
+/// Whether a program starts others, writes files, reads from others, or prints values that differ
+/// from run to run. Returns `true` for a program that cannot be parsed.
 pub(super) fn does_more(program: &str) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Getline(..)) => true,
@@ -27,8 +27,8 @@ pub(super) fn does_more(program: &str) -> bool {
     })
 }
 
-/// Whether a program writes to files or starts others; those that it only reads from need not
-/// count. What cannot be read counts as if it did.
+/// Whether a program writes files or starts others. With `may_read_commands`, commands whose output
+/// `getline` reads do not count. Returns `true` for a program that cannot be parsed.
 pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Call(name, _)) => {
@@ -44,7 +44,7 @@ pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
     })
 }
 
-/// Whether this is the program's own output or standard error, where a remark changes nothing.
+/// Whether this is the program's standard output or standard error, which are no side effects.
 fn is_own(output: &Output) -> bool {
     let own: [&[u8]; 2] = [b"/dev/stderr", b"/dev/stdout"];
     match output {

@@ -1,13 +1,13 @@
-//! The proof that a program treats every record for itself.
+//! Proves that a program processes each record independently.
 //!
-//! Then running it on consecutive parts of its input, which end at line borders, and putting the
-//! outputs one after the other gives the same bytes as running it once. The same awk is meant,
-//! with the same options, variables and environment; runs that end with an error are not, such as
-//! by a division by zero: what comes behind the first one must be thrown away.
+//! The outputs of such a program for consecutive chunks of its input, cut after newlines,
+//! concatenate to the output of a single run: by the same awk, with the same options, variables and
+//! environment. Runs that fail, as after a division by zero, are excluded; the caller has to
+//! discard all output after that of the first failed chunk.
 //!
-//! A variable is a constant if nothing but BEGIN and the command's arguments assigns it. Any other
-//! one may be read only where it has been assigned for the same record, whatever way was taken
-//! there.
+//! A variable is constant if only BEGIN and the command's arguments assign it. Any other variable
+//! may be read only where it is definitely assigned: on every path from the start of the same
+//! record.
 
 use std::collections::BTreeSet;
 
@@ -18,30 +18,30 @@ use super::traits;
 use super::values::{assigned, touched};
 use super::why::Why;
 
-/// What is known of a program that treats every record for itself.
+/// Properties of a program that processes each record independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PerRecord {
-    /// For each record it prints that, whole and unchanged, or nothing.
+    /// For each record it prints the whole record unchanged, or nothing.
     pub prints_at_most_its_line: bool,
-    /// Whatever it prints for a record, the last byte ends a line.
+    /// If it prints anything for a record, the last byte ends a line.
     pub ends_lines: bool,
-    /// An awk that works on bytes could take characters of several bytes apart. What the command's
-    /// arguments assign, `-F` included, is not looked at.
+    /// An awk that works on bytes may split multibyte characters. Assignments in the command's
+    /// arguments, `-F` included, are not considered.
     pub may_split_characters: bool,
-    /// It may compare fields that a record lacks with numbers: what comes of that depends on earlier
-    /// records in busybox's awk, so that there this is no proof.
+    /// It may compare missing fields with numbers. In busybox's awk the result depends on earlier
+    /// records, so the proof does not hold there.
     pub compares_fields: bool,
-    /// It could print NUL where there was none in its input.
+    /// It may print NUL bytes that are not in its input.
     pub writes_nul: bool,
 }
 
-/// Proves that a program treats every record for itself. `given` are the variables that the
+/// Proves that a program processes each record independently. `given` lists the variables that the
 /// command's arguments assign.
 ///
 /// # Errors
 ///
-/// What looks beyond the record, or what is not sure not to.
+/// Names a construct that depends, or may depend, on more than the current record.
 pub fn per_record(program: &Program, given: &[&str]) -> Result<PerRecord, Why> {
     checks::given(given)?;
     if program.ends().next().is_some() {
@@ -63,7 +63,7 @@ pub fn per_record(program: &Program, given: &[&str]) -> Result<PerRecord, Why> {
     })
 }
 
-/// What is known of the names in the rules of a program.
+/// Collects the facts about names that the data-flow analysis of rules needs.
 pub(super) fn known<'a>(
     program: &'a Program,
     sums: BTreeSet<&'a str>,

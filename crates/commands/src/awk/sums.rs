@@ -1,11 +1,18 @@
-//! Programs that add up and tell the totals at the end.
+//! Recognizes programs that compute totals and print them at the end, and derives programs that
+//! compute them chunk by chunk.
 //!
-//! Such a program can be run part by part: each part's totals are printed in a form that another
-//! program reads, which puts them together and goes on with the END part as it stands. Adding in
-//! another order may round otherwise, and the bytes must be the same: so the parts watch what they
-//! add, and [`Totals::are_exact`] tells whether all of it was whole and small enough for no sum to
-//! have been rounded anywhere. Where it was not, the totals are of no use, and the original
-//! has to run.
+//! ```text
+//! chunk 1 ──part──> totals ─┐
+//! chunk 2 ──part──> totals ─┼─ concatenated ──> combine ──> output of the original program
+//! chunk 3 ──part──> totals ─┘     │
+//!                                 └─ Totals::are_exact, or else the original program has to run
+//! ```
+//!
+//! The combining program adds up the totals and runs the original END actions. Additions in another
+//! order may round differently, but the output must be identical. So the programs for chunks track
+//! what they add, and [`Totals::are_exact`] checks that all of it was integers small enough that no
+//! sum was rounded anywhere. If not, the totals are useless, and the caller has to run the original
+//! program.
 
 use std::collections::BTreeSet;
 
@@ -20,34 +27,34 @@ use super::values::assigned;
 use super::walk::{Node, Walk};
 use super::why::Why;
 
-/// A program that adds up.
+/// A program that computes totals, and the programs derived from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Totals {
-    /// The variables that are added to.
+    /// Variables that are sums.
     pub scalars: Vec<String>,
-    /// The arrays whose elements are added to.
+    /// Arrays whose elements are sums.
     pub arrays: Vec<String>,
-    /// The END part tells how many records there were.
+    /// END uses the number of records.
     pub counts_records: bool,
-    /// The END parts, as they stand.
+    /// The text of the END actions.
     pub end: String,
-    /// The END part prints whole lines in an order that depends on how an array came to be: only
-    /// a sort with a total order behind it makes its output certain.
+    /// END prints whole lines in an order that depends on how an array was filled. The output is
+    /// deterministic only if a sort with a total order follows.
     pub order_matters_not_provable: bool,
-    /// It may compare fields that a record lacks with numbers: what comes of that depends on earlier
-    /// records in busybox's awk, so that there this is no proof.
+    /// It may compare missing fields with numbers. In busybox's awk the result depends on earlier
+    /// records, so the proof does not hold there.
     pub compares_fields: bool,
-    /// The program for a part of the input. Needs the options of the original.
+    /// The program for a chunk of the input. It needs the options of the original.
     pub part: String,
-    /// The program that reads what those for the parts have printed, one after the other, and
-    /// prints what the original would. Needs the options of the original.
+    /// The program that reads the concatenated outputs of `part` and prints what the original
+    /// would. It needs the options of the original.
     pub combine: String,
 }
 
 impl Totals {
-    /// Whether what the parts have printed adds up to the original's totals, whatever the order
-    /// was: all parts are complete, and nothing was rounded.
+    /// Whether the outputs of `part` add up to exactly the original's totals, in any order: all
+    /// outputs are complete, and nothing was rounded.
     pub fn are_exact<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> bool {
         let amounts = parts.into_iter().map(|part| {
             let first = part.split(|b| *b == b'\n').next()?;
@@ -60,12 +67,13 @@ impl Totals {
     }
 }
 
-/// Recognises a program that adds up. `given` are the variables that the command's arguments
-/// assign.
+/// Recognizes a program that computes totals. `given` lists the variables that the command's
+/// arguments assign.
 ///
 /// # Errors
 ///
-/// What looks beyond the record but is no sum, or what the END part needs besides totals.
+/// Names a construct of a rule that depends on other records and is not a sum, or what END needs
+/// besides totals.
 pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Why> {
     checks::given(given)?;
     if program.ends().next().is_none() {
@@ -115,7 +123,7 @@ fn prints(program: &Program) -> bool {
     prints
 }
 
-/// What is added to for records and not used there otherwise.
+/// Returns the names to which rules only add.
 fn sums<'a>(program: &'a Program, given: &[&str]) -> BTreeSet<&'a str> {
     let rules: Vec<_> = program.items.iter().collect();
     let in_rules = |kind: &ItemKind| matches!(kind, ItemKind::Rule(_));
@@ -136,7 +144,7 @@ fn sums<'a>(program: &'a Program, given: &[&str]) -> BTreeSet<&'a str> {
     sums
 }
 
-/// Whether nothing is done with a variable in BEGIN but to make it zero.
+/// Whether BEGIN uses a variable only to assign zero to it.
 fn starts_at_zero(body: &[Statement], name: &str) -> bool {
     let zero = |statement: &Statement| match &statement.action {
         Action::Value(Expression::Assign(assignment)) => {
@@ -150,7 +158,7 @@ fn starts_at_zero(body: &[Statement], name: &str) -> bool {
     body.iter().filter(|statement| zero(statement)).count() == count
 }
 
-/// Whether the END parts print in the order of an array.
+/// Analyzes END, and returns whether it prints in the order of an array.
 fn prints_in_order(program: &Program, sums: &BTreeSet<&str>, given: &[&str]) -> Result<bool, Why> {
     let mut names = known(program, sums.clone(), !traits::changes_line_end(program, given));
     names.left = std::mem::take(&mut names.changing);

@@ -1,15 +1,15 @@
-//! What a program's output is like.
+//! Properties of a program's output.
 
 use super::ast::{Action, Chain, Expression, Pattern, Place, Program, Rule, Statement};
 use super::values::assigned;
 use super::walk::{Node, Walk};
 
-/// Whether `print` may end with anything else than the end of a line.
+/// Whether `print` may end its output with anything but a newline.
 pub(super) fn changes_line_end(program: &Program, given: &[&str]) -> bool {
     given.contains(&"ORS") || assigned(program.items.as_slice()).contains("ORS")
 }
 
-/// Whether all that is printed for a record is that, unchanged, once.
+/// Whether each record is printed at most once, and nothing else is.
 pub(super) fn prints_at_most_its_line(program: &Program) -> bool {
     let mut plain = true;
     program.walk(&mut |node| {
@@ -61,7 +61,7 @@ fn changes_record(expression: &Expression) -> bool {
     }
 }
 
-/// How often something has been printed, at most, behind a rule and where it is left by `next`.
+/// Returns upper bounds of the number of `print`s so far: after the rule, and where `next` left it.
 fn rule_prints(rule: &Rule, before: u32) -> (Option<u32>, Option<u32>) {
     let Some(action) = &rule.action else { return (Some(before + 1), None) };
     let mut left = None;
@@ -102,7 +102,7 @@ fn prints(statement: &Statement, before: Option<u32>, left: &mut Option<u32>) ->
     }
 }
 
-/// In a loop anything that is printed may be printed again.
+/// Anything that a loop prints may be printed again.
 fn in_turns(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<u32> {
     let mut inner = None;
     let after = prints(body, Some(before), &mut inner).max(Some(before));
@@ -111,8 +111,8 @@ fn in_turns(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<u32
     after.map(|count| count + again)
 }
 
-/// Whether a field may be compared with what is no string. busybox's awk takes a field that the
-/// record lacks for a number, but for a string once an earlier record had it.
+/// Whether a field may be compared with something that is not a string. busybox's awk treats a
+/// missing field as a number, but as a string once an earlier record had that field.
 pub(super) fn compares_fields(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {
@@ -124,7 +124,7 @@ pub(super) fn compares_fields(program: &Program) -> bool {
     may
 }
 
-/// Whether a value is certainly a string, and compared as one.
+/// Whether a value is certainly a string, so that it is compared as one.
 fn is_string(value: &Expression) -> bool {
     match value.bare() {
         Expression::Text(_) | Expression::Chain(Chain::Concatenation, _) => true,
@@ -148,7 +148,7 @@ fn is_number(value: &Expression) -> bool {
     }
 }
 
-/// Whether characters of several bytes may be taken apart where bytes are what is worked on.
+/// Whether an awk that works on bytes may split multibyte characters.
 pub(super) fn may_split_characters(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {
@@ -181,7 +181,7 @@ fn cuts(expression: &Expression) -> bool {
     }
 }
 
-/// Whether a format puts whole strings together.
+/// Whether a format never truncates a string or prints a single byte.
 fn is_whole_format(format: &Expression) -> bool {
     let Expression::Text(text) = format else { return false };
     let Some(value) = &text.value else { return false };
@@ -196,7 +196,7 @@ fn is_whole_format(format: &Expression) -> bool {
             ) => {
                 rest = &rest[flags + 1..];
             }
-            // How exact a number is.
+            // The precision of a number.
             Some(b'.') => {
                 let digits = rest[flags + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
                 match rest.get(flags + 1 + digits) {
@@ -212,7 +212,7 @@ fn is_whole_format(format: &Expression) -> bool {
     true
 }
 
-/// A character alone separates as it stands.
+/// Whether a separator is literal: a single ASCII character, or a literal pattern.
 fn is_plain_separator(separator: &Expression) -> bool {
     match separator {
         Expression::Text(text) if text.value.as_ref().is_some_and(|value| value.len() == 1) => {
@@ -222,7 +222,7 @@ fn is_plain_separator(separator: &Expression) -> bool {
     }
 }
 
-/// Whether a pattern matches nothing but characters of one byte, one at least.
+/// Whether a pattern matches one or more single-byte characters, and nothing else.
 fn is_plain_pattern(pattern: &Expression) -> bool {
     let text = match pattern {
         Expression::Regex(text) => text.clone(),
@@ -260,7 +260,7 @@ fn is_plain_pattern(pattern: &Expression) -> bool {
     true
 }
 
-/// Whether a NUL may be printed that was not in the input.
+/// Whether the output may contain a NUL that is not in the input.
 pub(super) fn writes_nul(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {

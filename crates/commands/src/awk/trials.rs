@@ -1,4 +1,4 @@
-//! What is proved of programs, tried with every awk that is there.
+//! Property tests of the proofs, run with every awk that is installed.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -10,14 +10,14 @@ use super::Program;
 use super::state::per_record;
 use super::sums::{Totals, totals};
 
-/// The awks that are here, as commands. The others are told of, once.
+/// The installed awks, as commands. Prints a line for each missing one, once.
 static AWKS: LazyLock<Vec<&[&str]>> = LazyLock::new(|| {
     let all: [&[&str]; 4] = [&["mawk"], &["gawk"], &["busybox", "awk"], &["original-awk"]];
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_here = |awk: &&[&str]| {
         let here = std::env::split_paths(&path).any(|folder| folder.join(awk[0]).is_file());
         if !here {
-            // Past the test harness: it is counted.
+            // Bypasses the test harness's capture, so that skipped tests are counted.
             let _ = writeln!(std::io::stderr(), "SKIPPED awk: no {}", awk[0]);
         }
         here
@@ -25,12 +25,12 @@ static AWKS: LazyLock<Vec<&[&str]>> = LazyLock::new(|| {
     all.into_iter().filter(is_here).collect()
 });
 
-/// Whether it compares by what it has seen.
+/// Whether comparisons depend on earlier records.
 fn is_busybox(awk: &[&str]) -> bool {
     awk[0] == "busybox"
 }
 
-/// What an awk makes of an input.
+/// Runs an awk program over an input.
 fn run(awk: &[&str], program: &str, input: &[u8]) -> Output {
     let mut child = Command::new(awk[0])
         .args(&awk[1..])
@@ -40,12 +40,12 @@ fn run(awk: &[&str], program: &str, input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // It need not read it, and it is less than a pipe holds.
+    // The program may not read its input, which fits into a pipe's buffer.
     let _ = child.stdin.take().expect("piped").write_all(input);
     child.wait_with_output().expect("it ends")
 }
 
-/// What an awk prints; that it ends well is part of what is tried.
+/// Returns what an awk prints. Panics if it fails.
 fn printed(awk: &[&str], program: &str, input: &[u8]) -> Vec<u8> {
     let output = run(awk, program, input);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -53,7 +53,7 @@ fn printed(awk: &[&str], program: &str, input: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// The input in parts that end at line borders, cut where the numbers say.
+/// Splits the input after the lines that `cuts` selects.
 fn parts<'a>(input: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let lines: Vec<&[u8]> = input.split_inclusive(|b| *b == b'\n').collect();
     let mut borders: Vec<usize> = cuts.iter().map(|cut| cut % (lines.len() + 1)).collect();
@@ -74,7 +74,7 @@ fn in_pieces(awk: &[&str], program: &str, parts: &[&[u8]]) -> Vec<u8> {
     parts.iter().flat_map(|part| printed(awk, program, part)).collect()
 }
 
-/// What the parts' totals come to; `None` if they are not exact.
+/// Returns the combined output of the chunks; `None` if the totals are inexact.
 fn put_together(awk: &[&str], totals: &Totals, parts: &[&[u8]]) -> Option<Vec<u8>> {
     let outputs: Vec<_> = parts.iter().map(|part| printed(awk, &totals.part, part)).collect();
     Totals::are_exact(outputs.iter().map(Vec::as_slice))
@@ -111,7 +111,7 @@ fn same_totals(program: &str, input: &[u8], cuts: &[usize]) -> bool {
     exact
 }
 
-/// Lines of words and numbers, most with three fields.
+/// Lines of words and numbers, mostly with three fields.
 fn inputs() -> impl Strategy<Value = Vec<u8>> {
     let field = prop_oneof![
         4 => "[a-c]{1,2}",
@@ -132,7 +132,7 @@ fn inputs() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Whole numbers, so that sums are exact.
+/// Integers, so that sums are exact.
 fn whole_inputs() -> impl Strategy<Value = Vec<u8>> {
     let line = ("[a-c]{0,2}", -50..50_i32, 0..1000_u32);
     prop::collection::vec(line, 0..12).prop_map(|lines| {
@@ -210,7 +210,7 @@ fn simple_statements() -> impl Strategy<Value = String> {
     })
 }
 
-/// No loops in loops: their counters would be the same, and they would not end.
+/// Generates no nested loops: they would share their counters and never end.
 fn statements() -> impl Strategy<Value = String> {
     let turn = (expressions(), simple_statements(), simple_statements());
     let loops = turn.prop_flat_map(|(e, s, t)| {
@@ -298,7 +298,7 @@ fn adding_programs() -> impl Strategy<Value = String> {
         .prop_map(|(begin, rules, end)| format!("{begin}{} END {{ {end} }}", rules.join("\n")))
 }
 
-/// The same programs and inputs in every run.
+/// Uses a fixed seed, so that every run tests the same programs and inputs.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,

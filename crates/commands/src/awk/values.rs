@@ -1,4 +1,4 @@
-//! Definite assignment through expressions.
+//! Definite assignment analysis of expressions.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,8 @@ use super::walk::{Node, Walk};
 use super::why::Why;
 
 impl<'a> Flow<'a> {
-    /// What is assigned if an expression is true, and if it is not.
+    /// Analyzes a condition. Returns the names assigned if it is true, and those assigned if it is
+    /// false.
     pub(super) fn condition(
         &mut self,
         condition: &'a Expression,
@@ -38,7 +39,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Expressions that are evaluated in any order.
+    /// Analyzes expressions that may be evaluated in any order.
     #[expect(clippy::needless_pass_by_value, reason = "as all that say what is assigned behind")]
     pub(super) fn siblings(
         &mut self,
@@ -141,7 +142,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Which elements there are is looked at.
+    /// Checks a use that depends on which elements an array has.
     pub(super) fn members(&self, array: &str, defined: &Defined<'a>) -> Result<(), Why> {
         let sum = self.stage == Stage::End && self.known.sums.contains(array);
         let in_record =
@@ -156,7 +157,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// What a function of the language's assigns.
+/// Adds what a built-in function assigns.
 fn called<'a>(name: &str, arguments: &'a [Expression], mut defined: Defined<'a>) -> Defined<'a> {
     if name == "match" {
         defined = with(with(defined, "RSTART"), "RLENGTH");
@@ -169,7 +170,7 @@ fn called<'a>(name: &str, arguments: &'a [Expression], mut defined: Defined<'a>)
     defined
 }
 
-/// The names that are assigned somewhere in it.
+/// Returns all names that a part of a program assigns.
 pub(super) fn assigned<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     part.walk(&mut |node| {
@@ -203,7 +204,7 @@ pub(super) fn assigned<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     names
 }
 
-/// The arrays of which elements are named in it.
+/// Returns the arrays of which a part of a program accesses elements.
 pub(super) fn touched<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     part.walk(&mut |node| {

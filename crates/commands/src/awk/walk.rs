@@ -1,11 +1,11 @@
-//! Ways through a tree.
+//! Traversal of syntax trees.
 
 use super::ast::Output;
 use super::ast::{
     Action, Expression, Item, ItemKind, Pattern, Place, Print, Program, Rule, Source, Statement,
 };
 
-/// Anything in a tree.
+/// A node of a tree.
 #[derive(Debug, Clone, Copy)]
 pub enum Node<'a> {
     /// A statement.
@@ -14,9 +14,9 @@ pub enum Node<'a> {
     Expression(&'a Expression),
 }
 
-/// What can be walked over.
+/// Trees that can be traversed.
 pub trait Walk {
-    /// Visits this and everything in it, the outer before the inner.
+    /// Visits this node and all nodes below it, in preorder.
     fn walk<'a>(&'a self, visit: &mut dyn FnMut(Node<'a>));
 }
 
