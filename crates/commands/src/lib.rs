@@ -1,4 +1,4 @@
-//! What contend knows of commands: each one's argument grammar, and what follows from it.
+//! What contend knows of commands: each one's argument grammar, and the properties derived from it.
 //!
 //! ```text
 //! stage text ──> Simple ──> cut, grep, head, jq, sed, sort, tr, uniq, wc, awk

@@ -80,7 +80,7 @@ fn wrong_anywhere(node: Node<'_>) -> Option<Why> {
             name if REACHING_OUT.contains(&name) => Some(Why::ReachesOut(name.to_owned())),
             name if DIFFERING.contains(&name) => Some(Why::Differs(name.to_owned())),
             name if NOT_KNOWN.contains(&name) => {
-                Some(Why::unread(format!("`{name}()` is gawk's alone")))
+                Some(Why::unread(format!("`{name}()` is a gawk extension")))
             }
             _ => outer,
         },

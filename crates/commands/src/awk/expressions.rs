@@ -96,7 +96,7 @@ impl Parser<'_> {
         let array = self.name()?;
         // Awks differ in precedence here.
         if compared || self.is_word("in") {
-            return Err(Why::unread("`in` beside another comparison without parentheses"));
+            return Err(Why::unread("`in` next to another comparison without parentheses"));
         }
         Ok(Expression::In(vec![value], array))
     }
@@ -110,7 +110,7 @@ impl Parser<'_> {
         let pattern = self.comparison()?;
         let compares = |side: &Expression| Self::is_chain(side, &[Chain::Comparison]);
         if compares(&value) || compares(&pattern) || self.is_one_of(&["~", "!~"]) {
-            return Err(Why::unread("`~` beside another comparison without parentheses"));
+            return Err(Why::unread("`~` next to another comparison without parentheses"));
         }
         Ok(Expression::Chain(Chain::Match, vec![value, pattern]))
     }
@@ -128,7 +128,7 @@ impl Parser<'_> {
         self.advance()?;
         let right = self.concatenation()?;
         if compares(self) {
-            return Err(Why::unread("two comparisons beside each other without parentheses"));
+            return Err(Why::unread("two comparisons in a row without parentheses"));
         }
         Ok(Expression::Chain(Chain::Comparison, vec![left, right]))
     }
@@ -361,7 +361,7 @@ impl Parser<'_> {
         if ["sub", "gsub"].contains(&name.as_str())
             && !matches!(arguments.get(2), None | Some(Expression::Place(_)))
         {
-            return Err(Why::unread(format!("`{name}()` in what can not be changed")));
+            return Err(Why::unread(format!("`{name}()` on a value that cannot be assigned")));
         }
         let takes_any = ["length", "asort", "asorti", "typeof", "isarray"];
         if takes_any.contains(&name.as_str()) {

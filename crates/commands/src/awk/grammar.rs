@@ -247,7 +247,7 @@ impl Parser<'_> {
             "return" if self.in_function => Ok(Action::Return(self.value_if_any()?)),
             "delete" => self.delete(),
             "print" | "printf" => self.print(word == "printf"),
-            _ => Err(Why::unread(format!("`{word}` is not expected where it stands"))),
+            _ => Err(Why::unread(format!("unexpected `{word}`"))),
         }
     }
 

@@ -74,7 +74,7 @@ impl<'a> Lexer<'a> {
             Some(c) => {
                 let sign = SIGNS.iter().find(|sign| self.rest().starts_with(**sign));
                 let sign =
-                    sign.ok_or_else(|| Why::unread(format!("`{c}` is not of the language")))?;
+                    sign.ok_or_else(|| Why::unread(format!("unexpected character `{c}`")))?;
                 self.at += sign.len();
                 Token::Sign(sign)
             }
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
             } else if self.rest().starts_with('#') {
                 let remark = self.take(|c| c != '\n');
                 if remark.trim_end().ends_with('\\') {
-                    return Err(Why::unread("a remark ends in `\\`"));
+                    return Err(Why::unread("a comment ends in `\\`"));
                 }
             } else {
                 return Ok(());
@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
         }
         // Some awks read hexadecimal here, others two concatenated values.
         if self.rest().starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
-            return Err(Why::unread("a number goes on with letters"));
+            return Err(Why::unread("a number is followed by letters"));
         }
         Ok(Token::Number(self.text[start..self.at].to_owned()))
     }
@@ -144,7 +144,7 @@ impl<'a> Lexer<'a> {
                     self.at += 1 + c.len_utf8();
                     push(self.escaped(c).as_ref().map(<[u8; 1]>::as_slice));
                 }
-                _ => return Err(Why::unread("a string does not end on its line")),
+                _ => return Err(Why::unread("a string is not closed on its line")),
             }
         }
     }
@@ -181,7 +181,7 @@ impl<'a> Lexer<'a> {
             let rest = self.rest();
             let c = rest.chars().next().filter(|c| *c != '\n');
             let c =
-                c.ok_or_else(|| Why::unread("a regular expression does not end on its line"))?;
+                c.ok_or_else(|| Why::unread("a regular expression is not closed on its line"))?;
             self.at += match (c, in_bracket) {
                 ('/', false) => break,
                 // Some awks end the expression here, others do not.
@@ -210,7 +210,7 @@ impl<'a> Lexer<'a> {
     fn behind_backslash(rest: &str) -> Result<usize, Why> {
         let next = rest.chars().nth(1).filter(|c| *c != '\n');
         next.map(char::len_utf8)
-            .ok_or_else(|| Why::unread("a regular expression goes on behind `\\`"))
+            .ok_or_else(|| Why::unread("a regular expression continues after `\\`"))
     }
 }
 

@@ -149,7 +149,7 @@ pub(super) fn check(program: &Program) -> Result<(), Why> {
     for function in program.functions() {
         let two = functions.insert(function.name.as_str(), function).is_some();
         if two || SPECIAL.contains(&function.name.as_str()) {
-            return Err(Why::unread(format!("function `{}` stands twice", function.name)));
+            return Err(Why::unread(format!("function `{}` is already defined", function.name)));
         }
     }
     for function in &functions {
@@ -172,7 +172,7 @@ fn check_parameters(function: &Function, functions: &BTreeMap<&str, &Function>) 
         let name = parameter.as_str();
         let taken = functions.contains_key(name) || is_special(name);
         if taken || !seen.insert(name) {
-            return Err(Why::unread(format!("parameter `{name}` is something else, too")));
+            return Err(Why::unread(format!("parameter `{name}` is already defined")));
         }
     }
     Ok(())
@@ -191,18 +191,19 @@ fn check_uses<'a>(
         let other = kinds.insert(name, kind).is_some_and(|before| before != kind);
         let special_array = ["ARGV", "ENVIRON"].contains(&name) != (kind == Kind::Array);
         if other || functions.contains_key(name) || SPECIAL.contains(&name) && special_array {
-            wrong = Some(format!("`{name}` is used as two things"));
+            wrong = Some(format!("`{name}` has two meanings"));
         }
     };
     let mut calls = None;
     item.walk(&mut |node| {
         if let Node::Expression(Expression::List(_)) = node {
-            calls = Some("a list that is no subscript".to_owned());
+            calls = Some("a list that is not a subscript".to_owned());
         }
         if let Node::Expression(Expression::UserCall(name, arguments)) = node {
             let known = functions.get(name.as_str());
             if known.is_none_or(|function| function.parameters.len() < arguments.len()) {
-                calls = Some(format!("no function `{name}` that takes so many arguments"));
+                let count = arguments.len();
+                calls = Some(format!("no function `{name}` that takes {count} arguments"));
             }
         }
         uses(node, &mut |name, is_array| {

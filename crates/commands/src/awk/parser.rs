@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
         read: impl FnOnce(&mut Self) -> Result<T, Why>,
     ) -> Result<T, Why> {
         if self.depth == DEEPEST {
-            return Err(Why::unread("it is nested too deep"));
+            return Err(Why::unread("it is nested too deeplyly"));
         }
         self.depth += 1;
         let found = read(self);
@@ -149,12 +149,12 @@ impl<'a> Parser<'a> {
 
     pub(super) fn unexpected(&self) -> Why {
         Why::unread(match &self.token {
-            Token::Word(word, _) => format!("`{word}` is not expected where it stands"),
-            Token::Number(number) => format!("`{number}` is not expected where it stands"),
-            Token::Text(_) => "a string is not expected where it stands".to_owned(),
-            Token::Sign(sign) => format!("`{sign}` is not expected where it stands"),
-            Token::Newline => "the end of a line is not expected where it stands".to_owned(),
-            Token::End => "its end is missing".to_owned(),
+            Token::Word(word, _) => format!("unexpected `{word}`"),
+            Token::Number(number) => format!("unexpected `{number}`"),
+            Token::Text(_) => "unexpected string".to_owned(),
+            Token::Sign(sign) => format!("unexpected `{sign}`"),
+            Token::Newline => "unexpected end of line".to_owned(),
+            Token::End => "unexpected end of the program".to_owned(),
         })
     }
 }

@@ -231,9 +231,9 @@ mod tests {
     #[test]
     fn what_is_more_than_totals_is_named() {
         for (text, why) in [
-            ("{ n++ }", "it has no END part"),
-            ("{ n++; print } END { print n }", "it prints before its END part"),
-            ("/a/; END { print NR }", "it prints before its END part"),
+            ("{ n++ }", "it has no END action"),
+            ("{ n++; print } END { print n }", "it prints before its END action"),
+            ("/a/; END { print NR }", "it prints before its END action"),
             ("{ n++; x = n } END { print n }", "`n` keeps its value from line to line"),
             ("{ n += $1; n *= 2 } END { print n }", "`n` keeps its value from line to line"),
             ("{ given++ } END { print given }", "`given` keeps its value from line to line"),
@@ -243,25 +243,25 @@ mod tests {
             ("{ n += i++ } END { print n }", "`i` keeps its value from line to line"),
             ("NR > 1 { n++ } END { print n }", "`NR` counts lines"),
             ("BEGIN { NR = 3 } END { print NR }", "`NR` counts lines"),
-            ("{ x = $1 } END { print x }", "`x` in the END part is what the last line left"),
-            ("{ n++ } END { print }", "`$0` in the END part is what the last line left"),
-            ("{ n++ } END { print n, $1 }", "`$0` in the END part is what the last line left"),
-            ("{ n++ } END { if (/a/) print n }", "`$0` in the END part is what the last line left"),
-            ("{ n++ } END { print n, NF }", "`NF` in the END part is what the last line left"),
-            ("{ n++ } END { print n, length }", "`$0` in the END part is what the last line left"),
+            ("{ x = $1 } END { print x }", "`x` in the END action depends on the last line"),
+            ("{ n++ } END { print }", "`$0` in the END action depends on the last line"),
+            ("{ n++ } END { print n, $1 }", "`$0` in the END action depends on the last line"),
+            ("{ n++ } END { if (/a/) print n }", "`$0` in the END action depends on the last line"),
+            ("{ n++ } END { print n, NF }", "`NF` in the END action depends on the last line"),
+            ("{ n++ } END { print n, length }", "`$0` in the END action depends on the last line"),
             (
                 "function f() { return $1 } { n++ } END { print f() }",
-                "`$0` in the END part is what the last line left",
+                "`$0` in the END action depends on the last line",
             ),
             (
                 "match($0, /a/) { n++ } END { print RSTART }",
-                "`RSTART` in the END part is what the last line left",
+                "`RSTART` in the END action depends on the last line",
             ),
             (
                 "{ n++; x = c[$1] } END { for (k in c) print k }",
-                "`c` in the END part is what the last line left",
+                "`c` in the END action depends on the last line",
             ),
-            ("{ n++ } END { while (getline > 0) n++; print n }", "`getline` takes lines itself"),
+            ("{ n++ } END { while (getline > 0) n++; print n }", "`getline` reads lines itself"),
             ("{ n++ } END { print n | \"cat\" }", "it prints to files or commands"),
         ] {
             let found = found(text).map(drop).map_err(|reason| reason.to_string());

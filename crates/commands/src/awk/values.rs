@@ -40,7 +40,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Analyzes expressions that may be evaluated in any order.
-    #[expect(clippy::needless_pass_by_value, reason = "as all that say what is assigned behind")]
+    #[expect(clippy::needless_pass_by_value, reason = "the signature of all transfer functions")]
     pub(super) fn siblings(
         &mut self,
         values: &'a [Expression],

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// The program is not understood with certainty.
-    #[error("cannot be read: {0}")]
+    #[error("cannot be parsed: {0}")]
     Unread(String),
     /// A variable that counts records.
     #[error("`{0}` counts lines")]
@@ -13,52 +13,52 @@ pub enum Why {
     #[error("`{0}` keeps its value from line to line")]
     Keeps(String),
     /// A variable that describes the whole input or the command's arguments.
-    #[error("`{0}` is not about the line")]
+    #[error("`{0}` describes more than the line")]
     NotOfTheLine(String),
     /// A rule assigns a variable that affects later records.
-    #[error("`{0}` is assigned and acts on the lines that follow")]
+    #[error("`{0}` is assigned and affects later lines")]
     ActsLater(String),
     /// Records may not be lines.
-    #[error("`RS` is assigned: its records may not be lines")]
+    #[error("`RS` is assigned, so records may not be lines")]
     Separator,
     /// There is an END action.
-    #[error("it has an END part")]
+    #[error("it has an END action")]
     HasEnd,
     /// There is no END action.
-    #[error("it has no END part")]
+    #[error("it has no END action")]
     HasNoEnd,
     /// A BEGIN action has effects other than assignments.
-    #[error("{0} in the BEGIN part is done once")]
+    #[error("{0} in the BEGIN action has to run exactly once")]
     Begins(&'static str),
     /// A range pattern.
     #[error("`{0}` is a range of lines")]
     Range(String),
     /// `getline`.
-    #[error("`getline` takes lines itself")]
+    #[error("`getline` reads lines itself")]
     TakesLines,
     /// `exit`.
-    #[error("`exit` ends it early")]
+    #[error("`exit` ends the program early")]
     EndsEarly,
     /// A function whose value differs from run to run.
     #[error("`{0}()` differs from run to run")]
     Differs(String),
     /// A function that affects or observes the world outside the program.
-    #[error("`{0}()` reaches beyond the program")]
+    #[error("`{0}()` has side effects")]
     ReachesOut(String),
     /// Output to a file or a command.
     #[error("it prints to files or commands")]
     Redirects,
     /// A loop over an array, whose order is unspecified.
-    #[error("`for (… in {0})` goes through an array in an order of its own")]
+    #[error("`for (… in {0})` iterates in an unspecified order")]
     Order(String),
     /// A user-defined function with side effects.
-    #[error("function `{0}` does more than to compute a value")]
+    #[error("function `{0}` does more than compute a value")]
     Function(String),
     /// A rule prints, although there is an END action.
-    #[error("it prints before its END part")]
+    #[error("it prints before its END action")]
     Prints,
     /// The END action uses the last record, or a variable that it assigned.
-    #[error("`{0}` in the END part is what the last line left")]
+    #[error("`{0}` in the END action depends on the last line")]
     LastLine(String),
 }
 

@@ -22,7 +22,7 @@ impl Script {
         let quiet = text == "#n" || text.starts_with("#n\n");
         let reader = Reader::new(text, delimiters);
         if text.starts_with("#n") && !quiet {
-            return Err(reader.fail("some take `#n` with more behind it for `-n`"));
+            return Err(reader.fail("some versions read `#n` with more after it as `-n`"));
         }
         Ok(Self { quiet, commands: reader.commands()? })
     }
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
             if let Function::Label(label) = &command.function
                 && !labels.insert(label)
             {
-                return Err(self.fail("a label is there twice"));
+                return Err(self.fail("a label is defined twice"));
             }
         }
         let leads_nowhere = |command: &Command| match &command.function {
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
             _ => false,
         };
         if commands.iter().any(leads_nowhere) {
-            return Err(self.fail("a label is missing"));
+            return Err(self.fail("a label is not defined"));
         }
         Ok(())
     }
@@ -234,7 +234,7 @@ impl<'a> Reader<'a> {
             }
         };
         if is_again {
-            return Err(self.fail("a flag of `s` is there twice or 0"));
+            return Err(self.fail("a flag of `s` is repeated or 0"));
         }
         Ok(true)
     }
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
                 }
                 Ok(c)
             }
-            _ => Err(self.fail("this cannot be a delimiter")),
+            _ => Err(self.fail("this is not a valid delimiter")),
         }
     }
 
@@ -265,7 +265,7 @@ impl<'a> Reader<'a> {
         let everywhere = length(rest, delimiter, false);
         let end = match self.delimiters {
             Delimiters::Certain if shielded != everywhere => {
-                return Err(self.fail("a delimiter stands between brackets"));
+                return Err(self.fail("a delimiter is in a bracket expression"));
             }
             Delimiters::Certain | Delimiters::Shielded => shielded,
             Delimiters::Everywhere => everywhere,
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
 
     /// Takes `length` bytes and skips the delimiter after them.
     fn until(&mut self, length: Option<usize>) -> Read<String> {
-        let Some(length) = length else { return Err(self.fail("an end is missing")) };
+        let Some(length) = length else { return Err(self.fail("a delimiter is missing")) };
         let text = self.text[self.at..self.at + length].to_owned();
         self.at += length + 1;
         Ok(text)
@@ -323,12 +323,12 @@ impl<'a> Reader<'a> {
         let label = &rest[..rest.find(ends).unwrap_or(rest.len())];
         self.at += label.len();
         if label.contains(['{', '}', '#', '\\']) || (needed && label.is_empty()) {
-            return Err(self.fail("this cannot be a label"));
+            return Err(self.fail("this is not a valid label"));
         }
         if needed {
             self.skip_blanks();
             if self.peek().is_some_and(|c| c != ';' && c != '\n') {
-                return Err(self.fail("more stands behind a label"));
+                return Err(self.fail("unexpected text after a label"));
             }
         }
         Ok(label.to_owned())
@@ -355,7 +355,7 @@ impl<'a> Reader<'a> {
         let rest = &self.text[self.at..];
         let digits = &rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())];
         self.at += digits.len();
-        digits.parse().map_err(|_| self.fail("this is no number"))
+        digits.parse().map_err(|_| self.fail("this is not a valid number"))
     }
 
     /// Checks that the command ends here. `}` and `#` may follow without a separator.
@@ -367,7 +367,7 @@ impl<'a> Reader<'a> {
         self.skip_blanks();
         match self.peek() {
             None | Some('}' | '#' | ';' | '\n') => Ok(()),
-            Some(_) => Err(self.fail("more stands behind a command")),
+            Some(_) => Err(self.fail("unexpected text after a command")),
         }
     }
 

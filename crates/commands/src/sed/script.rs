@@ -16,11 +16,11 @@ pub struct Script {
 
 /// Why a script was not parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the script cannot be read: {reason} (byte {at})")]
+#[error("the script cannot be parsed: {reason} (byte {at})")]
 pub struct Unread {
     /// Offset in the script at which parsing stopped, in bytes from 0.
     pub at: usize,
-    /// What is wrong or ambiguous.
+    /// The error or ambiguity.
     pub reason: &'static str,
 }
 

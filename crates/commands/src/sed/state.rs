@@ -160,7 +160,7 @@ impl Proof<'_> {
             | Function::List(_) => None,
             Function::ReadFile(..) => Some("reads a file"),
             Function::WriteFile(..) => Some("writes a file"),
-            Function::Quit(..) => Some("ends it early"),
+            Function::Quit(..) => Some("ends the script early"),
             Function::Execute(_) => Some("starts a command"),
             Function::Version(_) => Some("asks for a version of sed"),
             Function::Plain(letter) => self.plain(*letter),
@@ -177,7 +177,7 @@ impl Proof<'_> {
             'F' if self.mode.null_data => {
                 Some("may end what it writes with a newline instead of NUL")
             }
-            'D' if self.makes_lines() => Some("may start again with what is left of the line"),
+            'D' if self.makes_lines() => Some("may start again with the rest of the line"),
             _ => None,
         }
     }
@@ -193,7 +193,7 @@ impl Proof<'_> {
         };
         let fails = regex.ignores_case || regex.multiline || replacement.is_some_and(refers);
         let known = !fails && self.last_used_is_known();
-        (!known).then_some("stands for the expression used last, maybe with another line")
+        (!known).then_some("repeats the last expression used, perhaps on another line")
     }
 
     /// Whether all non-empty expressions are the same, and the first command always uses it.

@@ -112,7 +112,7 @@ mod tests {
             ("awk '!seen[$0]++'", "seen"),
             ("awk '{ print NR, $0 }'", "NR"),
             ("awk '/a/,/b/'", "range"),
-            ("awk '{ x = x $0 } END { print x }'", "END part"),
+            ("awk '{ x = x $0 } END { print x }'", "END action"),
             ("awk -v RS= '{ print $1 }'", "RS"),
             ("awk '{ print $1 > \"f\" }'", "f"),
             ("awk -f prog.awk", "not in the command"),
