@@ -7,14 +7,14 @@ use crate::sort::Sort;
 use crate::{Simple, purity, wc};
 
 /// Barriers: commands that read all of their input before they write anything.
-const HOLDERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc", "xargs"];
+const BARRIERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc", "xargs"];
 
 /// Whether the command is a barrier: it writes nothing until its input ends.
 pub fn holds_by_nature(command: &str) -> bool {
     let Some(program) = program(command) else { return false };
     let counts = program.ends_with("grep") && has_option(command, &['c'], &["--count"]);
     let digests = program.ends_with("sum");
-    HOLDERS.contains(&program) || digests || counts
+    BARRIERS.contains(&program) || digests || counts
 }
 
 /// Whether the command sorts all of its input, and so writes to temporary files before its input
@@ -25,12 +25,12 @@ pub fn sorts(command: &str) -> bool {
 }
 
 /// Commands whose output depends on their arguments only.
-const SPEAKERS: &[&str] = &["echo", "printf", "true", "yes", ":"];
+const ARGUMENT_ONLY: &[&str] = &["echo", "printf", "true", "yes", ":"];
 
 /// Whether the command writes only to standard output, apart from error messages.
 pub fn writes_output_alone(command: &str) -> bool {
     read_with_output(command)
-        .is_some_and(|simple| purity::is_pure(&simple) || SPEAKERS.contains(&simple.name()))
+        .is_some_and(|simple| purity::is_pure(&simple) || ARGUMENT_ONLY.contains(&simple.name()))
 }
 
 /// Parses a simple command whose standard output may be redirected to a file.
@@ -54,13 +54,13 @@ pub fn selects(command: &str) -> bool {
 }
 
 /// Commands that read a pipe until EOF, besides those in [`reads_all`].
-const DRAINS: &[&str] = &["nl", "rev", "tac", "tail", "wc"];
+const READ_TO_EOF: &[&str] = &["nl", "rev", "tac", "tail", "wc"];
 
 /// Whether the command's input is its standard input, and it reads that pipe until EOF unless it is
 /// stopped.
 pub fn drains(command: &str) -> bool {
     let Some(simple) = Simple::read(command) else { return false };
-    let named = DRAINS.contains(&simple.name()) && purity::is_pure(&simple);
+    let named = READ_TO_EOF.contains(&simple.name()) && purity::is_pure(&simple);
     (reads_all(command) || named) && purity::source(&simple) == purity::Source::Standard
 }
 

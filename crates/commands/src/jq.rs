@@ -15,7 +15,7 @@ pub struct Jq {
 
 /// Functions and keywords by which a filter reads further values or modules, writes to standard
 /// error, stops the program, or depends on the time.
-const REACHING_OUT: &[&str] = &[
+const IMPURE_WORDS: &[&str] = &[
     "debug",
     "get_search_list",
     "halt",
@@ -85,7 +85,7 @@ impl Jq {
             let before = rest[..start].chars().next_back();
             let word = &rest[start..];
             let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
-            let found = REACHING_OUT.iter().find(|known| **known == &word[..end]);
+            let found = IMPURE_WORDS.iter().find(|known| **known == &word[..end]);
             // `.now` is a field and `$now` a variable.
             if let Some(found) = found.filter(|_| !matches!(before, Some('.' | '$'))) {
                 return Some(found);

@@ -40,7 +40,7 @@ struct Reader<'t> {
 }
 
 /// Maximum nesting depth of groups.
-const DEEPEST: usize = 20;
+const MAX_GROUP_DEPTH: usize = 20;
 
 impl Reader<'_> {
     fn take(&mut self, sign: &[u8]) -> bool {
@@ -82,7 +82,7 @@ impl Reader<'_> {
     fn atom(&mut self) -> Option<bool> {
         if self.operator(b'(') {
             self.depth += 1;
-            if self.depth > DEEPEST {
+            if self.depth > MAX_GROUP_DEPTH {
                 return None;
             }
             self.alternatives(false)?;

@@ -55,12 +55,12 @@ fn has_two_operands(simple: &Simple) -> bool {
 }
 
 /// Largest script file that contend reads, in bytes.
-const LARGEST_SCRIPT: u64 = 1 << 20;
+const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
 /// Returns the contents of a script file. Returns `None` if it is not a readable, regular file of
-/// UTF-8 text of at most [`LARGEST_SCRIPT`] bytes.
+/// UTF-8 text of at most [`MAX_SCRIPT_BYTES`] bytes.
 pub(super) fn script_file(name: &str) -> Option<String> {
-    let small = |data: &std::fs::Metadata| data.is_file() && data.len() <= LARGEST_SCRIPT;
+    let small = |data: &std::fs::Metadata| data.is_file() && data.len() <= MAX_SCRIPT_BYTES;
     std::fs::metadata(name).ok().filter(small)?;
     std::fs::read_to_string(name).ok()
 }
@@ -185,13 +185,13 @@ fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
 }
 
 /// Placeholder in a script for text that the shell expands at run time.
-const UNKNOWN: char = '\u{fffd}';
+const PLACEHOLDER: char = '\u{fffd}';
 
 /// Whether a sed script writes to a file, executes commands, or cannot be parsed. Only some old
 /// seds end a regular expression at a delimiter within a bracket expression.
 fn script_reaches_out(script: &str) -> bool {
     // Expanded text may be a number or part of a string, but not a command.
-    let known = script.replace(UNKNOWN, "1");
+    let known = script.replace(PLACEHOLDER, "1");
     let read = |delimiters| Script::read(&known, delimiters).map(|script| script.reaches_out());
     read(Delimiters::Shielded) != Ok(false) || read(Delimiters::Everywhere) == Ok(true)
 }

@@ -10,14 +10,14 @@ use super::walk::{Node, Walk};
 
 /// Exclusive upper bound of the sum of absolute values: 2^50. Doubles are exact up to 2^53; the
 /// factor of 8 in between is for END actions that add the same totals several times.
-pub(super) const LIMIT: u64 = 1 << 50;
+pub(super) const EXACT_SUM_LIMIT: u64 = 1 << 50;
 
 /// Integer constants up to this are not tracked: no input is long enough for their sum to become
 /// inexact.
-const SMALL: u32 = 1024;
+const MAX_UNTRACKED: u32 = 1024;
 
-/// Maximum number of statements that may add to one tally; see [`LIMIT`].
-const MOST_STATEMENTS: usize = 8;
+/// Maximum number of statements that may add to one tally; see [`EXACT_SUM_LIMIT`].
+const MAX_TALLY_STATEMENTS: usize = 8;
 
 /// An addition: `n++`, `n--`, `n += value`, `n -= value`, or the same for an element.
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +118,7 @@ fn has_no_effects(addition: Addition<'_>) -> bool {
 
 /// Whether a value is a small integer constant.
 pub(super) fn is_small(value: &Expression) -> bool {
-    matches!(value, Expression::Number(n) if n.parse().is_ok_and(|n: u32| n <= SMALL))
+    matches!(value, Expression::Number(n) if n.parse().is_ok_and(|n: u32| n <= MAX_UNTRACKED))
 }
 
 /// Returns the variables to which END only adds integers: constants, and elements of arrays of
@@ -138,7 +138,7 @@ pub(super) fn tallies<'a>(
         }
     }
     let kept = |name: &str, count: usize| {
-        count <= MOST_STATEMENTS && !others.contains(name) && !names::is_special(name)
+        count <= MAX_TALLY_STATEMENTS && !others.contains(name) && !names::is_special(name)
     };
     counts.into_iter().filter(|&(name, count)| kept(name, count)).map(|(name, _)| name).collect()
 }

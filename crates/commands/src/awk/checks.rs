@@ -9,13 +9,13 @@ use super::walk::{Node, Walk};
 use super::why::Why;
 
 /// Functions that affect the world outside the program.
-const REACHING_OUT: &[&str] = &["system", "close", "fflush", "extension"];
+const SIDE_EFFECT_FUNCTIONS: &[&str] = &["system", "close", "fflush", "extension"];
 
 /// Functions whose values differ from run to run.
-const DIFFERING: &[&str] = &["rand", "srand", "systime", "strftime", "mktime"];
+const NONDETERMINISTIC_FUNCTIONS: &[&str] = &["rand", "srand", "systime", "strftime", "mktime"];
 
 /// Functions of gawk only, which are not analyzed.
-const NOT_KNOWN: &[&str] = &[
+const UNSUPPORTED_FUNCTIONS: &[&str] = &[
     "asort",
     "asorti",
     "patsplit",
@@ -28,10 +28,10 @@ const NOT_KNOWN: &[&str] = &[
 ];
 
 /// Variables that describe the whole input or the command's arguments.
-const NOT_OF_THE_LINE: &[&str] = &["FILENAME", "ARGC", "ARGV"];
+const INPUT_VARIABLES: &[&str] = &["FILENAME", "ARGC", "ARGV"];
 
 /// Variables whose assignment affects later records or other rules.
-const ACTING_LATER: &[&str] = &["FS", "OFS", "ORS", "SUBSEP", "CONVFMT", "OFMT"];
+const AFFECTING_LATER_RECORDS: &[&str] = &["FS", "OFS", "ORS", "SUBSEP", "CONVFMT", "OFMT"];
 
 /// Checks the names that the command's arguments assign.
 pub(super) fn given(names: &[&str]) -> Result<(), Why> {
@@ -49,7 +49,7 @@ pub(super) fn given(names: &[&str]) -> Result<(), Why> {
 }
 
 fn is_outer(name: &str) -> bool {
-    NOT_OF_THE_LINE.contains(&name) || names::OF_GAWK.contains(&name)
+    INPUT_VARIABLES.contains(&name) || names::GAWK_VARIABLES.contains(&name)
 }
 
 /// Returns the first error that `wrong` finds in a part of a program.
@@ -77,9 +77,11 @@ fn wrong_anywhere(node: Node<'_>) -> Option<Why> {
     match node {
         Node::Expression(Expression::Getline(..)) => Some(Why::TakesLines),
         Node::Expression(Expression::Call(name, _)) => match name.as_str() {
-            name if REACHING_OUT.contains(&name) => Some(Why::ReachesOut(name.to_owned())),
-            name if DIFFERING.contains(&name) => Some(Why::Differs(name.to_owned())),
-            name if NOT_KNOWN.contains(&name) => {
+            name if SIDE_EFFECT_FUNCTIONS.contains(&name) => Some(Why::ReachesOut(name.to_owned())),
+            name if NONDETERMINISTIC_FUNCTIONS.contains(&name) => {
+                Some(Why::Differs(name.to_owned()))
+            }
+            name if UNSUPPORTED_FUNCTIONS.contains(&name) => {
                 Some(Why::unread(format!("`{name}()` is a gawk extension")))
             }
             _ => outer,
@@ -166,7 +168,7 @@ pub(super) fn rules(program: &Program) -> Result<(), Why> {
         if assigned.contains("RS") {
             return Err(Why::Separator);
         }
-        if let Some(name) = ACTING_LATER.iter().find(|name| assigned.contains(*name)) {
+        if let Some(name) = AFFECTING_LATER_RECORDS.iter().find(|name| assigned.contains(*name)) {
             return Err(Why::ActsLater((*name).to_owned()));
         }
     }

@@ -10,7 +10,7 @@ const ASSIGNMENTS: &[&str] = &["=", "+=", "-=", "*=", "/=", "%=", "^="];
 const COMPARISONS: &[&str] = &["<", "<=", "==", "!=", ">", ">="];
 
 /// Tokens after an operand of `!` for which awks differ in what the `!` applies to.
-const BEHIND_NOT: &[&str] =
+const AMBIGUOUS_AFTER_NOT: &[&str] =
     &["<", "<=", "==", "!=", ">=", "~", "!~", "+", "-", "*", "/", "%", "^", "|", "=", "(", "$"];
 
 impl Parser<'_> {
@@ -206,7 +206,8 @@ impl Parser<'_> {
     fn unary(&mut self) -> Result<Expression, Why> {
         if self.take("!")? {
             let value = self.deeper(Self::unary)?;
-            let goes_on = self.is_one_of(BEHIND_NOT) || self.begins_value() || self.is_word("in");
+            let goes_on =
+                self.is_one_of(AMBIGUOUS_AFTER_NOT) || self.begins_value() || self.is_word("in");
             if goes_on || self.is(">") && !self.printing {
                 return Err(Why::unread("`!` before a longer expression without parentheses"));
             }

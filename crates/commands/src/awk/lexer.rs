@@ -9,7 +9,7 @@ use super::ast::Text;
 use super::why::Why;
 
 /// Operators and punctuation, each before its prefixes.
-const SIGNS: &[&str] = &[
+const OPERATORS: &[&str] = &[
     "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "==", "<=", ">=", "!=", "!~", ">>",
     "{", "}", "(", ")", "[", "]", ";", ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?",
     ":", "~", "$", "=",
@@ -72,7 +72,7 @@ impl<'a> Lexer<'a> {
                 Token::Word(word, self.rest().starts_with('('))
             }
             Some(c) => {
-                let sign = SIGNS.iter().find(|sign| self.rest().starts_with(**sign));
+                let sign = OPERATORS.iter().find(|sign| self.rest().starts_with(**sign));
                 let sign =
                     sign.ok_or_else(|| Why::unread(format!("unexpected character `{c}`")))?;
                 self.at += sign.len();

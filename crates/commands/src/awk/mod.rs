@@ -47,7 +47,7 @@ use super::{Simple, Word};
 const TABLE: Table = Table { short: "F:v:f:", long: &[] };
 
 /// Names of implementations.
-const NAMES: &[&str] = &["awk", "mawk", "gawk", "nawk", "original-awk"];
+const IMPLEMENTATIONS: &[&str] = &["awk", "mawk", "gawk", "nawk", "original-awk"];
 
 /// An `awk` whose program is in its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +131,7 @@ fn is_name(text: &str) -> bool {
 fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
     match (simple.name(), simple.arguments.split_first()) {
         ("busybox", Some((first, rest))) if first.text == "awk" => Some(rest.to_vec()),
-        (name, _) if NAMES.contains(&name) => Some(simple.arguments.clone()),
+        (name, _) if IMPLEMENTATIONS.contains(&name) => Some(simple.arguments.clone()),
         _ => None,
     }
 }

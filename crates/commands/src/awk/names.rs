@@ -7,7 +7,7 @@ use super::walk::{Node, Walk};
 use super::why::Why;
 
 /// Reserved words of any awk.
-const WORDS: &[&str] = &[
+const RESERVED_WORDS: &[&str] = &[
     "BEGIN",
     "END",
     "BEGINFILE",
@@ -36,7 +36,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Built-in functions of any awk, with their minimum and maximum number of arguments.
-const FUNCTIONS: &[(&str, usize, usize)] = &[
+const BUILTIN_FUNCTIONS: &[(&str, usize, usize)] = &[
     ("and", 2, 9),
     ("asort", 1, 3),
     ("asorti", 1, 3),
@@ -83,7 +83,7 @@ const FUNCTIONS: &[(&str, usize, usize)] = &[
 ];
 
 /// Special variables of gawk only. Most have no effect in other awks.
-pub(super) const OF_GAWK: &[&str] = &[
+pub(super) const GAWK_VARIABLES: &[&str] = &[
     "ARGIND",
     "BINMODE",
     "ERRNO",
@@ -101,28 +101,28 @@ pub(super) const OF_GAWK: &[&str] = &[
 ];
 
 /// Special variables of POSIX awk.
-const SPECIAL: &[&str] = &[
+const SPECIAL_VARIABLES: &[&str] = &[
     "ARGC", "ARGV", "CONVFMT", "ENVIRON", "FILENAME", "FNR", "FS", "NF", "NR", "OFMT", "OFS",
     "ORS", "RLENGTH", "RS", "RSTART", "SUBSEP",
 ];
 
 /// Whether a variable is special, in POSIX awk or in gawk.
 pub(super) fn is_special(name: &str) -> bool {
-    SPECIAL.contains(&name) || OF_GAWK.contains(&name)
+    SPECIAL_VARIABLES.contains(&name) || GAWK_VARIABLES.contains(&name)
 }
 
 /// Whether a word cannot be a user-defined name.
 pub(super) fn is_reserved(word: &str) -> bool {
-    WORDS.contains(&word) || is_function(word)
+    RESERVED_WORDS.contains(&word) || is_function(word)
 }
 
 pub(super) fn is_function(word: &str) -> bool {
-    FUNCTIONS.iter().any(|(name, ..)| *name == word)
+    BUILTIN_FUNCTIONS.iter().any(|(name, ..)| *name == word)
 }
 
 /// Whether a built-in function accepts this number of arguments.
 pub(super) fn takes(name: &str, arguments: usize) -> bool {
-    FUNCTIONS
+    BUILTIN_FUNCTIONS
         .iter()
         .any(|(function, least, most)| *function == name && (*least..=*most).contains(&arguments))
 }
@@ -148,7 +148,7 @@ pub(super) fn check(program: &Program) -> Result<(), Why> {
     let mut functions = BTreeMap::new();
     for function in program.functions() {
         let two = functions.insert(function.name.as_str(), function).is_some();
-        if two || SPECIAL.contains(&function.name.as_str()) {
+        if two || SPECIAL_VARIABLES.contains(&function.name.as_str()) {
             return Err(Why::unread(format!("function `{}` is already defined", function.name)));
         }
     }
@@ -190,7 +190,10 @@ fn check_uses<'a>(
         let kinds = if local.iter().any(|l| l == name) { &mut locals } else { &mut *global };
         let other = kinds.insert(name, kind).is_some_and(|before| before != kind);
         let special_array = ["ARGV", "ENVIRON"].contains(&name) != (kind == Kind::Array);
-        if other || functions.contains_key(name) || SPECIAL.contains(&name) && special_array {
+        if other
+            || functions.contains_key(name)
+            || SPECIAL_VARIABLES.contains(&name) && special_array
+        {
             wrong = Some(format!("`{name}` has two meanings"));
         }
     };

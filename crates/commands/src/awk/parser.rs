@@ -7,7 +7,7 @@ use super::why::Why;
 
 /// Maximum nesting depth of expressions and statements. People write ten levels, and each takes
 /// several stack frames.
-const DEEPEST: usize = 60;
+const MAX_NESTING: usize = 60;
 
 /// A parser with one token of lookahead.
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Why>,
     ) -> Result<T, Why> {
-        if self.depth == DEEPEST {
+        if self.depth == MAX_NESTING {
             return Err(Why::unread("it is nested too deeplyly"));
         }
         self.depth += 1;

@@ -14,7 +14,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::additions::{LIMIT, additions, is_small, mentions};
+use super::additions::{EXACT_SUM_LIMIT, additions, is_small, mentions};
 use super::ast::{Item, ItemKind, Program};
 
 /// A prefix for names that the program does not use.
@@ -101,7 +101,7 @@ impl Names {
     fn part_end(&self, scalars: &[String], arrays: &[String]) -> String {
         let mut text = format!(
             "END {{\nORS = \"\\n\"\n\
-             if (@f || !(@a < {LIMIT})) print \"inexact\"; else printf \"exact %.17g\\n\", @a\n\
+             if (@f || !(@a < {EXACT_SUM_LIMIT})) print \"inexact\"; else printf \"exact %.17g\\n\", @a\n\
              printf \"%.17g\\n\", NR\n"
         );
         for name in scalars {

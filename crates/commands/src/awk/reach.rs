@@ -6,22 +6,22 @@ use super::walk::{Node, Walk};
 
 /// Functions that start programs, affect ones that were started, or give values that differ from
 /// run to run.
-const FAR_REACHING: &[&str] =
+const IMPURE_FUNCTIONS: &[&str] =
     &["system", "close", "fflush", "rand", "srand", "systime", "strftime", "mktime", "extension"];
 
 /// Variables that depend on more than the input.
-const OUTER: &[&str] = &["ENVIRON", "PROCINFO"];
+const ENVIRONMENT_VARIABLES: &[&str] = &["ENVIRON", "PROCINFO"];
 
 /// Whether a program starts others, writes files, reads from others, or prints values that differ
 /// from run to run. Returns `true` for a program that cannot be parsed.
 pub(super) fn does_more(program: &str) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Getline(..)) => true,
-        Node::Expression(Expression::Call(name, _)) => FAR_REACHING.contains(&name.as_str()),
+        Node::Expression(Expression::Call(name, _)) => IMPURE_FUNCTIONS.contains(&name.as_str()),
         Node::Statement(Statement { action: Action::Print(print), .. }) => print.output.is_some(),
         _ => {
             let mut outer = false;
-            names::uses(node, &mut |name, _| outer |= OUTER.contains(&name));
+            names::uses(node, &mut |name, _| outer |= ENVIRONMENT_VARIABLES.contains(&name));
             outer
         }
     })

@@ -16,7 +16,7 @@
 
 use std::collections::BTreeSet;
 
-use super::additions::{LIMIT, additions, mentions, only_added_to, tallies};
+use super::additions::{EXACT_SUM_LIMIT, additions, mentions, only_added_to, tallies};
 use super::ast::{Action, Expression, ItemKind, Place, Program, Statement};
 use super::checks;
 use super::flow::{Flow, LINE_START, Stage};
@@ -60,10 +60,10 @@ impl Totals {
             let first = part.split(|b| *b == b'\n').next()?;
             let complete = part.ends_with(b"\nend\n");
             let amount = std::str::from_utf8(first).ok()?.strip_prefix("exact ")?;
-            amount.parse().ok().filter(|amount: &u64| complete && *amount < LIMIT)
+            amount.parse().ok().filter(|amount: &u64| complete && *amount < EXACT_SUM_LIMIT)
         });
         let sum = amounts.into_iter().try_fold(0_u64, |sum, amount| sum.checked_add(amount?));
-        sum.is_some_and(|sum| sum < LIMIT)
+        sum.is_some_and(|sum| sum < EXACT_SUM_LIMIT)
     }
 }
 

@@ -116,7 +116,7 @@ pub fn per_record(text: &str, mode: Mode) -> Result<PerRecord, Why> {
 }
 
 /// Maximum number of a command's characters that a reason quotes.
-const SHOWN: usize = 40;
+const MAX_QUOTED_CHARS: usize = 40;
 
 struct Proof<'a> {
     script: &'a Script,
@@ -129,7 +129,7 @@ impl Proof<'_> {
     fn shown(&self, command: &Command) -> String {
         let text = &self.text[command.place.clone()];
         let line = text.lines().next().unwrap_or_default();
-        let shown: String = line.chars().take(SHOWN).collect();
+        let shown: String = line.chars().take(MAX_QUOTED_CHARS).collect();
         if shown.len() < text.len() { shown + "…" } else { shown }
     }
 

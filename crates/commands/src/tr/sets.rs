@@ -37,7 +37,7 @@ enum ClassKind {
 }
 
 /// Upper bound of a repeat count, in bytes.
-const LONGEST: usize = 1 << 16;
+const MAX_REPEAT: usize = 1 << 16;
 
 impl Sets {
     /// Returns the bytes to delete or squeeze.
@@ -182,7 +182,7 @@ impl Sets {
         let radix = if digits.starts_with('0') { 8 } else { 10 };
         let count = match digits {
             "" => None,
-            digits => Some(usize::from_str_radix(digits, radix).ok().filter(|n| *n < LONGEST)?),
+            digits => Some(usize::from_str_radix(digits, radix).ok().filter(|n| *n < MAX_REPEAT)?),
         };
         Some(Some((Piece::Repeat(*byte, count.filter(|count| *count > 0)), &after[end + 1..])))
     }
