@@ -164,7 +164,7 @@ impl Parser<'_> {
         match &self.token {
             Token::Number(_) | Token::Text(_) => true,
             Token::Word(word, _) => names::is_function(word) || !names::is_reserved(word),
-            Token::Sign(sign) => ["$", "("].contains(sign),
+            Token::Operator(sign) => ["$", "("].contains(sign),
             Token::Newline | Token::End => false,
         }
     }
@@ -190,7 +190,7 @@ impl Parser<'_> {
         let mut parts = vec![first];
         while self.is_one_of(signs) {
             let unclear = match &self.previous {
-                Token::Sign(sign) => ["++", "--"].contains(sign),
+                Token::Operator(sign) => ["++", "--"].contains(sign),
                 Token::Word(word, _) => names::is_function(word),
                 _ => false,
             };
@@ -251,9 +251,9 @@ impl Parser<'_> {
                 self.advance()?;
                 Ok(Expression::Text(text))
             }
-            Token::Sign("/" | "/=") => Ok(Expression::Regex(self.regex()?)),
-            Token::Sign("(") => self.deeper(Self::parentheses),
-            Token::Sign("++" | "--") => self.stepped(),
+            Token::Operator("/" | "/=") => Ok(Expression::Regex(self.regex()?)),
+            Token::Operator("(") => self.deeper(Self::parentheses),
+            Token::Operator("++" | "--") => self.stepped(),
             Token::Word(word, _) if word == "getline" => self.getline(),
             Token::Word(word, _) if names::is_function(&word) => self.call(word),
             Token::Word(word, true) if !names::is_reserved(&word) => {
@@ -320,7 +320,7 @@ impl Parser<'_> {
 
     fn field(&mut self) -> Result<Expression, Why> {
         match &self.token {
-            Token::Number(_) | Token::Sign("(" | "++" | "--") => self.primary(),
+            Token::Number(_) | Token::Operator("(" | "++" | "--") => self.primary(),
             _ => Ok(Expression::Place(self.target()?)),
         }
     }

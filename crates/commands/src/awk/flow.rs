@@ -66,7 +66,7 @@ pub(super) struct Flow<'a> {
     pub(super) stage: Stage,
     loops: Vec<Loop<'a>>,
     /// The array of the latest loop over an array.
-    pub(super) gone_through: &'a str,
+    pub(super) last_array: &'a str,
     /// The names assigned wherever processing of a record ends.
     pub(super) at_end: Defined<'a>,
     /// A loop prints in the order of an array.
@@ -91,7 +91,7 @@ pub(super) fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
 }
 
 /// Combines the facts of two parts that both run: names assigned in either.
-pub(super) fn either<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
+pub(super) fn union<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     let (mut one, other) = (one?, other?);
     one.extend(other);
     Some(one)
@@ -117,7 +117,7 @@ impl<'a> Flow<'a> {
             known,
             stage,
             loops: Vec::new(),
-            gone_through: "",
+            last_array: "",
             at_end: None,
             prints_in_order_of_array: false,
         }
@@ -179,12 +179,14 @@ impl<'a> Flow<'a> {
                 };
                 Ok(join(then, otherwise))
             }
-            Action::While(condition, body) => self.turns(Some(condition), body, None, defined),
+            Action::While(condition, body) => {
+                self.conditional_loop(Some(condition), body, None, defined)
+            }
             Action::Do(body, condition) => self.do_while(body, condition, defined),
-            Action::For(turns) => self.counted(turns, defined),
-            Action::ForIn(variable, array, body) => self.through(variable, array, body, defined),
+            Action::For(turns) => self.for_loop(turns, defined),
+            Action::ForIn(variable, array, body) => self.for_in(variable, array, body, defined),
             Action::Delete(array, None) => Ok(with(defined, array)),
-            Action::Delete(_, Some(subscript)) => self.siblings(subscript, defined),
+            Action::Delete(_, Some(subscript)) => self.unordered(subscript, defined),
             Action::Next => {
                 self.at_end = join(self.at_end.take(), defined);
                 Ok(None)
@@ -207,7 +209,7 @@ impl<'a> Flow<'a> {
     ) -> Result<Defined<'a>, Why> {
         match addition(value) {
             Some(added) if self.known.sums.contains(added.name) => {
-                let defined = self.siblings(added.subscript, defined)?;
+                let defined = self.unordered(added.subscript, defined)?;
                 match added.value {
                     Some(value) => self.value(value, defined),
                     None => Ok(defined),
@@ -229,28 +231,28 @@ impl<'a> Flow<'a> {
         Ok(None)
     }
 
-    fn counted(&mut self, turns: &'a For, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+    fn for_loop(&mut self, turns: &'a For, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
         let defined = match &turns.start {
             Some(start) => self.value(start, defined)?,
             None => defined,
         };
-        self.turns(turns.condition.as_ref(), &turns.body, turns.step.as_ref(), defined)
+        self.conditional_loop(turns.condition.as_ref(), &turns.body, turns.step.as_ref(), defined)
     }
 
-    fn turns(
+    fn conditional_loop(
         &mut self,
         condition: Option<&'a Expression>,
         body: &'a Statement,
         step: Option<&'a Expression>,
         defined: Defined<'a>,
     ) -> Result<Defined<'a>, Why> {
-        // Iterations only add assignments, except to names in `undone`.
-        let defined = without(defined, &self.undone(body));
+        // Iterations only add assignments, except to names in `invalidated`.
+        let defined = without(defined, &self.invalidated(body));
         let (inside, outside) = match condition {
             Some(condition) => self.condition(condition, defined)?,
             None => (defined, None),
         };
-        let (done, left) = self.turn(body, inside)?;
+        let (done, left) = self.iteration(body, inside)?;
         if let Some(step) = step {
             self.value(step, join(done, left.continues))?;
         }
@@ -263,13 +265,13 @@ impl<'a> Flow<'a> {
         condition: &'a Expression,
         defined: Defined<'a>,
     ) -> Result<Defined<'a>, Why> {
-        let defined = without(defined, &self.undone(body));
-        let (done, left) = self.turn(body, defined)?;
+        let defined = without(defined, &self.invalidated(body));
+        let (done, left) = self.iteration(body, defined)?;
         let (_, outside) = self.condition(condition, join(done, left.continues))?;
         Ok(join(outside, left.breaks))
     }
 
-    fn turn(
+    fn iteration(
         &mut self,
         body: &'a Statement,
         defined: Defined<'a>,
@@ -280,26 +282,26 @@ impl<'a> Flow<'a> {
     }
 
     /// Returns the names that are no longer certainly assigned after some iterations of a loop.
-    fn undone(&self, body: &'a Statement) -> BTreeSet<&'a str> {
-        let mut undone = BTreeSet::new();
+    fn invalidated(&self, body: &'a Statement) -> BTreeSet<&'a str> {
+        let mut invalidated = BTreeSet::new();
         body.walk(&mut |node| match node {
             Node::Statement(Statement { action: Action::ForIn(variable, _, body), .. }) => {
-                undone.insert(variable.as_str());
-                undone.extend(assigned(&**body));
+                invalidated.insert(variable.as_str());
+                invalidated.extend(assigned(&**body));
             }
             Node::Statement(Statement { action: Action::Print(print), .. })
                 if !self.ends_line(print) =>
             {
-                undone.insert(LINE_START);
+                invalidated.insert(LINE_START);
             }
             _ => {}
         });
-        undone
+        invalidated
     }
 
     /// Analyzes a loop over an array. Its iterations must be independent of each other, since their
     /// order is unspecified.
-    fn through(
+    fn for_in(
         &mut self,
         variable: &'a str,
         array: &'a str,
@@ -308,7 +310,7 @@ impl<'a> Flow<'a> {
     ) -> Result<Defined<'a>, Why> {
         let why = || Why::Order(array.to_owned());
         self.members(array, &defined)?;
-        let turns = Turns::of(body);
+        let turns = LoopEffects::of(body);
         if self.stage == Stage::Records || turns.leave {
             return Err(why());
         }
@@ -331,7 +333,7 @@ impl<'a> Flow<'a> {
             return Err(why());
         }
         self.prints_in_order_of_array |= turns.print;
-        self.gone_through = array;
+        self.last_array = array;
         Ok(head)
     }
 
@@ -345,7 +347,7 @@ impl<'a> Flow<'a> {
     }
 
     fn print(&mut self, print: &'a Print, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
-        let defined = self.siblings(&print.arguments, defined)?;
+        let defined = self.unordered(&print.arguments, defined)?;
         Ok(Self::printed(self.ends_line(print), defined))
     }
 
@@ -360,14 +362,14 @@ impl<'a> Flow<'a> {
 
 /// What the iterations of a loop over an array may do.
 #[derive(Debug, Default)]
-struct Turns {
+struct LoopEffects {
     /// Leave the loop or delete elements.
     leave: bool,
     print: bool,
     have_loops: bool,
 }
 
-impl Turns {
+impl LoopEffects {
     fn of(body: &Statement) -> Self {
         let mut turns = Self::default();
         body.walk(&mut |node| {

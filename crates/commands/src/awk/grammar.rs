@@ -133,7 +133,7 @@ impl Parser<'_> {
     fn action(&mut self) -> Result<(Action, usize), Why> {
         let word = match &self.token {
             Token::Word(word, _) => word.as_str(),
-            Token::Sign(sign) => sign,
+            Token::Operator(sign) => sign,
             _ => "",
         };
         match word {
@@ -159,7 +159,7 @@ impl Parser<'_> {
             }
             "for" => {
                 self.advance()?;
-                self.counting_or_going_through()
+                self.for_statement()
             }
             _ => {
                 let action = self.simple()?;
@@ -194,9 +194,9 @@ impl Parser<'_> {
         Ok((Action::If(condition, Box::new(then), otherwise.map(Box::new)), end))
     }
 
-    fn counting_or_going_through(&mut self) -> Result<(Action, usize), Why> {
+    fn for_statement(&mut self) -> Result<(Action, usize), Why> {
         self.expect("(")?;
-        if let Some((variable, array)) = self.going_through() {
+        if let Some((variable, array)) = self.for_in_header() {
             for _ in 0..4 {
                 self.advance()?;
             }
@@ -215,7 +215,7 @@ impl Parser<'_> {
     }
 
     /// Returns the names if `NAME in NAME)` is next.
-    fn going_through(&self) -> Option<(String, String)> {
+    fn for_in_header(&self) -> Option<(String, String)> {
         let mut ahead = self.clone();
         let variable = ahead.name().ok()?;
         let is_in = ahead.take_word("in").ok()?;
@@ -290,11 +290,11 @@ impl Parser<'_> {
             return Err(Why::unread("`printf` without a format"));
         }
         let output = match self.token {
-            Token::Sign(">" | ">>") => {
+            Token::Operator(">" | ">>") => {
                 self.advance()?;
                 Some(Output::File(self.primary()?))
             }
-            Token::Sign("|") => {
+            Token::Operator("|") => {
                 self.advance()?;
                 if self.is_word("getline") {
                     return Err(self.unexpected());

@@ -25,7 +25,7 @@ pub(super) enum Token {
     /// A string.
     Text(Text),
     /// An operator or punctuation.
-    Sign(&'static str),
+    Operator(&'static str),
     /// A newline.
     Newline,
     /// The end of the program.
@@ -76,7 +76,7 @@ impl<'a> Lexer<'a> {
                 let sign =
                     sign.ok_or_else(|| Why::unread(format!("unexpected character `{c}`")))?;
                 self.at += sign.len();
-                Token::Sign(sign)
+                Token::Operator(sign)
             }
         };
         Ok((token, start..self.at))

@@ -5,7 +5,7 @@
 //!                                                    │
 //!                   reach  side effects           <──┤
 //!                   state  independent records    <──┤
-//!                   sums   totals by chunk        <──┴──> part   derived programs
+//!                   sums   totals by chunk        <──┴──> derived  programs
 //! ```
 //!
 //! `state` and `sums` share `checks` (forbidden constructs) and the definite assignment analysis
@@ -20,19 +20,19 @@
 mod additions;
 pub mod ast;
 mod checks;
+mod derived;
+#[cfg(test)]
+mod differential;
 mod expressions;
 mod flow;
 pub mod grammar;
 mod lexer;
 mod names;
 mod parser;
-mod part;
 pub mod reach;
 pub mod state;
 pub mod sums;
 mod traits;
-#[cfg(test)]
-mod trials;
 mod values;
 mod walk;
 mod why;

@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
     pub(super) fn regex(&mut self) -> Result<String, Why> {
         // After these tokens some awks divide.
         let after_value = match &self.previous {
-            Token::Sign(sign) => [")", "]", "$", "++", "--"].contains(sign),
+            Token::Operator(sign) => [")", "]", "$", "++", "--"].contains(sign),
             Token::Word(word, _) => {
                 !["print", "return", "exit", "else", "do"].contains(&word.as_str())
             }
@@ -94,11 +94,11 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn is(&self, sign: &str) -> bool {
-        matches!(&self.token, Token::Sign(found) if *found == sign)
+        matches!(&self.token, Token::Operator(found) if *found == sign)
     }
 
     pub(super) fn is_one_of(&self, signs: &[&str]) -> bool {
-        matches!(&self.token, Token::Sign(found) if signs.contains(found))
+        matches!(&self.token, Token::Operator(found) if signs.contains(found))
     }
 
     pub(super) fn is_word(&self, word: &str) -> bool {
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
             Token::Word(word, _) => format!("unexpected `{word}`"),
             Token::Number(number) => format!("unexpected `{number}`"),
             Token::Text(_) => "unexpected string".to_owned(),
-            Token::Sign(sign) => format!("unexpected `{sign}`"),
+            Token::Operator(sign) => format!("unexpected `{sign}`"),
             Token::Newline => "unexpected end of line".to_owned(),
             Token::End => "unexpected end of the program".to_owned(),
         })

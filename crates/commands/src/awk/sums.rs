@@ -19,8 +19,8 @@ use std::collections::BTreeSet;
 use super::additions::{EXACT_SUM_LIMIT, additions, mentions, only_added_to, tallies};
 use super::ast::{Action, Expression, ItemKind, Place, Program, Statement};
 use super::checks;
+use super::derived::Generator;
 use super::flow::{Flow, LINE_START, Stage};
-use super::part::Names;
 use super::state::known;
 use super::traits;
 use super::values::assigned;
@@ -72,7 +72,7 @@ impl Totals {
 ///
 /// # Errors
 ///
-/// Names a construct of a rule that depends on other records and is not a sum, or what END needs
+/// Generator a construct of a rule that depends on other records and is not a sum, or what END needs
 /// besides totals.
 pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Why> {
     checks::given(given)?;
@@ -98,11 +98,11 @@ pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Why> {
     let (arrays, scalars) = (owned(arrays), owned(scalars));
     let mut counted = program.ends().flat_map(mentions);
     let counts_records = counted.any(|(name, _)| name == "NR");
-    let names = Names::new(program, given);
+    let generator = Generator::new(program, given);
     Ok(Totals {
-        part: names.part(program, &scalars, &arrays),
-        combine: names.combine(program, &scalars, &arrays, counts_records),
-        end: Names::texts(program, |kind| matches!(kind, ItemKind::End(_))),
+        part: generator.part(program, &scalars, &arrays),
+        combine: generator.combine(program, &scalars, &arrays, counts_records),
+        end: Generator::texts(program, |kind| matches!(kind, ItemKind::End(_))),
         scalars,
         arrays,
         counts_records,

@@ -95,15 +95,15 @@ fn prints(statement: &Statement, before: Option<u32>, left: &mut Option<u32>) ->
             None
         }
         Action::While(_, body) | Action::Do(body, _) | Action::ForIn(_, _, body) => {
-            in_turns(body, count, left)
+            loop_prints(body, count, left)
         }
-        Action::For(turns) => in_turns(&turns.body, count, left),
+        Action::For(turns) => loop_prints(&turns.body, count, left),
         _ => before,
     }
 }
 
 /// Anything that a loop prints may be printed again.
-fn in_turns(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<u32> {
+fn loop_prints(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<u32> {
     let mut inner = None;
     let after = prints(body, Some(before), &mut inner).max(Some(before));
     let again = if after > Some(before) { 2 } else { 0 };

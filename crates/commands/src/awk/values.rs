@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::ast::{Action, Expression, Place, Statement};
-use super::flow::{Defined, Flow, Stage, either, join, with};
+use super::flow::{Defined, Flow, Stage, join, union, with};
 use super::walk::{Node, Walk};
 use super::why::Why;
 
@@ -41,14 +41,14 @@ impl<'a> Flow<'a> {
 
     /// Analyzes expressions that may be evaluated in any order.
     #[expect(clippy::needless_pass_by_value, reason = "the signature of all transfer functions")]
-    pub(super) fn siblings(
+    pub(super) fn unordered(
         &mut self,
         values: &'a [Expression],
         defined: Defined<'a>,
     ) -> Result<Defined<'a>, Why> {
         let mut all = defined.clone();
         for value in values {
-            all = either(all, self.value(value, defined.clone())?);
+            all = union(all, self.value(value, defined.clone())?);
         }
         Ok(all)
     }
@@ -91,13 +91,13 @@ impl<'a> Flow<'a> {
             }
             Expression::In(values, array) => {
                 self.members(array, &defined)?;
-                self.siblings(values, defined)
+                self.unordered(values, defined)
             }
             Expression::List(values)
             | Expression::Chain(_, values)
-            | Expression::UserCall(_, values) => self.siblings(values, defined),
+            | Expression::UserCall(_, values) => self.unordered(values, defined),
             Expression::Call(name, arguments) => {
-                let defined = self.siblings(arguments, defined)?;
+                let defined = self.unordered(arguments, defined)?;
                 Ok(called(name, arguments, defined))
             }
         }
@@ -118,14 +118,14 @@ impl<'a> Flow<'a> {
             Place::Element(_, subscript) => subscript,
             Place::Field(number) => std::slice::from_ref(&**number),
         };
-        Ok(either(defined, self.siblings(parts, before)?))
+        Ok(union(defined, self.unordered(parts, before)?))
     }
 
     fn read(&mut self, place: &'a Place, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
         match place {
             Place::Variable(name) => self.name(name, defined),
             Place::Element(name, subscript) => {
-                let defined = self.siblings(subscript, defined)?;
+                let defined = self.unordered(subscript, defined)?;
                 self.name(name, defined)
             }
             Place::Field(number) => self.value(number, defined),
@@ -138,7 +138,7 @@ impl<'a> Flow<'a> {
             _ if is_defined || !self.known.changing.contains(name) => Ok(defined),
             Stage::Records => Err(Why::Keeps(name.to_owned())),
             Stage::End if self.known.left.contains(name) => Err(Why::LastLine(name.to_owned())),
-            Stage::End => Err(Why::Order(self.gone_through.to_owned())),
+            Stage::End => Err(Why::Order(self.last_array.to_owned())),
         }
     }
 

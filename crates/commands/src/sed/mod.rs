@@ -4,11 +4,11 @@
 //! script text ──parse──> script::Script ──> Sed        scripts so plain that rewrites may combine
 //! them
 //!                                       └─> state      proof that records are independent
-//!                                            └─> letters   which bytes the script may produce
+//!                                            └─> characters   which bytes the script may produce
 //! ```
 
 mod brackets;
-mod letters;
+mod characters;
 mod parse;
 pub mod script;
 pub mod state;

@@ -16,7 +16,7 @@
 
 use super::super::options::Options;
 use super::super::{Simple, Word};
-use super::letters::{Piece, Syntax, may_cut, pieces};
+use super::characters::{Piece, Syntax, may_cut, pieces};
 use super::script::{
     Address, Command, Delimiters, Function, Regex, Script, Selection, Substitution,
 };

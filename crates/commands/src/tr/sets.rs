@@ -36,7 +36,7 @@ enum ClassKind {
     Other,
 }
 
-/// Upper bound of a repeat count, in bytes.
+/// Exclusive upper bound of a repeat count, in bytes.
 const MAX_REPEAT: usize = 1 << 16;
 
 impl Sets {

@@ -1,8 +1,8 @@
 use super::*;
 use crate::testing::simple;
 
-mod parts;
-mod soup;
+mod chunks;
+mod fragments;
 
 fn proved(text: &str) -> Result<PerRecord, String> {
     per_record(text, Mode { multibyte: true, ..Mode::default() }).map_err(|why| why.to_string())

@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use super::super::super::script::{Delimiters, Function, Script};
 use super::super::{Mode, per_record};
-use super::parts::{input, is_gnu_sed, parts, run};
+use super::chunks::{input, is_gnu_sed, parts, run};
 
 /// Fragments that start, end or hide commands. None forms a loop.
 const SCRAPS: &[&str] = &[

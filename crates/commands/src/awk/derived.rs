@@ -17,13 +17,13 @@ use std::fmt::Write as _;
 use super::additions::{EXACT_SUM_LIMIT, additions, is_small, mentions};
 use super::ast::{Item, ItemKind, Program};
 
-/// A prefix for names that the program does not use.
+/// Generates programs that use a prefix for their own names, to avoid those of the original.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct Generator {
     prefix: String,
 }
 
-impl Names {
+impl Generator {
     pub(super) fn new(program: &Program, given: &[&str]) -> Self {
         let mut taken: BTreeSet<&str> = mentions(program).into_keys().collect();
         taken.extend(given);
