@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::ast::{Action, Expression, Function, ItemKind, Place, Program, Statement};
 use super::names;
+use super::rejection::Rejection;
 use super::values::assigned;
 use super::walk::{Node, Walk};
-use super::why::Why;
 
 /// Functions that affect the world outside the program.
 const SIDE_EFFECT_FUNCTIONS: &[&str] = &["system", "close", "fflush", "extension"];
@@ -34,13 +34,13 @@ const INPUT_VARIABLES: &[&str] = &["FILENAME", "ARGC", "ARGV"];
 const AFFECTING_LATER_RECORDS: &[&str] = &["FS", "OFS", "ORS", "SUBSEP", "CONVFMT", "OFMT"];
 
 /// Checks the names that the command's arguments assign.
-pub(super) fn given(names: &[&str]) -> Result<(), Why> {
+pub(super) fn given(names: &[&str]) -> Result<(), Rejection> {
     for name in names {
         match *name {
-            "RS" => return Err(Why::Separator),
-            "NR" | "FNR" => return Err(Why::Counts((*name).to_owned())),
+            "RS" => return Err(Rejection::Separator),
+            "NR" | "FNR" => return Err(Rejection::Counts((*name).to_owned())),
             name if name == "NF" || is_outer(name) => {
-                return Err(Why::NotOfTheLine(name.to_owned()));
+                return Err(Rejection::NotOfTheLine(name.to_owned()));
             }
             _ => {}
         }
@@ -55,8 +55,8 @@ fn is_outer(name: &str) -> bool {
 /// Returns the first error that `wrong` finds in a part of a program.
 fn first<W: Walk + ?Sized>(
     part: &W,
-    mut wrong: impl FnMut(Node<'_>) -> Option<Why>,
-) -> Result<(), Why> {
+    mut wrong: impl FnMut(Node<'_>) -> Option<Rejection>,
+) -> Result<(), Rejection> {
     let mut found = None;
     part.walk(&mut |node| {
         if found.is_none() {
@@ -67,52 +67,54 @@ fn first<W: Walk + ?Sized>(
 }
 
 /// Returns why a node is forbidden in every part of a program.
-fn wrong_anywhere(node: Node<'_>) -> Option<Why> {
+fn wrong_anywhere(node: Node<'_>) -> Option<Rejection> {
     let mut outer = None;
     names::uses(node, &mut |name, _| {
         if is_outer(name) {
-            outer = Some(Why::NotOfTheLine(name.to_owned()));
+            outer = Some(Rejection::NotOfTheLine(name.to_owned()));
         }
     });
     match node {
-        Node::Expression(Expression::Getline(..)) => Some(Why::TakesLines),
+        Node::Expression(Expression::Getline(..)) => Some(Rejection::TakesLines),
         Node::Expression(Expression::Call(name, _)) => match name.as_str() {
-            name if SIDE_EFFECT_FUNCTIONS.contains(&name) => Some(Why::ReachesOut(name.to_owned())),
+            name if SIDE_EFFECT_FUNCTIONS.contains(&name) => {
+                Some(Rejection::ReachesOut(name.to_owned()))
+            }
             name if NONDETERMINISTIC_FUNCTIONS.contains(&name) => {
-                Some(Why::Differs(name.to_owned()))
+                Some(Rejection::Differs(name.to_owned()))
             }
             name if UNSUPPORTED_FUNCTIONS.contains(&name) => {
-                Some(Why::unread(format!("`{name}()` is a gawk extension")))
+                Some(Rejection::unread(format!("`{name}()` is a gawk extension")))
             }
             _ => outer,
         },
         Node::Statement(Statement { action: Action::Print(print), .. })
             if print.output.is_some() =>
         {
-            Some(Why::Redirects)
+            Some(Rejection::Redirects)
         }
         _ => outer,
     }
 }
 
-fn counter(node: Node<'_>) -> Option<Why> {
+fn counter(node: Node<'_>) -> Option<Rejection> {
     let mut found = None;
     names::uses(node, &mut |name, _| {
         if ["NR", "FNR"].contains(&name) {
-            found = Some(Why::Counts(name.to_owned()));
+            found = Some(Rejection::Counts(name.to_owned()));
         }
     });
     found
 }
 
 /// Checks BEGIN actions: they must set up the same state each time, without visible effects.
-pub(super) fn begins(program: &Program) -> Result<(), Why> {
+pub(super) fn begins(program: &Program) -> Result<(), Rejection> {
     for begin in program.begins() {
         first(begin, |node| match node {
             Node::Statement(statement) => match &statement.action {
-                Action::Print(_) => Some(Why::Begins("`print`")),
-                Action::Exit(_) => Some(Why::Begins("`exit`")),
-                Action::ForIn(_, array, _) => Some(Why::Order(array.clone())),
+                Action::Print(_) => Some(Rejection::Begins("`print`")),
+                Action::Exit(_) => Some(Rejection::Begins("`exit`")),
+                Action::ForIn(_, array, _) => Some(Rejection::Order(array.clone())),
                 _ => wrong_anywhere(node),
             },
             Node::Expression(Expression::Assign(assignment))
@@ -122,7 +124,7 @@ pub(super) fn begins(program: &Program) -> Result<(), Why> {
                     Expression::Text(text) if assignment.operator == "=" => text.value.as_deref(),
                     _ => None,
                 };
-                (text != Some(b"\n")).then_some(Why::Separator)
+                (text != Some(b"\n")).then_some(Rejection::Separator)
             }
             Node::Expression(_) => {
                 wrong_anywhere(node).or_else(|| counter(node)).or_else(|| changes_separator(node))
@@ -137,7 +139,7 @@ fn is_separator(place: &Place) -> bool {
 }
 
 /// Whether a node assigns `RS` other than by `=`.
-fn changes_separator(node: Node<'_>) -> Option<Why> {
+fn changes_separator(node: Node<'_>) -> Option<Rejection> {
     let changed = match node {
         Node::Expression(Expression::Step(step)) => is_separator(&step.target),
         Node::Expression(Expression::Call(name, arguments)) if name.ends_with("sub") => {
@@ -145,31 +147,33 @@ fn changes_separator(node: Node<'_>) -> Option<Why> {
         }
         _ => false,
     };
-    changed.then_some(Why::Separator)
+    changed.then_some(Rejection::Separator)
 }
 
 /// Checks rules.
-pub(super) fn rules(program: &Program) -> Result<(), Why> {
+pub(super) fn rules(program: &Program) -> Result<(), Rejection> {
     for item in &program.items {
         let ItemKind::Rule(rule) = &item.kind else { continue };
         if let super::ast::Pattern::Range(..) = rule.pattern {
             let text = &program.text[item.place.clone()];
             let pattern = text.split('{').next().unwrap_or(text).trim();
-            return Err(Why::Range(pattern.to_owned()));
+            return Err(Rejection::Range(pattern.to_owned()));
         }
         first(rule, |node| match node {
-            Node::Statement(Statement { action: Action::Exit(_), .. }) => Some(Why::EndsEarly),
+            Node::Statement(Statement { action: Action::Exit(_), .. }) => {
+                Some(Rejection::EndsEarly)
+            }
             Node::Statement(Statement { action: Action::ForIn(_, array, _), .. }) => {
-                Some(Why::Order(array.clone()))
+                Some(Rejection::Order(array.clone()))
             }
             _ => wrong_anywhere(node).or_else(|| counter(node)),
         })?;
         let assigned = assigned(rule);
         if assigned.contains("RS") {
-            return Err(Why::Separator);
+            return Err(Rejection::Separator);
         }
         if let Some(name) = AFFECTING_LATER_RECORDS.iter().find(|name| assigned.contains(*name)) {
-            return Err(Why::ActsLater((*name).to_owned()));
+            return Err(Rejection::ActsLater((*name).to_owned()));
         }
     }
     Ok(())
@@ -177,10 +181,10 @@ pub(super) fn rules(program: &Program) -> Result<(), Why> {
 
 /// Checks user-defined functions: they may only compute a value from their parameters and from
 /// constants. `changing` has the names that rules or END assign.
-pub(super) fn functions(program: &Program, changing: &BTreeSet<&str>) -> Result<(), Why> {
+pub(super) fn functions(program: &Program, changing: &BTreeSet<&str>) -> Result<(), Rejection> {
     let arrays = arrays(program);
     for function in program.functions() {
-        let wrong = || Why::Function(function.name.clone());
+        let wrong = || Rejection::Function(function.name.clone());
         first(function.body.as_slice(), |node| wrong_anywhere(node).or_else(|| counter(node)))?;
         if !is_computation(function, changing) {
             return Err(wrong());
@@ -190,7 +194,7 @@ pub(super) fn functions(program: &Program, changing: &BTreeSet<&str>) -> Result<
         Node::Expression(Expression::UserCall(name, arguments)) => arguments
             .iter()
             .any(|a| matches!(a, Expression::Name(n) if arrays.contains(n.as_str())))
-            .then(|| Why::Function(name.clone())),
+            .then(|| Rejection::Function(name.clone())),
         _ => None,
     })
 }
@@ -239,7 +243,7 @@ pub(super) fn arrays(program: &Program) -> BTreeSet<&str> {
 }
 
 /// Checks END actions: they must not use the last record.
-pub(super) fn ends(program: &Program) -> Result<(), Why> {
+pub(super) fn ends(program: &Program) -> Result<(), Rejection> {
     let mut calls = false;
     for end in program.ends() {
         first(end, |node| {
@@ -255,18 +259,18 @@ pub(super) fn ends(program: &Program) -> Result<(), Why> {
     Ok(())
 }
 
-fn assigns_count(node: Node<'_>) -> Option<Why> {
+fn assigns_count(node: Node<'_>) -> Option<Rejection> {
     let target = match node {
         Node::Expression(Expression::Assign(assignment)) => &assignment.target,
         Node::Expression(Expression::Step(step)) => &step.target,
         _ => return None,
     };
     let counts = matches!(target, Place::Variable(name) if name == "NR");
-    counts.then(|| Why::Counts("NR".to_owned()))
+    counts.then(|| Rejection::Counts("NR".to_owned()))
 }
 
-fn not_the_record(statements: &[Statement]) -> Result<(), Why> {
-    let last = |name: &str| Some(Why::LastLine(name.to_owned()));
+fn not_the_record(statements: &[Statement]) -> Result<(), Rejection> {
+    let last = |name: &str| Some(Rejection::LastLine(name.to_owned()));
     // A regular expression matches the record unless it is an operand that has to be one.
     let mut alone = 0_usize;
     let mut in_place = 0;
@@ -294,7 +298,7 @@ fn not_the_record(statements: &[Statement]) -> Result<(), Why> {
         }
         found
     })?;
-    if alone == in_place { Ok(()) } else { Err(Why::LastLine("$0".to_owned())) }
+    if alone == in_place { Ok(()) } else { Err(Rejection::LastLine("$0".to_owned())) }
 }
 
 fn uses_record(expression: &Expression) -> bool {

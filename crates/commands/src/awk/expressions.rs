@@ -4,7 +4,7 @@ use super::ast::{Assignment, Chain, Expression, Place, Source, Step};
 use super::lexer::Token;
 use super::names;
 use super::parser::Parser;
-use super::why::Why;
+use super::rejection::Rejection;
 
 const ASSIGNMENTS: &[&str] = &["=", "+=", "-=", "*=", "/=", "%=", "^="];
 const COMPARISONS: &[&str] = &["<", "<=", "==", "!=", ">", ">="];
@@ -15,22 +15,22 @@ const AMBIGUOUS_AFTER_NOT: &[&str] =
 
 impl Parser<'_> {
     /// Parses an expression.
-    pub(super) fn expression(&mut self) -> Result<Expression, Why> {
+    pub(super) fn expression(&mut self) -> Result<Expression, Rejection> {
         self.deeper(Self::assignment)
     }
 
     /// Runs `read` with `>` as a comparison, as within parentheses.
     pub(super) fn enclosed<T>(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, Why>,
-    ) -> Result<T, Why> {
+        read: impl FnOnce(&mut Self) -> Result<T, Rejection>,
+    ) -> Result<T, Rejection> {
         let printing = std::mem::replace(&mut self.printing, false);
         let found = read(self);
         self.printing = printing;
         found
     }
 
-    fn assignment(&mut self) -> Result<Expression, Why> {
+    fn assignment(&mut self) -> Result<Expression, Rejection> {
         let start = self.place.start;
         let left = self.choice()?;
         let Some(operator) = ASSIGNMENTS.iter().find(|sign| self.is(sign)) else { return Ok(left) };
@@ -50,7 +50,7 @@ impl Parser<'_> {
         })))
     }
 
-    fn choice(&mut self) -> Result<Expression, Why> {
+    fn choice(&mut self) -> Result<Expression, Rejection> {
         let condition = self.or()?;
         if !self.take("?")? {
             return Ok(condition);
@@ -61,20 +61,20 @@ impl Parser<'_> {
         Ok(Expression::Choice(Box::new([condition, then, otherwise])))
     }
 
-    fn or(&mut self) -> Result<Expression, Why> {
+    fn or(&mut self) -> Result<Expression, Rejection> {
         self.several("||", Self::and, Expression::Or)
     }
 
-    fn and(&mut self) -> Result<Expression, Why> {
+    fn and(&mut self) -> Result<Expression, Rejection> {
         self.several("&&", Self::membership, Expression::And)
     }
 
     fn several(
         &mut self,
         sign: &str,
-        read: fn(&mut Self) -> Result<Expression, Why>,
+        read: fn(&mut Self) -> Result<Expression, Rejection>,
         join: fn(Vec<Expression>) -> Expression,
-    ) -> Result<Expression, Why> {
+    ) -> Result<Expression, Rejection> {
         let first = read(self)?;
         if !self.is(sign) {
             return Ok(first);
@@ -87,7 +87,7 @@ impl Parser<'_> {
         Ok(join(parts))
     }
 
-    fn membership(&mut self) -> Result<Expression, Why> {
+    fn membership(&mut self) -> Result<Expression, Rejection> {
         let value = self.matching()?;
         if !self.take_word("in")? {
             return Ok(value);
@@ -96,12 +96,12 @@ impl Parser<'_> {
         let array = self.name()?;
         // Awks differ in precedence here.
         if compared || self.is_word("in") {
-            return Err(Why::unread("`in` next to another comparison without parentheses"));
+            return Err(Rejection::unread("`in` next to another comparison without parentheses"));
         }
         Ok(Expression::In(vec![value], array))
     }
 
-    fn matching(&mut self) -> Result<Expression, Why> {
+    fn matching(&mut self) -> Result<Expression, Rejection> {
         let value = self.comparison()?;
         if !self.is_one_of(&["~", "!~"]) {
             return Ok(value);
@@ -110,7 +110,7 @@ impl Parser<'_> {
         let pattern = self.comparison()?;
         let compares = |side: &Expression| Self::is_chain(side, &[Chain::Comparison]);
         if compares(&value) || compares(&pattern) || self.is_one_of(&["~", "!~"]) {
-            return Err(Why::unread("`~` next to another comparison without parentheses"));
+            return Err(Rejection::unread("`~` next to another comparison without parentheses"));
         }
         Ok(Expression::Chain(Chain::Match, vec![value, pattern]))
     }
@@ -119,7 +119,7 @@ impl Parser<'_> {
         matches!(value, Expression::Chain(kind, _) if kinds.contains(kind))
     }
 
-    fn comparison(&mut self) -> Result<Expression, Why> {
+    fn comparison(&mut self) -> Result<Expression, Rejection> {
         let left = self.concatenation()?;
         let compares = |p: &Self| p.is_one_of(COMPARISONS) && !(p.printing && p.is(">"));
         if !compares(self) {
@@ -128,12 +128,12 @@ impl Parser<'_> {
         self.advance()?;
         let right = self.concatenation()?;
         if compares(self) {
-            return Err(Why::unread("two comparisons in a row without parentheses"));
+            return Err(Rejection::unread("two comparisons in a row without parentheses"));
         }
         Ok(Expression::Chain(Chain::Comparison, vec![left, right]))
     }
 
-    fn concatenation(&mut self) -> Result<Expression, Why> {
+    fn concatenation(&mut self) -> Result<Expression, Rejection> {
         let first = self.sum()?;
         let value = if self.begins_value() {
             let mut parts = vec![first];
@@ -169,11 +169,11 @@ impl Parser<'_> {
         }
     }
 
-    fn sum(&mut self) -> Result<Expression, Why> {
+    fn sum(&mut self) -> Result<Expression, Rejection> {
         self.chain(&["+", "-"], Chain::Sum, Self::product)
     }
 
-    fn product(&mut self) -> Result<Expression, Why> {
+    fn product(&mut self) -> Result<Expression, Rejection> {
         self.chain(&["*", "/", "%"], Chain::Product, Self::unary)
     }
 
@@ -181,8 +181,8 @@ impl Parser<'_> {
         &mut self,
         signs: &[&str],
         kind: Chain,
-        read: fn(&mut Self) -> Result<Expression, Why>,
-    ) -> Result<Expression, Why> {
+        read: fn(&mut Self) -> Result<Expression, Rejection>,
+    ) -> Result<Expression, Rejection> {
         let first = read(self)?;
         if !self.is_one_of(signs) {
             return Ok(first);
@@ -195,7 +195,9 @@ impl Parser<'_> {
                 _ => false,
             };
             if unclear && self.is("/") {
-                return Err(Why::unread("a `/` that may divide or begin a regular expression"));
+                return Err(Rejection::unread(
+                    "a `/` that may divide or begin a regular expression",
+                ));
             }
             self.advance()?;
             parts.push(read(self)?);
@@ -203,13 +205,15 @@ impl Parser<'_> {
         Ok(Expression::Chain(kind, parts))
     }
 
-    fn unary(&mut self) -> Result<Expression, Why> {
+    fn unary(&mut self) -> Result<Expression, Rejection> {
         if self.take("!")? {
             let value = self.deeper(Self::unary)?;
             let goes_on =
                 self.is_one_of(AMBIGUOUS_AFTER_NOT) || self.begins_value() || self.is_word("in");
             if goes_on || self.is(">") && !self.printing {
-                return Err(Why::unread("`!` before a longer expression without parentheses"));
+                return Err(Rejection::unread(
+                    "`!` before a longer expression without parentheses",
+                ));
             }
             return Ok(Expression::Not(Box::new(value)));
         }
@@ -220,7 +224,7 @@ impl Parser<'_> {
         self.power()
     }
 
-    fn power(&mut self) -> Result<Expression, Why> {
+    fn power(&mut self) -> Result<Expression, Rejection> {
         let base = self.postfix()?;
         if !self.take("^")? {
             return Ok(base);
@@ -229,7 +233,7 @@ impl Parser<'_> {
         Ok(Expression::Chain(Chain::Power, vec![base, exponent]))
     }
 
-    fn postfix(&mut self) -> Result<Expression, Why> {
+    fn postfix(&mut self) -> Result<Expression, Rejection> {
         let value = self.primary()?;
         match value {
             Expression::Place(target) if self.is_one_of(&["++", "--"]) => {
@@ -241,7 +245,7 @@ impl Parser<'_> {
     }
 
     /// Parses an operand, without operators after it.
-    pub(super) fn primary(&mut self) -> Result<Expression, Why> {
+    pub(super) fn primary(&mut self) -> Result<Expression, Rejection> {
         match self.token.clone() {
             Token::Number(number) => {
                 self.advance()?;
@@ -265,13 +269,13 @@ impl Parser<'_> {
         }
     }
 
-    fn stepped(&mut self) -> Result<Expression, Why> {
+    fn stepped(&mut self) -> Result<Expression, Rejection> {
         self.advance()?;
         let target = self.target()?;
         Ok(Expression::Step(Box::new(Step { target })))
     }
 
-    fn parentheses(&mut self) -> Result<Expression, Why> {
+    fn parentheses(&mut self) -> Result<Expression, Rejection> {
         self.expect("(")?;
         let mut values = self.enclosed(Self::list)?;
         self.expect(")")?;
@@ -285,7 +289,7 @@ impl Parser<'_> {
     }
 
     /// Parses expressions separated by commas.
-    pub(super) fn list(&mut self) -> Result<Vec<Expression>, Why> {
+    pub(super) fn list(&mut self) -> Result<Vec<Expression>, Rejection> {
         let mut values = vec![self.expression()?];
         while self.take(",")? {
             self.skip_newlines()?;
@@ -294,7 +298,7 @@ impl Parser<'_> {
         Ok(values)
     }
 
-    fn arguments(&mut self) -> Result<Vec<Expression>, Why> {
+    fn arguments(&mut self) -> Result<Vec<Expression>, Rejection> {
         self.expect("(")?;
         let values = if self.is(")") { Vec::new() } else { self.enclosed(Self::list)? };
         self.expect(")")?;
@@ -302,7 +306,7 @@ impl Parser<'_> {
     }
 
     /// Parses an lvalue.
-    fn target(&mut self) -> Result<Place, Why> {
+    fn target(&mut self) -> Result<Place, Rejection> {
         if self.take("$")? {
             return Ok(Place::Field(Box::new(self.deeper(Self::field)?)));
         }
@@ -318,19 +322,19 @@ impl Parser<'_> {
         Ok(Place::Element(name, subscript))
     }
 
-    fn field(&mut self) -> Result<Expression, Why> {
+    fn field(&mut self) -> Result<Expression, Rejection> {
         match &self.token {
             Token::Number(_) | Token::Operator("(" | "++" | "--") => self.primary(),
             _ => Ok(Expression::Place(self.target()?)),
         }
     }
 
-    fn getline_place(&mut self) -> Result<Option<Place>, Why> {
+    fn getline_place(&mut self) -> Result<Option<Place>, Rejection> {
         let is_name = matches!(&self.token, Token::Word(word, _) if !names::is_reserved(word));
         if is_name || self.is("$") { self.target().map(Some) } else { Ok(None) }
     }
 
-    fn getline(&mut self) -> Result<Expression, Why> {
+    fn getline(&mut self) -> Result<Expression, Rejection> {
         self.advance()?;
         let place = self.getline_place()?;
         if !self.take("<")? {
@@ -346,23 +350,28 @@ impl Parser<'_> {
         Ok(Expression::Getline(place, Some(Box::new(Source::File(file)))))
     }
 
-    fn call(&mut self, name: String) -> Result<Expression, Why> {
+    fn call(&mut self, name: String) -> Result<Expression, Rejection> {
         self.advance()?;
         let alone = name == "length" && !self.is("(");
         let mut arguments = if alone { Vec::new() } else { self.arguments()? };
         if !names::takes(&name, arguments.len()) {
-            return Err(Why::unread(format!("`{name}()` with {} arguments", arguments.len())));
+            return Err(Rejection::unread(format!(
+                "`{name}()` with {} arguments",
+                arguments.len()
+            )));
         }
         if let Some(argument) = names::array_argument(&name).and_then(|i| arguments.get_mut(i)) {
             let Expression::Place(Place::Variable(array)) = argument else {
-                return Err(Why::unread(format!("`{name}()` without an array")));
+                return Err(Rejection::unread(format!("`{name}()` without an array")));
             };
             *argument = Expression::Array(std::mem::take(array));
         }
         if ["sub", "gsub"].contains(&name.as_str())
             && !matches!(arguments.get(2), None | Some(Expression::Place(_)))
         {
-            return Err(Why::unread(format!("`{name}()` on a value that cannot be assigned")));
+            return Err(Rejection::unread(format!(
+                "`{name}()` on a value that cannot be assigned"
+            )));
         }
         let takes_any = ["length", "asort", "asorti", "typeof", "isarray"];
         if takes_any.contains(&name.as_str()) {

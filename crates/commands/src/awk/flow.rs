@@ -21,9 +21,9 @@ use std::collections::BTreeSet;
 
 use super::additions::{addition, tallies_in};
 use super::ast::{Action, Expression, For, Pattern, Print, Program, Rule, Statement};
+use super::rejection::Rejection;
 use super::values::assigned;
 use super::walk::{Node, Walk};
-use super::why::Why;
 
 /// A pseudo-variable, assigned while the output is at the start of a line.
 pub(super) const LINE_START: &str = "\n";
@@ -124,7 +124,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Analyzes all rules, as for one record.
-    pub(super) fn record(&mut self, program: &'a Program) -> Result<(), Why> {
+    pub(super) fn record(&mut self, program: &'a Program) -> Result<(), Rejection> {
         let mut defined = Some(BTreeSet::from([LINE_START]));
         for rule in program.rules() {
             defined = self.rule(rule, defined)?;
@@ -133,11 +133,11 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
-    fn rule(&mut self, rule: &'a Rule, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+    fn rule(&mut self, rule: &'a Rule, defined: Defined<'a>) -> Result<Defined<'a>, Rejection> {
         let (selected, others) = match &rule.pattern {
             Pattern::Always => (defined, None),
             Pattern::When(condition) => self.condition(condition, defined)?,
-            Pattern::Range(..) => return Err(Why::Range("…".to_owned())),
+            Pattern::Range(..) => return Err(Rejection::Range("…".to_owned())),
         };
         let done = match &rule.action {
             Some(action) => self.statements(action, selected)?,
@@ -150,7 +150,7 @@ impl<'a> Flow<'a> {
         &mut self,
         statements: &'a [Statement],
         mut defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
+    ) -> Result<Defined<'a>, Rejection> {
         for statement in statements {
             defined = self.statement(statement, defined)?;
         }
@@ -161,7 +161,7 @@ impl<'a> Flow<'a> {
         &mut self,
         statement: &'a Statement,
         defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
+    ) -> Result<Defined<'a>, Rejection> {
         if defined.is_none() {
             return Ok(None);
         }
@@ -206,7 +206,7 @@ impl<'a> Flow<'a> {
         &mut self,
         value: &'a Expression,
         defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
+    ) -> Result<Defined<'a>, Rejection> {
         match addition(value) {
             Some(added) if self.known.sums.contains(added.name) => {
                 let defined = self.unordered(added.subscript, defined)?;
@@ -219,19 +219,19 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn leave(&mut self, action: &Action, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+    fn leave(&mut self, action: &Action, defined: Defined<'a>) -> Result<Defined<'a>, Rejection> {
         let Some(innermost) = self.loops.last_mut() else { return Ok(None) };
         if *action == Action::Continue {
             innermost.continues = join(innermost.continues.take(), defined);
         } else if let Some(array) = innermost.array {
-            return Err(Why::Order(array.to_owned()));
+            return Err(Rejection::Order(array.to_owned()));
         } else {
             innermost.breaks = join(innermost.breaks.take(), defined);
         }
         Ok(None)
     }
 
-    fn for_loop(&mut self, turns: &'a For, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+    fn for_loop(&mut self, turns: &'a For, defined: Defined<'a>) -> Result<Defined<'a>, Rejection> {
         let defined = match &turns.start {
             Some(start) => self.value(start, defined)?,
             None => defined,
@@ -245,7 +245,7 @@ impl<'a> Flow<'a> {
         body: &'a Statement,
         step: Option<&'a Expression>,
         defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
+    ) -> Result<Defined<'a>, Rejection> {
         // Iterations only add assignments, except to names in `invalidated`.
         let defined = without(defined, &self.invalidated(body));
         let (inside, outside) = match condition {
@@ -264,7 +264,7 @@ impl<'a> Flow<'a> {
         body: &'a Statement,
         condition: &'a Expression,
         defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
+    ) -> Result<Defined<'a>, Rejection> {
         let defined = without(defined, &self.invalidated(body));
         let (done, left) = self.iteration(body, defined)?;
         let (_, outside) = self.condition(condition, join(done, left.continues))?;
@@ -275,7 +275,7 @@ impl<'a> Flow<'a> {
         &mut self,
         body: &'a Statement,
         defined: Defined<'a>,
-    ) -> Result<(Defined<'a>, Loop<'a>), Why> {
+    ) -> Result<(Defined<'a>, Loop<'a>), Rejection> {
         self.loops.push(Loop::default());
         let done = self.statement(body, defined)?;
         Ok((done, self.loops.pop().unwrap_or_default()))
@@ -307,8 +307,8 @@ impl<'a> Flow<'a> {
         array: &'a str,
         body: &'a Statement,
         defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
-        let why = || Why::Order(array.to_owned());
+    ) -> Result<Defined<'a>, Rejection> {
+        let why = || Rejection::Order(array.to_owned());
         self.members(array, &defined)?;
         let turns = LoopEffects::of(body);
         if self.stage == Stage::Records || turns.leave {
@@ -346,7 +346,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn print(&mut self, print: &'a Print, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+    fn print(&mut self, print: &'a Print, defined: Defined<'a>) -> Result<Defined<'a>, Rejection> {
         let defined = self.unordered(&print.arguments, defined)?;
         Ok(Self::printed(self.ends_line(print), defined))
     }

@@ -10,15 +10,15 @@ use super::ast::{
 use super::lexer::Token;
 use super::names;
 use super::parser::Parser;
-use super::why::Why;
+use super::rejection::Rejection;
 
 impl Program {
     /// Parses a program.
     ///
     /// # Errors
     ///
-    /// Fails with [`Why::Unread`] if the program is not understood with certainty.
-    pub fn read(text: &str) -> Result<Self, Why> {
+    /// Fails with [`Rejection::Unread`] if the program is not understood with certainty.
+    pub fn read(text: &str) -> Result<Self, Rejection> {
         let mut parser = Parser::new(text)?;
         let mut items = Vec::new();
         loop {
@@ -39,7 +39,7 @@ impl Program {
 }
 
 impl Parser<'_> {
-    fn item(&mut self) -> Result<ItemKind, Why> {
+    fn item(&mut self) -> Result<ItemKind, Rejection> {
         if self.take_word("BEGIN")? {
             return Ok(ItemKind::Begin(self.block()?));
         }
@@ -58,7 +58,7 @@ impl Parser<'_> {
         Ok(ItemKind::Rule(Rule { pattern, action }))
     }
 
-    fn pattern(&mut self) -> Result<Pattern, Why> {
+    fn pattern(&mut self) -> Result<Pattern, Rejection> {
         if self.is("{") {
             return Ok(Pattern::Always);
         }
@@ -70,7 +70,7 @@ impl Parser<'_> {
         Ok(Pattern::Range(first, self.expression()?))
     }
 
-    fn function(&mut self) -> Result<Function, Why> {
+    fn function(&mut self) -> Result<Function, Rejection> {
         let name = self.name()?;
         let mut parameters = Vec::new();
         self.expect("(")?;
@@ -89,7 +89,7 @@ impl Parser<'_> {
         Ok(Function { name, parameters, body: body? })
     }
 
-    fn block(&mut self) -> Result<Vec<Statement>, Why> {
+    fn block(&mut self) -> Result<Vec<Statement>, Rejection> {
         self.expect("{")?;
         let mut statements = Vec::new();
         loop {
@@ -101,7 +101,7 @@ impl Parser<'_> {
         }
     }
 
-    fn statement(&mut self) -> Result<Statement, Why> {
+    fn statement(&mut self) -> Result<Statement, Rejection> {
         self.deeper(|p| {
             let start = p.place.start;
             let (action, end) = p.action()?;
@@ -110,19 +110,19 @@ impl Parser<'_> {
     }
 
     /// Parses a statement after a condition, perhaps on the next line.
-    fn body(&mut self) -> Result<Statement, Why> {
+    fn body(&mut self) -> Result<Statement, Rejection> {
         self.skip_newlines()?;
         self.statement()
     }
 
-    fn loop_body(&mut self) -> Result<Statement, Why> {
+    fn loop_body(&mut self) -> Result<Statement, Rejection> {
         self.loops += 1;
         let body = self.body();
         self.loops -= 1;
         body
     }
 
-    fn condition(&mut self) -> Result<Expression, Why> {
+    fn condition(&mut self) -> Result<Expression, Rejection> {
         self.expect("(")?;
         let condition = self.expression()?;
         self.expect(")")?;
@@ -130,7 +130,7 @@ impl Parser<'_> {
     }
 
     /// Parses an action. Returns it with the end of its statement.
-    fn action(&mut self) -> Result<(Action, usize), Why> {
+    fn action(&mut self) -> Result<(Action, usize), Rejection> {
         let word = match &self.token {
             Token::Word(word, _) => word.as_str(),
             Token::Operator(sign) => sign,
@@ -169,7 +169,7 @@ impl Parser<'_> {
     }
 
     /// Takes the terminator of a simple statement. Returns the end of the statement.
-    fn end_of_simple(&mut self) -> Result<usize, Why> {
+    fn end_of_simple(&mut self) -> Result<usize, Rejection> {
         let end = self.previous_end;
         if self.take(";")? {
             let end = self.previous_end;
@@ -184,7 +184,7 @@ impl Parser<'_> {
         Ok(end)
     }
 
-    fn conditional(&mut self) -> Result<(Action, usize), Why> {
+    fn conditional(&mut self) -> Result<(Action, usize), Rejection> {
         self.advance()?;
         let condition = self.condition()?;
         let then = self.body()?;
@@ -194,7 +194,7 @@ impl Parser<'_> {
         Ok((Action::If(condition, Box::new(then), otherwise.map(Box::new)), end))
     }
 
-    fn for_statement(&mut self) -> Result<(Action, usize), Why> {
+    fn for_statement(&mut self) -> Result<(Action, usize), Rejection> {
         self.expect("(")?;
         if let Some((variable, array)) = self.for_in_header() {
             for _ in 0..4 {
@@ -223,13 +223,13 @@ impl Parser<'_> {
         (is_in && ahead.is(")")).then_some((variable, array))
     }
 
-    fn expression_before(&mut self, sign: &str) -> Result<Option<Expression>, Why> {
+    fn expression_before(&mut self, sign: &str) -> Result<Option<Expression>, Rejection> {
         let value = if self.is(sign) { None } else { Some(self.expression()?) };
         self.expect(sign)?;
         Ok(value)
     }
 
-    fn simple(&mut self) -> Result<Action, Why> {
+    fn simple(&mut self) -> Result<Action, Rejection> {
         let Token::Word(word, _) = self.token.clone() else {
             return Ok(Action::Value(self.expression()?));
         };
@@ -247,7 +247,7 @@ impl Parser<'_> {
             "return" if self.in_function => Ok(Action::Return(self.value_if_any()?)),
             "delete" => self.delete(),
             "print" | "printf" => self.print(word == "printf"),
-            _ => Err(Why::unread(format!("unexpected `{word}`"))),
+            _ => Err(Rejection::unread(format!("unexpected `{word}`"))),
         }
     }
 
@@ -255,11 +255,11 @@ impl Parser<'_> {
         self.token == Token::Newline || self.token == Token::End || self.is_one_of(&[";", "}"])
     }
 
-    fn value_if_any(&mut self) -> Result<Option<Expression>, Why> {
+    fn value_if_any(&mut self) -> Result<Option<Expression>, Rejection> {
         if self.is_at_end() { Ok(None) } else { self.expression().map(Some) }
     }
 
-    fn delete(&mut self) -> Result<Action, Why> {
+    fn delete(&mut self) -> Result<Action, Rejection> {
         let array = self.name()?;
         let subscript = if self.take("[")? {
             let subscript = self.list()?;
@@ -271,14 +271,14 @@ impl Parser<'_> {
         Ok(Action::Delete(array, subscript))
     }
 
-    fn print(&mut self, formatted: bool) -> Result<Action, Why> {
+    fn print(&mut self, formatted: bool) -> Result<Action, Rejection> {
         self.printing = true;
         let print = self.printed(formatted);
         self.printing = false;
         print.map(Action::Print)
     }
 
-    fn printed(&mut self, formatted: bool) -> Result<Print, Why> {
+    fn printed(&mut self, formatted: bool) -> Result<Print, Rejection> {
         let ends = self.is_at_end() || self.is_one_of(&[">", ">>", "|"]);
         let mut arguments = if ends { Vec::new() } else { self.list()? };
         if let [Expression::List(_)] = arguments.as_slice()
@@ -287,7 +287,7 @@ impl Parser<'_> {
             arguments = parts;
         }
         if formatted && arguments.is_empty() {
-            return Err(Why::unread("`printf` without a format"));
+            return Err(Rejection::unread("`printf` without a format"));
         }
         let output = match self.token {
             Token::Operator(">" | ">>") => {
@@ -404,7 +404,7 @@ mod tests {
             "{ print } }",
         ] {
             let read = Program::read(text);
-            assert!(matches!(read, Err(Why::Unread(_))), "{text}");
+            assert!(matches!(read, Err(Rejection::Unread(_))), "{text}");
         }
     }
 

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::ast::Text;
-use super::why::Why;
+use super::rejection::Rejection;
 
 /// Operators and punctuation, each before its prefixes.
 const OPERATORS: &[&str] = &[
@@ -56,7 +56,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Returns the next token and its range in bytes.
-    pub(super) fn token(&mut self) -> Result<(Token, Range<usize>), Why> {
+    pub(super) fn token(&mut self) -> Result<(Token, Range<usize>), Rejection> {
         self.skip_blanks()?;
         let start = self.at;
         let token = match self.rest().chars().next() {
@@ -74,7 +74,7 @@ impl<'a> Lexer<'a> {
             Some(c) => {
                 let sign = OPERATORS.iter().find(|sign| self.rest().starts_with(**sign));
                 let sign =
-                    sign.ok_or_else(|| Why::unread(format!("unexpected character `{c}`")))?;
+                    sign.ok_or_else(|| Rejection::unread(format!("unexpected character `{c}`")))?;
                 self.at += sign.len();
                 Token::Operator(sign)
             }
@@ -87,7 +87,7 @@ impl<'a> Lexer<'a> {
         behind.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     }
 
-    fn skip_blanks(&mut self) -> Result<(), Why> {
+    fn skip_blanks(&mut self) -> Result<(), Rejection> {
         loop {
             self.take(|c| c == ' ' || c == '\t');
             if self.rest().starts_with("\\\n") {
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
             } else if self.rest().starts_with('#') {
                 let remark = self.take(|c| c != '\n');
                 if remark.trim_end().ends_with('\\') {
-                    return Err(Why::unread("a comment ends in `\\`"));
+                    return Err(Rejection::unread("a comment ends in `\\`"));
                 }
             } else {
                 return Ok(());
@@ -103,7 +103,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn number(&mut self) -> Result<Token, Why> {
+    fn number(&mut self) -> Result<Token, Rejection> {
         let start = self.at;
         let digit = |c: char| c.is_ascii_digit();
         self.take(digit);
@@ -119,12 +119,12 @@ impl<'a> Lexer<'a> {
         }
         // Some awks read hexadecimal here, others two concatenated values.
         if self.rest().starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
-            return Err(Why::unread("a number is followed by letters"));
+            return Err(Rejection::unread("a number is followed by letters"));
         }
         Ok(Token::Number(self.text[start..self.at].to_owned()))
     }
 
-    fn string(&mut self) -> Result<Text, Why> {
+    fn string(&mut self) -> Result<Text, Rejection> {
         self.at += 1;
         let mut value = Some(Vec::new());
         let mut push = |found: Option<&[u8]>| match (&mut value, found) {
@@ -144,7 +144,7 @@ impl<'a> Lexer<'a> {
                     self.at += 1 + c.len_utf8();
                     push(self.escaped(c).as_ref().map(<[u8; 1]>::as_slice));
                 }
-                _ => return Err(Why::unread("a string is not closed on its line")),
+                _ => return Err(Rejection::unread("a string is not closed on its line")),
             }
         }
     }
@@ -174,18 +174,21 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads the regular expression whose opening `/` is at `start`.
-    pub(super) fn regex(&mut self, start: usize) -> Result<String, Why> {
+    pub(super) fn regex(&mut self, start: usize) -> Result<String, Rejection> {
         self.at = start + 1;
         let mut in_bracket = false;
         loop {
             let rest = self.rest();
             let c = rest.chars().next().filter(|c| *c != '\n');
-            let c =
-                c.ok_or_else(|| Why::unread("a regular expression is not closed on its line"))?;
+            let c = c.ok_or_else(|| {
+                Rejection::unread("a regular expression is not closed on its line")
+            })?;
             self.at += match (c, in_bracket) {
                 ('/', false) => break,
                 // Some awks end the expression here, others do not.
-                ('/', true) => return Err(Why::unread("`/` in brackets in a regular expression")),
+                ('/', true) => {
+                    return Err(Rejection::unread("`/` in brackets in a regular expression"));
+                }
                 ('\\', _) => 1 + Self::behind_backslash(rest)?,
                 ('[', false) => {
                     in_bracket = true;
@@ -207,10 +210,10 @@ impl<'a> Lexer<'a> {
         Ok(self.text[start + 1..self.at - 1].to_owned())
     }
 
-    fn behind_backslash(rest: &str) -> Result<usize, Why> {
+    fn behind_backslash(rest: &str) -> Result<usize, Rejection> {
         let next = rest.chars().nth(1).filter(|c| *c != '\n');
         next.map(char::len_utf8)
-            .ok_or_else(|| Why::unread("a regular expression continues after `\\`"))
+            .ok_or_else(|| Rejection::unread("a regular expression continues after `\\`"))
     }
 }
 

@@ -30,15 +30,15 @@ mod lexer;
 mod names;
 mod parser;
 pub mod reach;
+mod rejection;
 pub mod state;
 pub mod sums;
 mod traits;
 mod values;
 mod walk;
-mod why;
 
 pub use ast::Program;
-pub use why::Why;
+pub use rejection::Rejection;
 
 use super::options::{Options, Table};
 use super::{Simple, Word};
@@ -94,8 +94,8 @@ impl Awk {
     ///
     /// # Errors
     ///
-    /// Fails with [`Why::Unread`] if the program is not understood with certainty.
-    pub fn parsed(&self) -> Result<Program, Why> {
+    /// Fails with [`Rejection::Unread`] if the program is not understood with certainty.
+    pub fn parsed(&self) -> Result<Program, Rejection> {
         Program::read(&self.program)
     }
 
@@ -181,7 +181,7 @@ mod tests {
         let reaches = Awk::given(&simple("awk '{ system($1) }'")).expect("whatever it does");
         assert_eq!(
             state::per_record(&reaches.parsed().expect("read"), &[]),
-            Err(Why::ReachesOut("system".to_owned()))
+            Err(Rejection::ReachesOut("system".to_owned()))
         );
         assert_eq!(Awk::given(&simple("awk -v 1=x 1")), None);
         let busybox = Awk::read(&simple("busybox awk '{ print $2 }'")).expect("understood");

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ast::{Action, Expression, Function, Place, Program, Statement};
+use super::rejection::Rejection;
 use super::walk::{Node, Walk};
-use super::why::Why;
 
 /// Reserved words of any awk.
 const RESERVED_WORDS: &[&str] = &[
@@ -144,12 +144,15 @@ enum Kind {
 }
 
 /// Checks that each name denotes one thing only.
-pub(super) fn check(program: &Program) -> Result<(), Why> {
+pub(super) fn check(program: &Program) -> Result<(), Rejection> {
     let mut functions = BTreeMap::new();
     for function in program.functions() {
         let two = functions.insert(function.name.as_str(), function).is_some();
         if two || SPECIAL_VARIABLES.contains(&function.name.as_str()) {
-            return Err(Why::unread(format!("function `{}` is already defined", function.name)));
+            return Err(Rejection::unread(format!(
+                "function `{}` is already defined",
+                function.name
+            )));
         }
     }
     for function in &functions {
@@ -166,13 +169,16 @@ pub(super) fn check(program: &Program) -> Result<(), Why> {
     Ok(())
 }
 
-fn check_parameters(function: &Function, functions: &BTreeMap<&str, &Function>) -> Result<(), Why> {
+fn check_parameters(
+    function: &Function,
+    functions: &BTreeMap<&str, &Function>,
+) -> Result<(), Rejection> {
     let mut seen = BTreeSet::new();
     for parameter in &function.parameters {
         let name = parameter.as_str();
         let taken = functions.contains_key(name) || is_special(name);
         if taken || !seen.insert(name) {
-            return Err(Why::unread(format!("parameter `{name}` is already defined")));
+            return Err(Rejection::unread(format!("parameter `{name}` is already defined")));
         }
     }
     Ok(())
@@ -183,7 +189,7 @@ fn check_uses<'a>(
     local: &[String],
     functions: &BTreeMap<&str, &Function>,
     global: &mut BTreeMap<&'a str, Kind>,
-) -> Result<(), Why> {
+) -> Result<(), Rejection> {
     let mut locals = BTreeMap::new();
     let mut wrong = None;
     let mut note = |name: &'a str, kind: Kind| {
@@ -213,7 +219,7 @@ fn check_uses<'a>(
             note(name, if is_array { Kind::Array } else { Kind::Scalar });
         });
     });
-    wrong.or(calls).map_or(Ok(()), |reason| Err(Why::Unread(reason)))
+    wrong.or(calls).map_or(Ok(()), |reason| Err(Rejection::Unread(reason)))
 }
 
 /// Reports the names in a node itself, and whether each is an array. Leaves out arguments of

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::lexer::{Lexer, Token};
-use super::why::Why;
+use super::rejection::Rejection;
 
 /// Maximum nesting depth of expressions and statements. People write ten levels, and each takes
 /// several stack frames.
@@ -31,7 +31,7 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a str) -> Result<Self, Why> {
+    pub(super) fn new(text: &'a str) -> Result<Self, Rejection> {
         let mut lexer = Lexer::new(text);
         let (token, place) = lexer.token()?;
         let previous = Token::Newline;
@@ -49,7 +49,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Advances by one token, and returns the one passed.
-    pub(super) fn advance(&mut self) -> Result<Token, Why> {
+    pub(super) fn advance(&mut self) -> Result<Token, Rejection> {
         let (token, place) = self.lexer.token()?;
         self.previous_end = self.place.end;
         self.place = place;
@@ -58,7 +58,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads a regular expression that begins at the current token, `/`.
-    pub(super) fn regex(&mut self) -> Result<String, Why> {
+    pub(super) fn regex(&mut self) -> Result<String, Rejection> {
         // After these tokens some awks divide.
         let after_value = match &self.previous {
             Token::Operator(sign) => [")", "]", "$", "++", "--"].contains(sign),
@@ -69,7 +69,7 @@ impl<'a> Parser<'a> {
             Token::Newline | Token::End => false,
         };
         if after_value {
-            return Err(Why::unread("a `/` that may divide or begin a regular expression"));
+            return Err(Rejection::unread("a `/` that may divide or begin a regular expression"));
         }
         let text = self.lexer.regex(self.place.start)?;
         let (token, place) = self.lexer.token()?;
@@ -82,10 +82,10 @@ impl<'a> Parser<'a> {
     /// Runs `read` one level deeper, unless that exceeds the maximum depth.
     pub(super) fn deeper<T>(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, Why>,
-    ) -> Result<T, Why> {
+        read: impl FnOnce(&mut Self) -> Result<T, Rejection>,
+    ) -> Result<T, Rejection> {
         if self.depth == MAX_NESTING {
-            return Err(Why::unread("it is nested too deeplyly"));
+            return Err(Rejection::unread("it is nested too deeplyly"));
         }
         self.depth += 1;
         let found = read(self);
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes this operator if it is next, and returns whether it was.
-    pub(super) fn take(&mut self, sign: &str) -> Result<bool, Why> {
+    pub(super) fn take(&mut self, sign: &str) -> Result<bool, Rejection> {
         let found = self.is(sign);
         if found {
             self.advance()?;
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes this word if it is next, and returns whether it was.
-    pub(super) fn take_word(&mut self, word: &str) -> Result<bool, Why> {
+    pub(super) fn take_word(&mut self, word: &str) -> Result<bool, Rejection> {
         let found = self.is_word(word);
         if found {
             self.advance()?;
@@ -124,11 +124,11 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes this operator. Fails if it is not next.
-    pub(super) fn expect(&mut self, sign: &str) -> Result<(), Why> {
+    pub(super) fn expect(&mut self, sign: &str) -> Result<(), Rejection> {
         if self.take(sign)? { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    pub(super) fn skip_newlines(&mut self) -> Result<(), Why> {
+    pub(super) fn skip_newlines(&mut self) -> Result<(), Rejection> {
         while self.token == Token::Newline {
             self.advance()?;
         }
@@ -136,7 +136,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes a name that is not a reserved word.
-    pub(super) fn name(&mut self) -> Result<String, Why> {
+    pub(super) fn name(&mut self) -> Result<String, Rejection> {
         match &self.token {
             Token::Word(word, _) if !super::names::is_reserved(word) => {
                 let word = word.clone();
@@ -147,8 +147,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    pub(super) fn unexpected(&self) -> Why {
-        Why::unread(match &self.token {
+    pub(super) fn unexpected(&self) -> Rejection {
+        Rejection::unread(match &self.token {
             Token::Word(word, _) => format!("unexpected `{word}`"),
             Token::Number(number) => format!("unexpected `{number}`"),
             Token::Text(_) => "unexpected string".to_owned(),

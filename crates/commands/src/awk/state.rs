@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use super::ast::Program;
 use super::checks;
 use super::flow::{Flow, Known, LINE_START, Stage};
+use super::rejection::Rejection;
 use super::traits;
 use super::values::{assigned, touched};
-use super::why::Why;
 
 /// Properties of a program that processes each record independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +42,10 @@ pub struct PerRecord {
 /// # Errors
 ///
 /// Names a construct that depends, or may depend, on more than the current record.
-pub fn per_record(program: &Program, given: &[&str]) -> Result<PerRecord, Why> {
+pub fn per_record(program: &Program, given: &[&str]) -> Result<PerRecord, Rejection> {
     checks::given(given)?;
     if program.ends().next().is_some() {
-        return Err(Why::HasEnd);
+        return Err(Rejection::HasEnd);
     }
     checks::begins(program)?;
     checks::rules(program)?;
@@ -89,7 +89,7 @@ pub(super) fn known<'a>(
 mod tests {
     use super::*;
 
-    fn proof(text: &str) -> Result<PerRecord, Why> {
+    fn proof(text: &str) -> Result<PerRecord, Rejection> {
         per_record(&Program::read(text).unwrap_or_else(|why| panic!("{text}: {why}")), &["given"])
     }
 
@@ -172,7 +172,7 @@ mod tests {
             assert_eq!(found, Err(why.to_owned()), "{text}");
         }
         let plain = Program::read("{ print }").expect("plain");
-        assert_eq!(per_record(&plain, &["RS"]), Err(Why::Separator));
+        assert_eq!(per_record(&plain, &["RS"]), Err(Rejection::Separator));
     }
 
     #[test]

@@ -21,11 +21,11 @@ use super::ast::{Action, Expression, ItemKind, Place, Program, Statement};
 use super::checks;
 use super::derived::Generator;
 use super::flow::{Flow, LINE_START, Stage};
+use super::rejection::Rejection;
 use super::state::known;
 use super::traits;
 use super::values::assigned;
 use super::walk::{Node, Walk};
-use super::why::Why;
 
 /// A program that computes totals, and the programs derived from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,15 +74,15 @@ impl Totals {
 ///
 /// Generator a construct of a rule that depends on other records and is not a sum, or what END needs
 /// besides totals.
-pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Why> {
+pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Rejection> {
     checks::given(given)?;
     if program.ends().next().is_none() {
-        return Err(Why::HasNoEnd);
+        return Err(Rejection::HasNoEnd);
     }
     checks::begins(program)?;
     checks::rules(program)?;
     if prints(program) {
-        return Err(Why::Prints);
+        return Err(Rejection::Prints);
     }
     let sums = sums(program, given);
     let mut later: BTreeSet<_> = program.ends().flat_map(assigned).collect();
@@ -159,7 +159,11 @@ fn starts_at_zero(body: &[Statement], name: &str) -> bool {
 }
 
 /// Analyzes END, and returns whether it prints in the order of an array.
-fn prints_in_order(program: &Program, sums: &BTreeSet<&str>, given: &[&str]) -> Result<bool, Why> {
+fn prints_in_order(
+    program: &Program,
+    sums: &BTreeSet<&str>,
+    given: &[&str],
+) -> Result<bool, Rejection> {
     let mut names = known(program, sums.clone(), !traits::changes_line_end(program, given));
     names.left = std::mem::take(&mut names.changing);
     let all = mentions(program).into_keys().chain(["RSTART", "RLENGTH"]);
@@ -180,7 +184,7 @@ fn prints_in_order(program: &Program, sums: &BTreeSet<&str>, given: &[&str]) -> 
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Result<Totals, Why> {
+    fn found(text: &str) -> Result<Totals, Rejection> {
         totals(&Program::read(text).unwrap_or_else(|why| panic!("{text}: {why}")), &["given"])
     }
 
@@ -282,7 +286,7 @@ mod tests {
             "for (k in a) delete a[k]; print length(a)",
         ] {
             let text = format!("{{ a[$1]++ }} END {{ {end} }}");
-            assert_eq!(found(&text).map(drop), Err(Why::Order("a".to_owned())), "{text}");
+            assert_eq!(found(&text).map(drop), Err(Rejection::Order("a".to_owned())), "{text}");
         }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::ast::{Action, Expression, Place, Statement};
 use super::flow::{Defined, Flow, Stage, join, union, with};
+use super::rejection::Rejection;
 use super::walk::{Node, Walk};
-use super::why::Why;
 
 impl<'a> Flow<'a> {
     /// Analyzes a condition. Returns the names assigned if it is true, and those assigned if it is
@@ -14,7 +14,7 @@ impl<'a> Flow<'a> {
         &mut self,
         condition: &'a Expression,
         defined: Defined<'a>,
-    ) -> Result<(Defined<'a>, Defined<'a>), Why> {
+    ) -> Result<(Defined<'a>, Defined<'a>), Rejection> {
         match condition {
             Expression::Group(inner) => self.condition(inner, defined),
             Expression::Not(inner) => {
@@ -45,7 +45,7 @@ impl<'a> Flow<'a> {
         &mut self,
         values: &'a [Expression],
         defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
+    ) -> Result<Defined<'a>, Rejection> {
         let mut all = defined.clone();
         for value in values {
             all = union(all, self.value(value, defined.clone())?);
@@ -57,7 +57,7 @@ impl<'a> Flow<'a> {
         &mut self,
         value: &'a Expression,
         defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
+    ) -> Result<Defined<'a>, Rejection> {
         if defined.is_none() {
             return Ok(None);
         }
@@ -109,7 +109,7 @@ impl<'a> Flow<'a> {
         operator: &str,
         before: Defined<'a>,
         defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
+    ) -> Result<Defined<'a>, Rejection> {
         if operator != "=" {
             self.read(target, before.clone())?;
         }
@@ -121,7 +121,7 @@ impl<'a> Flow<'a> {
         Ok(union(defined, self.unordered(parts, before)?))
     }
 
-    fn read(&mut self, place: &'a Place, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+    fn read(&mut self, place: &'a Place, defined: Defined<'a>) -> Result<Defined<'a>, Rejection> {
         match place {
             Place::Variable(name) => self.name(name, defined),
             Place::Element(name, subscript) => {
@@ -132,25 +132,27 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn name(&self, name: &str, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+    fn name(&self, name: &str, defined: Defined<'a>) -> Result<Defined<'a>, Rejection> {
         let is_defined = defined.as_ref().is_none_or(|set| set.contains(name));
         match self.stage {
             _ if is_defined || !self.known.changing.contains(name) => Ok(defined),
-            Stage::Records => Err(Why::Keeps(name.to_owned())),
-            Stage::End if self.known.left.contains(name) => Err(Why::LastLine(name.to_owned())),
-            Stage::End => Err(Why::Order(self.last_array.to_owned())),
+            Stage::Records => Err(Rejection::Keeps(name.to_owned())),
+            Stage::End if self.known.left.contains(name) => {
+                Err(Rejection::LastLine(name.to_owned()))
+            }
+            Stage::End => Err(Rejection::Order(self.last_array.to_owned())),
         }
     }
 
     /// Checks a use that depends on which elements an array has.
-    pub(super) fn members(&self, array: &str, defined: &Defined<'a>) -> Result<(), Why> {
+    pub(super) fn members(&self, array: &str, defined: &Defined<'a>) -> Result<(), Rejection> {
         let sum = self.stage == Stage::End && self.known.sums.contains(array);
         let in_record =
             self.stage == Stage::Records && defined.as_ref().is_none_or(|set| set.contains(array));
         if self.known.touched.contains(array) && !sum && !in_record {
             return Err(match self.stage {
-                Stage::Records => Why::Keeps(array.to_owned()),
-                Stage::End => Why::LastLine(array.to_owned()),
+                Stage::Records => Rejection::Keeps(array.to_owned()),
+                Stage::End => Rejection::LastLine(array.to_owned()),
             });
         }
         self.name(array, defined.clone()).map(drop)

@@ -59,7 +59,7 @@ pub struct PerRecord {
 /// Why a script is not known to process records independently: the construct that depends on more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Why(pub String);
+pub struct Rejection(pub String);
 
 /// Proves it for a command. `contents` returns the contents of a script file, as the command would
 /// find it.
@@ -74,8 +74,8 @@ pub fn of_command(
     simple: &Simple,
     multibyte: bool,
     contents: impl Fn(&str) -> Option<String>,
-) -> Result<PerRecord, Why> {
-    let unknown = || Why("its options are not known".to_owned());
+) -> Result<PerRecord, Rejection> {
+    let unknown = || Rejection("its options are not known".to_owned());
     let options = Options::read(&simple.arguments, &TABLE).ok_or_else(unknown)?;
     if !options.has_only("nefErzub") || simple.variable("POSIXLY_CORRECT").is_some() {
         return Err(unknown());
@@ -83,7 +83,7 @@ pub fn of_command(
     let may_read = |name: &str| name != "-" && !name.starts_with("/dev/");
     let contents = |name: &str| Some(name).filter(|name| may_read(name)).and_then(&contents);
     let (text, files) = given(simple, &options, contents)
-        .ok_or_else(|| Why("its script is not known".to_owned()))?;
+        .ok_or_else(|| Rejection("its script is not known".to_owned()))?;
     let mode = Mode {
         quiet: options.has('n'),
         extended: options.has('E') || options.has('r'),
@@ -102,14 +102,14 @@ pub fn of_command(
 /// # Errors
 ///
 /// Names a construct that depends on more than its record, or is ambiguous.
-pub fn per_record(text: &str, mode: Mode) -> Result<PerRecord, Why> {
+pub fn per_record(text: &str, mode: Mode) -> Result<PerRecord, Rejection> {
     let script =
-        Script::read(text, Delimiters::Shielded).map_err(|unread| Why(unread.to_string()))?;
+        Script::read(text, Delimiters::Shielded).map_err(|unread| Rejection(unread.to_string()))?;
     let proof = Proof { script: &script, text, mode };
     for command in &script.commands {
         let reason = proof.addresses(command).or_else(|| proof.function(command));
         if let Some(reason) = reason {
-            return Err(Why(format!("`{}` {reason}", proof.shown(command))));
+            return Err(Rejection(format!("`{}` {reason}", proof.shown(command))));
         }
     }
     Ok(proof.traits())

@@ -2,7 +2,7 @@
 
 use contend_commands::options::Options;
 use contend_commands::sed::script::{Delimiters, Function, Regex, Script};
-use contend_commands::sed::state::{self, Why};
+use contend_commands::sed::state::{self, Rejection};
 use contend_commands::sed::{TABLE, given};
 use contend_shell::environment::{Encoding, Maker};
 
@@ -16,7 +16,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
     let multibyte = subject.encoding()? == Encoding::Utf8;
     let proof = state::of_command(subject.simple, multibyte, contents);
-    let proof = proof.map_err(|Why(why)| why)?;
+    let proof = proof.map_err(|Rejection(why)| why)?;
     let options = Options::read(&subject.simple.arguments, &TABLE).unwrap_or_default();
     let names_files = "it reads files that it names itself";
     let (script, files) = given(subject.simple, &options, contents).ok_or(names_files)?;

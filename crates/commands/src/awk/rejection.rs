@@ -2,7 +2,7 @@
 
 /// The construct that depends on more than the current record, or was not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum Rejection {
     /// The program is not understood with certainty.
     #[error("cannot be parsed: {0}")]
     Unread(String),
@@ -62,8 +62,8 @@ pub enum Why {
     LastLine(String),
 }
 
-impl Why {
-    /// Creates [`Why::Unread`].
+impl Rejection {
+    /// Creates [`Rejection::Unread`].
     pub(super) fn unread(reason: impl Into<String>) -> Self {
         Self::Unread(reason.into())
     }
