@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_a_pipe_to_its_end_is_known() {
+    fn commands_that_read_a_pipe_until_eof_are_known() {
         for all in ["wc -c", "tail -n 3", "cut -c 2", "cat", "cat -", "sort"] {
             assert!(drains(all), "{all}");
         }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_end_early_is_known() {
+    fn commands_that_may_exit_early_are_known() {
         for whole in ["cat f", "grep -c x f", "sed s/a/b/ f", "awk '{ print }'", "wc -l"] {
             assert!(reads_all(whole), "{whole}");
         }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_named_files_is_theirs_together() {
+    fn sizes_of_named_files_add_up() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| format!("{}/{name}", folder.path().display());
         std::fs::write(path("a"), "12345").expect("room");

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_a_list() {
+    fn lists_compose() {
         let then = |first: &str, next: &str| {
             let lists = (List::read(first).expect("a list"), List::read(next).expect("a list"));
             lists.0.then(&lists.1).map(|list| list.written())
@@ -202,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_after_the_other_is_the_same_as_both(
+        fn composition_equals_applying_both(
             first in prop::collection::vec((1..9_u64, prop::option::of(0..5_u64)), 1..4),
             next in prop::collection::vec((1..9_u64, prop::option::of(0..5_u64)), 1..4),
             length in 0..30_u64,

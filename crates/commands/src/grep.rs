@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_strings_mean_nothing_else() {
+    fn only_literal_patterns_are_plain_strings() {
         assert_eq!(grep("grep 00").plain_strings(), Some(vec!["00"]));
         assert_eq!(grep("grep a+b").plain_strings(), Some(vec!["a+b"]));
         assert_eq!(grep("grep -E a+b").plain_strings(), None);

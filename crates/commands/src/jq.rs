@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn options_take_what_is_theirs() {
+    fn options_take_their_arguments() {
         let read = jq("jq -rc --arg a b --argjson c 1 --indent 3 .x --tab f").expect("known");
         assert_eq!((read.letters.as_str(), read.filter.as_str()), ("rcIT", ".x"));
         assert_eq!(read.files.len(), 1);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_further_is_found() {
+    fn words_that_depend_on_more_than_the_value_are_found() {
         let found = |filter: &str| {
             let arguments = vec![Word::new(filter)];
             Jq::read(&Simple { arguments, ..simple("jq") }).expect("known").reaches_out()

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_input_is_taken_away_where_it_is_one() {
+    fn a_single_input_is_removed() {
         let without = |text: &str, files: &[&str]| {
             let files: Vec<_> = files.iter().map(|file| Word::new(*file)).collect();
             let (command, input) = simple(text).without_input(&files)?;
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_opaque() {
+    fn other_stages_are_rejected() {
         for text in [
             "{ cat; }",
             "(cat)",

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_table_is_not_read() {
+    fn options_outside_the_table_are_rejected() {
         for text in ["p -q", "p --quiet", "p -c", "p --count", "p --all=1", "p --al", "p -:"] {
             assert_eq!(read(text), None, "{text}");
         }

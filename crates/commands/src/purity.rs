@@ -203,7 +203,7 @@ mod tests {
     use crate::testing::simple;
 
     #[test]
-    fn filters_are_pure_and_what_writes_or_starts_is_not() {
+    fn filters_are_pure_and_commands_with_side_effects_are_not() {
         for text in [
             "cat f",
             "sort -k2 f",

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_the_same_everywhere_is_plain() {
+    fn only_portable_expressions_are_plain() {
         for text in [
             "abc",
             "^a.*b$",

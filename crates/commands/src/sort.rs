@@ -88,7 +88,7 @@ mod tests {
     use crate::testing::simple;
 
     #[test]
-    fn sorts_are_told_from_merges_and_checks() {
+    fn merges_and_checks_are_not_sorts() {
         let sort = Sort::read(&simple("sort -t, -k2,2n --parallel=2 a b")).expect("a sort");
         assert!(!sort.compares_whole_lines() && sort.files.len() == 2);
         assert_eq!(sort.options.value(PARALLEL), Some("2"));

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn two_become_one() {
+    fn maps_compose() {
         let both = tr("tr a-z A-Z").expect("known").then(&tr("tr X ' '").expect("known"));
         let arguments = both.arguments().expect("one tr");
         assert_eq!(arguments, ["Xa-wxyz", " A-W YZ"]);
@@ -270,7 +270,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(pairs in prop::collection::vec((any::<u8>(), any::<u8>()), 0..40)) {
+        fn written_sets_round_trip(pairs in prop::collection::vec((any::<u8>(), any::<u8>()), 0..40)) {
             let mut map: [Option<u8>; 256] = std::array::from_fn(|byte| u8::try_from(byte).ok());
             for (from, to) in pairs {
                 map[usize::from(from)] = Some(to);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_shell_would_expand_is_not_read() {
+    fn words_that_the_shell_expands_are_rejected() {
         for raw in
             ["$x", "\"$x\"", "`x`", "*.c", "a?", "[ab]", "~", "~/x", "{a,b}", "$'a'", "x=~/y"]
         {
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_quoted_is_read_back(wanted in "\\PC{0,12}|[ a-z'\"\\\\$`*?{}~!#&;|<>()\\[\\]\n]{0,12}") {
+        fn quoting_round_trips(wanted in "\\PC{0,12}|[ a-z'\"\\\\$`*?{}~!#&;|<>()\\[\\]\n]{0,12}") {
             prop_assert_eq!(text(&quote(&wanted)), Some(wanted));
         }
     }

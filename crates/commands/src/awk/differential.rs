@@ -70,12 +70,12 @@ fn parts<'a>(input: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     found
 }
 
-fn in_pieces(awk: &[&str], program: &str, parts: &[&[u8]]) -> Vec<u8> {
+fn in_chunks(awk: &[&str], program: &str, parts: &[&[u8]]) -> Vec<u8> {
     parts.iter().flat_map(|part| printed(awk, program, part)).collect()
 }
 
 /// Returns the combined output of the chunks; `None` if the totals are inexact.
-fn put_together(awk: &[&str], totals: &Totals, parts: &[&[u8]]) -> Option<Vec<u8>> {
+fn combined(awk: &[&str], totals: &Totals, parts: &[&[u8]]) -> Option<Vec<u8>> {
     let outputs: Vec<_> = parts.iter().map(|part| printed(awk, &totals.part, part)).collect();
     Totals::are_exact(outputs.iter().map(Vec::as_slice))
         .then(|| printed(awk, &totals.combine, &outputs.concat()))
@@ -92,7 +92,7 @@ fn same_totals(program: &str, input: &[u8], cuts: &[usize]) -> bool {
     let Ok(totals) = totals(&read, &[]) else { return false };
     let mut exact = false;
     for awk in AWKS.iter().filter(|awk| !(totals.compares_fields && is_busybox(awk))) {
-        let Some(mut together) = put_together(awk, &totals, &parts(input, cuts)) else { continue };
+        let Some(mut together) = combined(awk, &totals, &parts(input, cuts)) else { continue };
         exact = true;
         let mut whole = printed(awk, program, input);
         if totals.order_matters_not_provable {
@@ -313,7 +313,7 @@ proptest! {
     #![proptest_config(config(150))]
 
     #[test]
-    fn records_for_themselves_are_the_same_in_pieces(
+    fn proved_programs_print_the_same_in_chunks(
         program in programs().prop_filter("is refused", |text| {
             Program::read(text).is_ok_and(|program| per_record(&program, &[]).is_ok())
         }),
@@ -324,14 +324,14 @@ proptest! {
         let known = per_record(&read, &[]).expect("proved before");
         for awk in AWKS.iter().filter(|awk| !(known.compares_fields && is_busybox(awk))) {
             let whole = printed(awk, &program, &input);
-            let pieces = in_pieces(awk, &program, &parts(&input, &cuts));
+            let pieces = in_chunks(awk, &program, &parts(&input, &cuts));
             prop_assert_eq!(&pieces, &whole, "{:?} {}", awk, program);
             prop_assert!(!known.ends_lines || whole.is_empty() || whole.ends_with(b"\n"));
         }
     }
 
     #[test]
-    fn totals_of_anything_are_the_same_in_parts(
+    fn exact_totals_are_the_same_in_chunks(
         program in adding_programs(),
         input in inputs(),
         cuts in cuts(),
@@ -340,7 +340,7 @@ proptest! {
     }
 
     #[test]
-    fn totals_of_whole_numbers_are_the_same_in_parts(
+    fn totals_of_integers_are_the_same_in_chunks(
         program in adding_programs().prop_filter("is refused", |text| {
             Program::read(text).is_ok_and(|program| totals(&program, &[]).is_ok())
         }),
@@ -352,7 +352,7 @@ proptest! {
 }
 
 #[test]
-fn totals_of_nothing_are_nothing() {
+fn totals_of_empty_chunks_combine() {
     for program in ["/x/ { n++ } END { print n }", "BEGIN { n = 0 } /x/ { n++ } END { print n }"] {
         assert!(same_totals(program, b"a 1\nb 2\n", &[1]), "{program}");
         assert!(same_totals(program, b"", &[0, 0]), "{program}");
@@ -361,7 +361,7 @@ fn totals_of_nothing_are_nothing() {
 }
 
 #[test]
-fn what_is_rounded_is_not_put_together() {
+fn rounded_totals_are_not_combined() {
     for input in [
         "1\n0.5\n0.5\n",
         "0.5\n0.25\n",
@@ -379,7 +379,7 @@ fn what_is_rounded_is_not_put_together() {
 }
 
 #[test]
-fn what_is_no_number_is_as_the_awk_takes_it() {
+fn values_that_are_no_numbers_add_up_as_in_the_original() {
     for input in ["nan\n1\n", "+nan\n1\n", "inf\n-inf\n", "0x10\n1\n", "1e3\n-0\n", "x\n \n"] {
         same_totals("{ s += $1; n -= $1 } END { print s, n, -s }", input.as_bytes(), &[1]);
     }

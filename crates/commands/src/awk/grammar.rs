@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_awks_read_differently_is_refused() {
+    fn ambiguous_programs_are_rejected() {
         for text in [
             "{",
             "{ print ",

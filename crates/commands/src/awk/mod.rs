@@ -170,7 +170,7 @@ mod tests {
     use crate::testing::simple;
 
     #[test]
-    fn the_program_and_what_it_reads() {
+    fn program_options_and_operands_are_parsed() {
         let awk = Awk::read(&simple("awk -F: -v n=3 '$3 > n { print $1 }' /etc/passwd x=1"));
         let awk = awk.expect("understood");
         assert_eq!(awk.program, "$3 > n { print $1 }");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn remarks_on_standard_error_change_nothing() {
+    fn writing_to_standard_error_is_no_side_effect() {
         let more = |text: &str| crate::writing::writes_by_itself(&simple(text));
         for text in [
             "awk '{ print \"x\" > \"/dev/stderr\" }'",

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn records_for_themselves() {
+    fn programs_with_independent_records_are_proved() {
         for text in [
             "{ print $1 }",
             "/a/",
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_beyond_the_line_is_named() {
+    fn dependence_on_other_records_is_rejected_with_a_reason() {
         for (text, why) in [
             ("NR % 2", "`NR` counts lines"),
             ("FNR == 1", "`FNR` counts lines"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed() {
+    fn printed_lines_are_classified() {
         let traits = |text: &str| {
             let found = proof(text).unwrap_or_else(|why| panic!("{text}: {why}"));
             (found.prints_at_most_its_line, found.ends_lines)
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_busybox_compares_by_earlier_lines() {
+    fn comparisons_of_fields_are_detected() {
         let compares = |text: &str| proof(text).expect("for itself").compares_fields;
         for text in
             ["$2 == 0", "$1 > $2", "{ x = $3; if (x < 1) print }", "{ print ($2 != given) }"]
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bytes_are_printed() {
+    fn split_characters_and_nul_are_detected() {
         let splits = |text: &str| proof(text).expect("for itself").may_split_characters;
         for text in [
             "{ print substr($1, 2) }",

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_totals_is_named() {
+    fn programs_beyond_totals_are_rejected_with_a_reason() {
         for (text, why) in [
             ("{ n++ }", "it has no END action"),
             ("{ n++; print } END { print n }", "it prints before its END action"),

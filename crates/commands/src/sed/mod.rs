@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_beyond_its_line_is_not_read() {
+    fn scripts_that_depend_on_other_lines_are_rejected() {
         for text in [
             "2p",
             "2,5d",

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_or_not_certain_is_not_read() {
+    fn wrong_or_ambiguous_scripts_are_rejected() {
         const WRONG: &str = "0p|0,5p|+1p|1,p|1,+p|/a/!!p|!|1|/a|p p|p\r|{p}p|{|}|{p}}|1}|1:a|:|\
             :a b|:a#x|:a;:a|bx|b a}|1,2q|q 5 6|l x|s/a/b|s/a\nb/x/|s/a/x\ny/|s/a/b/gg|s/a/b/0|\
             s/a/b/x|s/a/b/12 3|s\na\nb\n|s\\a\\b\\|sxaxbx|séaébé|y/a/b|y/a/b/g|a|a\np|a\\\n|w|\

@@ -41,7 +41,7 @@ fn scripts_that_stay_on_their_line_are_proved() {
 }
 
 #[test]
-fn every_refusal_says_what_looks_further() {
+fn every_rejection_names_the_construct() {
     for (text, why) in [
         ("2p", "`2p` counts lines"),
         ("2{p}", "`2{` counts lines"),
@@ -104,7 +104,7 @@ fn every_refusal_says_what_looks_further() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused() {
+fn scripts_that_cannot_be_parsed_are_rejected() {
     for (text, reason) in [
         ("s1a1b1", "a letter or digit is the delimiter (byte 2)"),
         ("s/[/x/", "a delimiter is missing (byte 2)"),

@@ -167,7 +167,7 @@ proptest! {
     })]
 
     #[test]
-    fn parts_give_what_the_whole_gives(
+    fn chunks_print_what_the_whole_input_prints(
         script in script(),
         input in input(),
         cuts in vec(any::<bool>(), 1..6),

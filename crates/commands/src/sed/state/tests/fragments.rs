@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn soup_is_proved_only_where_parts_give_what_the_whole_gives(
+    fn proved_fragments_print_the_same_in_chunks(
         script in soup(),
         input in input(),
         cuts in vec(any::<bool>(), 1..6),
