@@ -8,9 +8,9 @@
 //!                 └──> behaviour  barrier, early exit, output size
 //! ```
 //!
-//! Modules return only what is certain. For a stage that is not a simple command of literal words,
-//! an option that is not in a command's table, or a construct that a module does not know, they
-//! return `None`, and callers leave the stage alone.
+//! Modules return facts only if they are certain. For a stage that is not a simple command of
+//! literal words, an option that is not in a command's table, or a construct that a module does not
+//! know, they return `None`, and callers leave the stage alone.
 
 pub mod awk;
 pub mod behaviour;
