@@ -82,7 +82,7 @@ const BUILTIN_FUNCTIONS: &[(&str, usize, usize)] = &[
     ("xor", 2, 9),
 ];
 
-/// Special variables of gawk only. Most have no effect in other awks.
+/// Special variables of gawk, which change how it works. Some have no effect in other awks.
 pub(super) const GAWK_VARIABLES: &[&str] = &[
     "ARGIND",
     "BINMODE",
