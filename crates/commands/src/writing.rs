@@ -57,12 +57,20 @@ fn has_two_operands(simple: &Simple) -> bool {
 /// Largest script file that contend reads, in bytes.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
-/// Returns the contents of a script file. Returns `None` if it is not a readable, regular file of
-/// UTF-8 text of at most [`MAX_SCRIPT_BYTES`] bytes.
-pub(super) fn script_file(name: &str) -> Option<String> {
-    let small = |data: &std::fs::Metadata| data.is_file() && data.len() <= MAX_SCRIPT_BYTES;
-    std::fs::metadata(name).ok().filter(small)?;
-    std::fs::read_to_string(name).ok()
+/// Returns the contents of a script file, or nothing if it does not exist: the command fails, too.
+/// Returns `None` if the command may read what contend does not: standard input, a device, more
+/// than [`MAX_SCRIPT_BYTES`] bytes, or text that is not UTF-8.
+fn script_file(name: &str) -> Option<Vec<String>> {
+    if name == "-" {
+        return None;
+    }
+    match std::fs::metadata(name) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(Vec::new()),
+        Ok(data) if data.is_file() && data.len() <= MAX_SCRIPT_BYTES => {
+            std::fs::read_to_string(name).ok().map(|text| vec![text])
+        }
+        _ => None,
+    }
 }
 
 /// Whether an awk has unknown options (which may load extensions), or a program that writes files
@@ -99,7 +107,7 @@ fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
                 arguments.next();
             }
             "-f" | "--file" => {
-                in_files.extend(arguments.next().and_then(script_file));
+                in_files.extend(arguments.next().map_or(Some(Vec::new()), script_file)?);
                 is_given = true;
             }
             "-e" | "--source" => {
@@ -121,7 +129,7 @@ fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
             _ if attached.iter().any(|known| text.starts_with(known)) => {
                 let file = text.strip_prefix("--file=").or_else(|| text.strip_prefix("-f"));
                 is_given |= file.is_some();
-                in_files.extend(file.and_then(script_file));
+                in_files.extend(file.map_or(Some(Vec::new()), script_file)?);
             }
             _ => return None,
         }
@@ -149,7 +157,7 @@ fn sed_script(simple: &Simple) -> Option<String> {
             is_given |= letter != 'l';
             match (letter, value) {
                 ('e', Some(script)) => scripts.push(script.to_owned()),
-                ('f', Some(file)) => scripts.extend(script_file(file)),
+                ('f', Some(file)) => scripts.extend(script_file(file)?),
                 _ => {}
             }
         }
@@ -211,6 +219,8 @@ mod tests {
         file("p.awk", "{ print $1 }\n");
         file("w.awk", "{ print > \"out\" }\n");
         file("r.awk", "{ while ((command | getline) > 0) print > \"/dev/stderr\"; print }\n");
+        file("large.awk", &"#".repeat(1 << 21));
+        std::fs::write(folder.path().join("binary.awk"), b"\xff").expect("room");
         file("p.sed", "s/a/b/\n");
         file("w.sed", "s/a/b/w out\n");
         let writes = |text: &str| {
@@ -226,6 +236,12 @@ mod tests {
             assert!(!writes(text), "{text}");
         }
         for text in [
+            "awk -f - f",
+            "awk -f @ f",
+            "awk -f @/large.awk f",
+            "gawk --file=@/binary.awk f",
+            "sed -f /dev/stdin f",
+            "sed -f @/large.awk f",
             "awk -f @/w.awk f",
             "gawk --file=@/w.awk f",
             "sed -f @/w.sed f",
