@@ -1,35 +1,36 @@
-//! The control groups of this process, of either version.
+//! The control groups of this process, version 1 or 2.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::procfs::MemInfo;
 
-/// Which interface a group has.
+/// The version of a group's interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// A hierarchy for each controller.
+    /// Version 1: a hierarchy for each controller.
     One,
-    /// One hierarchy.
+    /// Version 2: one hierarchy for all controllers.
     Two,
 }
 
 /// A control group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Its folder.
+    /// Its directory.
     pub folder: PathBuf,
-    /// Its interface.
+    /// The version of its interface.
     pub version: Version,
 }
 
 impl Group {
-    /// The number in a file of the group; `None` where there is no such file, or no limit.
+    /// Returns the number in a file of the group; `None` if there is no such file, or it says `max`
+    /// (no limit).
     pub fn number(&self, file: &str) -> Option<u64> {
         fs::read_to_string(self.folder.join(file)).ok()?.trim().parse().ok()
     }
 
-    /// The number in the line of this name in a file of the group.
+    /// Returns the number in the line of this name in a file of the group.
     pub fn field(&self, file: &str, name: &str) -> Option<u64> {
         let text = fs::read_to_string(self.folder.join(file)).ok()?;
         let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
@@ -37,7 +38,8 @@ impl Group {
     }
 }
 
-/// The groups of this process that a controller looks at, its own first, then those above.
+/// Returns the groups that this controller applies to this process: its own first, then the
+/// ancestors.
 pub fn of(controller: &str) -> Vec<Group> {
     let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     membership.lines().filter_map(|line| hierarchy(line, controller)).flatten().collect()
@@ -54,12 +56,12 @@ pub fn memory_limit() -> Option<u64> {
     of("memory").iter().filter_map(limit).filter(|&limit| limit < total).min()
 }
 
-/// The groups in a line of `/proc/self/cgroup`: `NUMBER:CONTROLLERS:PATH`.
+/// Returns the groups in a line of `/proc/self/cgroup`: `NUMBER:CONTROLLERS:PATH`.
 fn hierarchy(line: &str, controller: &str) -> Option<Vec<Group>> {
     let mut fields = line.splitn(3, ':');
     let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
     let (root, version) = if number == "0" && controllers.is_empty() {
-        // Where version 1 is mounted too, version 2 has a folder beside its controllers.
+        // Where version 1 is mounted too, version 2 has a directory next to its controllers.
         let beside = Path::new("/sys/fs/cgroup/unified");
         let root = if beside.is_dir() { beside } else { Path::new("/sys/fs/cgroup") };
         (root.to_owned(), Version::Two)

@@ -1,7 +1,12 @@
-//! Waiting for children: looking without reaping, and reaping with the resources used.
+//! Waiting for children: detecting state changes without reaping, and reaping with resource usage.
 //!
-//! A zombie's `/proc` entry still holds figures that vanish when it is reaped, so
-//! callers [`peek`] first, read what they need, and [`reap`] then.
+//! ```text
+//! running --exit--> zombie --peek: Ended--> read /proc/PID --reap--> gone
+//!    '----stop----> stopped --peek: Stopped--> take_stop
+//! ```
+//!
+//! A zombie's `/proc` entry holds figures that vanish when it is reaped, so callers [`peek`] first,
+//! read what they need, and then [`reap`].
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,7 +24,7 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// The status as a shell shows it: 128 + the signal's number for a killed process.
+    /// Returns the status as a shell reports it: 128 + the signal's number for a killed process.
     pub fn shell_code(self) -> i32 {
         match self {
             Self::Exited(code) => code,
@@ -36,44 +41,44 @@ impl ExitStatus {
     }
 }
 
-/// What a child has to tell.
+/// A change of state of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It is a zombie, waiting to be reaped.
+    /// The child is a zombie that can be reaped.
     Ended,
-    /// It is in a ptrace stop or a job-control stop: consume it with [`take_stop`].
+    /// The child is in a ptrace-stop or a job-control stop: consume it with [`take_stop`].
     Stopped,
 }
 
 /// Resources of a reaped process and of all descendants it waited for (`getrusage(2)`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time in user mode; the kernel splits user and system by ticks, their sum is exact.
+    /// CPU time in user mode. The kernel splits user and system time by ticks; their sum is exact.
     pub user: Duration,
     /// CPU time in the kernel.
     pub system: Duration,
-    /// Largest resident set of any one of these processes, in bytes. A process starts
-    /// with its spawner's value, so small figures may be the spawner's.
+    /// Largest resident set of any one of these processes, in bytes. A process starts with its
+    /// parent's value, so a small figure may be the parent's.
     pub max_rss: u64,
-    /// Page faults that needed no input or output.
+    /// Page faults that needed no I/O.
     pub minor_faults: u64,
-    /// Page faults that had to read.
+    /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Switches because the process waited.
+    /// Context switches because the process waited.
     pub voluntary_switches: u64,
-    /// Switches because the kernel gave the CPU to another.
+    /// Context switches because the scheduler preempted the process.
     pub involuntary_switches: u64,
 }
 
 impl Usage {
-    /// CPU time in all.
+    /// Returns total CPU time, user and system.
     pub fn cpu(&self) -> Duration {
         self.user + self.system
     }
 }
 
 impl Usage {
-    /// What was used since it was this. The resident set stays as it is.
+    /// Returns the usage since `before`. `max_rss` is not a difference but the value of `self`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -89,7 +94,7 @@ impl Usage {
 }
 
 impl std::ops::AddAssign for Usage {
-    /// Adds what another process used; of the two resident sets the larger one stands.
+    /// Adds the usage of another process; `max_rss` becomes the larger of the two.
     fn add_assign(&mut self, other: Self) {
         self.user += other.user;
         self.system += other.system;
@@ -104,21 +109,21 @@ impl std::ops::AddAssign for Usage {
 /// A reaped child.
 #[derive(Debug, Clone, Copy)]
 pub struct Reaped {
-    /// How it ended.
+    /// How the child ended.
     pub status: ExitStatus,
-    /// What it and its waited-for descendants used.
+    /// Resources of the child and of the descendants that it waited for.
     pub usage: Usage,
 }
 
-/// Makes this process the one that orphaned descendants are handed to.
+/// Makes this process the subreaper of its descendants: orphans among them become its children.
 ///
 /// # Errors
-/// When the kernel lacks `PR_SET_CHILD_SUBREAPER` (before Linux 3.4).
+/// Fails if the kernel lacks `PR_SET_CHILD_SUBREAPER` (before Linux 3.4).
 pub fn become_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Which processes to look at.
+/// The children to wait for, as the first argument of waitid(2).
 #[derive(Debug, Clone, Copy)]
 pub enum Which {
     /// This child.
@@ -129,10 +134,11 @@ pub enum Which {
     Group(Pid),
 }
 
-/// Looks whether a child has something to tell, without taking it.
+/// Returns a child that has changed state and the change, without consuming it (WNOHANG, WNOWAIT).
+/// Stops are reported for [`Which::One`] only.
 ///
 /// # Errors
-/// `ECHILD` when there is no such child.
+/// `ECHILD` if there is no such child.
 pub fn peek(which: Which) -> io::Result<Option<(Pid, Change)>> {
     let (id_type, id, flags) = match which {
         Which::One(pid) => (
@@ -146,7 +152,8 @@ pub fn peek(which: Which) -> io::Result<Option<(Pid, Change)>> {
         }
     };
     let info = wait_id(id_type, id, flags | libc::WNOHANG | libc::WNOWAIT)?;
-    // SAFETY: after waitid the union holds the child fields; zero means that nothing is there.
+    // SAFETY: after waitid the union holds the child fields; zero means that no child has changed
+    // state.
     let pid = unsafe { info.si_pid() };
     let Some(pid) = Pid::from_raw(pid) else {
         return Ok(None);
@@ -158,15 +165,16 @@ pub fn peek(which: Which) -> io::Result<Option<(Pid, Change)>> {
     Ok(Some((pid, change)))
 }
 
-/// Takes a stop that [`peek`] has shown and returns its wait status as it is,
-/// or `None` when the child is not stopped (any more).
+/// Consumes a stop that [`peek`] has reported and returns its raw wait status, or `None` if the
+/// child is not (or no longer) stopped.
 ///
 /// # Errors
-/// `ECHILD` when there is no such child.
+/// `ECHILD` if there is no such child.
 pub fn take_stop(pid: Pid) -> io::Result<Option<i32>> {
     let id = pid.as_raw_nonzero().get().cast_unsigned();
     let info = wait_id(libc::P_PID, id, libc::WSTOPPED | libc::WNOHANG)?;
-    // SAFETY: after waitid the union holds the child fields; zero means that nothing is there.
+    // SAFETY: after waitid the union holds the child fields; zero means that no child has changed
+    // state.
     let found = unsafe { info.si_pid() };
     // SAFETY: as above.
     let status = unsafe { info.si_status() };
@@ -188,10 +196,10 @@ fn wait_id(
     Ok(unsafe { info.assume_init() })
 }
 
-/// Waits for the end of a child, without reaping it.
+/// Blocks until a child ends, without reaping it.
 ///
 /// # Errors
-/// `ECHILD` when there is no such child.
+/// `ECHILD` if there is no such child.
 pub fn wait_for_end(pid: Pid) -> io::Result<()> {
     let id = pid.as_raw_nonzero().get().cast_unsigned();
     loop {
@@ -202,10 +210,10 @@ pub fn wait_for_end(pid: Pid) -> io::Result<()> {
     }
 }
 
-/// Reaps a child that has ended and returns what it used; waits for it if it has not.
+/// Reaps a child and returns its resource usage; blocks until it has ended.
 ///
 /// # Errors
-/// `ECHILD` when there is no such child.
+/// `ECHILD` if there is no such child.
 pub fn reap(pid: Pid) -> io::Result<Reaped> {
     let mut status: libc::c_int = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -249,17 +257,20 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::from_secs(count(time.tv_sec)) + Duration::from_micros(count(time.tv_usec))
 }
 
-/// What this process has used so far (`RUSAGE_SELF`). Its `max_rss` may be its spawner's.
+/// Returns the resource usage of this process so far (`RUSAGE_SELF`). Its `max_rss` may be its
+/// parent's.
 pub fn own_usage() -> Usage {
     usage_of(libc::RUSAGE_SELF)
 }
 
-/// What the children that were waited for, and theirs, have used (`RUSAGE_CHILDREN`).
+/// Returns the resource usage of children that were waited for, and of their descendants
+/// (`RUSAGE_CHILDREN`).
 pub fn children_usage() -> Usage {
     usage_of(libc::RUSAGE_CHILDREN)
 }
 
-/// What the calling thread has used so far (`RUSAGE_THREAD`), without memory.
+/// Returns the resource usage of the calling thread so far (`RUSAGE_THREAD`); its `max_rss` is that
+/// of the process.
 pub fn thread_usage() -> Usage {
     usage_of(libc::RUSAGE_THREAD)
 }

@@ -1,4 +1,5 @@
-//! What a program inherits of signals: which of them it ignores, and which are blocked.
+//! Signal state that a program inherits across execve(2): which signals are ignored, and which are
+//! blocked.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -7,8 +8,8 @@ use rustix::process::Signal;
 
 use crate::signal::Mask;
 
-/// Signals that a process ignores, and those that are blocked. Every other signal has its default
-/// action and is not blocked.
+/// The signals that a process ignores, and those that are blocked. Every other signal has its
+/// default action and is not blocked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dispositions {
     /// Bit n - 1 stands for signal n, as in `/proc/PID/status`.
@@ -18,32 +19,33 @@ pub struct Dispositions {
 }
 
 impl Dispositions {
-    /// The same, with this signal ignored.
+    /// Returns the dispositions with this signal ignored too.
     #[must_use]
     pub fn ignoring(self, signal: Signal) -> Self {
         Self { ignored: self.ignored | bit(signal.as_raw()), ..self }
     }
 
-    /// The same, with this signal blocked.
+    /// Returns the dispositions with this signal blocked too.
     #[must_use]
     pub fn blocking(self, signal: Signal) -> Self {
         Self { blocked: self.blocked | bit(signal.as_raw()), ..self }
     }
 
-    /// Gives this process these dispositions and the calling thread this mask. Handlers are
-    /// removed. Safe to call between fork and exec.
+    /// Sets the dispositions of this process and the mask of the calling thread. Removes handlers.
+    /// Safe to call between fork and exec.
     pub fn apply(self) {
         for signal in (1..=64).filter(|&signal| is_settable(signal)) {
             let action =
                 if self.ignored & bit(signal) == 0 { libc::SIG_DFL } else { libc::SIG_IGN };
-            // SAFETY: both are valid dispositions, and signal(2) is async-signal-safe. The numbers
-            // that the C library keeps for itself are refused.
+            // SAFETY: both are valid dispositions, and signal(2) is async-signal-safe. The C
+            // library refuses the numbers that it reserves.
             unsafe { libc::signal(signal, action) };
         }
         Mask::of_bits(self.blocked).restore();
     }
 
-    /// Has `command` start its program with these dispositions, whatever those of this process are.
+    /// Makes `command` start its program with these dispositions, whatever those of this process
+    /// are.
     pub fn apply_to(self, command: &mut Command) -> &mut Command {
         // SAFETY: the closure runs between fork and exec and only makes async-signal-safe calls.
         unsafe {
@@ -67,7 +69,7 @@ fn is_settable(signal: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// `SigBlk` and `SigIgn` of a program that is started so.
+    /// Returns `SigBlk` and `SigIgn` of a program that is started with these dispositions.
     fn seen(dispositions: Dispositions) -> [u64; 2] {
         let mut command = Command::new("cat");
         let output = dispositions.apply_to(command.arg("/proc/self/status")).output();
@@ -80,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_program_starts_with_the_given_dispositions_alone() {
-        // The C library keeps signals 32 and 33 for itself.
+        // The C library reserves signals 32 and 33.
         let settable = !(bit(32) | bit(33));
         assert_eq!(seen(Dispositions::default()).map(|set| set & settable), [0, 0]);
         let some = Dispositions::default()

@@ -1,4 +1,4 @@
-//! Changing this process' own environment.
+//! Changes of this process's own environment.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,15 +6,15 @@ use std::io;
 /// Sets variables of this process, or removes those that have no value.
 ///
 /// # Errors
-/// Nothing is changed if this process has other threads, which may read the environment at any
-/// time, or if that cannot be found out.
+/// Fails, and changes nothing, if this process has other threads, which may read the environment at
+/// any time, or if their number cannot be read.
 pub fn change(changes: &[(OsString, Option<OsString>)]) -> io::Result<()> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("there are other threads"));
     }
     for (name, value) in changes {
         match value {
-            // SAFETY: this is the only thread, so that nothing reads the environment meanwhile.
+            // SAFETY: this is the only thread, so nothing reads the environment at the same time.
             Some(value) => unsafe { std::env::set_var(name, value) },
             // SAFETY: as above.
             None => unsafe { std::env::remove_var(name) },

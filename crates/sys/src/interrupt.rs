@@ -1,5 +1,5 @@
-//! The signals that a measurement has to hear of, from before its first run until its report
-//! is written, so that none is lost between.
+//! The signals that a run handles itself, blocked from before its first child starts until its
+//! report is written, so that none is lost in between.
 
 use std::cell::Cell;
 use std::io;
@@ -10,10 +10,11 @@ use crate::inherited;
 use crate::signal::{Arrived, Mask, SignalFd, is_pending, stop_by};
 use rustix::process::Signal;
 
-/// Those that ask contend to end.
+/// The signals that ask contend to end.
 const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
-/// Signals as they arrive; the first one that asks contend to end is remembered.
+/// The signals that contend handles, read from a signalfd; remembers the one that asked contend to
+/// end.
 #[derive(Debug)]
 pub struct Signals {
     fd: SignalFd,
@@ -22,10 +23,11 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to hear of signals instead of being ended by them.
+    /// Blocks the signals for the calling thread, so that they are read from this value instead of
+    /// acting on the process.
     ///
     /// # Errors
-    /// When the process has no free descriptor.
+    /// Fails if the process has no free descriptor.
     pub fn block() -> io::Result<Self> {
         let numbers: Vec<_> = ENDING
             .iter()
@@ -39,10 +41,11 @@ impl Signals {
         })
     }
 
-    /// Takes the next signal that has arrived, if any.
+    /// Reads the next pending signal, if any.
     pub fn next(&self) -> Option<Arrived> {
         let arrived = self.fd.next()?;
-        // What a process asks for holds even where a signal from the keyboard is forgiven.
+        // A request from a process replaces one from the keyboard, because the latter may be
+        // discarded.
         let counts = |before: Arrived| before.is_from_keyboard() && arrived.from_process;
         if is_ending(arrived) && self.interrupted.get().is_none_or(counts) {
             self.interrupted.set(Some(arrived));
@@ -50,8 +53,8 @@ impl Signals {
         Some(arrived)
     }
 
-    /// Takes the next signal that asks contend to end, if any. On the way it stops when it is
-    /// asked to, and forgets others.
+    /// Reads pending signals until one asks contend to end, and returns that one. Stops the process
+    /// on SIGTSTP, and ignores other signals.
     pub fn next_ending(&self) -> Option<Arrived> {
         std::iter::from_fn(|| self.next())
             .inspect(|arrived| {
@@ -62,32 +65,33 @@ impl Signals {
             .find(|&arrived| is_ending(arrived))
     }
 
-    /// Stops this process, as the terminal has asked (Ctrl-Z), until it is continued.
+    /// Stops this process, as the terminal has requested (Ctrl-Z), until SIGCONT.
     pub fn stop(&self) {
         let began = Instant::now();
         stop_by(Signal::TSTP.as_raw());
         self.stopped.set(self.stopped.get() + began.elapsed());
     }
 
-    /// How long this process has been stopped in all.
+    /// Returns the total time for which this process has been stopped.
     pub fn stopped(&self) -> Duration {
         self.stopped.get()
     }
 
-    /// Forgets a request to end that came from the keyboard.
+    /// Discards a request to end that came from the keyboard.
     pub fn forgive_terminal(&self) {
         if self.interrupted.get().is_some_and(Arrived::is_from_keyboard) {
             self.interrupted.set(None);
         }
     }
 
-    /// The first signal that asked contend to end, among those that have arrived by now.
+    /// Reads all pending signals and returns the one that asked contend to end: the first, unless
+    /// that came from the keyboard and a process sent another one later.
     pub fn interrupted(&self) -> Option<i32> {
         while self.next_ending().is_some() {}
         self.interrupted.get().map(|arrived| arrived.signal)
     }
 
-    /// The mask from before, for starting children.
+    /// Returns the signal mask from before [`Signals::block`], for starting children.
     pub fn mask_before(&self) -> Mask {
         self.fd.mask_before()
     }
@@ -99,8 +103,8 @@ impl AsFd for Signals {
     }
 }
 
-/// Whether a signal waits to be heard that asks this process to end. One that was blocked when this
-/// process started does not.
+/// Returns whether a signal is pending that asks this process to end. Signals that were blocked
+/// when this process started do not count.
 pub fn is_asked_to_end() -> bool {
     let asks = |signal: i32| is_pending(signal) && !inherited::is_blocked(signal);
     ENDING.iter().any(|signal| asks(signal.as_raw()))

@@ -1,4 +1,13 @@
-//! System V objects, which the kernel keeps when their users have gone, and what takes them away then.
+//! A guard for System V objects, which the kernel does not remove when their last user ends.
+//!
+//! ```text
+//! creator --fork--> keeper: setsid, then blocks in read(2) on a pipe
+//!    |                 |
+//!    | write end       | EOF: every process that inherited the write end has ended
+//!    v                 v
+//! drop: remove,      remove the object
+//! kill the keeper
+//! ```
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,17 +24,20 @@ pub(crate) struct Kept {
     id: i32,
     remove: fn(i32),
     creator: Pid,
-    /// Removes it when the creator and all who have it from there have gone: the kernel does not.
+    /// A child process that removes the object once the creator and all processes that inherited it
+    /// have ended; the kernel does not.
     keeper: Pid,
-    /// Open as long as somebody has it.
+    /// Write end of the keeper's pipe, open as long as any process uses the object.
     gate: Option<OwnedFd>,
 }
 
 impl Kept {
-    /// Makes one, which is removed when its creator drops it, or when all who have it have ended.
+    /// Creates the object with `make`, which returns its identifier or a negative number. It is
+    /// removed when its creator drops this guard, or when all processes that inherited it have
+    /// ended.
     ///
     /// # Errors
-    /// What the kernel says when it cannot be made.
+    /// The error of `make`, pipe(2) or fork(2).
     pub fn new(make: impl FnOnce() -> i32, remove: fn(i32)) -> io::Result<Self> {
         let (waits_at, gate) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let id = make();
@@ -35,7 +47,7 @@ impl Kept {
         let mut gate = Some(gate);
         let keeper = fork(|| {
             gate = None;
-            // Whoever ends its group does not mean it, and it has nothing else to do.
+            // A signal to the creator's process group must not end the keeper, which only waits.
             let _ = rustix::process::setsid();
             while matches!(rustix::io::read(&waits_at, &mut [0_u8; 1]), Err(Errno::INTR)) {}
             remove(id);
@@ -50,7 +62,7 @@ impl Kept {
         }
     }
 
-    /// Its number.
+    /// Returns the object's identifier.
     pub fn id(&self) -> i32 {
         self.id
     }
@@ -61,7 +73,8 @@ impl Drop for Kept {
         self.gate = None;
         if getpid() == self.creator {
             (self.remove)(self.id);
-            // Keepers of later ones have this gate open, too, so that it would not see its end.
+            // Keepers of later objects have inherited this write end, so this keeper would not see
+            // EOF.
             let _ = rustix::process::kill_process(self.keeper, Signal::KILL);
             let _ = reap(self.keeper);
         }

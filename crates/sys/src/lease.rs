@@ -1,8 +1,8 @@
-//! A file that others can open only once its holder lets them: a write lease (fcntl(2)).
+//! A write lease (fcntl(2)): a file that other processes can open only once its holder permits it.
 //!
-//! Whoever opens a leased file waits in open(2) until the holder gives the lease up, and
-//! also when the holder dies, however it dies: the kernel then gives the lease up for it.
-//! After `/proc/sys/fs/lease-break-time` (45 s) the kernel lets the others in by itself.
+//! A process that opens a leased file blocks in open(2) until the holder releases the lease or
+//! dies, in whatever way: the kernel then releases the lease for it. After
+//! `/proc/sys/fs/lease-break-time` (45 s) the kernel breaks the lease without the holder.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,35 +12,36 @@ use rustix::fs::{MemfdFlags, Mode, OFlags};
 /// From the kernel's `asm-generic/fcntl.h`; the libc crate does not have it.
 const F_SETSIG: i32 = 10;
 
-/// An empty file in memory, without a name, that this process has leased.
+/// An empty, unnamed file in memory on which this process holds a write lease.
 #[derive(Debug)]
 pub struct LeasedFile {
     fd: OwnedFd,
 }
 
 impl LeasedFile {
-    /// Makes one.
+    /// Creates the file and takes the lease.
     ///
     /// # Errors
-    /// `EINVAL` where the kernel knows no leases, `EACCES` where a security module forbids it.
+    /// `EINVAL` if the kernel does not support leases, `EACCES` if a security module forbids it.
     pub fn new() -> io::Result<Self> {
         let made = rustix::fs::memfd_create("contend-gate", MemfdFlags::CLOEXEC)?;
-        // The kernel does not count the writer that comes with a new file in memory, and
-        // then takes the holder for a stranger. One who opens it is counted.
+        // The kernel does not count the writer that memfd_create(2) returns, so it would see the
+        // holder as another process with the file open. It counts a writer that opens the file.
         let path = format!("/proc/self/fd/{}", made.as_raw_fd());
         let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         drop(made);
-        // When someone wants to open it the kernel sends SIGIO, which would end us: let it
-        // be a signal that is ignored by default.
+        // When a process opens the file the kernel sends SIGIO to the holder, whose default action
+        // ends it. Replace that by a signal that is ignored by default.
         fcntl(&fd, F_SETSIG, libc::SIGURG)?;
         fcntl(&fd, libc::F_SETLEASE, libc::F_WRLCK)?;
         Ok(Self { fd })
     }
 
-    /// Gives the lease up: all who wait go on, and later ones need not wait.
+    /// Releases the lease: processes that are blocked in open(2) continue, and later ones do not
+    /// block.
     ///
     /// # Errors
-    /// None is known while the file is ours.
+    /// None is known while this process owns the file.
     pub fn release(&self) -> io::Result<()> {
         fcntl(&self.fd, libc::F_SETLEASE, libc::F_UNLCK)
     }

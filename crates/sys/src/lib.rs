@@ -1,7 +1,21 @@
-//! What contend asks of the kernel, and all of its unsafe code.
+//! Safe wrappers of the Linux facilities that contend needs: signals, waiting, tracing, `/proc`,
+//! pipes, shared memory and scheduling.
 //!
-//! Each module wraps one facility and nothing else: no policy, no printing, no
-//! knowledge of pipelines. What a figure means is decided by the callers.
+//! Each module wraps one facility and nothing else: no policy, no printing, no knowledge of
+//! pipelines. Callers decide what a figure means.
+//!
+//! | modules | facility |
+//! |---|---|
+//! | [`signal`], [`interrupt`] | signal masks, signalfd, the signals that end contend |
+//! | [`dispositions`], [`inherited`] | signal state and descriptors inherited across execve(2) |
+//! | [`spawn`], [`process`], [`thread`] | creating processes and threads |
+//! | [`child`], [`trace`] | waiting for children, and ptrace(2) for their exit |
+//! | [`procfs`], [`syscall`], [`pipe`], [`memory`] | sampling other processes |
+//! | [`cpu`], [`load`], [`topology`], [`cgroup`] | CPUs, their load, quotas and limits |
+//! | [`mapping`], [`pages`], [`reserve`], [`shared`], [`allocation`] | memory |
+//! | [`ring`], [`queue`], [`remote`], [`splice`], `uring` | moving data between processes |
+//! | [`semaphore`], [`condition`], [`lease`] | synchronising processes |
+//! | [`environment`], [`locale`], [`program`], [`stdio`] | the C library and program files |
 
 #![allow(unsafe_code)] // the one crate in which it is allowed; every block says why it is sound
 

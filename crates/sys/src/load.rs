@@ -1,24 +1,25 @@
-//! What all CPUs of the machine did, for telling the pipeline's load from that of others.
+//! Activity of all CPUs of the machine, to distinguish the pipeline's load from that of other
+//! programs.
 
 use std::time::Duration;
 
 use crate::cgroup::{self, Group, Version};
 
-/// Totals since the machine started, from `/proc/stat`, which counts clock ticks.
+/// Totals since boot, from `/proc/stat`, which counts clock ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
     /// CPU time of all processes and interrupts on all CPUs.
     pub busy: Duration,
-    /// CPU time that the host of this virtual machine gave to others.
+    /// CPU time that the hypervisor gave to other virtual machines (steal).
     pub steal: Duration,
     /// Processes and threads created.
     pub forks: u64,
-    /// Time in which this process's cgroup was held back by its CPU quota.
+    /// Time for which this process's cgroup was throttled by its CPU quota.
     pub throttled: Duration,
 }
 
 impl Load {
-    /// Reads the totals now; zeros where the kernel does not tell.
+    /// Reads the totals; zeros if the kernel does not provide them.
     pub fn read() -> Self {
         let mut load = std::fs::read_to_string("/proc/stat")
             .map_or_else(|_| Self::default(), |text| Self::parse(&text, ticks_per_second()));
@@ -26,7 +27,7 @@ impl Load {
         load
     }
 
-    /// The same of these CPUs alone.
+    /// Reads the totals, with busy and steal time of these CPUs alone.
     pub fn read_on(cpus: &[usize]) -> Self {
         let Ok(text) = std::fs::read_to_string("/proc/stat") else { return Self::default() };
         let ticks = ticks_per_second();
@@ -41,7 +42,7 @@ impl Load {
         load
     }
 
-    /// What was added since `earlier`.
+    /// Returns the increase since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -58,7 +59,7 @@ impl Load {
         Self { busy, steal, forks, throttled: Duration::ZERO }
     }
 
-    /// Busy and steal time in the line of this name.
+    /// Returns busy and steal time from the line of this name.
     fn times(text: &str, name: &str, ticks_per_second: f64) -> (Duration, Duration) {
         let cpu = numbers(text, name);
         let ticks = |indices: &[usize]| {
@@ -70,7 +71,7 @@ impl Load {
     }
 }
 
-/// The numbers in the line that begins with this name.
+/// Returns the numbers in the line that begins with this name.
 fn numbers(text: &str, name: &str) -> Vec<u64> {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
@@ -82,7 +83,7 @@ fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-/// The most that any cgroup of this process was held back.
+/// Returns the longest throttled time of any cgroup of this process.
 fn throttled() -> Duration {
     let of = |group: &Group| match group.version {
         Version::Two => group.field("cpu.stat", "throttled_usec").map(Duration::from_micros),

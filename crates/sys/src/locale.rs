@@ -3,16 +3,16 @@
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 
-/// Locales that are part of the library and need no files.
+/// Locales that are part of the C library and need no files.
 const BUILT_IN: [&str; 4] = ["", "C", "POSIX", "C.UTF-8"];
 
-/// Whether a program can set this locale for everything, as `LC_ALL` asks it to.
+/// Returns whether a program can set this locale for all categories, as `LC_ALL` does.
 pub fn exists(name: &OsStr) -> bool {
     if BUILT_IN.iter().any(|known| name == *known) {
         return true;
     }
     let Ok(name) = CString::new(name.as_bytes()) else { return false };
-    // SAFETY: the name ends with a NUL byte; without a base a new locale is made, if any.
+    // SAFETY: the name ends with a NUL byte; a null base makes a new locale, or fails.
     let locale = unsafe { libc::newlocale(libc::LC_ALL_MASK, name.as_ptr(), std::ptr::null_mut()) };
     if locale.is_null() {
         return false;

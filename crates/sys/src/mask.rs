@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 pub struct Mask(pub(crate) libc::sigset_t);
 
 impl Mask {
-    /// The mask of the calling thread.
+    /// Returns the mask of the calling thread.
     pub(crate) fn current() -> Self {
         let mut mask = Self(empty_set());
         // SAFETY: without a set to add, the call only writes the mask into one that is initialised.
@@ -15,7 +15,7 @@ impl Mask {
         mask
     }
 
-    /// The mask with these signals: bit n - 1 stands for signal n.
+    /// Returns the mask of these signals: bit n - 1 stands for signal n.
     pub(crate) fn of_bits(bits: u64) -> Self {
         let mut mask = Self(empty_set());
         for signal in (1..=64).filter(|signal| bits >> (signal - 1) & 1 == 1) {
@@ -25,30 +25,30 @@ impl Mask {
         mask
     }
 
-    /// Its signals: bit n - 1 stands for signal n.
+    /// Returns the blocked signals: bit n - 1 stands for signal n.
     pub(crate) fn bits(&self) -> u64 {
         (1..=64).filter(|&n| self.blocks(n)).fold(0, |bits, n| bits | 1 << (n - 1))
     }
 
-    /// Whether this signal is blocked by it.
+    /// Returns whether the mask blocks this signal.
     pub(crate) fn blocks(&self, signal: i32) -> bool {
         // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
         unsafe { libc::sigismember(&raw const self.0, signal) == 1 }
     }
 
-    /// The same, without this signal.
+    /// Returns the mask without this signal.
     pub(crate) fn without(mut self, signal: i32) -> Self {
         // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
         unsafe { libc::sigdelset(&raw mut self.0, signal) };
         self
     }
 
-    /// Whether no signal is blocked by it.
+    /// Returns whether the mask blocks no signal.
     pub fn is_empty(&self) -> bool {
         self.bits() == 0
     }
 
-    /// Makes it that of the calling thread. Safe to call between fork and exec.
+    /// Installs the mask for the calling thread. Safe to call between fork and exec.
     pub fn restore(self) {
         // SAFETY: the set was filled by pthread_sigmask; the old mask is not asked for.
         unsafe {

@@ -1,4 +1,5 @@
-//! Small reads of another process's memory, for the arguments of a call it waits in.
+//! Small reads of another process's memory, for the arguments of a system call that it is blocked
+//! in.
 
 use std::io;
 
@@ -7,7 +8,7 @@ use rustix::process::Pid;
 /// Copies up to `buffer.len()` bytes from `address` in the memory of `pid`.
 ///
 /// # Errors
-/// `EPERM` when this user may not, `EFAULT` when nothing is mapped there.
+/// `EPERM` if this user may not read it, `EFAULT` if nothing is mapped there.
 pub fn read(pid: Pid, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let remote = libc::iovec {

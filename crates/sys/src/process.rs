@@ -1,6 +1,6 @@
-//! The ways in which a process can be created, each as the kernel offers it.
+//! The ways to create a process, each as the kernel provides it.
 //!
-//! The standard library chooses one by itself; here the choice is what is measured.
+//! The standard library chooses one of them; here the choice is what is measured.
 
 use std::ffi::CStr;
 use std::io;
@@ -10,15 +10,15 @@ use rustix::process::Pid;
 
 use crate::pages::Pages;
 
-/// Creates a process by `fork(2)`, which runs `child` and ends with the status that this
-/// returns. Nothing that is registered for the end of a process runs in it.
+/// Creates a process by `fork(2)`. The child runs `child` and exits with the status that it
+/// returns, without running exit handlers.
 ///
-/// With several threads in this process `child` must neither allocate nor lock.
+/// If this process has several threads, `child` must neither allocate nor lock.
 ///
 /// # Errors
-/// As fork(2): `EAGAIN` where a limit is reached, `ENOMEM`.
+/// As fork(2): `EAGAIN` if a limit is reached, `ENOMEM`.
 pub fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
-    // SAFETY: what the child may do afterwards is as documented; nothing else is required.
+    // SAFETY: the restrictions on the child are documented; fork(2) requires nothing else.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         let _guard = EndsHere;
@@ -28,7 +28,7 @@ pub fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
     created(pid)
 }
 
-/// A child that panics must not go on with what its creator was about to do.
+/// Ends a child that panics, so that it does not continue with its parent's code.
 struct EndsHere;
 
 impl Drop for EndsHere {
@@ -37,7 +37,7 @@ impl Drop for EndsHere {
     }
 }
 
-/// Ends this process at once: no destructors, no buffers written.
+/// Ends this process at once: runs no destructors or exit handlers and flushes no buffers.
 pub fn exit_now(status: i32) -> ! {
     // SAFETY: _exit has no requirements.
     unsafe { libc::_exit(status) }
@@ -48,39 +48,39 @@ fn created(pid: libc::pid_t) -> io::Result<Pid> {
     pid.ok_or_else(io::Error::last_os_error)
 }
 
-/// Whether the creator goes on while the new process runs.
+/// Whether the parent runs while the child does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Creator {
-    /// It goes on.
+    /// It continues.
     GoesOn,
-    /// It waits until the new process has ended or executed a program, as with `vfork(2)`.
+    /// It is suspended until the child has ended or executed a program, as with `vfork(2)`.
     Waits,
 }
 
-/// A stack for a process that shares its creator's memory.
+/// A stack for a process that shares its parent's memory.
 #[derive(Debug)]
 pub struct ChildStack(Pages);
 
 impl ChildStack {
-    /// A small one: the process does next to nothing.
+    /// Maps a stack of 16 KiB, which suffices for two system calls.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// Fails if there is no memory.
     pub fn new() -> io::Result<Self> {
         Pages::map(16 * 1024).map(Self)
     }
 }
 
-/// A process that shares this one's memory and runs on a stack in it.
+/// A child that shares this process's memory and runs on a stack in it.
 #[derive(Debug)]
 pub struct SharingChild {
     pid: Pid,
-    /// Taken out when the process has been reaped; until then it must stay mapped.
+    /// `None` once the child has been reaped; until then it must stay mapped.
     stack: Option<ChildStack>,
 }
 
 impl SharingChild {
-    /// Creates one (`clone(CLONE_VM)`), which writes a byte to `to` and ends. With
+    /// Creates the child (`clone(CLONE_VM)`), which writes a byte to `to` and ends. With
     /// [`Creator::Waits`] this is `vfork(2)`.
     ///
     /// # Errors
@@ -88,26 +88,26 @@ impl SharingChild {
     pub fn create(stack: ChildStack, creator: Creator, to: BorrowedFd<'_>) -> io::Result<Self> {
         extern "C" fn child(argument: *mut libc::c_void) -> libc::c_int {
             let descriptor = argument.addr() as libc::c_ulong;
-            // SAFETY: the byte is static. The call touches errno, which both processes share,
-            // only if it fails, and it has no reason to.
+            // SAFETY: the byte is static. The call touches errno, which both processes share, only
+            // if it fails, and no failure is expected.
             unsafe { libc::syscall(libc::SYS_write, descriptor, c"x".as_ptr(), 1_usize) };
-            // SAFETY: ends this process alone; it has nothing to put in order.
+            // SAFETY: ends this process alone; it has nothing to clean up.
             unsafe { libc::syscall(libc::SYS_exit, 0) };
             0
         }
         let wait = if creator == Creator::Waits { libc::CLONE_VFORK } else { 0 };
         let flags = libc::CLONE_VM | wait | libc::SIGCHLD;
         let argument = std::ptr::without_provenance_mut(to.as_raw_fd().unsigned_abs() as usize);
-        // SAFETY: the stack is kept until the process has been reaped; `child` makes two
-        // system calls and touches nothing that this process uses.
+        // SAFETY: the stack is kept until the child has been reaped; `child` makes two system calls
+        // and touches nothing that this process uses.
         let pid = unsafe { libc::clone(child, stack.0.end(), flags, argument) };
         Ok(Self { pid: created(pid)?, stack: Some(stack) })
     }
 
-    /// Waits for its end and gives its stack back.
+    /// Waits for the child to end and returns its stack.
     ///
     /// # Errors
-    /// When it is no child of ours any more.
+    /// `ECHILD` if it is no longer a child of this process.
     pub fn reap(mut self) -> io::Result<ChildStack> {
         crate::child::reap(self.pid)?;
         self.stack.take().ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -116,7 +116,7 @@ impl SharingChild {
 
 impl Drop for SharingChild {
     fn drop(&mut self) {
-        // If it cannot be waited for, its stack must stay.
+        // If the child cannot be waited for, its stack must stay mapped.
         if let Some(stack) = self.stack.take().filter(|_| crate::child::reap(self.pid).is_err()) {
             std::mem::forget(stack);
         }
@@ -126,7 +126,7 @@ impl Drop for SharingChild {
 /// Starts a program by `posix_spawn(3)` with this process's environment.
 ///
 /// # Errors
-/// As `posix_spawn(3)`: also when the program cannot be executed.
+/// As `posix_spawn(3)`, which also reports that the program cannot be executed.
 pub fn posix_spawn(program: &CStr, arguments: &[&CStr]) -> io::Result<Pid> {
     let arguments = pointers(arguments);
     let mut pid = 0;
@@ -145,15 +145,15 @@ pub fn posix_spawn(program: &CStr, arguments: &[&CStr]) -> io::Result<Pid> {
     if result == 0 { created(pid) } else { Err(io::Error::from_raw_os_error(result)) }
 }
 
-/// Executes a program in this process, with its environment; returns only if it cannot.
-/// It does not allocate: `arguments` come from [`pointers`].
+/// Executes a program in this process, with its environment; returns only on failure. It does not
+/// allocate: `arguments` come from [`pointers`].
 pub fn execute(program: &CStr, arguments: &Arguments<'_>) -> io::Error {
     // SAFETY: the array ends with a null pointer and its strings live at least as long.
     unsafe { libc::execve(program.as_ptr(), arguments.0.as_ptr(), environment().cast()) };
     io::Error::last_os_error()
 }
 
-/// The arguments of a program as the kernel wants them.
+/// The arguments of a program as a null-terminated array, as execve(2) needs them.
 #[derive(Debug)]
 pub struct Arguments<'a>(Vec<*const libc::c_char>, std::marker::PhantomData<&'a CStr>);
 
@@ -163,7 +163,7 @@ impl Arguments<'_> {
     }
 }
 
-/// Makes the array that [`execute`] needs.
+/// Builds the array that [`execute`] needs.
 pub fn pointers<'a>(arguments: &[&'a CStr]) -> Arguments<'a> {
     let strings = arguments.iter().map(|argument| argument.as_ptr());
     Arguments(strings.chain([std::ptr::null()]).collect(), std::marker::PhantomData)
@@ -173,7 +173,8 @@ fn environment() -> *const *mut libc::c_char {
     unsafe extern "C" {
         static environ: *const *mut libc::c_char;
     }
-    // SAFETY: the C library keeps it valid; nobody in these programs changes the environment.
+    // SAFETY: the C library keeps it valid; no code in these programs changes the environment
+    // concurrently.
     unsafe { environ }
 }
 

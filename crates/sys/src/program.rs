@@ -1,10 +1,11 @@
-//! Files that programs are in.
+//! Executable files.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Whether the kernel itself loads this program: a script is run by another one.
+/// Returns whether the file is an ELF binary, which the kernel loads itself; a script is run by an
+/// interpreter.
 pub fn is_elf(path: &Path) -> bool {
     let mut magic = [0; 4];
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()

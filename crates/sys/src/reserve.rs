@@ -1,33 +1,33 @@
-//! Address space in which single pages come and go.
+//! A reservation of address space in which single pages are populated and released.
 
 use std::io;
 use std::ptr::NonNull;
 
-/// Bytes of a page here. Memory is given back in these; where the kernel's pages are larger, in
-/// whole ones of its own.
+/// Page size of callers, in bytes. Memory is released in units of it, or of the kernel's pages
+/// where those are larger.
 pub const PAGE: usize = 4096;
 
-/// Private anonymous memory that is there as far as it has been written to. Unmapped when
+/// Private anonymous memory that takes up pages only where it has been written to. Unmapped when
 /// dropped.
 #[derive(Debug)]
 pub struct Reserved {
     start: NonNull<u8>,
     length: usize,
-    /// Bytes of a page as the kernel has them, a multiple of [`PAGE`].
+    /// The kernel's page size in bytes, a multiple of [`PAGE`].
     granule: usize,
 }
 
-// SAFETY: the mapping belongs to whoever owns this value, and the value only hands out addresses.
+// SAFETY: the mapping belongs to the owner of this value, and the value only hands out addresses.
 unsafe impl Send for Reserved {}
-// SAFETY: as above; `give_back` leaves it to its caller that nobody uses the range.
+// SAFETY: as above; `give_back` requires of its caller that the range is not in use.
 unsafe impl Sync for Reserved {}
 
 impl Reserved {
-    /// Reserves at most `length` bytes and at least `least`, both multiples of [`PAGE`]: half as
-    /// much, and half of that, where limits (`RLIMIT_AS`, strict overcommit) do not allow more.
+    /// Reserves `length` bytes, or repeatedly half of that, down to `least`, where limits
+    /// (`RLIMIT_AS`, strict overcommit) do not allow more. Both are multiples of [`PAGE`].
     ///
     /// # Errors
-    /// `ENOMEM` where not even `least` is to be had.
+    /// `ENOMEM` if not even `least` bytes can be reserved.
     pub fn at_most(length: usize, least: usize) -> io::Result<Self> {
         let mut length = length.max(least);
         loop {
@@ -47,27 +47,28 @@ impl Reserved {
             return Err(io::Error::last_os_error());
         }
         let start: NonNull<u8> = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        // One page at a time is to come and go, also where huge pages are the rule.
-        // SAFETY: the range is the new mapping. Where the kernel knows no huge pages it refuses.
+        // Pages are populated and released one at a time, also where huge pages are the default.
+        // SAFETY: the range is the new mapping. A kernel without huge pages returns an error.
         unsafe { libc::madvise(start.as_ptr().cast(), length, libc::MADV_NOHUGEPAGE) };
         Ok(Self { start, length, granule: rustix::param::page_size().max(PAGE) })
     }
 
-    /// Where it begins.
+    /// Returns the address of the first byte.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// How many bytes there are addresses for.
+    /// Returns the size of the reservation in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Makes the kernel find memory for a range at once, which takes a fraction of the time of a
-    /// fault for each page. Older kernels refuse, and the pages come one by one.
+    /// Populates the pages of a range at once, which takes a fraction of the time of one fault for
+    /// each page. Kernels before `MADV_POPULATE_WRITE` (Linux 5.14) refuse, and pages are populated
+    /// on first write.
     ///
     /// # Panics
-    /// If it is not within the reservation.
+    /// Panics if the range is not within the reservation.
     pub fn populate(&self, offset: usize, length: usize) {
         assert!(offset.checked_add(length).is_some_and(|end| end <= self.length));
         let begin = offset / self.granule * self.granule;
@@ -78,14 +79,14 @@ impl Reserved {
         unsafe { libc::madvise(at.cast(), length, libc::MADV_POPULATE_WRITE) };
     }
 
-    /// Gives a range back to the kernel, as far as whole pages of its own lie in it. Read again, it
-    /// is zeros, or what it was.
+    /// Returns the kernel's whole pages within a range to the kernel. The range then reads as
+    /// zeros, or as what it held before.
     ///
     /// # Safety
-    /// Nothing of the range is borrowed or needed any more.
+    /// Nothing in the range is borrowed or needed any more.
     ///
     /// # Panics
-    /// If it is not within the reservation.
+    /// Panics if the range is not within the reservation.
     pub unsafe fn give_back(&self, offset: usize, length: usize) {
         assert!(offset.checked_add(length).is_some_and(|end| end <= self.length));
         let (begin, end) = whole_pages(offset, length, self.granule);
@@ -94,20 +95,20 @@ impl Reserved {
         }
         // SAFETY: the range lies in the mapping, as checked.
         let at = unsafe { self.start.as_ptr().add(begin) };
-        // SAFETY: the caller needs nothing of it. It fails for memory that is locked, which then
-        // stays.
+        // SAFETY: the caller needs nothing in the range. The call fails for locked memory, which
+        // then stays.
         unsafe { libc::madvise(at.cast(), end - begin, libc::MADV_DONTNEED) };
     }
 }
 
-/// Beginning and end of the pages of this size that lie in a range.
+/// Returns the beginning and end of the whole pages of this size that lie in a range.
 fn whole_pages(offset: usize, length: usize, granule: usize) -> (usize, usize) {
     (offset.next_multiple_of(granule), (offset + length) / granule * granule)
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's, and nobody can have an address of it by right.
+        // SAFETY: this value owns the mapping, and no valid user of an address in it is left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

@@ -1,4 +1,8 @@
-//! Signals as events to poll for.
+//! Signals as events that can be polled for.
+//!
+//! [`SignalFd`] blocks a set of signals and reads them from a descriptor. [`Wake`] and [`Nudge`]
+//! are real-time signals between threads: a `Wake` is blocked and waited for, a `Nudge` has a
+//! handler and makes a blocking system call fail with `EINTR`.
 
 use crate::inherited;
 pub use crate::mask::Mask;
@@ -7,48 +11,49 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A signal that arrived.
+/// A signal that was read from a [`SignalFd`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
     /// Its number.
     pub signal: i32,
-    /// A process sent it to this process, perhaps alone (`kill`); a terminal's signal
-    /// comes from the kernel and goes to the whole process group.
+    /// A process sent it (as kill(2) does), possibly to this process alone. A signal that the
+    /// terminal generates comes from the kernel and goes to the whole foreground process group.
     pub from_process: bool,
 }
 
 impl Arrived {
-    /// Whether somebody typed it, so that all processes in the foreground got it.
+    /// Returns whether the signal was typed at the terminal, so that all foreground processes got
+    /// it.
     pub fn is_from_keyboard(self) -> bool {
         let keyboard = [libc::SIGINT, libc::SIGQUIT];
         !self.from_process && keyboard.contains(&self.signal)
     }
 }
 
-/// A set of signals, blocked for this thread and read from a descriptor instead.
-/// Dropping it restores the thread's signal mask.
+/// A set of signals, blocked for this thread and read from a descriptor instead. Dropping it
+/// discards pending ones and restores the thread's signal mask.
 #[derive(Debug)]
 pub struct SignalFd {
     fd: OwnedFd,
     mask_before: Mask,
 }
 
-/// Whether this signal has come and is blocked, for this thread or for the process.
+/// Returns whether this signal is pending, for the calling thread or for the process.
 pub(crate) fn is_pending(signal: i32) -> bool {
     let mut pending = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: the pointer is that of a set, which is filled.
+    // SAFETY: the pointer is that of a set, which the call fills.
     let filled = unsafe { libc::sigpending(pending.as_mut_ptr()) } == 0;
-    // SAFETY: all zeros is a valid set, too.
+    // SAFETY: initialised: all zeros is a valid set, too.
     filled && unsafe { libc::sigismember(pending.as_ptr(), signal) } == 1
 }
 
 impl SignalFd {
-    /// Blocks these signals for the calling thread and its later threads, but not those
-    /// that this process was started to ignore (as `nohup` and shells in the background do) or
-    /// with blocked: as under a shell, they are nothing to it. SIGCHLD is always received.
+    /// Blocks these signals for the calling thread and threads that it creates, except those that
+    /// this process was started with ignored (as `nohup` and shells do for background jobs) or
+    /// blocked: as under a shell, they have no effect. SIGCHLD is always received.
     ///
     /// # Errors
-    /// When the process has no free descriptor.
+    /// Fails if the process has no free descriptor.
     pub fn block(signals: &[i32]) -> io::Result<Self> {
         let is_heeded = |signal: &i32| {
             *signal == libc::SIGCHLD
@@ -77,13 +82,13 @@ impl SignalFd {
         Ok(Self { fd, mask_before })
     }
 
-    /// The mask of this thread before the signals were blocked, for starting children: as bash
-    /// does, it leaves SIGCHLD unblocked, whoever blocked it.
+    /// Returns the thread's mask from before the signals were blocked, for starting children. As in
+    /// bash, SIGCHLD is not blocked in it, even if this process was started with it blocked.
     pub fn mask_before(&self) -> Mask {
         self.mask_before.without(libc::SIGCHLD)
     }
 
-    /// Takes the next signal that has arrived, if any.
+    /// Reads the next pending signal, if any.
     pub fn next(&self) -> Option<Arrived> {
         let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
         let mut bytes = [0_u8; size_of::<libc::signalfd_siginfo>()];
@@ -114,26 +119,26 @@ impl Drop for SignalFd {
     }
 }
 
-/// Ends this process by the signal's default action, so that its parent sees that the
-/// signal ended it. Returns only if the signal is ignored or does not end a process.
+/// Ends this process by the signal's default action, so that its parent's wait status names the
+/// signal. Returns only if the signal is ignored or its default action does not end a process.
 pub fn end_by(signal: i32) {
     let mask = set_of(&[signal]);
     // SAFETY: SIG_DFL is a valid disposition for every signal number.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     // SAFETY: raise takes any number.
     unsafe { libc::raise(signal) };
-    // SAFETY: `mask` is initialised; the old mask is not asked for.
+    // SAFETY: `mask` is initialised; a null pointer discards the old mask.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const mask, std::ptr::null_mut()) };
 }
 
-/// Stops this process by the signal's default action, although it is blocked; returns when
-/// the process is continued, or at once where the signal does not stop it.
+/// Stops this process by the signal's default action, although the signal is blocked. Returns when
+/// the process is continued, or at once if the signal does not stop it.
 pub fn stop_by(signal: i32) {
     let mask = set_of(&[signal]);
     // SAFETY: raise takes any number.
     unsafe { libc::raise(signal) };
     for how in [libc::SIG_UNBLOCK, libc::SIG_BLOCK] {
-        // SAFETY: `mask` is initialised; the old mask is not asked for.
+        // SAFETY: `mask` is initialised; a null pointer discards the old mask.
         unsafe { libc::pthread_sigmask(how, &raw const mask, std::ptr::null_mut()) };
     }
 }
@@ -147,26 +152,26 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
     set
 }
 
-/// A real-time signal with which threads, of this process or of others, wake one another. Those that
-/// come while one has not been waited for are counted, not merged.
+/// A real-time signal that wakes another thread, of this process or of another one. Signals that
+/// arrive while one is pending are queued, not merged.
 #[derive(Debug, Clone, Copy)]
 pub struct Wake {
     signal: i32,
-    /// Who sends, by its own word: asked for once.
+    /// The sender's PID, which a queued signal carries; read once.
     process: u32,
     user: u32,
 }
 
 impl Wake {
-    /// Blocks the first real-time signal for the calling thread and those that it creates or forks, so
-    /// that it is waited for and ends nobody.
+    /// Blocks the first real-time signal for the calling thread and the threads and processes that
+    /// it creates, so that it is waited for and ends none of them.
     ///
     /// # Errors
     /// None is known.
     pub fn block() -> io::Result<Self> {
         let signal = libc::SIGRTMIN();
         let mask = set_of(&[signal]);
-        // SAFETY: the set is initialised; the mask before is not asked for.
+        // SAFETY: the set is initialised; a null pointer discards the old mask.
         let result = unsafe {
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const mask, std::ptr::null_mut())
         };
@@ -177,24 +182,24 @@ impl Wake {
         Ok(Self { signal, process: std::process::id(), user })
     }
 
-    /// Takes away those that have come to this thread before.
+    /// Consumes the signals that are already pending for this thread.
     pub fn drain(self) {
         let mask = set_of(&[self.signal]);
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: set and time are initialised; what came with the signal is not asked for.
+        // SAFETY: set and time are initialised; a null pointer discards the signal's information.
         while unsafe { libc::sigtimedwait(&raw const mask, std::ptr::null_mut(), &raw const now) }
             == self.signal
         {}
     }
 
-    /// Waits for one to come to this thread.
+    /// Blocks until the signal arrives at this thread, and consumes it.
     ///
     /// # Errors
     /// None is known.
     pub fn wait(self) -> io::Result<()> {
         let mask = set_of(&[self.signal]);
         loop {
-            // SAFETY: the set is initialised; what came with the signal is not asked for.
+            // SAFETY: the set is initialised; a null pointer discards the signal's information.
             let signal = unsafe { libc::sigwaitinfo(&raw const mask, std::ptr::null_mut()) };
             if signal == self.signal {
                 return Ok(());
@@ -206,28 +211,30 @@ impl Wake {
         }
     }
 
-    /// Waits for one that came with a number to this thread.
+    /// Blocks until the signal arrives at this thread with a number, and returns the number. Only
+    /// [`Wake::send_number`] sends one.
     ///
     /// # Errors
-    /// `EINTR`, when another signal came that is not blocked.
+    /// `EINTR` if another signal was handled that is not blocked.
     pub fn wait_for_number(self) -> io::Result<u64> {
         let mask = set_of(&[self.signal]);
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        // SAFETY: the set is initialised, and there is room for what comes with the signal.
+        // SAFETY: the set is initialised, and there is room for the signal's information.
         let signal = unsafe { libc::sigwaitinfo(&raw const mask, info.as_mut_ptr()) };
         if signal != self.signal {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: filled by the call.
         let info = unsafe { info.assume_init() };
-        // SAFETY: it was queued with a value.
+        // SAFETY: the sender queued the signal with a value.
         Ok(unsafe { info.si_value() }.sival_ptr.addr() as u64)
     }
 
-    /// Sends one with a number to a thread of a process, as `pthread_sigqueue(3)` and `sigqueue(3)` do.
+    /// Queues the signal with a number for a thread of a process, as `pthread_sigqueue(3)` and
+    /// `sigqueue(3)` do.
     ///
     /// # Errors
-    /// `ESRCH` when it has ended; `EAGAIN` when as many are on their way as `RLIMIT_SIGPENDING` allows.
+    /// `ESRCH` if the thread has ended; `EAGAIN` if `RLIMIT_SIGPENDING` signals are queued.
     pub fn send_number(self, process: u32, thread: u32, number: u64) -> io::Result<()> {
         let info = Queued {
             signal: self.signal,
@@ -252,10 +259,10 @@ impl Wake {
         if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Sends one to a thread of a process, by their numbers.
+    /// Sends the signal to a thread of a process, by PID and TID.
     ///
     /// # Errors
-    /// `ESRCH` when it has ended; `EAGAIN` when too many are on their way.
+    /// `ESRCH` if the thread has ended; `EAGAIN` if too many signals are queued.
     pub fn send(self, process: u32, thread: u32) -> io::Result<()> {
         // SAFETY: a call without pointers.
         match unsafe { libc::syscall(libc::SYS_tgkill, process, thread, self.signal) } {
@@ -265,13 +272,13 @@ impl Wake {
     }
 }
 
-/// What comes with a signal that is queued, as the kernel lays it out on 64-bit machines.
+/// The information of a queued signal, as the kernel lays out `siginfo_t` on 64-bit machines.
 #[repr(C)]
 struct Queued {
     signal: i32,
     error: i32,
     code: i32,
-    /// What follows is aligned to 8 bytes.
+    /// The following fields are aligned to 8 bytes.
     pad: i32,
     process: u32,
     user: u32,
@@ -281,20 +288,21 @@ struct Queued {
 
 const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
-/// A signal that does nothing but end what a thread waits for in the kernel.
+/// A signal whose only effect is to interrupt a blocking system call of a thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Nudge(i32);
 
 impl Nudge {
-    /// Has the second real-time signal do nothing from now on, in this process and those forked from it.
-    /// System calls that it comes into end with `EINTR`.
+    /// Installs a handler that does nothing for the second real-time signal, in this process and
+    /// those forked from it. System calls that it interrupts fail with `EINTR`.
     ///
     /// # Errors
     /// None is known.
     pub fn prepare() -> io::Result<Self> {
         extern "C" fn nothing(_: libc::c_int) {}
         let signal = libc::SIGRTMIN() + 1;
-        // SAFETY: all zeros are a valid action: the default, no flags, so that calls do not go on.
+        // SAFETY: all zeros is a valid action: the default, without flags such as SA_RESTART, so
+        // that interrupted calls are not restarted.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
         // SAFETY: the handler does nothing, which is safe anywhere.
@@ -304,7 +312,7 @@ impl Nudge {
         }
     }
 
-    /// Ends what a thread of this process waits for, if it does.
+    /// Interrupts the blocking system call of a thread of this process, if it is in one.
     pub fn end_wait(self, thread: u32) {
         let process = std::process::id();
         // SAFETY: a call without pointers; a thread that has ended is an error.

@@ -1,4 +1,9 @@
-//! Starting a child as whoever started us would have.
+//! Starting programs with the signal state and descriptors that this process itself was started
+//! with.
+//!
+//! Rust's runtime and contend change some of that state ([`inherited`] has the original): ignored
+//! signals, closed standard descriptors, the signal mask. [`spawn`] and [`Prepared::start`] create
+//! a child, [`become_command`] replaces this process.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -14,13 +19,13 @@ use rustix::process::{Pid, Signal};
 use crate::inherited;
 use crate::signal::Mask;
 
-/// Starts `command` with what this process was itself started with, where Rust's runtime
-/// or we have changed it (ignored signals, closed standard descriptors unless `redirected` by the
-/// command), and with this signal `mask`. The child gets the signal
-/// `orphaned` if the thread that started it ends first, so that nothing of a killed contend waits for ever.
+/// Starts `command` with the state that this process inherited, where Rust's runtime or contend has
+/// changed it: ignored signals, and closed standard descriptors unless `command` has `redirected`
+/// them. The child gets the signal `mask`, and the signal `orphaned` when the thread that started
+/// it ends (PR_SET_PDEATHSIG), so that no child of a killed contend waits for ever.
 ///
 /// # Errors
-/// When the program cannot be started.
+/// Fails if the program cannot be started.
 pub fn spawn(
     command: &mut Command,
     redirected: &[u8],
@@ -47,28 +52,28 @@ pub fn spawn(
     command.spawn()
 }
 
-/// A program with what it is given, ready to be started.
+/// A program with its arguments and environment, ready to be started without allocating.
 #[derive(Debug)]
 pub struct Prepared {
     path: CString,
-    /// Its arguments and its environment, as execve(2) wants them.
+    /// Arguments and environment, in the form that execve(2) needs.
     arguments: Strings,
     environment: Strings,
-    /// What is said on standard error if it cannot be started.
+    /// Written to standard error if the program cannot be started.
     complaint: Vec<u8>,
 }
 
-/// What a child uses until it is its program.
+/// The memory of a child between clone(2) and execve(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildMemory {
-    /// The memory of this process, which waits meanwhile, as with vfork(2). Nothing is copied, however large
-    /// this process is.
+    /// The memory of this process, which is suspended until then, as with vfork(2). Nothing is
+    /// copied, however large this process is.
     Shared,
-    /// A copy of it, as with fork(2): this process goes on at once.
+    /// A copy of it, as with fork(2): this process continues at once.
     Copied,
 }
 
-/// Strings of C, and a list of them that ends with a null pointer.
+/// C strings, and an array of pointers to them that ends with a null pointer.
 #[derive(Debug)]
 struct Strings {
     list: Vec<*const libc::c_char>,
@@ -83,11 +88,12 @@ impl Strings {
 }
 
 impl Prepared {
-    /// The program that `command` names by its path, called `name`, with the command's arguments
-    /// and environment. `complaint` is what stands on standard error if it cannot be started.
+    /// Prepares the program at the path that `command` names, with `name` as its first argument and
+    /// the command's arguments and environment. `complaint` is written to standard error if it
+    /// cannot be started.
     ///
     /// # Errors
-    /// When there is a NUL in one of them.
+    /// Fails if one of the strings contains a NUL.
     pub fn new(command: &Command, name: &str, complaint: String) -> io::Result<Self> {
         let arguments = std::iter::once(OsStr::new(name)).chain(command.get_args());
         let mut variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
@@ -115,13 +121,14 @@ impl Prepared {
         })
     }
 
-    /// Starts it as [`spawn`] does.
-    /// If it cannot be started the child says so, and ends with 126 or, where there is no such
-    /// program, with 127, as in a shell.
-    /// Of its standard input, output and error those that are not given are those of this process.
+    /// Starts the program in a child, as [`spawn`] does, and returns the child's PID. A standard
+    /// stream that is `None` is inherited from this process.
+    ///
+    /// If the program cannot be executed the child writes the complaint and exits with 126 or, if
+    /// there is no such program, with 127, as in a shell.
     ///
     /// # Errors
-    /// When there cannot be one more process.
+    /// Fails if no further process can be created.
     pub fn start(
         &self,
         streams: [Option<BorrowedFd<'_>>; 3],
@@ -140,12 +147,12 @@ impl Prepared {
         };
         let flags = sharing | libc::SIGCHLD;
         let argument = (&raw const birth).cast_mut().cast();
-        // SAFETY: it is the end of what was reserved, from where the stack grows down.
+        // SAFETY: it is the end of the reserved memory, from where the stack grows down.
         let top = unsafe { stack.as_mut_ptr().add(STACK) }.cast();
-        // SAFETY: a child that shares this memory finds `birth` and its stack as long as it needs them, as
-        // this thread sleeps until the child has become another program or has ended; it changes nothing
-        // of that memory but its stack and this thread's errno. Any other has copies of its own. Until
-        // then a child only makes async-signal-safe calls.
+        // SAFETY: a child that shares this memory finds `birth` and its stack as long as it needs
+        // them, as this thread is suspended until the child has executed its program or has ended;
+        // it changes nothing of that memory but its stack and this thread's errno. Any other child
+        // has copies of its own. Until then a child only makes async-signal-safe calls.
         let pid = unsafe { libc::clone(be_born, top, flags, argument) };
         match pid {
             -1 => Err(io::Error::last_os_error()),
@@ -153,7 +160,7 @@ impl Prepared {
         }
     }
 
-    /// What the child does.
+    /// Runs in the child: sets up descriptors and signals, and executes the program.
     fn become_it(
         &self,
         streams: [Option<BorrowedFd<'_>>; 3],
@@ -181,12 +188,13 @@ impl Prepared {
         }
         mask.restore();
         let told = rustix::process::set_parent_process_death_signal(Some(orphaned));
-        // Whoever started it may have ended before it could be told.
+        // The parent may have ended before the death signal was set, in which case it is never
+        // sent.
         if told.is_err() || rustix::process::getppid() != Some(parent) {
             end(126);
         }
         let (path, arguments) = (self.path.as_ptr(), self.arguments.list.as_ptr());
-        // SAFETY: all of them are strings of C or lists of them that end with a null pointer.
+        // SAFETY: all of them are C strings or arrays of them that end with a null pointer.
         unsafe { libc::execve(path, arguments, self.environment.list.as_ptr()) };
         let status = if is_absent() { 127 } else { 126 };
         // SAFETY: the pointer and the length are those of a slice.
@@ -195,7 +203,7 @@ impl Prepared {
     }
 }
 
-/// What a child needs to become its program.
+/// The parameters of a child, passed through clone(2).
 struct Birth<'a> {
     prepared: &'a Prepared,
     streams: [Option<BorrowedFd<'a>>; 3],
@@ -205,31 +213,30 @@ struct Birth<'a> {
     parent: Pid,
 }
 
-/// How large a child's stack is until it is another program, in units of 16 bytes.
+/// Size of a child's stack until it executes its program, in units of 16 bytes.
 const STACK: usize = 4096;
 
 extern "C" fn be_born(birth: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: it is the `Birth` of whoever started this, who waits.
+    // SAFETY: it is the `Birth` of the parent, which is suspended or of which this process has a
+    // copy.
     let birth = unsafe { &*birth.cast::<Birth<'_>>() };
     let Birth { prepared, streams, close, mask, orphaned, parent } = *birth;
     prepared.become_it(streams, close, mask, orphaned, parent)
 }
 
-/// Whether the last call failed because there is no such file.
+/// Returns whether the last call failed because there is no such file.
 fn is_absent() -> bool {
     io::Error::last_os_error().raw_os_error() == Some(libc::ENOENT)
 }
 
-/// Ends this process without anything that belongs to another one being put in order.
+/// Ends this process without running exit handlers or flushing buffers, which belong to the parent.
 fn end(status: libc::c_int) -> ! {
     // SAFETY: _exit(2) has no requirements.
     unsafe { libc::_exit(status) }
 }
 
-/// Becomes `command`, which finds everything as whoever started this process left it.
-///
-/// # Errors
-/// It returns only if the program cannot be started, with the reason.
+/// Replaces this process by `command`, with the state that this process was started with. Returns
+/// only if the program cannot be executed, with the error.
 pub fn become_command(command: &mut Command) -> io::Error {
     let ignored = [
         inherited::sigpipe_ignored().then_some(libc::SIGPIPE),
@@ -254,7 +261,7 @@ pub fn become_command(command: &mut Command) -> io::Error {
 /// Starts `command` as a child that the kernel kills when the thread that started it ends.
 ///
 /// # Errors
-/// When the program cannot be started.
+/// Fails if the program cannot be started.
 pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
     // SAFETY: the closure runs between fork and exec and makes one async-signal-safe call.
     unsafe {
@@ -264,11 +271,11 @@ pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// The signal that tells the process of a case that whoever started it has died.
+/// The signal that a process of a case receives when its parent has died.
 pub const ORPHANED: Signal = Signal::USR1;
 
-/// From now on [`ORPHANED`] does not end this process at once: it has `seconds` to put things
-/// in order, and is ended then.
+/// Handles [`ORPHANED`] from now on, instead of ending this process at once: it has `seconds` for
+/// cleaning up until SIGALRM ends it.
 pub fn outlive_parent_by(seconds: u32) {
     static SECONDS: AtomicU32 = AtomicU32::new(0);
     extern "C" fn begin_to_end(_: libc::c_int) {
@@ -292,8 +299,8 @@ fn ignore(signal: i32) {
 }
 
 fn close_descriptor(fd: libc::c_int) {
-    // SAFETY: it runs in the child before exec; the descriptor is a standard one that
-    // nothing in the child uses any more.
+    // SAFETY: it runs in the child before exec; the descriptor is a standard one that nothing in
+    // the child uses any more.
     unsafe { libc::close(fd) };
 }
 
@@ -320,7 +327,8 @@ mod tests {
         text
     }
 
-    /// What a program makes of some input, however it is started: its output, what it says, and its status.
+    /// Runs a program with this input, both ways of starting it: returns standard output, standard
+    /// error and exit status.
     fn done(command: &Command, input: &str) -> (String, String, ExitStatus) {
         let [shared, copied] = [ChildMemory::Shared, ChildMemory::Copied]
             .map(|memory| done_with(command, input, memory));
@@ -351,7 +359,7 @@ mod tests {
         command.env("VALUE", "value").env_remove("HOME");
         let expected = ("in\n".to_owned(), "value zero one\n".to_owned(), ExitStatus::Exited(3));
         assert_eq!(done(&command, "in\n"), expected);
-        // Its signals are as they were before.
+        // The program starts with the signal mask from before `Signals::block`.
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "kill -TERM $$; echo alive"]);
         let (out, _, status) = done(&command, "");

@@ -1,10 +1,10 @@
-//! Files by the C library's buffers, a character at a time.
+//! Copying a file by character with the C library's buffered streams.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 use std::ptr::NonNull;
 
-/// A stream (`FILE *`) over a descriptor of its own.
+/// A stream (`FILE *`) that owns a duplicate of a descriptor.
 struct Stream(NonNull<libc::FILE>);
 
 impl Stream {
@@ -17,7 +17,7 @@ impl Stream {
         Ok(Self(stream))
     }
 
-    /// Writes what is left, and closes it.
+    /// Flushes the buffer and closes the stream.
     fn close(self) -> io::Result<()> {
         let stream = self.0.as_ptr();
         std::mem::forget(self);
@@ -33,10 +33,11 @@ impl Drop for Stream {
     }
 }
 
-/// Copies from where one file is to where the other one is, by `fgetc(3)` and `fputc(3)`. How many bytes.
+/// Copies from the offset of one file to the offset of the other, by `fgetc(3)` and `fputc(3)`.
+/// Returns the number of bytes copied.
 ///
 /// # Errors
-/// What the kernel says of reading or writing.
+/// The error of reading or writing.
 pub fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<u64> {
     let (from, to) = (Stream::over(from, c"r")?, Stream::over(to, c"w")?);
     let mut copied = 0;

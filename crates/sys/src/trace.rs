@@ -1,8 +1,15 @@
-//! The one use of ptrace: to stop a process once, as it exits, while its figures can be read.
+//! The one use of ptrace(2): a single stop of a process as it exits, while its counters can still
+//! be read.
 //!
-//! A seized process is not stopped until it exits or a signal is delivered to it. Forks
-//! are never followed. A traced process that executes a set-user-id program would lose
-//! its privileges: callers must know that the process does not.
+//! ```text
+//! seize --> running --PTRACE_EVENT_EXIT--> Stop::Exit   --resume(0)--> zombie
+//!              |-----signal-delivery-stop-> Stop::Signal --resume(signal)--> running
+//!              '-----group-stop-----------> Stop::Group  --listen--> stopped until SIGCONT
+//! ```
+//!
+//! Attaching with PTRACE_SEIZE does not stop the process, and forks are not followed. A traced
+//! process that executes a set-user-ID program does not gain its privileges, so callers must know
+//! that the process executes none.
 
 use std::io;
 
@@ -11,18 +18,19 @@ use rustix::process::Pid;
 /// Why a traced process has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// It is about to end; its memory, files and counters are still there.
+    /// PTRACE_EVENT_EXIT: the process is about to end; its memory, descriptors and counters still
+    /// exist.
     Exit,
-    /// A signal is about to be delivered: pass it on with [`resume`].
+    /// Signal-delivery-stop: a signal is about to be delivered; pass it on with [`resume`].
     Signal(i32),
-    /// Job control has stopped it: leave it so with [`listen`].
+    /// Group-stop: job control has stopped the process; keep it stopped with [`listen`].
     Group,
-    /// Another event of tracing, for instance that job control lets it go on.
+    /// Another ptrace event, for instance that job control continues the process.
     Other,
 }
 
 impl Stop {
-    /// Reads the `si_status` of a stop: the signal, with the event in the second byte.
+    /// Decodes the `si_status` of a stop: the signal, with the event in the second byte.
     pub fn from_status(status: i32) -> Self {
         let signal = status & 0xff;
         match status >> 8 {
@@ -34,26 +42,26 @@ impl Stop {
     }
 }
 
-/// Starts tracing: the process will stop once as it exits.
+/// Starts tracing the process, which will stop once, as it exits.
 ///
 /// # Errors
-/// `EPERM` when this kernel or user may not trace it, `ESRCH` when it has ended.
+/// `EPERM` if the kernel does not allow this user to trace it, `ESRCH` if it has ended.
 pub fn seize(pid: Pid) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, pid, libc::PTRACE_O_TRACEEXIT as usize)
 }
 
-/// Lets a stopped process go on, delivering `signal` unless it is 0.
+/// Restarts a stopped process (PTRACE_CONT), delivering `signal` unless it is 0.
 ///
 /// # Errors
-/// `ESRCH` when it has been killed meanwhile.
+/// `ESRCH` if the process has been killed in the meantime.
 pub fn resume(pid: Pid, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, pid, usize::try_from(signal).unwrap_or(0))
 }
 
-/// Leaves a process stopped by job control as it is, until SIGCONT.
+/// Keeps a process in group-stop until SIGCONT (PTRACE_LISTEN).
 ///
 /// # Errors
-/// `ESRCH` when it has been killed meanwhile.
+/// `ESRCH` if the process has been killed in the meantime.
 pub fn listen(pid: Pid) -> io::Result<()> {
     request(libc::PTRACE_LISTEN, pid, 0)
 }
@@ -65,7 +73,7 @@ fn request(
     pid: Pid,
     data: usize,
 ) -> io::Result<()> {
-    // SAFETY: these requests read `data` as a number and touch no memory of ours.
+    // SAFETY: these requests read `data` as a number and touch no memory of this process.
     let result = unsafe {
         libc::ptrace(request, pid.as_raw_nonzero().get(), std::ptr::null_mut::<u8>(), data)
     };
