@@ -7,23 +7,23 @@ use std::ptr::NonNull;
 
 use crate::shared::Shared;
 
-/// Both, and what they guard.
+/// The mutex, the condition variable, and the count that they guard.
 #[repr(C)]
 struct Raw {
     mutex: UnsafeCell<libc::pthread_mutex_t>,
     condition: UnsafeCell<libc::pthread_cond_t>,
-    /// Posted and not waited for yet; only used with the mutex locked.
+    /// Posts that no thread has consumed yet; accessed only with the mutex locked.
     count: UnsafeCell<u64>,
 }
 
-/// A count that is raised and waited for under a mutex, with a condition variable, as programs do it
-/// by hand. The mutex is robust: who dies with it leaves it to the others.
+/// A counting semaphore made of a mutex and a condition variable, as programs build it by hand. The
+/// mutex is robust: if its owner dies, the next one that locks it recovers it.
 pub struct Condition {
     raw: Shared<Raw>,
 }
 
-// SAFETY: mutexes and condition variables are made to be used by several threads; their address stays;
-// the count is used with the mutex locked.
+// SAFETY: mutexes and condition variables are made to be used by several threads; their address
+// does not change; the count is accessed with the mutex locked.
 unsafe impl Send for Condition {}
 // SAFETY: as above.
 unsafe impl Sync for Condition {}
@@ -39,13 +39,13 @@ fn check(result: i32) -> io::Result<()> {
 }
 
 impl Condition {
-    /// At zero.
+    /// Creates a condition with count 0.
     ///
     /// # Errors
     /// `ENOMEM`, `ENOTSUP`.
     pub fn new() -> io::Result<Self> {
         let at: NonNull<Raw> = Shared::map()?;
-        // SAFETY: the mapping is new, and all zeros are as good as any start.
+        // SAFETY: the mapping is new, and all zeros are a valid initial content.
         let raw = unsafe { Shared::from_mapping(at) };
         let made = Self { raw };
         made.make_mutex()?;
@@ -66,7 +66,7 @@ impl Condition {
         check(unsafe {
             libc::pthread_mutexattr_setrobust(attributes, libc::PTHREAD_MUTEX_ROBUST)
         })?;
-        // SAFETY: nobody uses the mutex yet.
+        // SAFETY: the mutex is not in use yet.
         let made = check(unsafe { libc::pthread_mutex_init(self.mutex(), attributes) });
         // SAFETY: initialised above, and not used again.
         unsafe { libc::pthread_mutexattr_destroy(attributes) };
@@ -82,7 +82,7 @@ impl Condition {
         check(unsafe {
             libc::pthread_condattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED)
         })?;
-        // SAFETY: nobody uses the condition yet.
+        // SAFETY: the condition is not in use yet.
         let made = check(unsafe { libc::pthread_cond_init(self.condition(), attributes) });
         // SAFETY: initialised above, and not used again.
         unsafe { libc::pthread_condattr_destroy(attributes) };
@@ -104,7 +104,7 @@ impl Condition {
         UnsafeCell::raw_get(unsafe { &raw const (*self.raw.address().as_ptr()).count })
     }
 
-    /// Raises the count by one, and wakes one who waits.
+    /// Increments the count, and wakes one waiter.
     ///
     /// # Errors
     /// None is known.
@@ -117,7 +117,7 @@ impl Condition {
         self.unlock()
     }
 
-    /// Waits until the count can be lowered by one.
+    /// Blocks until the count is positive, and decrements it.
     ///
     /// # Errors
     /// None is known.
@@ -143,7 +143,7 @@ impl Condition {
         self.locked(locked)
     }
 
-    /// Goes on where one has died who had it: the count is whole at any time.
+    /// Recovers the mutex if its owner has died: the count is consistent at any time.
     fn locked(&self, result: i32) -> io::Result<()> {
         if result == libc::EOWNERDEAD {
             // SAFETY: the mutex is locked by this thread.

@@ -1,4 +1,4 @@
-//! How many CPUs this process may use, and how much of them it has used.
+//! CPUs that this process may use, scheduling of threads, and clocks of CPU time.
 
 use std::fs;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::cgroup::{self, Group, Version};
 
-/// The C library and its version, such as `glibc 2.36`.
+/// Returns the C library and its version, such as `glibc 2.36`.
 pub fn libc_version() -> String {
     #[cfg(target_env = "gnu")]
     {
@@ -23,13 +23,13 @@ pub fn libc_version() -> String {
     if cfg!(target_env = "musl") { "musl".to_owned() } else { "unknown".to_owned() }
 }
 
-/// CPUs that the scheduler may put this process on (its affinity mask).
+/// Returns the number of CPUs in this process's affinity mask.
 pub fn allowed() -> usize {
     rustix::thread::sched_getaffinity(None)
         .map_or(1, |set| usize::try_from(set.count()).unwrap_or(1).max(1))
 }
 
-/// The numbers of these CPUs.
+/// Returns the numbers of the CPUs in this process's affinity mask.
 pub fn allowed_list() -> Vec<usize> {
     let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
@@ -38,16 +38,17 @@ pub fn allowed_list() -> Vec<usize> {
 /// Binds the calling thread to one CPU.
 ///
 /// # Errors
-/// `EINVAL` when it may not run there.
+/// `EINVAL` if the thread may not run there.
 pub fn pin(cpu: usize) -> std::io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Asks the scheduler to have the calling thread run for so long at a time where others want to run, too, and the
-/// sooner for it when it has something to do: 0.1 to 100 ms, from Linux 6.12 on; before, nothing comes of it.
-/// Threads and processes that it starts ask for the same. A thread of a real-time or idle policy is left alone.
+/// Requests a time slice for the calling thread, from 0.1 to 100 ms: how long it runs at a time
+/// when other threads are runnable. The shorter it is, the sooner the thread runs after a wake-up.
+/// It has an effect from Linux 6.12 on. Threads and processes that the thread creates inherit the
+/// request. Threads with a real-time or idle policy are left unchanged.
 ///
 /// # Errors
 /// `EPERM` or `ENOSYS` in a sandbox that does not allow it.
@@ -58,7 +59,8 @@ pub fn request_slice(length: Duration) -> std::io::Result<()> {
         .contains(&attributes.sched_policy)
     {
         attributes.sched_runtime = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        // SAFETY: what it points to is read only, and as long as it says; 0 is the calling thread.
+        // SAFETY: the kernel only reads the structure, and only the length that it states; 0 is the
+        // calling thread.
         if unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } != 0 {
             return Err(std::io::Error::last_os_error());
         }
@@ -66,7 +68,7 @@ pub fn request_slice(length: Duration) -> std::io::Result<()> {
     Ok(())
 }
 
-/// How the calling thread is scheduled.
+/// Returns the scheduling attributes of the calling thread.
 fn attributes() -> std::io::Result<libc::sched_attr> {
     let size = size_of::<libc::sched_attr>();
     let mut attributes = libc::sched_attr {
@@ -79,33 +81,33 @@ fn attributes() -> std::io::Result<libc::sched_attr> {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: no more is written than there is room for; 0 is the calling thread.
+    // SAFETY: the kernel writes at most `size` bytes; 0 is the calling thread.
     match unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) } {
         0 => Ok(attributes),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// Has the calling thread run only where nothing else wants to (`SCHED_IDLE`). Anyone may ask for
-/// that, and not everyone may take it back.
+/// Runs the calling thread only when a CPU is otherwise idle (`SCHED_IDLE`). Any thread may set
+/// this policy, but not every one may leave it.
 ///
 /// # Errors
 /// `EPERM` in a sandbox that does not allow it.
 pub fn yield_to_all_others() -> std::io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameters are read only; 0 is the calling thread.
+    // SAFETY: the parameters are only read; 0 is the calling thread.
     match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// The clock of the CPU time of a process, or of a thread of this one.
+/// The CPU-time clock of a process, or of a thread of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock(libc::clockid_t);
 
 impl Clock {
-    /// That of a process; `None` when it has gone.
+    /// Returns the clock of a process; `None` if it has ended.
     pub fn of_process(pid: Pid) -> Option<Self> {
         let mut clock = 0;
         let pid = pid.as_raw_nonzero().get();
@@ -113,19 +115,20 @@ impl Clock {
         (unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } == 0).then_some(Self(clock))
     }
 
-    /// That of the calling thread, for other threads of this process.
+    /// Returns the clock of the calling thread, which other threads of this process may read.
     pub fn of_this_thread() -> Option<Self> {
         let mut clock = 0;
-        // SAFETY: it takes nothing, and the thread that it names is this one.
+        // SAFETY: it has no parameters, and the thread that it returns is this one.
         let this = unsafe { libc::pthread_self() };
         // SAFETY: the thread lives, since it is this one; `clock` is valid for writes.
         (unsafe { libc::pthread_getcpuclockid(this, &raw mut clock) } == 0).then_some(Self(clock))
     }
 
-    /// CPU time so far, exact to the nanosecond; `None` when its process or thread has gone.
+    /// Returns the CPU time so far, exact to the nanosecond; `None` if its process or thread has
+    /// ended.
     pub fn time(self) -> Option<Duration> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is valid for writes; a clock that has gone is refused.
+        // SAFETY: `time` is valid for writes; the call fails for a clock whose owner has ended.
         if unsafe { libc::clock_gettime(self.0, &raw mut time) } != 0 {
             return None;
         }
@@ -133,24 +136,26 @@ impl Clock {
     }
 }
 
-/// CPU time of another process so far, exact to the nanosecond; `None` when it has gone.
+/// Returns the CPU time of another process so far, exact to the nanosecond; `None` if it has ended.
 pub fn time_of(pid: Pid) -> Option<Duration> {
     Clock::of_process(pid)?.time()
 }
 
-/// CPU time of this process so far, exact to the nanosecond (`CLOCK_PROCESS_CPUTIME_ID`).
+/// Returns the CPU time of this process so far, exact to the nanosecond
+/// (`CLOCK_PROCESS_CPUTIME_ID`).
 pub fn own_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-/// CPU time of the calling thread so far, exact to the nanosecond (`CLOCK_THREAD_CPUTIME_ID`). What
-/// getrusage(2) says of a thread that is running may be some milliseconds old.
+/// Returns the CPU time of the calling thread so far, exact to the nanosecond
+/// (`CLOCK_THREAD_CPUTIME_ID`). The figure of getrusage(2) may lag by some milliseconds for a
+/// running thread.
 pub fn own_thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// The cgroup's CPU quota as a number of CPUs, or `None` when there is none.
-/// The tightest limit on the way up to the root counts.
+/// Returns the cgroup's CPU quota as a number of CPUs, or `None` if there is none: the tightest
+/// quota of this process's cgroups up to the root.
 pub fn quota() -> Option<f64> {
     let of = |group: &Group| match group.version {
         Version::Two => parse_max(&fs::read_to_string(group.folder.join("cpu.max")).ok()?),
@@ -163,7 +168,7 @@ pub fn quota() -> Option<f64> {
     cgroup::of("cpu").iter().filter_map(of).reduce(f64::min)
 }
 
-/// Reads `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`.
+/// Parses `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`.
 fn parse_max(text: &str) -> Option<f64> {
     let mut fields = text.split_whitespace();
     let quota: f64 = fields.next()?.parse().ok()?;
@@ -191,7 +196,7 @@ mod tests {
             Ok::<_, std::io::Error>((before, attributes()?))
         });
         let (before, after) = asked.join().expect("no panic").expect("a usual thread");
-        // Kernels before 6.12 tell of none, and give none.
+        // Kernels before 6.12 report no slice, and ignore the request.
         let expected = if before.sched_runtime == 0 { 0 } else { LENGTH.as_nanos() };
         assert_eq!(u128::from(after.sched_runtime), expected);
         assert_eq!(

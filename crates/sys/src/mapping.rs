@@ -1,47 +1,47 @@
-//! Memory by the page, shared with other processes or not, of a file or of none.
+//! Memory mappings: private, shared with other processes, or of a file.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// A mapping, unmapped when it is dropped. Processes forked from this one have it, too: the same
-/// memory, unless it is private.
+/// A mapping, unmapped when dropped. Processes forked from this one inherit it: the same memory,
+/// unless it is private.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
     length: usize,
-    /// It can be written to.
+    /// It is mapped with PROT_WRITE.
     writes: bool,
 }
 
-// SAFETY: it is an address and a length; whoever reads or writes there says why that is sound.
+// SAFETY: it is an address and a length; code that reads or writes there states why that is sound.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
-/// What stands behind a mapping.
+/// The contents of a mapping, and who shares them.
 #[derive(Debug, Clone, Copy)]
 pub enum Backing<'a> {
     /// Zeros, for this process alone.
     Private,
     /// Zeros, for this process and those that are forked from it.
     Shared,
-    /// A file from its beginning, for everybody who maps it: to read and write.
+    /// A file from its beginning, shared with every process that maps it: to read and write.
     File(BorrowedFd<'a>),
-    /// A file from its beginning, to read.
+    /// A file from its beginning, shared, to read.
     FileToRead(BorrowedFd<'a>),
 }
 
 impl Mapping {
-    /// Maps so many bytes, and more up to the end of the last page.
+    /// Maps `length` bytes, rounded up to the end of the last page.
     ///
     /// # Errors
-    /// `ENOMEM`; `EACCES` where the file is not open for that.
+    /// `ENOMEM`; `EACCES` if the file is not open for that access.
     pub fn new(backing: Backing<'_>, length: usize) -> io::Result<Self> {
         Self::with_flags(backing, length, 0)
     }
 
-    /// The same, and has all of its pages ready at once (`MAP_POPULATE`).
+    /// Maps as [`Mapping::new`] does, and populates all pages at once (`MAP_POPULATE`).
     ///
     /// # Errors
     /// As [`Mapping::new`].
@@ -67,122 +67,123 @@ impl Mapping {
         }
     }
 
-    /// Tells the kernel how it will be used.
+    /// Gives the kernel advice on the use of the mapping (madvise(2)).
     ///
     /// # Errors
-    /// `EINVAL` where the kernel does not know the advice, or not for such a mapping.
+    /// `EINVAL` if the kernel does not know the advice, or does not support it for this mapping.
     pub fn advise(&self, advice: Advice) -> io::Result<()> {
         let advice = match advice {
             Advice::Sequential => libc::MADV_SEQUENTIAL,
             Advice::HugePages => libc::MADV_HUGEPAGE,
         };
-        // SAFETY: the range is this mapping, and these advices leave its contents alone.
+        // SAFETY: the range is this mapping, and both kinds of advice leave its contents alone.
         let advised = unsafe { libc::madvise(self.start.as_ptr().cast(), self.length, advice) };
         if advised == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Where it begins: at a page.
+    /// Returns the address of the first byte, which is page-aligned.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// A place in it.
+    /// Returns the address of the byte at this offset.
     fn at(&self, place: usize) -> NonNull<u8> {
         assert!(place < self.length, "the mapping is shorter");
         // SAFETY: within the mapping.
         unsafe { self.start.add(place) }
     }
 
-    /// Whether it can be written to.
+    /// Returns whether the mapping is writable.
     pub(crate) fn can_be_written(&self) -> bool {
         self.writes
     }
 
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 }
 
-/// What the kernel is told of the use of a mapping.
+/// Expected use of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// From the beginning to the end (`MADV_SEQUENTIAL`).
+    /// Read or written from the beginning to the end (`MADV_SEQUENTIAL`).
     Sequential,
-    /// By huge pages, where there can be some (`MADV_HUGEPAGE`).
+    /// Backed by huge pages where possible (`MADV_HUGEPAGE`).
     HugePages,
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's; what others have of it stays.
+        // SAFETY: this value owns the mapping; mappings of other processes are not affected.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
 
-/// What is done with whole mappings; both have to be so long.
+/// Operations on the bytes of mappings.
 impl Mapping {
-    /// Copies bytes of another mapping into this one, a byte at a time, as a loop over pointers does that
-    /// nobody optimises.
+    /// Copies the first `bytes` bytes of another mapping into this one, byte by byte, as an
+    /// unoptimised loop over pointers does.
     ///
     /// # Panics
-    /// Where one of them is shorter, or this one cannot be written to.
+    /// Panics if one of the mappings is shorter, or this one is not writable.
     pub fn copy_by_byte(&self, from: &Self, bytes: usize) {
         assert!(bytes <= self.length && bytes <= from.length, "a mapping is shorter");
         assert!(self.writes, "the mapping cannot be written to");
         for place in 0..bytes {
             let (from, to) = (from.at(place), self.at(place));
-            // SAFETY: mapped, and can be read.
+            // SAFETY: mapped and readable.
             let byte = unsafe { from.read_volatile() };
-            // SAFETY: mapped, and can be written to.
+            // SAFETY: mapped and writable.
             unsafe { to.write_volatile(byte) };
         }
     }
 
-    /// Copies bytes of another mapping into this one, as fast as the library can (`memmove(3)`, which
-    /// is `memcpy(3)` with a look at where both are).
+    /// Copies the first `bytes` bytes of another mapping into this one with the C library
+    /// (`memmove(3)`, which is `memcpy(3)` with a check for overlap).
     ///
     /// # Panics
-    /// Where one of them is shorter, or this one cannot be written to.
+    /// Panics if one of the mappings is shorter, or this one is not writable.
     pub fn copy(&self, from: &Self, bytes: usize) {
         assert!(bytes <= self.length && bytes <= from.length, "a mapping is shorter");
         assert!(self.writes, "the mapping cannot be written to");
-        // SAFETY: both are so long, and this one can be written to. They may be one and the same.
+        // SAFETY: both have this length, and this one is writable. They may be one and the same.
         unsafe { self.start.copy_from(from.start, bytes) };
     }
 
-    /// Writes a zero to the beginning of every page. How many pages.
+    /// Writes a zero to the beginning of every 4 KiB page. Returns the number of pages.
     ///
     /// # Panics
-    /// Where it cannot be written to.
+    /// Panics if the mapping is not writable.
     pub fn touch(&self) -> usize {
         assert!(self.writes, "the mapping cannot be written to");
         for place in (0..self.length).step_by(4096) {
-            // SAFETY: mapped, and can be written to.
+            // SAFETY: mapped and writable.
             unsafe { self.at(place).write_volatile(0) };
         }
         self.length.div_ceil(4096)
     }
 
-    /// Writes bytes of this mapping to a file (`write(2)`), from a place on. How many.
+    /// Writes `bytes` bytes of this mapping, from offset `from` on, to a file (`write(2)`). Returns
+    /// the number of bytes written.
     ///
     /// # Errors
-    /// As write(2); `EFAULT` where what is mapped cannot be read.
+    /// As write(2); `EFAULT` if the mapped memory cannot be read.
     ///
     /// # Panics
-    /// Where it is shorter.
+    /// Panics if the mapping is shorter.
     pub fn write_to(&self, file: BorrowedFd<'_>, from: usize, bytes: usize) -> io::Result<usize> {
         assert!(from + bytes <= self.length, "the mapping is shorter");
         let start = self.at(from).as_ptr().cast();
-        // SAFETY: so many bytes are mapped there; the kernel alone reads them.
+        // SAFETY: this many bytes are mapped there; only the kernel reads them.
         let written = unsafe { libc::write(file.as_raw_fd(), start, bytes) };
         usize::try_from(written).map_err(|_| io::Error::last_os_error())
     }
 
-    /// How many of its pages are in memory (`mincore(2)`), and how many it has.
+    /// Returns how many of the mapping's pages are resident (`mincore(2)`), and how many it has.
     ///
     /// # Errors
-    /// `ENOMEM` where a part is not mapped.
+    /// `ENOMEM` if part of the range is not mapped.
     pub fn resident(&self) -> io::Result<(usize, usize)> {
         let mut pages = vec![0_u8; self.length.div_ceil(4096)];
         let start = self.start.as_ptr().cast();

@@ -1,4 +1,4 @@
-//! Private anonymous memory by the page.
+//! Private anonymous mappings.
 
 use std::io;
 use std::ptr::NonNull;
@@ -11,26 +11,26 @@ pub struct Pages {
     length: usize,
 }
 
-// SAFETY: the mapping belongs to whoever owns this value; access is through `&self` methods
-// that are atomic, or through `&mut self`.
+// SAFETY: the mapping belongs to the owner of this value; access is through `&self` methods that
+// are atomic, or through `&mut self`.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
 
-/// What the kernel may use for a mapping.
+/// Page sizes that the kernel may use for a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageSize {
-    /// Ordinary pages alone.
+    /// Ordinary pages only.
     Base,
-    /// Huge pages where it has them (`MADV_HUGEPAGE`).
+    /// Huge pages where available (`MADV_HUGEPAGE`).
     Huge,
 }
 
 impl Pages {
-    /// Maps `length` bytes of zeros, which take no memory until they are touched.
+    /// Maps `length` bytes of zeros, which use no memory until they are accessed.
     ///
     /// # Errors
-    /// `ENOMEM` also when a limit on mappings or address space is reached.
+    /// `ENOMEM`, also if a limit on mappings or address space is reached.
     pub fn map(length: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -42,7 +42,7 @@ impl Pages {
         }
     }
 
-    /// Maps and writes to every page, so that all of them are there.
+    /// Maps memory and writes to every page, so that all pages are allocated.
     ///
     /// # Errors
     /// As [`Pages::map`].
@@ -52,10 +52,11 @@ impl Pages {
             PageSize::Base => libc::MADV_NOHUGEPAGE,
             PageSize::Huge => libc::MADV_HUGEPAGE,
         };
-        // SAFETY: the range is this mapping. Where the kernel knows no huge pages it refuses,
-        // and pages are of base size anyway.
+        // SAFETY: the range is this mapping. A kernel without huge pages returns an error, and
+        // pages are of base size anyway.
         unsafe { libc::madvise(pages.start.as_ptr(), length, advice) };
-        // All at once is several times as fast as a fault for each page; older kernels refuse.
+        // Populating all pages at once is several times as fast as a fault for each; older kernels
+        // refuse.
         // SAFETY: as above.
         unsafe { libc::madvise(pages.start.as_ptr(), length, libc::MADV_POPULATE_WRITE) };
         for byte in pages.bytes().iter_mut().step_by(4096) {
@@ -64,26 +65,26 @@ impl Pages {
         Ok(pages)
     }
 
-    /// All of its bytes.
+    /// Returns all bytes of the mapping.
     pub fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is readable and writable for its length, zeroed, and borrowed
         // for as long as the slice.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.length) }
     }
 
-    /// A number at its beginning, which several threads may use.
+    /// Returns a number at the beginning of the mapping, which several threads may use.
     pub fn number(&self) -> &AtomicI64 {
         // SAFETY: a mapping begins at a page, so it is aligned, and is longer than a number;
         // it was zeroed, and is unmapped only when no reference is left.
         unsafe { self.start.cast().as_ref() }
     }
 
-    /// Its first address, for showing.
+    /// Returns the address of the first byte, for display.
     pub fn address(&self) -> usize {
         self.start.addr().get()
     }
 
-    /// The address after its last.
+    /// Returns the address after the last byte.
     pub(crate) fn end(&self) -> *mut libc::c_void {
         // SAFETY: one past the end of the mapping.
         unsafe { self.start.as_ptr().byte_add(self.length) }

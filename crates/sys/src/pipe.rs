@@ -1,8 +1,8 @@
-//! Looking into a pipe between two other processes without holding it.
+//! Inspecting a pipe between other processes without holding it open.
 //!
-//! A handle opened with `O_PATH` names the pipe but is no end of it, so neither end-of-file
-//! nor SIGPIPE changes. To count the bytes inside, a read end is opened without blocking
-//! and closed at once, within a few microseconds.
+//! A descriptor opened with `O_PATH` refers to the pipe but is neither a read end nor a write end,
+//! so it delays neither EOF nor SIGPIPE. To count the bytes in the pipe, a read end is opened
+//! without blocking and closed within a few microseconds.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,27 +10,27 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::process::Pid;
 
-/// A pipe of other processes, named but not held.
+/// A reference to a pipe of other processes that does not hold it open.
 #[derive(Debug)]
 pub struct PipeProbe {
     handle: OwnedFd,
     inode: u64,
 }
 
-/// What is inside a pipe.
+/// The fill level of a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill {
     /// Bytes written and not yet read.
     pub bytes: u64,
-    /// Bytes that fit when every page is used whole.
+    /// Bytes that fit if every page is filled.
     pub capacity: u64,
 }
 
 impl PipeProbe {
-    /// Names the pipe behind descriptor `fd` of process `pid`.
+    /// Refers to the pipe that descriptor `fd` of process `pid` is open for.
     ///
     /// # Errors
-    /// When the descriptor is not there, not a pipe, or of another user.
+    /// Fails if the process has no such descriptor, it is not a pipe, or it is another user's.
     pub fn open(pid: Pid, fd: i32) -> io::Result<Self> {
         let path = format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero());
         let handle = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
@@ -41,15 +41,15 @@ impl PipeProbe {
         Ok(Self { handle, inode: stat.st_ino })
     }
 
-    /// The number that tells this pipe from others, as in `pipe:[inode]`.
+    /// Returns the inode number, which identifies the pipe, as in `pipe:[inode]`.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Counts what is inside now.
+    /// Reads the current fill level.
     ///
     /// # Errors
-    /// When the pipe may not be opened for reading (it belongs to another user).
+    /// Fails if the pipe may not be opened for reading (it is another user's).
     pub fn fill(&self) -> io::Result<Fill> {
         let path = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

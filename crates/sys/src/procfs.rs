@@ -1,8 +1,9 @@
-//! The hot files of `/proc`: opened once, read with `pread`, parsed without allocating.
+//! Files of `/proc` that the profiler samples: opened once, read with `pread`, parsed without
+//! allocating.
 //!
-//! Times in `schedstat` are nanoseconds of the scheduler's clock. Those of a task that is
-//! running now are brought up to date at the next tick or switch, so they may lag behind
-//! by a few milliseconds while it runs and are exact when it waits.
+//! Times in `schedstat` are nanoseconds of the scheduler's clock. The kernel updates those of a
+//! running task at the next tick or context switch, so they lag by up to a few milliseconds while
+//! it runs, and are exact while it waits.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +11,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::Pid;
 
-/// A file of `/proc` that is read again and again.
+/// A file of `/proc` that is read repeatedly.
 #[derive(Debug)]
 pub struct ProcFile(OwnedFd);
 
@@ -18,16 +19,16 @@ impl ProcFile {
     /// Opens `path`.
     ///
     /// # Errors
-    /// When the process has gone, or this user may not read it.
+    /// Fails if the process has ended, or this user may not read the file.
     pub fn open(path: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
     }
 
-    /// Reads the file from its beginning, as far as `buffer` reaches.
+    /// Reads the file from its beginning, up to the size of `buffer`.
     ///
     /// # Errors
-    /// `ESRCH` when the process has gone, `EPERM` when its program may not be watched.
+    /// `ESRCH` if the process has ended, `EPERM` if the kernel forbids access to its program.
     pub fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
         let length = rustix::io::pread(&self.0, &mut *buffer, 0)?;
         Ok(&buffer[..length])
@@ -42,14 +43,15 @@ pub fn read_once<'a>(path: &str, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     ProcFile::open(path)?.read(buffer)
 }
 
-/// `schedstat` of a task: what the scheduler knows exactly.
+/// `schedstat` of a task: exact figures of the scheduler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SchedStat {
     /// Time on a CPU, in nanoseconds.
     pub on_cpu: u64,
-    /// Time ready but waiting for a CPU, in nanoseconds.
+    /// Time runnable but waiting for a CPU, in nanoseconds.
     pub run_queue: u64,
-    /// How often it was given a CPU. While this stands still, a waiting task is in the same wait.
+    /// How often the task was given a CPU. While this stays the same, a waiting task is in the same
+    /// wait.
     pub slices: u64,
 }
 
@@ -61,14 +63,14 @@ impl SchedStat {
     }
 }
 
-/// `syscall` of a task: where in the kernel it waits.
+/// `syscall` of a task: the system call that it is blocked in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InKernel {
-    /// On a CPU or ready for one.
+    /// Running or runnable.
     Running,
-    /// In no system call: waiting for a page, stopped, or ended and not reaped yet.
+    /// Blocked outside of a system call: by a page fault, stopped, or a zombie.
     Outside,
-    /// Waiting in this system call.
+    /// Blocked in this system call.
     Call {
         /// Its number, on this architecture.
         number: libc::c_long,
@@ -98,12 +100,12 @@ impl InKernel {
     }
 }
 
-/// `io` of a process: all its threads, and the children it has waited for.
+/// `io` of a process: of all its threads, and of the children that it has waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Io {
-    /// Bytes returned by read-like calls, whatever they read from.
+    /// Bytes returned by read-like calls, from any kind of file.
     pub read_bytes: u64,
-    /// Bytes taken by write-like calls.
+    /// Bytes accepted by write-like calls.
     pub write_bytes: u64,
     /// Read-like calls.
     pub reads: u64,
@@ -133,22 +135,22 @@ impl std::ops::AddAssign for Io {
     }
 }
 
-/// What is used of `stat`.
+/// The fields of `stat` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// R, S, D, T, t, Z …
+    /// State character: R, S, D, T, t, Z …
     pub state: u8,
-    /// Its parent.
+    /// PID of its parent.
     pub parent: i32,
-    /// The kernel is taking it down: its descriptors may be closed, and soon it is a zombie.
+    /// The process is exiting: its descriptors may be closed, and it will soon be a zombie.
     pub exiting: bool,
-    /// Page faults of it that needed no input or output.
+    /// Page faults of the process itself that needed no I/O.
     pub minor_faults: u64,
-    /// CPU time of the children that it has waited for, and of those that they had, in clock ticks.
+    /// CPU time of the children that it has waited for, and of their descendants, in clock ticks.
     pub children_ticks: u64,
     /// Threads of the process.
     pub threads: u64,
-    /// When it started, in clock ticks since the machine did.
+    /// When it started, in clock ticks since boot.
     pub started: u64,
 }
 
@@ -156,7 +158,7 @@ pub struct Stat {
 const PF_EXITING: u64 = 4;
 
 impl Stat {
-    /// Parses the file; the program's name may hold spaces and parentheses.
+    /// Parses the file; the program's name may contain spaces and parentheses.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let end_of_name = text.iter().rposition(|&b| b == b')')?;
         let rest = std::str::from_utf8(text.get(end_of_name + 2..)?).ok()?;
@@ -175,28 +177,28 @@ impl Stat {
     }
 }
 
-/// What is used of `status`.
+/// The fields of `status` that are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Largest resident set of the program now loaded (`VmHWM`), in bytes; 0 for a zombie.
+    /// Largest resident set of the current program (`VmHWM`), in bytes; 0 for a zombie.
     pub peak_rss: u64,
-    /// Page tables (`VmPTE`), in bytes.
+    /// Size of the page tables (`VmPTE`), in bytes.
     pub page_tables: u64,
-    /// Address space (`VmSize`), in bytes.
+    /// Size of the address space (`VmSize`), in bytes.
     pub address_space: u64,
     /// Private writable address space without stacks (`VmData`), in bytes.
     pub data: u64,
-    /// Switches of the main thread because it waited.
+    /// Context switches of the main thread because it waited.
     pub voluntary_switches: u64,
-    /// Switches of the main thread because the kernel gave the CPU to another.
+    /// Context switches of the main thread because the scheduler preempted it.
     pub involuntary_switches: u64,
 }
 
 impl Status {
-    /// Reads that of a process.
+    /// Reads the file of a process.
     ///
     /// # Errors
-    /// When it has gone.
+    /// Fails if the process has ended.
     pub fn of(pid: Pid) -> io::Result<Self> {
         read_once(&format!("/proc/{}/status", pid.as_raw_nonzero()), &mut [0; 4096])
             .map(Self::parse)
@@ -220,24 +222,24 @@ impl Status {
     }
 }
 
-/// `smaps_rollup` of a process: what its memory is shared with. All in bytes.
+/// `smaps_rollup` of a process: how its memory is shared. All in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rollup {
-    /// Resident: pages that are shared count in full.
+    /// Resident set: shared pages count in full.
     pub rss: u64,
-    /// Proportional: a page of n processes counts for an nth.
+    /// Proportional set: a page that n processes map counts for an nth.
     pub pss: u64,
-    /// Pages that others map too.
+    /// Pages that other processes map too.
     pub shared: u64,
-    /// Pages that this process alone maps (USS).
+    /// Pages that only this process maps (unique set).
     pub private: u64,
 }
 
 impl Rollup {
-    /// Reads that of a process.
+    /// Reads the file of a process.
     ///
     /// # Errors
-    /// When it has gone, this user may not see it, or the kernel does not tell.
+    /// Fails if the process has ended, this user may not read it, or the kernel lacks the file.
     pub fn of(pid: Pid) -> io::Result<Self> {
         read_once(&format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero()), &mut [0; 4096])
             .map(Self::parse)
@@ -259,22 +261,22 @@ impl Rollup {
     }
 }
 
-/// `/proc/meminfo`: what the memory of the machine is used for. All in bytes.
+/// `/proc/meminfo`: the memory of the machine and its use. All in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemInfo {
-    /// All of it.
+    /// All usable memory.
     pub total: u64,
-    /// What could be used without swapping.
+    /// Memory that is available without swapping.
     pub available: u64,
-    /// Stacks of tasks in the kernel.
+    /// Kernel stacks of all tasks.
     pub kernel_stacks: u64,
     /// Page tables of all processes.
     pub page_tables: u64,
-    /// Kernel objects that are there while what they describe is.
+    /// Kernel objects that cannot be reclaimed under memory pressure.
     pub slab_unreclaimable: u64,
-    /// What may be promised in all, where the kernel does not promise more than it has.
+    /// Limit of committed memory, enforced under strict overcommit.
     pub commit_limit: u64,
-    /// What has been promised.
+    /// Committed memory.
     pub committed: u64,
 }
 
@@ -298,18 +300,19 @@ impl MemInfo {
         info
     }
 
-    /// What the kernel keeps for tasks: their stacks, page tables and objects.
+    /// Returns the kernel memory that tasks need, in bytes: stacks, page tables and unreclaimable
+    /// objects.
     pub fn of_tasks(&self) -> u64 {
         self.kernel_stacks + self.page_tables + self.slab_unreclaimable
     }
 
-    /// Reads it now; zeros where the kernel does not tell.
+    /// Reads the file; zeros if the kernel does not provide it.
     pub fn read() -> Self {
         read_once("/proc/meminfo", &mut [0; 4096]).map_or_else(|_| Self::default(), Self::parse)
     }
 }
 
-/// Lines of the form `Name: number …`; those of another form are left out.
+/// Returns lines of the form `Name: number …`, and skips others.
 fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     text.split(|&b| b == b'\n').filter_map(|line| {
         let colon = line.iter().position(|&b| b == b':')?;
@@ -322,8 +325,8 @@ pub fn parse_pids(text: &[u8]) -> impl Iterator<Item = i32> + '_ {
     Numbers(text).filter_map(|number| i32::try_from(number).ok())
 }
 
-/// A process with all its descendants, as far as the processes between them live: those of a process that has ended
-/// are children of the nearest subreaper, or of init.
+/// Returns a process and all its descendants that can be reached over living processes: children of
+/// a process that has ended are those of the nearest subreaper, or of init.
 pub fn with_descendants(root: Pid) -> Vec<Pid> {
     let mut all = vec![root];
     let mut next = 0;
@@ -334,7 +337,7 @@ pub fn with_descendants(root: Pid) -> Vec<Pid> {
     all
 }
 
-/// The children of all threads of a process.
+/// Returns the children of all threads of a process.
 fn children(pid: Pid) -> Vec<Pid> {
     let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
     let threads = std::fs::read_dir(tasks).into_iter().flatten().flatten();
@@ -342,7 +345,7 @@ fn children(pid: Pid) -> Vec<Pid> {
     lists.flat_map(|list| parse_pids(&list).filter_map(Pid::from_raw).collect::<Vec<_>>()).collect()
 }
 
-/// The unsigned decimal numbers of a text, in order, whatever stands between them.
+/// The unsigned decimal numbers of a text, in order, with any separators.
 struct Numbers<'a>(&'a [u8]);
 
 impl Iterator for Numbers<'_> {

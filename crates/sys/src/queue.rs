@@ -1,6 +1,7 @@
-//! Message queues that processes share: those of POSIX and those of System V. None of them remains
-//! when its users have ended, whatever has ended them, unless that has ended the keeper of one of System V,
-//! too.
+//! Message queues between processes: those of POSIX and those of System V.
+//!
+//! A queue does not outlive its users, however they end. The exception is a System V queue whose
+//! keeper process is killed as well.
 
 use std::ffi::CString;
 use std::io;
@@ -12,18 +13,18 @@ use rustix::process::getpid;
 
 use crate::kept::Kept;
 
-/// A POSIX message queue (`mq_open(3)`), which processes forked from now on share. It needs no file
-/// system to be mounted.
+/// A POSIX message queue (`mq_open(3)`) that processes forked from now on share. It needs no
+/// mounted file system.
 #[derive(Debug)]
 pub struct PosixQueue(OwnedFd);
 
 impl PosixQueue {
-    /// A new one, with room for so many messages of so many bytes. Its name is taken away at once:
-    /// those who have it keep it, and nothing is left behind.
+    /// Creates a queue with room for `messages` messages of up to `bytes` bytes. It is unlinked at
+    /// once: processes that have it open keep it, and it vanishes with the last of them.
     ///
     /// # Errors
-    /// `EINVAL` or `EMFILE` where that is more than `fs.mqueue.msg_max`, `fs.mqueue.msgsize_max` or
-    /// `RLIMIT_MSGQUEUE` allow; `ENOSYS` where the kernel has none.
+    /// `EINVAL` or `EMFILE` if that exceeds `fs.mqueue.msg_max`, `fs.mqueue.msgsize_max` or
+    /// `RLIMIT_MSGQUEUE`; `ENOSYS` if the kernel has no POSIX queues.
     pub fn new(messages: usize, bytes: usize) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -35,7 +36,7 @@ impl PosixQueue {
         attributes.mq_msgsize = bytes.try_into().unwrap_or(libc::c_long::MAX);
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         let mode = 0o600_u32;
-        // SAFETY: the name ends with a zero; mode and attributes are what comes with these flags.
+        // SAFETY: the name ends with a zero; these flags require a mode and attributes.
         let queue = unsafe { libc::mq_open(name.as_ptr(), flags, mode, &raw const attributes) };
         if queue < 0 {
             return Err(io::Error::last_os_error());
@@ -46,7 +47,7 @@ impl PosixQueue {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(queue) }))
     }
 
-    /// Puts a message in, and waits for room.
+    /// Sends a message; blocks while the queue is full.
     ///
     /// # Errors
     /// `EMSGSIZE`; `EINTR`.
@@ -57,39 +58,40 @@ impl PosixQueue {
         if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Takes the oldest message out, and waits until there is one. How long it is.
+    /// Receives the oldest message; blocks while the queue is empty. Returns the message's length
+    /// in bytes.
     ///
     /// # Errors
-    /// `EMSGSIZE` where there is less room than the longest one may need; `EINTR`.
+    /// `EMSGSIZE` if `into` is shorter than the queue's maximum message size; `EINTR`.
     pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         let (start, length) = (into.as_mut_ptr().cast(), into.len());
-        // SAFETY: the room is writable for its length; nobody asks for the priority.
+        // SAFETY: the buffer is writable for its length; a null pointer discards the priority.
         let received =
             unsafe { libc::mq_receive(self.0.as_raw_fd(), start, length, ptr::null_mut()) };
         usize::try_from(received).map_err(|_| io::Error::last_os_error())
     }
 }
 
-/// A message with what goes before it for a System V queue.
+/// A message with the header that a System V queue needs.
 #[derive(Debug)]
 pub struct Envelope {
-    /// Its type, then its bytes.
+    /// The message type, then the message.
     words: Box<[libc::c_long]>,
     length: usize,
 }
 
 impl Envelope {
-    /// One for messages of so many bytes.
+    /// Creates an envelope for messages of `length` bytes.
     pub fn new(length: usize) -> Self {
         let mut words = vec![0; 1 + length.div_ceil(size_of::<libc::c_long>())];
         words[0] = 1; // the type has to be positive
         Self { words: words.into(), length }
     }
 
-    /// The message.
+    /// Returns the message.
     pub fn message(&mut self) -> &mut [u8] {
         let start = self.words[1..].as_mut_ptr().cast();
-        // SAFETY: the words behind the first are at least so many bytes, all of them initialised.
+        // SAFETY: the words after the first have at least this many bytes, all of them initialised.
         unsafe { std::slice::from_raw_parts_mut(start, self.length) }
     }
 }
@@ -99,41 +101,44 @@ impl Envelope {
 pub struct SysvQueue(Kept);
 
 impl SysvQueue {
-    /// A new one.
+    /// Creates a queue.
     ///
     /// # Errors
-    /// `ENOSPC` when the system has as many as it allows; `ENOSYS` where the kernel has none.
+    /// `ENOSPC` if the system's limit on queues is reached; `ENOSYS` if the kernel has no System V
+    /// queues.
     pub fn new() -> io::Result<Self> {
         // SAFETY: a call without pointers.
         let make = || unsafe { libc::msgget(libc::IPC_PRIVATE, 0o600) };
         Kept::new(make, remove).map(Self)
     }
 
-    /// Puts a message in, and waits for room.
+    /// Sends a message; blocks while the queue is full.
     ///
     /// # Errors
-    /// `EINVAL` where it is longer than `kernel.msgmax`; `EIDRM` when the queue was removed; `EINTR`.
+    /// `EINVAL` if it is longer than `kernel.msgmax`; `EIDRM` if the queue was removed; `EINTR`.
     pub fn send(&self, envelope: &Envelope) -> io::Result<()> {
         let start = envelope.words.as_ptr().cast();
-        // SAFETY: a type and as many bytes as said are readable there.
+        // SAFETY: the type and `length` bytes are readable there.
         let sent = unsafe { libc::msgsnd(self.0.id(), start, envelope.length, 0) };
         if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Takes the oldest message out, and waits until there is one. How long it is.
+    /// Receives the oldest message; blocks while the queue is empty. Returns the message's length
+    /// in bytes.
     ///
     /// # Errors
-    /// `E2BIG` where there is less room; `EIDRM` when the queue was removed; `EINTR`.
+    /// `E2BIG` if the message is longer than the envelope; `EIDRM` if the queue was removed;
+    /// `EINTR`.
     pub fn receive(&self, into: &mut Envelope) -> io::Result<usize> {
         let start = into.words.as_mut_ptr().cast();
-        // SAFETY: a type and as many bytes as said can be written there.
+        // SAFETY: the type and `length` bytes are writable there.
         let received = unsafe { libc::msgrcv(self.0.id(), start, into.length, 0, 0) };
         usize::try_from(received).map_err(|_| io::Error::last_os_error())
     }
 }
 
 fn remove(id: i32) {
-    // SAFETY: nothing is written for this command; what has been removed is an error.
+    // SAFETY: nothing is written for this command; a queue that has been removed is an error.
     unsafe { libc::msgctl(id, libc::IPC_RMID, ptr::null_mut()) };
 }
 

@@ -1,40 +1,42 @@
-//! Writing into the memory of another process.
+//! Writing into the memory of another process (`process_vm_writev(2)`).
 
 use std::io;
 
 use crate::mapping::{Backing, Mapping};
 
-/// Memory that another process writes into, piece by piece. Both tell each other by other means which
-/// piece is whose.
+/// Memory, divided into pieces of equal size, that another process writes into. The processes agree
+/// by other means on who may use which piece.
 #[derive(Debug)]
 pub struct Landing {
     memory: Mapping,
     bytes: usize,
 }
 
-/// Another process than that which has made this.
+/// The PID of a process other than this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other(libc::pid_t);
 
 impl Other {
-    /// The process of this number, unless it is this one: what it looks at would change under its eyes.
+    /// Returns the process with this PID, unless it is this one: a write into this process would
+    /// change memory behind a shared reference.
     pub fn new(process: u32) -> Option<Self> {
         (process != std::process::id()).then_some(Self(process.cast_signed()))
     }
 }
 
 impl Landing {
-    /// Whether the kernel lets this process write into a process's memory: tried with its own.
+    /// Checks whether the kernel permits this process to write into a process's memory, by writing
+    /// into its own.
     ///
     /// # Errors
-    /// `ENOSYS` or `EPERM` where not.
+    /// `ENOSYS` or `EPERM` if it does not.
     pub fn try_it() -> io::Result<()> {
-        let own = Self::new(1, 1)?; // nobody looks at it
+        let own = Self::new(1, 1)?; // never read
         own.put(std::process::id().cast_signed(), 0, b"x")
     }
 
-    /// Memory of this process and, as memory of its own, of those forked from it: so many pieces of so
-    /// many bytes.
+    /// Maps `pieces` pieces of `bytes` bytes each, private to this process; processes forked from
+    /// it get copies of their own at the same address.
     ///
     /// # Errors
     /// `ENOMEM`.
@@ -42,36 +44,36 @@ impl Landing {
         Ok(Self { memory: Mapping::new(Backing::Private, pieces * bytes)?, bytes })
     }
 
-    /// A piece, which nobody writes to now: its last writer has said that it is done, and no other one
-    /// has been told that it may begin.
+    /// Returns a piece that no process is writing to: its last writer has said that it is done, and
+    /// no other one has been permitted to begin.
     ///
     /// # Panics
-    /// Where there are not so many pieces.
+    /// Panics if there is no such piece.
     pub fn piece(&self, piece: usize) -> &[u8] {
         let offset = piece * self.bytes;
-        assert!(offset + self.bytes <= self.memory.length(), "there are not so many pieces");
+        assert!(offset + self.bytes <= self.memory.length(), "there is no such piece");
         // SAFETY: within the mapping.
         let start = unsafe { self.memory.start().add(offset) };
-        // SAFETY: readable, initialised by the kernel, and written to by system calls alone, not while it
-        // is looked at.
+        // SAFETY: readable, initialised by the kernel, and written to by system calls only, not
+        // while it is borrowed.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), self.bytes) }
     }
 
-    /// Writes a piece of this memory as another process has it, one that was forked from this one or
-    /// from which this one was forked (`process_vm_writev(2)`).
+    /// Writes a piece of the copy of this memory in another process, which this one was forked from
+    /// or has forked.
     ///
     /// # Errors
-    /// `ESRCH` when it has ended; `EPERM` where a process may not be traced by that other one.
+    /// `ESRCH` if that process has ended; `EPERM` if this process may not trace it.
     ///
     /// # Panics
-    /// Where there are not so many pieces, or they are shorter.
+    /// Panics if there is no such piece, or `bytes` is longer than a piece.
     pub fn write(&self, process: Other, piece: usize, bytes: &[u8]) -> io::Result<()> {
         self.put(process.0, piece, bytes)
     }
 
     fn put(&self, process: libc::pid_t, piece: usize, bytes: &[u8]) -> io::Result<()> {
-        assert!(bytes.len() <= self.bytes, "it is longer than a piece");
-        assert!((piece + 1) * self.bytes <= self.memory.length(), "there are not so many pieces");
+        assert!(bytes.len() <= self.bytes, "the bytes are longer than a piece");
+        assert!((piece + 1) * self.bytes <= self.memory.length(), "there is no such piece");
         let mut written = 0;
         while written < bytes.len() {
             let rest = &bytes[written..];
@@ -80,9 +82,9 @@ impl Landing {
             // SAFETY: within the mapping.
             let to = unsafe { self.memory.start().add(piece * self.bytes + written) };
             let remote = libc::iovec { iov_base: to.as_ptr().cast(), iov_len: rest.len() };
-            // SAFETY: the bytes are readable; what is written is the landing of another process, which is
-            // at the same address there and is only looked at when it has been told to, or one that
-            // nobody looks at.
+            // SAFETY: the bytes are readable; the target is the landing of another process, which
+            // is at the same address there and is only read when its owner has been told that it
+            // may, or one that nothing reads.
             let moved = unsafe {
                 libc::process_vm_writev(process, &raw const local, 1, &raw const remote, 1, 0)
             };
@@ -92,10 +94,10 @@ impl Landing {
     }
 }
 
-/// Allows another process to write into the memory of this one, where only ancestors may by themselves
-/// (`PR_SET_PTRACER`).
+/// Allows another process to write into the memory of this one, where only ancestors may do so by
+/// default (`PR_SET_PTRACER`).
 pub fn allow(process: u32) {
-    // SAFETY: a call without pointers; kernels without that restriction refuse it.
+    // SAFETY: a call without pointers; kernels without that restriction (Yama) return an error.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::c_ulong::from(process), 0, 0, 0) };
 }
 

@@ -1,5 +1,7 @@
-//! Semaphores that processes share: those of POSIX, with and without a name, and those of System V.
-//! None of them remains when its users have ended, whatever has ended them.
+//! Semaphores between processes: those of POSIX, with and without a name, and those of System V.
+//!
+//! A semaphore does not outlive its users, however they end. The exception is one of System V whose
+//! keeper process is killed as well.
 
 use std::cell::UnsafeCell;
 use std::ffi::CString;
@@ -16,37 +18,37 @@ use crate::shared::Shared;
 #[derive(Debug)]
 pub struct Semaphore {
     at: NonNull<libc::sem_t>,
-    /// What it stands in, if it has no name.
+    /// The memory of an unnamed semaphore.
     mapping: Option<Shared<UnsafeCell<libc::sem_t>>>,
 }
 
-// SAFETY: semaphores are made to be used by several threads; their address stays.
+// SAFETY: semaphores are made to be used by several threads; their address does not change.
 unsafe impl Send for Semaphore {}
 // SAFETY: as above.
 unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
-    /// One in memory that is shared (`sem_init`), at zero.
+    /// Creates a semaphore in shared memory (`sem_init`), with value 0.
     ///
     /// # Errors
     /// `ENOMEM`, `ENOSYS`.
     pub fn unnamed() -> io::Result<Self> {
         let at = Shared::<UnsafeCell<libc::sem_t>>::map()?;
-        // SAFETY: the mapping is new, and all zeros are as good as any start.
+        // SAFETY: the mapping is new, and all zeros are a valid initial content.
         let mapping = unsafe { Shared::from_mapping(at) };
         let at: NonNull<libc::sem_t> = mapping.address().cast();
-        // SAFETY: there is room for a semaphore, which nobody uses yet.
+        // SAFETY: there is room for a semaphore, which is not in use yet.
         if unsafe { libc::sem_init(at.as_ptr(), 1, 0) } != 0 {
             return Err(io::Error::last_os_error());
         }
         Ok(Self { at, mapping: Some(mapping) })
     }
 
-    /// One with a name (`sem_open`), at zero. The name is taken away at once: those who know it
-    /// keep it, and nothing is left behind.
+    /// Creates a named semaphore (`sem_open`), with value 0. It is unlinked at once: processes that
+    /// have it keep it, and it vanishes with the last of them.
     ///
     /// # Errors
-    /// `EACCES` or `ENOENT` where `/dev/shm` may not be written to.
+    /// `EACCES` or `ENOENT` if `/dev/shm` is not writable.
     pub fn named() -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -54,7 +56,7 @@ impl Semaphore {
         let name = CString::new(name).map_err(io::Error::other)?;
         let flags = libc::O_CREAT | libc::O_EXCL;
         let (mode, value) = (0o600_u32, 0_u32);
-        // SAFETY: the name ends with a zero; mode and value are what comes with these flags.
+        // SAFETY: the name ends with a zero; these flags require a mode and a value.
         let at = unsafe { libc::sem_open(name.as_ptr(), flags, mode, value) };
         if at == libc::SEM_FAILED {
             return Err(io::Error::last_os_error());
@@ -65,7 +67,7 @@ impl Semaphore {
         Ok(Self { at, mapping: None })
     }
 
-    /// Raises it by one.
+    /// Increments the semaphore.
     ///
     /// # Errors
     /// `EOVERFLOW`.
@@ -74,7 +76,7 @@ impl Semaphore {
         check(unsafe { libc::sem_post(self.at.as_ptr()) })
     }
 
-    /// Waits until it can be lowered by one.
+    /// Blocks until the semaphore is positive, and decrements it.
     ///
     /// # Errors
     /// `EINTR`.
@@ -87,7 +89,7 @@ impl Semaphore {
 impl Drop for Semaphore {
     fn drop(&mut self) {
         if self.mapping.is_none() {
-            // SAFETY: it was opened by name, and nobody uses it here any more.
+            // SAFETY: it was opened by name, and is not used here any more.
             unsafe { libc::sem_close(self.at.as_ptr()) };
         }
     }
@@ -102,28 +104,28 @@ fn check(result: i32) -> io::Result<()> {
 pub struct SysvSemaphore(Kept);
 
 impl SysvSemaphore {
-    /// A new one, at zero.
+    /// Creates a semaphore with value 0.
     ///
     /// # Errors
-    /// `ENOSPC` when the system has as many as it allows.
+    /// `ENOSPC` if the system's limit on semaphores is reached.
     pub fn new() -> io::Result<Self> {
         // SAFETY: a call without pointers.
         let make = || unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
         Kept::new(make, remove).map(Self)
     }
 
-    /// Raises it by one.
+    /// Increments the semaphore.
     ///
     /// # Errors
-    /// `EIDRM` when it has been removed.
+    /// `EIDRM` if the semaphore has been removed.
     pub fn post(&self) -> io::Result<()> {
         self.operate(1)
     }
 
-    /// Waits until it can be lowered by one.
+    /// Blocks until the semaphore is positive, and decrements it.
     ///
     /// # Errors
-    /// `EIDRM` when it has been removed.
+    /// `EIDRM` if the semaphore has been removed.
     pub fn wait(&self) -> io::Result<()> {
         self.operate(-1)
     }
@@ -131,10 +133,10 @@ impl SysvSemaphore {
     fn operate(&self, by: i16) -> io::Result<()> {
         let mut operation = libc::sembuf { sem_num: 0, sem_op: by, sem_flg: 0 };
         loop {
-            // SAFETY: one operation, which is read.
+            // SAFETY: one operation, which the kernel only reads.
             let done = check(unsafe { libc::semop(self.0.id(), &raw mut operation, 1) });
             match done {
-                // As after a stop: nothing was done.
+                // A stopped and continued process gets EINTR; nothing was done, so retry.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 done => return done,
             }
@@ -143,7 +145,7 @@ impl SysvSemaphore {
 }
 
 fn remove(id: i32) {
-    // SAFETY: a call without pointers; what has been removed is an error.
+    // SAFETY: a call without pointers; a semaphore that has been removed is an error.
     unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
 }
 

@@ -1,19 +1,19 @@
-//! Memory that a process shares with those that it forks.
+//! Memory that a process shares with the processes that it forks.
 
 use std::io;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 
-/// What may stand in such memory.
+/// A type whose values can be in memory that several processes share.
 ///
 /// # Safety
-/// It points nowhere, so that it means the same in every process, and it is only changed in ways
-/// that work between processes: by atomic operations, or by calls that are made for that. It needs
-/// not be dropped.
+/// The type contains no pointers, so that it means the same in every process, and it is only
+/// changed in ways that work between processes: by atomic operations, or by calls that are made for
+/// that. It needs no drop.
 pub unsafe trait Shareable: Sync {}
 
-// SAFETY: atomics of a machine word or less are lock-free, and point nowhere.
+// SAFETY: atomics of a machine word or less are lock-free, and contain no pointers.
 unsafe impl Shareable for AtomicBool {}
 // SAFETY: as above.
 unsafe impl Shareable for AtomicU32 {}
@@ -21,12 +21,12 @@ unsafe impl Shareable for AtomicU32 {}
 unsafe impl Shareable for AtomicU64 {}
 // SAFETY: as above.
 unsafe impl Shareable for AtomicI64 {}
-// SAFETY: as each of them.
+// SAFETY: as each element.
 unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {}
-// SAFETY: as what is in it.
+// SAFETY: as its content.
 unsafe impl<T: Shareable> Shareable for Line<T> {}
 
-/// Alone on its cache lines, those that are fetched together included.
+/// A value alone on its cache lines, including lines that the CPU prefetches together.
 #[derive(Debug, Default)]
 #[repr(C, align(256))]
 pub struct Line<T>(pub T);
@@ -39,20 +39,21 @@ impl<T> Deref for Line<T> {
     }
 }
 
-/// A value that is the same one in all processes that are forked from now on. Each unmaps its own
-/// view of it when it drops it.
+/// A value that this process shares with all processes forked from now on. Each unmaps its own
+/// mapping when it drops it.
 #[derive(Debug)]
 pub struct Shared<T> {
     at: NonNull<T>,
 }
 
-// SAFETY: it gives out shared references alone, to what is `Sync` as all that is `Shareable`.
+// SAFETY: it gives out only shared references, to a value that is `Sync`, as all that is
+// `Shareable`.
 unsafe impl<T: Shareable> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Shareable> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// Maps memory for a value, all zeros.
+    /// Maps zeroed memory for a value.
     pub(crate) fn map() -> io::Result<NonNull<T>> {
         const { assert!(align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>()) };
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -66,30 +67,30 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Takes over a mapping with a value in it.
+    /// Takes ownership of a mapping that holds a value.
     ///
     /// # Safety
-    /// It comes from [`Shared::map`], has a valid value, and nobody else unmaps it.
+    /// It comes from [`Shared::map`], has a valid value, and no other owner unmaps it.
     pub(crate) unsafe fn from_mapping(at: NonNull<T>) -> Self {
         Self { at }
     }
 
-    /// Where it is.
+    /// Returns the address of the value.
     pub(crate) fn address(&self) -> NonNull<T> {
         self.at
     }
 }
 
 impl<T: Shareable> Shared<T> {
-    /// Puts a value into memory that will be shared.
+    /// Moves a value into new shared memory.
     ///
     /// # Errors
-    /// `ENOMEM` when there is none.
+    /// `ENOMEM`.
     pub fn new(value: T) -> io::Result<Self> {
         let at = Self::map()?;
         // SAFETY: the mapping is new, long enough and aligned.
         unsafe { at.write(value) };
-        // SAFETY: as above, and nobody else knows of it.
+        // SAFETY: as above, and no other owner knows of it.
         Ok(unsafe { Self::from_mapping(at) })
     }
 }
@@ -106,7 +107,7 @@ impl<T: Shareable> Deref for Shared<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's; what others have of it stays.
+        // SAFETY: this value owns the mapping; mappings of other processes are not affected.
         unsafe { libc::munmap(self.at.as_ptr().cast(), size_of::<T>().max(1)) };
     }
 }

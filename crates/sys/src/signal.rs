@@ -206,7 +206,7 @@ impl Wake {
             }
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error); // not after a stop
+                return Err(error); // EINTR follows a stop and SIGCONT
             }
         }
     }

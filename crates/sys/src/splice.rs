@@ -1,4 +1,4 @@
-//! Pages of memory put into a pipe without being copied.
+//! Memory pages moved into a pipe without copying (`vmsplice(2)`).
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
@@ -7,8 +7,8 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 
 use crate::mapping::{Backing, Mapping};
 
-/// Messages that are written in turn, each in pages of its own, and lent to one pipe. There are enough of
-/// them for what is in the pipe not to be overwritten.
+/// Message buffers used in turn, each in pages of its own, that one pipe borrows. There are enough
+/// of them that a message in the pipe is not overwritten.
 #[derive(Debug)]
 pub struct Loans {
     memory: Mapping,
@@ -21,45 +21,46 @@ pub struct Loans {
 const PAGE: usize = 4096;
 
 impl Loans {
-    /// For messages of so many bytes, and a pipe with so much room.
+    /// Creates buffers for messages of `bytes` bytes and a pipe with a capacity of `room` bytes.
     ///
     /// # Errors
     /// `ENOMEM`.
     pub fn new(bytes: usize, room: usize) -> io::Result<Self> {
         let stride = bytes.max(1).next_multiple_of(PAGE);
-        // A page lent takes the place of a page in the pipe, however little of it is lent. So these are
-        // in the pipe at most, and of one more some pages: the one after them has been read.
+        // A lent page takes up a page of the pipe, however little of it is lent. So at most `room /
+        // stride` whole messages are in the pipe, and some pages of one more: the message after
+        // them has been read.
         let count = room / stride + 2;
         let memory = Mapping::new(Backing::Private, count * stride)?;
         Ok(Self { memory, bytes, stride, count, current: 0 })
     }
 
-    /// Where the next message is to be written.
+    /// Returns the buffer of the next message.
     pub fn draft(&mut self) -> &mut [u8] {
         // SAFETY: within the mapping.
         let start = unsafe { self.memory.start().add(self.current * self.stride) };
-        // SAFETY: readable and writable for so long, zeroed, and borrowed for as long as the slice. That
-        // the kernel may still read an earlier message there, if the pipe is another one, changes nothing
-        // for this process.
+        // SAFETY: readable and writable for this length, zeroed, and borrowed for as long as the
+        // slice. That the kernel may still read an earlier message there, if the pipe is another
+        // one, changes nothing for this process.
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), self.bytes) }
     }
 
-    /// Puts the pages of the message into the pipe (`vmsplice(2)`) from this byte on, and waits for room.
-    /// How many bytes of it went in.
+    /// Moves the pages of the message, from byte `from` on, into the pipe; blocks while the pipe is
+    /// full. Returns the number of bytes moved.
     ///
-    /// They are not copied: whoever reads them from the pipe gets what stands there then. The pages stay
-    /// as long as the pipe has them, also when this process has unmapped them.
+    /// The bytes are not copied: a reader gets what the pages contain at the time of reading. The
+    /// pipe keeps the pages alive, also when this process has unmapped them.
     ///
     /// # Errors
     /// `EPIPE`; `EINTR`.
     pub fn lend(&mut self, pipe: impl AsFd, from: usize) -> io::Result<usize> {
         let slice = IoSlice::new(&self.draft()[from..]);
         let pages = [IoSliceRaw::from_slice(&slice)];
-        // SAFETY: the pages stay alive by the kernel's own count, and are not given away for good.
+        // SAFETY: the kernel's reference count keeps the pages alive, and they are not gifted.
         Ok(unsafe { vmsplice(pipe, &pages, SpliceFlags::empty()) }?)
     }
 
-    /// Goes on to the next message, when this one is in the pipe.
+    /// Moves on to the next buffer, once the whole message is in the pipe.
     pub fn advance(&mut self) {
         self.current = (self.current + 1) % self.count;
     }

@@ -1,10 +1,10 @@
-//! What a system call waits for, told by its number and arguments.
+//! Classifies the system call that a task is blocked in, by its number and arguments.
 //!
 //! Numbers are those of the architecture that this program is built for.
 
 use libc::c_long;
 
-/// A system call that a task waits in, by what it waits for.
+/// What a task that is blocked in a system call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Data to read from this descriptor.
@@ -15,25 +15,25 @@ pub enum Waiting {
     Move(i32, i32),
     /// One of `count` descriptors in the array of `pollfd` at `address`.
     Poll {
-        /// Where the array is, in the waiting process.
+        /// Address of the array in the waiting process.
         address: u64,
-        /// Its length.
+        /// Number of its entries.
         count: u64,
     },
     /// One of the first `count` descriptors, in bit sets for reading and for writing.
     Select {
         /// One more than the largest descriptor.
         count: u64,
-        /// Where the set for reading is, or 0.
+        /// Address of the set for reading, or 0.
         readable: u64,
-        /// Where the set for writing is, or 0.
+        /// Address of the set for writing, or 0.
         writable: u64,
     },
     /// An event of this epoll descriptor.
     Epoll(i32),
-    /// Time to pass.
+    /// A point in time.
     Sleep,
-    /// A lock, a condition or another thread (futex, file lock, System V semaphore).
+    /// A lock, a condition variable or another thread (futex, file lock, System V semaphore).
     Lock,
     /// A child to end.
     Child,
@@ -41,22 +41,22 @@ pub enum Waiting {
     Signal,
     /// A connection or a peer.
     Network,
-    /// A file system: a folder or file to be looked up, a disk to have written.
+    /// A file system: a directory or file lookup, or a write to disk.
     Disk,
-    /// A file to be opened: a FIFO waits for its other end, others for a file system.
+    /// Opening a file: a FIFO waits for its other end, other files for a file system.
     Open {
-        /// The folder that a relative path starts from; `None` is the current one.
+        /// The directory that a relative path starts from; `None` is the current one.
         folder: Option<i32>,
-        /// Where the path is, in the waiting process.
+        /// Address of the path in the waiting process.
         path: u64,
     },
-    /// What it waited for before a signal interrupted it.
+    /// The wait that a signal interrupted, now restarted.
     Restarted,
-    /// Something else.
+    /// Anything else, by its number.
     Other(c_long),
 }
 
-/// Whether this call opens a file, as a process does that waits at a FIFO.
+/// Returns whether this call opens a file, as a process does that waits at a FIFO.
 pub fn is_open(number: c_long) -> bool {
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_open {
@@ -104,8 +104,8 @@ impl Waiting {
             | libc::SYS_semtimedop
             | SYS_FUTEX_WAITV
             | SYS_FUTEX_WAIT => Self::Lock,
-            // A parent that shares its memory waits in the call itself for its child to
-            // execute a program.
+            // A parent that shares its memory is suspended in the call itself until its child
+            // executes a program.
             libc::SYS_wait4 | libc::SYS_waitid | libc::SYS_clone | libc::SYS_clone3 => Self::Child,
             libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => Self::Signal,
             libc::SYS_connect | libc::SYS_accept | libc::SYS_accept4 => Self::Network,
@@ -136,7 +136,7 @@ impl Waiting {
         }
     }
 
-    /// Calls that newer architectures have no number for.
+    /// Classifies calls that newer architectures lack.
     #[cfg(target_arch = "x86_64")]
     fn from_legacy(number: c_long, arguments: &[u64; 6]) -> Self {
         match number {
@@ -170,19 +170,19 @@ impl Waiting {
 const SYS_FUTEX_WAITV: c_long = 449;
 const SYS_FUTEX_WAIT: c_long = 455;
 
-/// Whether this command of `fcntl` waits for a lock on a file.
+/// Returns whether this command of `fcntl` waits for a lock on a file.
 fn is_lock(command: u64) -> bool {
     [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&descriptor(command))
 }
 
-/// A descriptor argument: its lower half is a signed number.
+/// Returns a descriptor argument: the lower half, as a signed number.
 fn descriptor(argument: u64) -> i32 {
     #[expect(clippy::cast_possible_truncation, reason = "the kernel reads it as an int too")]
     let low = argument as u32;
     low.cast_signed()
 }
 
-/// Descriptors a `pollfd` array waits for: number, wants to read, wants to write.
+/// Returns the descriptors in a `pollfd` array: number, polled for reading, polled for writing.
 pub fn pollfds(array: &[u8]) -> impl Iterator<Item = (i32, bool, bool)> + '_ {
     array.chunks_exact(8).map(|entry| {
         let number = i32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]]);

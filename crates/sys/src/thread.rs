@@ -1,12 +1,12 @@
-//! POSIX threads as they are: the standard library's own add a signal stack and a handle to
-//! each, which would be measured with them.
+//! Bare POSIX threads: the standard library adds a signal stack and a handle to each, which would
+//! be measured with them.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// What threads do. It has to live as long as the process, since nobody knows when the last
-/// of several threads has ended.
+/// The function that threads run. It is never freed, since no thread knows when the last of several
+/// threads has ended.
 pub struct Job(Box<dyn Fn() + Send + Sync>);
 
 impl std::fmt::Debug for Job {
@@ -16,13 +16,13 @@ impl std::fmt::Debug for Job {
 }
 
 impl Job {
-    /// A job, never given back.
+    /// Leaks a function for threads to run.
     pub fn leaked(run: impl Fn() + Send + Sync + 'static) -> &'static Self {
         Box::leak(Box::new(Self(Box::new(run))))
     }
 }
 
-/// How threads are created.
+/// The attributes with which threads are created.
 pub struct Attributes {
     raw: libc::pthread_attr_t,
     joinable: bool,
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Attributes {
 }
 
 impl Attributes {
-    /// The C library's defaults, but for the size of the stack if one is given.
+    /// Creates the C library's default attributes, with this stack size in bytes if one is given.
     ///
     /// # Errors
     /// `EINVAL` for a stack that is too small.
@@ -53,7 +53,7 @@ impl Attributes {
         Ok(attributes)
     }
 
-    /// The same for threads that nobody will join.
+    /// Returns the attributes for threads that are not joined.
     ///
     /// # Errors
     /// None is known.
@@ -65,7 +65,7 @@ impl Attributes {
         Ok(self)
     }
 
-    /// Address space of a thread's stack, without its guard page.
+    /// Returns the size of a thread's stack in bytes, without its guard page.
     pub fn stack_bytes(&self) -> usize {
         let mut bytes = 0;
         // SAFETY: the attributes are initialised, and `bytes` is valid for writes.
@@ -81,14 +81,14 @@ impl Drop for Attributes {
     }
 }
 
-/// A thread, to be joined if it was not created detached.
+/// A thread, which has to be joined unless it was created detached.
 #[derive(Debug)]
 pub struct Thread(Option<libc::pthread_t>);
 
-/// Creates a thread that does the job.
+/// Creates a thread that runs the job.
 ///
 /// # Errors
-/// `EAGAIN`, whichever limit is reached.
+/// `EAGAIN` for every limit on threads.
 pub fn start(attributes: &Attributes, job: &'static Job) -> io::Result<Thread> {
     extern "C" fn run(job: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: the pointer is that of a `&'static Job`, see below.
@@ -109,7 +109,7 @@ pub fn start(attributes: &Attributes, job: &'static Job) -> io::Result<Thread> {
 }
 
 impl Thread {
-    /// Waits until it has ended.
+    /// Blocks until the thread has ended.
     ///
     /// # Errors
     /// `EINVAL` for a detached thread.

@@ -1,43 +1,43 @@
-//! How the machine's CPUs belong together, as sysfs tells it. In a virtual machine that is what the
-//! host claims.
+//! How the machine's CPUs share cores, caches and packages, from sysfs. In a virtual machine the
+//! hypervisor decides what sysfs shows.
 
 use std::fs;
 use std::path::Path;
 
 use crate::cpu;
 
-/// Where a CPU is.
+/// The position of a CPU in the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cpu {
     /// Its number.
     pub number: usize,
-    /// Its core, by the least number among its CPUs: several CPUs are hardware threads of one core.
+    /// Its core, as the lowest CPU number in it: several CPUs may be hardware threads of one core.
     pub core: usize,
-    /// The last cache that it shares with others, by the least number among its CPUs.
+    /// Its last-level cache, as the lowest number of the CPUs that share it.
     pub last_cache: usize,
-    /// Its package, which is what sits in a socket.
+    /// Its package, which is in one socket.
     pub package: usize,
-    /// Its memory node.
+    /// Its NUMA node.
     pub node: usize,
 }
 
-/// How far apart two CPUs are.
+/// The closest level that two CPUs share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Distance {
-    /// They are one.
+    /// They are the same CPU.
     Same,
     /// Hardware threads of one core.
     Core,
-    /// Cores with a common last cache.
+    /// Cores that share a last-level cache.
     Cache,
-    /// Of one package, without a common cache.
+    /// Cores of one package that share no cache.
     Package,
-    /// Of two packages.
+    /// Cores of two packages.
     Machine,
 }
 
 impl Distance {
-    /// In some words.
+    /// Returns a description.
     pub fn name(self) -> &'static str {
         match self {
             Self::Same => "the same CPU",
@@ -50,7 +50,7 @@ impl Distance {
 }
 
 impl Cpu {
-    /// How far it is to another one.
+    /// Returns the distance to another CPU.
     pub fn distance(&self, other: &Self) -> Distance {
         if self.number == other.number {
             Distance::Same
@@ -66,31 +66,31 @@ impl Cpu {
     }
 }
 
-/// The CPUs that the calling thread may use, in the order of their numbers. What sysfs does not tell
-/// of them is taken to be the simplest: cores of their own in one package with a common cache.
+/// Returns the CPUs that the calling thread may use, by number. Where sysfs lacks information, CPUs
+/// are taken to be cores of one package that share a cache.
 pub fn allowed() -> Vec<Cpu> {
     cpu::allowed_list().into_iter().map(|number| read(Path::new(ROOT), number)).collect()
 }
 
 const ROOT: &str = "/sys/devices/system/cpu";
 
-/// The first two of these CPUs that are so far apart.
+/// Returns the first pair of these CPUs with this distance.
 pub fn pair(cpus: &[Cpu], distance: Distance) -> Option<[usize; 2]> {
     let pairs = cpus.iter().enumerate().flat_map(|(i, a)| cpus[i..].iter().map(move |b| (a, b)));
     let mut alike = pairs.filter(|(a, b)| a.distance(b) == distance);
     alike.next().map(|(a, b)| [a.number, b.number])
 }
 
-/// Two cores as near to each other as any: with a common cache if there are such. Hardware threads of
-/// one core have its caches in common, too, and are the last choice.
+/// Returns two cores that are as close as possible, preferably with a common cache. Hardware
+/// threads of one core, which share its other caches too, are the last choice.
 pub fn apart(cpus: &[Cpu]) -> Option<[usize; 2]> {
     let nearest_first = [Distance::Cache, Distance::Package, Distance::Machine, Distance::Core];
     nearest_first.into_iter().find_map(|distance| pair(cpus, distance))
 }
 
-/// So many of these CPUs that have as many cores, caches and packages in them as any.
+/// Returns up to `most` of these CPUs that cover as many packages, caches and cores as possible.
 pub fn spread(cpus: &[Cpu], most: usize) -> Vec<Cpu> {
-    // The first CPU of every package, then of every cache, of every core, then the others.
+    // One CPU of every package, then of every cache, of every core, then the others.
     let ranks: [fn(&Cpu) -> usize; 4] =
         [|cpu| cpu.package, |cpu| cpu.last_cache, |cpu| cpu.core, |cpu| cpu.number];
     let mut chosen: Vec<Cpu> = Vec::new();
@@ -105,7 +105,7 @@ pub fn spread(cpus: &[Cpu], most: usize) -> Vec<Cpu> {
     chosen
 }
 
-/// How these CPUs belong together, in some words.
+/// Returns the numbers of CPUs, cores, caches, packages and nodes, as text.
 pub fn describe(cpus: &[Cpu]) -> String {
     let count = |of: fn(&Cpu) -> usize, name: &str| {
         let different: std::collections::BTreeSet<usize> = cpus.iter().map(of).collect();
@@ -128,7 +128,8 @@ fn read(root: &Path, number: usize) -> Cpu {
     let first = |file: &str| first_of_list(text(file)?.trim());
     let package = text("topology/physical_package_id").and_then(|text| text.trim().parse().ok());
     let core = first("topology/core_cpus_list").or_else(|| first("topology/thread_siblings_list"));
-    // Caches are numbered from the nearest to the last; those for code are not asked for.
+    // Caches are numbered from the first level up; instruction caches need no exclusion, since only
+    // the highest level counts.
     let caches = (0..10).map_while(|index| {
         let cache = format!("cache/index{index}");
         Some((first(&format!("{cache}/shared_cpu_list"))?, text(&format!("{cache}/level"))?))
@@ -138,7 +139,7 @@ fn read(root: &Path, number: usize) -> Cpu {
     Cpu {
         number,
         core: core.unwrap_or(number),
-        // Where there is no third level, cores of a package are told apart by nothing else.
+        // Without a third-level cache, cores of one package count as sharing a cache.
         last_cache: last
             .map_or_else(|| first("topology/package_cpus_list").unwrap_or(0), |(first, _)| first),
         package: package.unwrap_or(0),
@@ -146,14 +147,14 @@ fn read(root: &Path, number: usize) -> Cpu {
     }
 }
 
-/// The node of the CPU that this folder is of.
+/// Returns the NUMA node of the CPU with this directory.
 fn node(folder: &Path) -> Option<usize> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let number = |name: &str| name.strip_prefix("node")?.parse().ok();
     entries.into_iter().find_map(|entry| number(entry.file_name().to_str()?))
 }
 
-/// The first number of a list such as `0-3,8-11`.
+/// Returns the first number of a list such as `0-3,8-11`.
 fn first_of_list(list: &str) -> Option<usize> {
     list.split([',', '-']).next()?.parse().ok()
 }
@@ -162,8 +163,8 @@ fn first_of_list(list: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Two packages of two cores of two hardware threads each, numbered as Linux does on PCs, with a
-    /// last cache for each core in the second package.
+    /// Two packages of two cores of two hardware threads each, numbered as Linux does on PCs, with
+    /// a last-level cache for each core in the second package.
     fn machine(root: &Path) -> Vec<Cpu> {
         for number in 0..8_usize {
             let (package, core) = (number / 2 % 2, number % 4);

@@ -1,13 +1,12 @@
-//! Reading and writing through a ring of submissions (`io_uring(7)`).
+//! Reading and writing through `io_uring(7)`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use io_uring::{IoUring, opcode, types};
 
-/// A ring, and the buffers that are read into and written from: they belong to the kernel while a
-/// submission for them is on its way, and to the caller otherwise. To be used by the process alone that
-/// has made it.
+/// A ring with its buffers. A buffer belongs to the kernel from its submission until its
+/// completion, and to the caller otherwise. Only the process that created the ring may use it.
 pub struct Uring {
     ring: IoUring,
     buffers: Vec<Buffer>,
@@ -15,11 +14,11 @@ pub struct Uring {
 
 struct Buffer {
     bytes: Box<[u8]>,
-    /// The kernel has it.
+    /// Submitted and not yet completed.
     is_away: bool,
 }
 
-/// What is submitted.
+/// The operation of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// Reads into a buffer.
@@ -28,7 +27,7 @@ pub enum Operation {
     Write,
 }
 
-/// Where in a file: behind what was read or written last, for pipes.
+/// File offset that stands for the current position, as pipes need it.
 pub const HERE: u64 = u64::MAX;
 
 impl std::fmt::Debug for Uring {
@@ -38,30 +37,31 @@ impl std::fmt::Debug for Uring {
 }
 
 impl Uring {
-    /// One with so many buffers of so many bytes, each of which can be on its way.
+    /// Creates a ring with `buffers` buffers of `bytes` bytes, all of which can be in flight.
     ///
     /// # Errors
-    /// `ENOSYS` where the kernel has none, `EPERM` where `kernel.io_uring_disabled` or a sandbox forbids it.
+    /// `ENOSYS` if the kernel has no io_uring, `EPERM` if `kernel.io_uring_disabled` or a sandbox
+    /// forbids it.
     pub fn new(buffers: u32, bytes: usize) -> io::Result<Self> {
         let ring = IoUring::new(buffers.next_power_of_two())?;
         let buffer = |_| Buffer { bytes: vec![0; bytes].into(), is_away: false };
         Ok(Self { ring, buffers: (0..buffers).map(buffer).collect() })
     }
 
-    /// A buffer.
+    /// Returns a buffer.
     ///
     /// # Panics
-    /// When it is on its way.
+    /// Panics if it is in flight.
     pub fn buffer(&mut self, buffer: usize) -> &mut [u8] {
         let buffer = &mut self.buffers[buffer];
         assert!(!buffer.is_away, "the kernel has the buffer");
         &mut buffer.bytes
     }
 
-    /// Has the kernel read or write a part of a buffer, from `from` to `to`, when it is entered next.
+    /// Queues a read or write of bytes `from..to` of a buffer, which [`Uring::enter`] submits.
     ///
     /// # Panics
-    /// When it is on its way, or not so long.
+    /// Panics if the buffer is in flight, or shorter than `to`.
     pub fn submit(
         &mut self,
         operation: Operation,
@@ -83,21 +83,21 @@ impl Uring {
         };
         let entry = entry.user_data(buffer as u64);
         self.buffers[buffer].is_away = true;
-        // SAFETY: the buffer is neither touched nor given back before its completion has come; a file
-        // that is closed meanwhile is an error, or stays open for this.
+        // SAFETY: the buffer is neither touched nor freed before its completion has come; a file
+        // that is closed in the meantime is an error, or stays open for this.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "there are as many places as buffers");
     }
 
-    /// Enters the kernel (`io_uring_enter(2)`), and waits until something has been done.
+    /// Submits what is queued (`io_uring_enter(2)`), and blocks until an operation has completed.
     ///
     /// # Errors
-    /// `EINTR`, when nothing was lost.
+    /// `EINTR`, in which case nothing was lost.
     pub fn enter(&mut self) -> io::Result<()> {
         self.ring.submit_and_wait(1).map(drop)
     }
 
-    /// Which buffer has come back, if any, with how many bytes.
+    /// Returns the next completed buffer, if any, with the number of bytes.
     pub fn done(&mut self) -> Option<(usize, io::Result<usize>)> {
         let entry = self.ring.completion().next()?;
         let buffer = usize::try_from(entry.user_data()).ok()?;
@@ -110,7 +110,7 @@ impl Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // The kernel may still write into those that it has.
+        // The kernel may still write into buffers in flight, so they are leaked.
         for buffer in &mut self.buffers {
             if buffer.is_away {
                 std::mem::forget(std::mem::take(&mut buffer.bytes));

@@ -1,30 +1,41 @@
-//! Sleeping until somebody has changed something, and waking who sleeps.
+//! Sleeping until another process has made a condition true, and waking the sleeper.
 //!
 //! # Protocol
-//! Who waits says so, then looks once more whether it is as it is to be, and sleeps only while what it
-//! has said still stands. Who changes something does that first, then looks whether somebody has said
-//! that; if so, it takes that back, and wakes. Between the two steps of each stands a full fence, so that
-//! at least one of them sees the other: either the one does not sleep, or it is woken.
 //!
-//! What is slept on is what the sleeper has said, not what was changed: it may be taken back for an
-//! earlier change just when the sleeper has said it anew, and then nobody would wake it for the next one.
+//! ```text
+//! waiter                          notifier
+//! asleep = 1                      make the condition true
+//! fence(SeqCst)                   fence(SeqCst)
+//! condition true: asleep = 0,     asleep == 1: asleep = 0,
+//!                 done                         futex wake
+//! else: futex wait while asleep == 1, and repeat
+//! ```
+//!
+//! The full fences ensure that at least one side sees the other's write: either the waiter does not
+//! sleep, or it is woken.
+//!
+//! The futex is the waiter's announcement, not the word that the notifier changed: the announcement
+//! may be withdrawn for an earlier change just after the waiter has made it anew, and then no
+//! notifier would wake it for the next one.
 
 use super::sync::{AtomicU32, Ordering, fence};
 
-/// Where one sleeps.
+/// The place where one side sleeps.
 pub(crate) trait Bed {
-    /// 1 where somebody sleeps, or is about to.
+    /// 1 while a waiter sleeps, or is about to.
     fn taken(&self) -> &AtomicU32;
-    /// Sleeps while it is taken, or for no reason.
+    /// Sleeps while [`Bed::taken`] is 1. May return spuriously.
     fn sleep(&self);
-    /// Wakes who sleeps.
+    /// Wakes the sleeper.
     fn wake(&self);
 }
 
-/// Waits until it is as it is to be, or whoever waits gives up. Whether it is.
+/// Blocks until `is_there` or `gives_up` returns true, and calls `sleeps` before each sleep.
+/// Returns the last result of `is_there`.
 ///
-/// That the bed is taken is swapped in: each of these writes then follows the one before, whosever it
-/// was, and nobody who looks after the fences can take an older one for the last.
+/// The announcement is written with a swap: each of these writes then follows the previous one in
+/// modification order, whichever side made it, and neither side can take an older one for the last
+/// after the fences.
 pub(crate) fn wait(
     bed: &impl Bed,
     is_there: impl Fn() -> bool,
@@ -44,7 +55,7 @@ pub(crate) fn wait(
     }
 }
 
-/// Wakes who waits, after something was changed. Whether there was somebody.
+/// Wakes the waiter, if there is one, after a change. Returns whether there was one.
 pub(crate) fn ring(bed: &impl Bed) -> bool {
     fence(Ordering::SeqCst);
     let sleeps =
@@ -55,7 +66,7 @@ pub(crate) fn ring(bed: &impl Bed) -> bool {
     sleeps
 }
 
-/// All orders of what a sender and a receiver do with a ring.
+/// All interleavings of what a sender and a receiver do with a ring.
 #[cfg(all(test, loom))]
 mod models {
     use loom::sync::{Arc, Condvar, Mutex};
@@ -63,7 +74,7 @@ mod models {
 
     use super::*;
 
-    /// As the kernel has it: who is about to sleep looks under a lock, which who wakes takes, too.
+    /// Like the kernel's futex: a waiter checks the word under a lock, which the waker takes too.
     struct Futex {
         taken: AtomicU32,
         lock: Mutex<()>,
@@ -112,8 +123,8 @@ mod models {
         }
     }
 
-    /// Three messages through two slots: the receiver waits for each, the sender for room before the
-    /// third. Where one of them sleeps and nobody wakes it, loom says so.
+    /// Three messages through two slots: the receiver waits for each, the sender for room before
+    /// the third. If one of them sleeps and is not woken, loom reports it.
     #[test]
     fn no_wake_up_is_lost() {
         let mut all = loom::model::Builder::new();

@@ -1,16 +1,24 @@
-//! Where in its memory a ring has its words and slots.
+//! Positions of a ring's control words and slots in its memory.
+//!
+//! ```text
+//! one ring:   | control page | slot 0 | slot 1 | …
+//! a pair,     | control, control | A: slots in the first half of each line, B: in the second
+//! short slots
+//! a pair,     | control, control | all slots of A | all slots of B
+//! long slots
+//! ```
 
-/// How large a ring is.
+/// The dimensions of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many messages there is room for, at least 2.
+    /// Number of messages that there is room for, at least 2.
     pub slots: u32,
-    /// How long each message is.
+    /// Length of each message, in bytes.
     pub bytes: usize,
 }
 
 impl Shape {
-    /// From one slot to the next: whole cache lines, or parts of which several make one.
+    /// Bytes from one slot to the next: whole cache lines, or a power of two that divides one.
     fn stride(self) -> usize {
         let bytes = self.header() + self.bytes;
         if bytes <= LINE {
@@ -20,60 +28,63 @@ impl Shape {
         }
     }
 
-    /// Before a message: its number, and what makes one of 8 bytes and more begin at a multiple of 8.
+    /// Bytes before a message: its number, and padding that aligns a message of 8 bytes or more to
+    /// 8.
     pub(super) fn header(self) -> usize {
         if self.is_tiny() { 4 } else { 8 }
     }
 
-    /// Whether a message and its number are one word, which is written and read at once: who looks for
-    /// the number cannot take the line away between the two.
+    /// Returns whether a message and its number are one word, which is written and read atomically:
+    /// a receiver that polls for the number then cannot take the cache line away between two
+    /// writes.
     pub(super) fn is_tiny(self) -> bool {
         self.bytes <= TINY
     }
 
-    /// The memory that a ring needs, in bytes.
+    /// Returns the memory that a ring needs, in bytes.
     pub fn length(self) -> usize {
         CONTROL + (self.slots as usize * self.stride()).next_multiple_of(LINE)
     }
 
-    /// The memory that two rings need, one each way.
+    /// Returns the memory that two rings need, one in each direction, in bytes.
     pub fn length_of_pair(self) -> usize {
         CONTROL + 2 * (self.slots as usize * self.stride()).next_multiple_of(LINE)
     }
 }
 
-/// The longest message that stands in a word with its number.
+/// The longest message that shares a word with its number, in bytes.
 pub(super) const TINY: usize = 4;
-/// A cache line.
+/// Size of a cache line, in bytes.
 const LINE: usize = 64;
-/// The shortest slot.
+/// Size of the shortest slot, in bytes.
 const SHORTEST: usize = 8;
-/// Before the slots: what both sides write besides, in each direction.
+/// Bytes before the slots, for the control words of both directions.
 pub(super) const CONTROL: usize = 4096;
 
-/// Where the slots of one direction are.
+/// The positions of one direction, in bytes from the start of the memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
-    /// The words of this direction.
+    /// Its control words.
     pub control: usize,
-    /// The first slot.
+    /// Its first slot.
     first: usize,
-    /// Slots that stand together, as a power of two, and how far it is from those to the next ones.
+    /// The base-2 logarithm of the number of adjacent slots, and the distance from one such group
+    /// to the next.
     together: u32,
     distance: usize,
     stride: usize,
 }
 
 impl Layout {
-    /// Of a ring that has the memory for itself.
+    /// The layout of a ring that is alone in its memory.
     pub fn alone(shape: Shape) -> Self {
         let stride = shape.stride();
         Self { control: 0, first: CONTROL, together: 0, distance: stride, stride }
     }
 
-    /// Of the first or the second of two rings, one each way. Where slots are short, both have halves of
-    /// the same cache lines: who answers then writes into a line that it has just read, which takes less
-    /// than asking for another one.
+    /// The layout of the first or the second of two rings, one in each direction. Short slots of
+    /// both rings share cache lines, half a line each: a side that replies then writes into a line
+    /// that it has just read, which is faster than fetching another one.
     pub fn of_pair(shape: Shape, second: bool) -> Self {
         let stride = shape.stride();
         let control = if second { CONTROL / 2 } else { 0 };
@@ -87,7 +98,7 @@ impl Layout {
         Self { control, first: alone.first + behind, ..alone }
     }
 
-    /// The place of a slot.
+    /// Returns the position of a slot.
     #[inline]
     pub fn at(&self, slot: u32) -> usize {
         let group = (slot >> self.together) as usize;

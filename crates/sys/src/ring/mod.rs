@@ -1,4 +1,8 @@
-//! A ring of messages in memory that two processes or threads share: one sends, one receives.
+//! A ring buffer of messages in memory that two processes or threads share: one sends, one
+//! receives.
+//!
+//! `slots` has the ring and its memory protocol, `layout` the positions of control words and slots,
+//! and `bell` sleeping and waking, which is model-checked with loom.
 
 #[cfg_attr(all(loom, not(test)), expect(dead_code, reason = "only the models use it there"))]
 mod bell;

@@ -1,16 +1,21 @@
-//! The ring itself.
+//! The ring buffer: slots, and the protocol between the sender and the receiver.
 //!
 //! # Protocol
-//! The memory begins with a page of words that are written by one side each, then come the slots. A slot
-//! begins with the number of the message in it, by which the receiver sees that it is there: a small
-//! message and its number are one cache line, which is all that goes from one CPU to the other. Numbers
-//! begin with 1, so that empty memory is an empty ring.
+//! The memory begins with a page of control words, each written by one side, followed by the slots.
+//! A slot begins with the number of its message, by which the receiver sees that the message has
+//! arrived: a small message and its number are one cache line, the only one that moves from one CPU
+//! to the other. Numbers begin with 1, so zeroed memory is an empty ring.
 //!
-//! The sender may write into a slot when the message that was there a lap ago has been freed; the
-//! receiver says what it has freed only now and then, and the sender looks only when it has to. Between
-//! writing a slot's number (release) and reading it (acquire) the slot becomes the receiver's, between
-//! writing `freed` and reading it the sender's again. So nobody reads what another one writes, as long as
-//! there is one sender and one receiver; after a fork, each process uses one of the two.
+//! | access | synchronised by |
+//! |---|---|
+//! | receiver reads a slot | sender stores the slot's number (release), receiver loads it (acquire)
+//! |
+//! | sender reuses a slot | receiver stores `freed` (release), sender loads it (acquire) |
+//!
+//! The sender may write into a slot once the message that was there a lap ago has been freed. The
+//! receiver publishes `freed` for several messages at once, and the sender loads it only when it
+//! finds no room. So neither side reads what the other one writes, as long as there is one sender
+//! and one receiver; after a fork, each process uses one of the two.
 
 use std::cell::Cell;
 use std::io;
@@ -25,19 +30,19 @@ use super::layout::{CONTROL, Layout, Shape, TINY};
 use crate::mapping::Mapping;
 use crate::shared::Line;
 
-/// How one waits for the other.
+/// How one side waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// By looking again and again.
+    /// By polling (busy waiting).
     Spin,
-    /// By sleeping in a futex, after so many looks.
+    /// By sleeping in a futex, after this number of polls.
     Sleep(u32),
 }
 
-/// What stands before the slots, once for each direction. All zeros are an empty ring.
+/// The control words of one direction. All zeros are an empty ring.
 #[repr(C)]
 struct Control {
-    /// Messages that the sender need not keep any more, modulo 2³².
+    /// Messages that the receiver has freed, modulo 2³².
     freed: Line<AtomicU32>,
     /// The receiver sleeps, or is about to.
     receiver_asleep: Line<AtomicU32>,
@@ -45,64 +50,64 @@ struct Control {
     sender_asleep: Line<AtomicU32>,
 }
 
-/// One side's view.
+/// The state that both ends have: memory, layout and way of waiting.
 #[derive(Debug)]
 struct Side {
     memory: Arc<Mapping>,
     shape: Shape,
     layout: Layout,
     patience: Patience,
-    /// How often it slept, and woke the other one: system calls.
+    /// Number of times that this side slept, and that it woke the other one: both are system calls.
     calls: [Cell<u64>; 2],
 }
 
-/// Who sends.
+/// The sending end.
 #[derive(Debug)]
 pub struct Sender {
     side: Side,
-    /// Messages sent, and as many of them as were freed when that was looked at last.
+    /// Messages sent, and the number of them that were freed when `freed` was last loaded.
     sent: u32,
     freed: u32,
-    /// Where the next one is written.
+    /// The slot of the next message.
     next: Place,
-    /// The next one, if it is tiny.
+    /// The next message, if messages are tiny.
     tiny: [u8; TINY],
 }
 
-/// Who receives.
+/// The receiving end.
 #[derive(Debug)]
 pub struct Receiver {
     side: Side,
-    /// Messages received; the last one is still looked at.
+    /// Messages received; the last one is still borrowed.
     received: u32,
-    /// Where the next one is, and the last one.
+    /// The slots of the next message and of the last one.
     next: Place,
     last: Option<Place>,
-    /// The last one, if it is tiny.
+    /// The last message, if messages are tiny.
     tiny: [u8; TINY],
-    /// How many are freed at once, and how many are still to be received before.
+    /// Number of messages that are freed at once, and number still to be received before that.
     lazily: u32,
     until_freeing: u32,
-    /// How many have come without waiting since it waited last.
+    /// Messages received without waiting since the last wait.
     at_once: u32,
 }
 
-/// A slot, and where it is.
+/// A slot and its address.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     slot: u32,
     at: NonNull<u8>,
 }
 
-// SAFETY: what it points to is shared memory, and lives as long as the ends that have it.
+// SAFETY: it points to shared memory, which lives as long as the ends that have it.
 unsafe impl Send for Place {}
 
 const _: () = assert!(size_of::<Control>() <= CONTROL / 2, "there are two of them");
 
-/// Makes a ring of memory that is all zeros, and of which nobody else has a part.
+/// Creates a ring in zeroed memory that is used for nothing else.
 ///
 /// # Errors
-/// `InvalidInput` where the memory is too small or cannot be written to, or the ring has less than two slots.
+/// `InvalidInput` if the memory is too small or not writable, or the ring has fewer than two slots.
 pub fn ring(memory: Mapping, shape: Shape, patience: Patience) -> io::Result<(Sender, Receiver)> {
     if memory.length() < shape.length() || shape.slots < 2 || !memory.can_be_written() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -110,8 +115,8 @@ pub fn ring(memory: Mapping, shape: Shape, patience: Patience) -> io::Result<(Se
     Ok(ends(&Arc::new(memory), shape, Layout::alone(shape), patience))
 }
 
-/// Makes two rings, one each way: what the first of two partners sends to and receives from, and the
-/// second.
+/// Creates two rings, one in each direction. Returns the sender and receiver of each of the two
+/// partners.
 ///
 /// # Errors
 /// As [`ring`].
@@ -158,32 +163,32 @@ impl Side {
     fn control(&self) -> &Control {
         // SAFETY: within the first page of the mapping, at a multiple of the alignment.
         let control = unsafe { self.memory.start().add(self.layout.control) };
-        // SAFETY: all that is there are atomics, for which zeros are valid.
+        // SAFETY: only atomics are there, for which zeros are valid.
         unsafe { control.cast().as_ref() }
     }
 
-    /// The place of a slot: its number, then its message.
+    /// Returns the slot of this index: its number, then its message.
     fn place(&self, slot: u32) -> Place {
-        // SAFETY: within the mapping, as was seen when the ring was made.
+        // SAFETY: within the mapping, as checked when the ring was made.
         let at = unsafe { self.memory.start().add(self.layout.at(slot)) };
         Place { slot, at }
     }
 
-    /// The place behind it, or the first one.
+    /// Returns the slot after this one, wrapping around.
     #[inline]
     fn behind(&self, place: Place) -> Place {
         let slot = place.slot + 1;
         self.place(if slot == self.shape.slots { 0 } else { slot })
     }
 
-    /// The message in a slot.
+    /// Returns the address of the message in a slot.
     #[inline]
     fn message(&self, place: Place) -> NonNull<u8> {
         // SAFETY: a slot is longer than its header.
         unsafe { place.at.add(self.shape.header()) }
     }
 
-    /// Looks until there is something.
+    /// Polls until `look` returns a value, then falls back to [`Side::wait_longer`].
     #[inline]
     fn wait<T>(
         &self,
@@ -230,7 +235,7 @@ impl Side {
         }
     }
 
-    /// Wakes the other one, if it sleeps.
+    /// Wakes the other side, if it sleeps.
     #[inline]
     fn ring(&self, asleep: &AtomicU32) {
         if self.patience != Patience::Spin && bell::ring(asleep) {
@@ -244,7 +249,7 @@ impl Side {
 }
 
 impl Patience {
-    /// Looks that most waits are over with.
+    /// Number of polls after which most waits have ended.
     #[inline]
     fn first_looks(self) -> u32 {
         const MOST: u32 = 64;
@@ -256,14 +261,15 @@ impl Patience {
 }
 
 impl Place {
-    /// The number of the message there.
+    /// Returns the number of the message in the slot.
     #[inline]
     fn number(&self) -> &AtomicU32 {
         // SAFETY: aligned to 8, within the mapping, and only used as an atomic.
         unsafe { self.at.cast().as_ref() }
     }
 
-    /// The number of the tiny message there, below it.
+    /// Returns the word of a tiny message: its number in the lower half, the message in the upper
+    /// half.
     #[inline]
     fn word(&self) -> &AtomicU64 {
         // SAFETY: as above.
@@ -271,16 +277,16 @@ impl Place {
     }
 }
 
-/// The lower half of a word, and the upper one.
+/// Returns the lower and the upper half of a word.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the halves are wanted")]
 fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> u32::BITS) as u32]
 }
 
-/// Waits a moment if several messages have come at once and there is no more: the sender is at work, and
-/// whoever looks at the line that it writes next slows both down. Where one message is waited for at a
-/// time, it does not.
+/// Pauses briefly if several messages were received without waiting and there is no further one:
+/// the sender is busy, and polling the line that it writes next slows both sides down. Does nothing
+/// where each message is waited for.
 #[inline]
 fn let_gather(at_once: &mut u32) {
     const SEVERAL: u32 = 4;
@@ -290,7 +296,7 @@ fn let_gather(at_once: &mut u32) {
     }
 }
 
-/// Looks before it is asked whether to give up.
+/// Number of polls between two calls of `gives_up`.
 const LOOKS: u32 = 1 << 12;
 
 impl Bed for AtomicU32 {
@@ -308,11 +314,11 @@ impl Bed for AtomicU32 {
 }
 
 impl Sender {
-    /// Where the next message is to be written; waits for room. `gives_up` is asked now and then
-    /// whether to wait on, and when a signal came.
+    /// Returns the buffer of the next message; blocks until there is room. Calls `gives_up` from
+    /// time to time, and after a signal, and stops waiting if it returns true.
     ///
     /// # Errors
-    /// `BrokenPipe` when it gave up.
+    /// `BrokenPipe` if `gives_up` returned true.
     #[inline]
     pub fn draft(&mut self, gives_up: &dyn Fn() -> bool) -> io::Result<&mut [u8]> {
         let slots = self.side.shape.slots;
@@ -329,16 +335,17 @@ impl Sender {
             return Ok(&mut self.tiny[..bytes]);
         }
         let message = self.side.message(self.next);
-        // SAFETY: the slot is the sender's until its number is written, and so long.
+        // SAFETY: the slot has this length, and is the sender's until its number is written.
         Ok(unsafe { std::slice::from_raw_parts_mut(message.as_ptr(), bytes) })
     }
 
-    /// Sends what was written there.
+    /// Sends the message in the buffer that [`Sender::draft`] returned.
     #[inline]
     pub fn send(&mut self) {
         self.sent = self.sent.wrapping_add(1);
         if self.side.shape.is_tiny() {
-            // Byte by byte, as it may have been written: together they could not be read at once.
+            // Assembled byte by byte, as it may have been written: one load of bytes just stored
+            // separately stalls (failed store forwarding).
             let bytes = self.tiny[..self.side.shape.bytes].iter().rev();
             let message = bytes.fold(0, |word, &byte| word << 8 | u64::from(byte));
             let word = message << u32::BITS | u64::from(self.sent);
@@ -350,18 +357,18 @@ impl Sender {
         self.next = self.side.behind(self.next);
     }
 
-    /// How often it has slept, and woken the other one.
+    /// Returns how often this side slept, and woke the other one.
     pub fn calls(&self) -> [u64; 2] {
         self.side.calls()
     }
 }
 
 impl Receiver {
-    /// The next message; waits until there is one. That before is freed. `gives_up` is as with
-    /// [`Sender::draft`].
+    /// Receives the next message; blocks until there is one. The previous message may be freed.
+    /// `gives_up` is as in [`Sender::draft`].
     ///
     /// # Errors
-    /// `BrokenPipe` when it gave up.
+    /// `BrokenPipe` if `gives_up` returned true.
     #[inline]
     pub fn receive(&mut self, gives_up: &dyn Fn() -> bool) -> io::Result<&[u8]> {
         if self.until_freeing == 0 {
@@ -398,7 +405,7 @@ impl Receiver {
         Ok(self.last())
     }
 
-    /// Says which messages were looked at.
+    /// Publishes which messages have been processed.
     fn free(&mut self) {
         let control = self.side.control();
         control.freed.store(self.received, Ordering::Release);
@@ -407,7 +414,7 @@ impl Receiver {
         self.last = None;
     }
 
-    /// The message received last, or nothing before the first.
+    /// Returns the last message received, or an empty slice before the first.
     #[inline]
     pub fn last(&self) -> &[u8] {
         let Some(place) = self.last else { return &[] };
@@ -420,7 +427,7 @@ impl Receiver {
         unsafe { std::slice::from_raw_parts(message.as_ptr(), bytes) }
     }
 
-    /// How often it has slept, and woken the other one.
+    /// Returns how often this side slept, and woke the other one.
     pub fn calls(&self) -> [u64; 2] {
         self.side.calls()
     }

@@ -1,4 +1,4 @@
-//! What a ring is made of, so that loom can try all orders of what is done with it.
+//! Atomics of the ring, from the standard library or from loom, which explores all interleavings.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
