@@ -17,7 +17,7 @@
 //! | [`semaphore`], [`condition`], [`lease`] | synchronising processes |
 //! | [`environment`], [`locale`], [`program`], [`stdio`] | the C library and program files |
 
-#![allow(unsafe_code)] // the one crate in which it is allowed; every block says why it is sound
+#![allow(unsafe_code)] // as in `callback` alone; every block says why it is sound
 
 pub mod allocation;
 pub mod cgroup;

@@ -131,7 +131,7 @@ mod tests {
         let reserved = Reserved::at_most(1 << 40, PAGE).expect("some");
         assert!(reserved.length() >= PAGE && reserved.length().is_multiple_of(PAGE));
         let first = reserved.start();
-        // SAFETY: the first byte is mapped, and nobody else has it.
+        // SAFETY: the first byte is mapped, and has no other user.
         unsafe { first.write(7) };
         reserved.populate(0, PAGE);
         // SAFETY: as above.

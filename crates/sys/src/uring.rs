@@ -86,7 +86,7 @@ impl Uring {
         // SAFETY: the buffer is neither touched nor freed before its completion has come; a file
         // that is closed in the meantime is an error, or stays open for this.
         let pushed = unsafe { self.ring.submission().push(&entry) };
-        assert!(pushed.is_ok(), "there are as many places as buffers");
+        assert!(pushed.is_ok(), "the ring has an entry for each buffer");
     }
 
     /// Submits what is queued (`io_uring_enter(2)`), and blocks until an operation has completed.

@@ -8,8 +8,7 @@
 //!
 //! | access | synchronised by |
 //! |---|---|
-//! | receiver reads a slot | sender stores the slot's number (release), receiver loads it (acquire)
-//! |
+//! | receiver reads a slot | sender stores its number (release), receiver loads it (acquire) |
 //! | sender reuses a slot | receiver stores `freed` (release), sender loads it (acquire) |
 //!
 //! The sender may write into a slot once the message that was there a lap ago has been freed. The
@@ -102,7 +101,8 @@ struct Place {
 // SAFETY: it points to shared memory, which lives as long as the ends that have it.
 unsafe impl Send for Place {}
 
-const _: () = assert!(size_of::<Control>() <= CONTROL / 2, "there are two of them");
+const _: () =
+    assert!(size_of::<Control>() <= CONTROL / 2, "the control page holds one for each direction");
 
 /// Creates a ring in zeroed memory that is used for nothing else.
 ///
@@ -305,7 +305,7 @@ impl Bed for AtomicU32 {
     }
 
     fn sleep(&self) {
-        let _ = futex::wait(self, futex::Flags::empty(), 1, None); // or not: it is looked again
+        let _ = futex::wait(self, futex::Flags::empty(), 1, None); // errors count as spurious wake-ups
     }
 
     fn wake(&self) {
