@@ -78,7 +78,7 @@ impl Signals {
     }
 
     /// Discards a request to end that came from the keyboard.
-    pub fn forgive_terminal(&self) {
+    pub fn discard_keyboard_interrupt(&self) {
         if self.interrupted.get().is_some_and(Arrived::is_from_keyboard) {
             self.interrupted.set(None);
         }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::getpid;
 
-use crate::kept::Kept;
+use crate::sysv_guard::SysvGuard;
 
 /// A POSIX message queue (`mq_open(3)`) that processes forked from now on share. It needs no
 /// mounted file system.
@@ -98,7 +98,7 @@ impl Envelope {
 
 /// A System V message queue (`msgget(2)`), which processes forked from now on share.
 #[derive(Debug)]
-pub struct SysvQueue(Kept);
+pub struct SysvQueue(SysvGuard);
 
 impl SysvQueue {
     /// Creates a queue.
@@ -109,7 +109,7 @@ impl SysvQueue {
     pub fn new() -> io::Result<Self> {
         // SAFETY: a call without pointers.
         let make = || unsafe { libc::msgget(libc::IPC_PRIVATE, 0o600) };
-        Kept::new(make, remove).map(Self)
+        SysvGuard::new(make, remove).map(Self)
     }
 
     /// Sends a message; blocks while the queue is full.

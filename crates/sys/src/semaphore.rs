@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::getpid;
 
-use crate::kept::Kept;
 use crate::shared::Shared;
+use crate::sysv_guard::SysvGuard;
 
 /// A POSIX semaphore that processes forked from now on share.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ fn check(result: i32) -> io::Result<()> {
 
 /// A System V semaphore that processes forked from now on share.
 #[derive(Debug)]
-pub struct SysvSemaphore(Kept);
+pub struct SysvSemaphore(SysvGuard);
 
 impl SysvSemaphore {
     /// Creates a semaphore with value 0.
@@ -111,7 +111,7 @@ impl SysvSemaphore {
     pub fn new() -> io::Result<Self> {
         // SAFETY: a call without pointers.
         let make = || unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
-        Kept::new(make, remove).map(Self)
+        SysvGuard::new(make, remove).map(Self)
     }
 
     /// Increments the semaphore.

@@ -154,7 +154,7 @@ impl<'a> Running<'a> {
         if let (Self::Plain(plain), Some(signal)) = (self, signals.interrupted())
             && !plain.died_of(signal)
         {
-            signals.forgive_terminal();
+            signals.discard_keyboard_interrupt();
         }
     }
 }

@@ -216,7 +216,7 @@ impl<'a> Watch<'a> {
     fn discard_keyboard_interrupt(&self) {
         let died = |signal| self.stages.last().is_some_and(|last| last.died_of(signal));
         if !self.signals.interrupted().is_some_and(died) {
-            self.signals.forgive_terminal();
+            self.signals.discard_keyboard_interrupt();
         }
     }
 

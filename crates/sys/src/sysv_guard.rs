@@ -20,7 +20,7 @@ use crate::process::fork;
 
 /// A System V object that processes forked from now on share.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SysvGuard {
     id: i32,
     remove: fn(i32),
     creator: Pid,
@@ -31,7 +31,7 @@ pub(crate) struct Kept {
     gate: Option<OwnedFd>,
 }
 
-impl Kept {
+impl SysvGuard {
     /// Creates the object with `make`, which returns its identifier or a negative number. It is
     /// removed when its creator drops this guard, or when all processes that inherited it have
     /// ended.
@@ -68,7 +68,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for SysvGuard {
     fn drop(&mut self) {
         self.gate = None;
         if getpid() == self.creator {
