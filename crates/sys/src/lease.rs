@@ -67,7 +67,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn whoever_opens_it_waits_for_the_release() {
+    fn opening_blocks_until_the_lease_is_released() {
         let file = LeasedFile::new().expect("a kernel with leases");
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_fd().as_raw_fd());
         let (sender, opened) = mpsc::channel();

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_in_exists_and_a_wrong_name_does_not() {
+    fn built_in_locales_exist_and_wrong_names_do_not() {
         for name in ["", "C", "POSIX", "C.UTF-8", "C.utf8"] {
             assert!(exists(OsStr::new(name)), "{name}");
         }

@@ -21,7 +21,7 @@ pub fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
     // SAFETY: the restrictions on the child are documented; fork(2) requires nothing else.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        let _guard = EndsHere;
+        let _guard = ExitOnDrop;
         let status = child();
         exit_now(status);
     }
@@ -29,9 +29,9 @@ pub fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
 }
 
 /// Ends a child that panics, so that it does not continue with its parent's code.
-struct EndsHere;
+struct ExitOnDrop;
 
-impl Drop for EndsHere {
+impl Drop for ExitOnDrop {
     fn drop(&mut self) {
         exit_now(101);
     }

@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_and_folders_are_no_programs_of_the_kernel() {
+    fn scripts_and_directories_are_not_elf() {
         assert!(is_elf(Path::new("/proc/self/exe")));
         assert!(!is_elf(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))));
         assert!(!is_elf(Path::new("/")));

@@ -108,7 +108,7 @@ mod tests {
     use crate::process::fork;
 
     #[test]
-    fn what_is_written_lands_in_the_other_process_alone() {
+    fn bytes_are_written_only_in_the_other_process() {
         let landing = Landing::new(2, 5000).expect("memory");
         let (waits, tell) = rustix::pipe::pipe().expect("a pipe");
         let child = fork(|| {

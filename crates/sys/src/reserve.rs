@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_pages_are_larger_whole_ones_are_given_back() {
+    fn only_whole_kernel_pages_are_released() {
         assert_eq!(whole_pages(PAGE, 2 * PAGE, PAGE), (PAGE, 3 * PAGE));
         let large = 4 * PAGE;
         assert_eq!(whole_pages(PAGE, 8 * PAGE, large), (large, 2 * large));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_is_zeros() {
+    fn released_pages_read_as_zeros() {
         let reserved = Reserved::at_most(1 << 40, PAGE).expect("some");
         assert!(reserved.length() >= PAGE && reserved.length().is_multiple_of(PAGE));
         let first = reserved.start();

@@ -121,7 +121,7 @@ mod tests {
     use crate::process::fork;
 
     #[test]
-    fn what_a_child_writes_is_seen() {
+    fn writes_of_a_child_are_visible() {
         let shared = Shared::new([const { Line(AtomicU64::new(1)) }; 2]).expect("memory");
         let child = fork(|| {
             shared[1].fetch_add(41, Ordering::SeqCst);

@@ -139,21 +139,21 @@ impl Prepared {
         let parent = rustix::process::getpid();
         let close =
             [0, 1, 2].map(|fd| !inherited::was_open(fd) && streams[usize::from(fd)].is_none());
-        let birth = Birth { prepared: self, streams, close, mask, orphaned, parent };
-        let mut stack: Vec<MaybeUninit<u128>> = Vec::with_capacity(STACK);
+        let setup = ChildSetup { prepared: self, streams, close, mask, orphaned, parent };
+        let mut stack: Vec<MaybeUninit<u128>> = Vec::with_capacity(STACK_UNITS);
         let sharing = match memory {
             ChildMemory::Shared => libc::CLONE_VM | libc::CLONE_VFORK,
             ChildMemory::Copied => 0,
         };
         let flags = sharing | libc::SIGCHLD;
-        let argument = (&raw const birth).cast_mut().cast();
+        let argument = (&raw const setup).cast_mut().cast();
         // SAFETY: it is the end of the reserved memory, from where the stack grows down.
-        let top = unsafe { stack.as_mut_ptr().add(STACK) }.cast();
-        // SAFETY: a child that shares this memory finds `birth` and its stack as long as it needs
+        let top = unsafe { stack.as_mut_ptr().add(STACK_UNITS) }.cast();
+        // SAFETY: a child that shares this memory finds `setup` and its stack as long as it needs
         // them, as this thread is suspended until the child has executed its program or has ended;
         // it changes nothing of that memory but its stack and this thread's errno. Any other child
         // has copies of its own. Until then a child only makes async-signal-safe calls.
-        let pid = unsafe { libc::clone(be_born, top, flags, argument) };
+        let pid = unsafe { libc::clone(run_child, top, flags, argument) };
         match pid {
             -1 => Err(io::Error::last_os_error()),
             pid => Pid::from_raw(pid).ok_or_else(|| io::ErrorKind::Other.into()),
@@ -161,7 +161,7 @@ impl Prepared {
     }
 
     /// Runs in the child: sets up descriptors and signals, and executes the program.
-    fn become_it(
+    fn set_up_and_execute(
         &self,
         streams: [Option<BorrowedFd<'_>>; 3],
         close: [bool; 3],
@@ -204,7 +204,7 @@ impl Prepared {
 }
 
 /// The parameters of a child, passed through clone(2).
-struct Birth<'a> {
+struct ChildSetup<'a> {
     prepared: &'a Prepared,
     streams: [Option<BorrowedFd<'a>>; 3],
     close: [bool; 3],
@@ -214,14 +214,14 @@ struct Birth<'a> {
 }
 
 /// Size of a child's stack until it executes its program, in units of 16 bytes.
-const STACK: usize = 4096;
+const STACK_UNITS: usize = 4096;
 
-extern "C" fn be_born(birth: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: it is the `Birth` of the parent, which is suspended or of which this process has a
+extern "C" fn run_child(setup: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: it is the `ChildSetup` of the parent, which is suspended or of which this process has a
     // copy.
-    let birth = unsafe { &*birth.cast::<Birth<'_>>() };
-    let Birth { prepared, streams, close, mask, orphaned, parent } = *birth;
-    prepared.become_it(streams, close, mask, orphaned, parent)
+    let setup = unsafe { &*setup.cast::<ChildSetup<'_>>() };
+    let ChildSetup { prepared, streams, close, mask, orphaned, parent } = *setup;
+    prepared.set_up_and_execute(streams, close, mask, orphaned, parent)
 }
 
 /// Returns whether the last call failed because there is no such file.
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_prepared_gets_its_streams_words_and_variables() {
+    fn a_prepared_program_gets_its_streams_arguments_and_variables() {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "cat; echo $VALUE $HOME $0 $1 >&2; exit 3", "zero", "one"]);
         command.env("VALUE", "value").env_remove("HOME");
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_says_so_itself() {
+    fn a_program_that_cannot_be_executed_writes_the_complaint() {
         for (path, status) in [("/no/such/program", 127), ("/dev/null", 126), ("/", 126)] {
             let said = (String::new(), "no start\n".to_owned(), ExitStatus::Exited(status));
             assert_eq!(done(&Command::new(path), ""), said, "{path}");

@@ -18,7 +18,7 @@ pub struct Loans {
     current: usize,
 }
 
-const PAGE: usize = 4096;
+const PAGE_BYTES: usize = 4096;
 
 impl Loans {
     /// Creates buffers for messages of `bytes` bytes and a pipe with a capacity of `room` bytes.
@@ -26,7 +26,7 @@ impl Loans {
     /// # Errors
     /// `ENOMEM`.
     pub fn new(bytes: usize, room: usize) -> io::Result<Self> {
-        let stride = bytes.max(1).next_multiple_of(PAGE);
+        let stride = bytes.max(1).next_multiple_of(PAGE_BYTES);
         // A lent page takes up a page of the pipe, however little of it is lent. So at most `room /
         // stride` whole messages are in the pipe, and some pages of one more: the message after
         // them has been read.
@@ -71,13 +71,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_the_pipe_is_not_overwritten() {
+    fn messages_in_the_pipe_are_not_overwritten() {
         let (read, write) = rustix::pipe::pipe().expect("a pipe");
         let room = rustix::pipe::fcntl_getpipe_size(&write).expect("a size");
         let mut loans = Loans::new(5, room).expect("memory");
         let (mut written, mut bytes) = (0_u8, [0; 5]);
         for read_before in 0..100_u8 {
-            while usize::from(written - read_before) < room / PAGE {
+            while usize::from(written - read_before) < room / PAGE_BYTES {
                 loans.draft().fill(written);
                 assert_eq!(loans.lend(&write, 0).expect("there is room"), 5);
                 loans.advance();

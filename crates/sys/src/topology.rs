@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sysfs_does_not_tell_is_simple() {
+    fn missing_sysfs_entries_mean_cores_with_a_common_cache() {
         let nowhere = Path::new("/nonexistent");
         let two = [0, 1].map(|number| read(nowhere, number));
         assert_eq!(two[0].distance(&two[1]), Distance::Cache);

@@ -15,7 +15,7 @@ pub struct Uring {
 struct Buffer {
     bytes: Box<[u8]>,
     /// Submitted and not yet completed.
-    is_away: bool,
+    in_flight: bool,
 }
 
 /// The operation of a submission.
@@ -44,7 +44,7 @@ impl Uring {
     /// forbids it.
     pub fn new(buffers: u32, bytes: usize) -> io::Result<Self> {
         let ring = IoUring::new(buffers.next_power_of_two())?;
-        let buffer = |_| Buffer { bytes: vec![0; bytes].into(), is_away: false };
+        let buffer = |_| Buffer { bytes: vec![0; bytes].into(), in_flight: false };
         Ok(Self { ring, buffers: (0..buffers).map(buffer).collect() })
     }
 
@@ -54,7 +54,7 @@ impl Uring {
     /// Panics if it is in flight.
     pub fn buffer(&mut self, buffer: usize) -> &mut [u8] {
         let buffer = &mut self.buffers[buffer];
-        assert!(!buffer.is_away, "the kernel has the buffer");
+        assert!(!buffer.in_flight, "the kernel has the buffer");
         &mut buffer.bytes
     }
 
@@ -82,7 +82,7 @@ impl Uring {
             }
         };
         let entry = entry.user_data(buffer as u64);
-        self.buffers[buffer].is_away = true;
+        self.buffers[buffer].in_flight = true;
         // SAFETY: the buffer is neither touched nor freed before its completion has come; a file
         // that is closed in the meantime is an error, or stays open for this.
         let pushed = unsafe { self.ring.submission().push(&entry) };
@@ -101,7 +101,7 @@ impl Uring {
     pub fn done(&mut self) -> Option<(usize, io::Result<usize>)> {
         let entry = self.ring.completion().next()?;
         let buffer = usize::try_from(entry.user_data()).ok()?;
-        self.buffers[buffer].is_away = false;
+        self.buffers[buffer].in_flight = false;
         let result = usize::try_from(entry.result())
             .map_err(|_| io::Error::from_raw_os_error(-entry.result()));
         Some((buffer, result))
@@ -112,7 +112,7 @@ impl Drop for Uring {
     fn drop(&mut self) {
         // The kernel may still write into buffers in flight, so they are leaked.
         for buffer in &mut self.buffers {
-            if buffer.is_away {
+            if buffer.in_flight {
                 std::mem::forget(std::mem::take(&mut buffer.bytes));
             }
         }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_its_way_is_not_given_back() {
+    fn buffers_in_flight_are_not_freed() {
         let Ok(mut uring) = Uring::new(1, 100) else {
             return; // not allowed here
         };

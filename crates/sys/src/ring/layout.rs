@@ -21,10 +21,10 @@ impl Shape {
     /// Bytes from one slot to the next: whole cache lines, or a power of two that divides one.
     fn stride(self) -> usize {
         let bytes = self.header() + self.bytes;
-        if bytes <= LINE {
-            bytes.next_power_of_two().max(SHORTEST)
+        if bytes <= CACHE_LINE_BYTES {
+            bytes.next_power_of_two().max(MIN_SLOT_BYTES)
         } else {
-            bytes.next_multiple_of(LINE)
+            bytes.next_multiple_of(CACHE_LINE_BYTES)
         }
     }
 
@@ -38,28 +38,28 @@ impl Shape {
     /// a receiver that polls for the number then cannot take the cache line away between two
     /// writes.
     pub(super) fn is_tiny(self) -> bool {
-        self.bytes <= TINY
+        self.bytes <= MAX_TINY_BYTES
     }
 
     /// Returns the memory that a ring needs, in bytes.
     pub fn length(self) -> usize {
-        CONTROL + (self.slots as usize * self.stride()).next_multiple_of(LINE)
+        CONTROL_BYTES + (self.slots as usize * self.stride()).next_multiple_of(CACHE_LINE_BYTES)
     }
 
     /// Returns the memory that two rings need, one in each direction, in bytes.
     pub fn length_of_pair(self) -> usize {
-        CONTROL + 2 * (self.slots as usize * self.stride()).next_multiple_of(LINE)
+        CONTROL_BYTES + 2 * (self.slots as usize * self.stride()).next_multiple_of(CACHE_LINE_BYTES)
     }
 }
 
 /// The longest message that shares a word with its number, in bytes.
-pub(super) const TINY: usize = 4;
+pub(super) const MAX_TINY_BYTES: usize = 4;
 /// Size of a cache line, in bytes.
-const LINE: usize = 64;
+const CACHE_LINE_BYTES: usize = 64;
 /// Size of the shortest slot, in bytes.
-const SHORTEST: usize = 8;
+const MIN_SLOT_BYTES: usize = 8;
 /// Bytes before the slots, for the control words of both directions.
-pub(super) const CONTROL: usize = 4096;
+pub(super) const CONTROL_BYTES: usize = 4096;
 
 /// The positions of one direction, in bytes from the start of the memory.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +79,7 @@ impl Layout {
     /// The layout of a ring that is alone in its memory.
     pub fn alone(shape: Shape) -> Self {
         let stride = shape.stride();
-        Self { control: 0, first: CONTROL, together: 0, distance: stride, stride }
+        Self { control: 0, first: CONTROL_BYTES, together: 0, distance: stride, stride }
     }
 
     /// The layout of the first or the second of two rings, one in each direction. Short slots of
@@ -87,14 +87,14 @@ impl Layout {
     /// that it has just read, which is faster than fetching another one.
     pub fn of_pair(shape: Shape, second: bool) -> Self {
         let stride = shape.stride();
-        let control = if second { CONTROL / 2 } else { 0 };
-        if stride <= LINE / 2 {
-            let together = (LINE / 2 / stride).ilog2();
-            let first = CONTROL + if second { LINE / 2 } else { 0 };
-            return Self { control, first, together, distance: LINE, stride };
+        let control = if second { CONTROL_BYTES / 2 } else { 0 };
+        if stride <= CACHE_LINE_BYTES / 2 {
+            let together = (CACHE_LINE_BYTES / 2 / stride).ilog2();
+            let first = CONTROL_BYTES + if second { CACHE_LINE_BYTES / 2 } else { 0 };
+            return Self { control, first, together, distance: CACHE_LINE_BYTES, stride };
         }
         let alone = Self::alone(shape);
-        let behind = if second { shape.length() - CONTROL } else { 0 };
+        let behind = if second { shape.length() - CONTROL_BYTES } else { 0 };
         Self { control, first: alone.first + behind, ..alone }
     }
 

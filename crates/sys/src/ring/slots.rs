@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::thread::futex;
 
 use super::bell::{self, Bed};
-use super::layout::{CONTROL, Layout, Shape, TINY};
+use super::layout::{CONTROL_BYTES, Layout, MAX_TINY_BYTES, Shape};
 use crate::mapping::Mapping;
 use crate::shared::Line;
 
@@ -70,7 +70,7 @@ pub struct Sender {
     /// The slot of the next message.
     next: Place,
     /// The next message, if messages are tiny.
-    tiny: [u8; TINY],
+    tiny: [u8; MAX_TINY_BYTES],
 }
 
 /// The receiving end.
@@ -83,9 +83,9 @@ pub struct Receiver {
     next: Place,
     last: Option<Place>,
     /// The last message, if messages are tiny.
-    tiny: [u8; TINY],
+    tiny: [u8; MAX_TINY_BYTES],
     /// Number of messages that are freed at once, and number still to be received before that.
-    lazily: u32,
+    free_batch: u32,
     until_freeing: u32,
     /// Messages received without waiting since the last wait.
     at_once: u32,
@@ -101,8 +101,10 @@ struct Place {
 // SAFETY: it points to shared memory, which lives as long as the ends that have it.
 unsafe impl Send for Place {}
 
-const _: () =
-    assert!(size_of::<Control>() <= CONTROL / 2, "the control page holds one for each direction");
+const _: () = assert!(
+    size_of::<Control>() <= CONTROL_BYTES / 2,
+    "the control page holds one for each direction"
+);
 
 /// Creates a ring in zeroed memory that is used for nothing else.
 ///
@@ -143,8 +145,8 @@ fn ends(
     let side =
         || Side { memory: Arc::clone(memory), shape, layout, patience, calls: Default::default() };
     let first = side().place(0);
-    let lazily = (shape.slots / 4).max(1);
-    let tiny = [0; TINY];
+    let free_batch = (shape.slots / 4).max(1);
+    let tiny = [0; MAX_TINY_BYTES];
     let sender = Sender { side: side(), sent: 0, freed: 0, next: first, tiny };
     let receiver = Receiver {
         side: side(),
@@ -152,8 +154,8 @@ fn ends(
         next: first,
         last: None,
         tiny,
-        lazily,
-        until_freeing: lazily,
+        free_batch,
+        until_freeing: free_batch,
         at_once: 0,
     };
     (sender, receiver)
@@ -196,7 +198,7 @@ impl Side {
         asleep: &AtomicU32,
         gives_up: &dyn Fn() -> bool,
     ) -> io::Result<T> {
-        for _ in 0..self.patience.first_looks() {
+        for _ in 0..self.patience.first_polls() {
             if let Some(found) = look() {
                 return Ok(found);
             }
@@ -215,14 +217,14 @@ impl Side {
     ) -> io::Result<T> {
         let looks = match self.patience {
             Patience::Spin => u32::MAX,
-            Patience::Sleep(looks) => looks - self.patience.first_looks(),
+            Patience::Sleep(looks) => looks - self.patience.first_polls(),
         };
         loop {
             for count in 0..looks {
                 if let Some(found) = look() {
                     return Ok(found);
                 }
-                if count % LOOKS == LOOKS - 1 && gives_up() {
+                if count % POLLS_PER_CHECK == POLLS_PER_CHECK - 1 && gives_up() {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
                 std::hint::spin_loop();
@@ -251,11 +253,11 @@ impl Side {
 impl Patience {
     /// Number of polls after which most waits have ended.
     #[inline]
-    fn first_looks(self) -> u32 {
-        const MOST: u32 = 64;
+    fn first_polls(self) -> u32 {
+        const MAX_FIRST_POLLS: u32 = 64;
         match self {
-            Self::Spin => MOST,
-            Self::Sleep(looks) => looks.min(MOST),
+            Self::Spin => MAX_FIRST_POLLS,
+            Self::Sleep(looks) => looks.min(MAX_FIRST_POLLS),
         }
     }
 }
@@ -288,16 +290,16 @@ fn halves(word: u64) -> [u32; 2] {
 /// the sender is busy, and polling the line that it writes next slows both sides down. Does nothing
 /// where each message is waited for.
 #[inline]
-fn let_gather(at_once: &mut u32) {
-    const SEVERAL: u32 = 4;
-    const MOMENT: u32 = 8;
-    if std::mem::take(at_once) >= SEVERAL {
-        (0..MOMENT).for_each(|_| std::hint::spin_loop());
+fn pause_after_burst(at_once: &mut u32) {
+    const BURST_MESSAGES: u32 = 4;
+    const PAUSE_SPINS: u32 = 8;
+    if std::mem::take(at_once) >= BURST_MESSAGES {
+        (0..PAUSE_SPINS).for_each(|_| std::hint::spin_loop());
     }
 }
 
 /// Number of polls between two calls of `gives_up`.
-const LOOKS: u32 = 1 << 12;
+const POLLS_PER_CHECK: u32 = 1 << 12;
 
 impl Bed for AtomicU32 {
     fn taken(&self) -> &AtomicU32 {
@@ -385,7 +387,7 @@ impl Receiver {
             let message = if let Some(message) = look() {
                 message
             } else {
-                let_gather(&mut self.at_once);
+                pause_after_burst(&mut self.at_once);
                 self.side.wait(look, asleep, gives_up)?
             };
             self.tiny = message.to_le_bytes();
@@ -393,7 +395,7 @@ impl Receiver {
             let number = self.next.number();
             let look = || (number.load(Ordering::Acquire) == wanted).then_some(());
             if look().is_none() {
-                let_gather(&mut self.at_once);
+                pause_after_burst(&mut self.at_once);
                 self.side.wait(look, asleep, gives_up)?;
             }
         }
@@ -410,7 +412,7 @@ impl Receiver {
         let control = self.side.control();
         control.freed.store(self.received, Ordering::Release);
         self.side.ring(&control.sender_asleep);
-        self.until_freeing = self.lazily;
+        self.until_freeing = self.free_batch;
         self.last = None;
     }
 
@@ -487,7 +489,7 @@ mod tests {
                 let layout = Layout::of_pair(shape, second);
                 for slot in 0..slots {
                     let at = layout.at(slot);
-                    assert!(at >= CONTROL && at.is_multiple_of(8));
+                    assert!(at >= CONTROL_BYTES && at.is_multiple_of(8));
                     let slot_has = &mut taken[at..at + shape.header() + shape.bytes];
                     assert!(slot_has.iter().all(|taken| !taken), "{shape:?} {slot}");
                     slot_has.fill(true);
@@ -508,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_does_not_wait() {
+    fn waiting_ends_when_a_side_gives_up() {
         let shape = Shape { slots: 2, bytes: 8 };
         let memory = Mapping::new(Backing::Shared, shape.length()).expect("memory");
         for patience in [Patience::Spin, Patience::Sleep(0)] {
