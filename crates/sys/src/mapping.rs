@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 pub struct Mapping {
     start: NonNull<u8>,
     length: usize,
-    /// It is mapped with PROT_WRITE.
+    /// It is mapped with `PROT_WRITE`.
     writes: bool,
 }
 

@@ -22,7 +22,7 @@ use crate::signal::Mask;
 /// Starts `command` with the state that this process inherited, where Rust's runtime or contend has
 /// changed it: ignored signals, and closed standard descriptors unless `command` has `redirected`
 /// them. The child gets the signal `mask`, and the signal `orphaned` when the thread that started
-/// it ends (PR_SET_PDEATHSIG), so that no child of a killed contend waits for ever.
+/// it ends (`PR_SET_PDEATHSIG`), so that no child of a killed contend waits for ever.
 ///
 /// # Errors
 /// Fails if the program cannot be started.

@@ -7,7 +7,7 @@
 //!              '-----group-stop-----------> Stop::Group  --listen--> stopped until SIGCONT
 //! ```
 //!
-//! Attaching with PTRACE_SEIZE does not stop the process, and forks are not followed. A traced
+//! Attaching with `PTRACE_SEIZE` does not stop the process, and forks are not followed. A traced
 //! process that executes a set-user-ID program does not gain its privileges, so callers must know
 //! that the process executes none.
 
@@ -18,7 +18,7 @@ use rustix::process::Pid;
 /// Why a traced process has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// PTRACE_EVENT_EXIT: the process is about to end; its memory, descriptors and counters still
+    /// `PTRACE_EVENT_EXIT`: the process is about to end; its memory, descriptors and counters still
     /// exist.
     Exit,
     /// Signal-delivery-stop: a signal is about to be delivered; pass it on with [`resume`].
@@ -50,7 +50,7 @@ pub fn seize(pid: Pid) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, pid, libc::PTRACE_O_TRACEEXIT as usize)
 }
 
-/// Restarts a stopped process (PTRACE_CONT), delivering `signal` unless it is 0.
+/// Restarts a stopped process (`PTRACE_CONT`), delivering `signal` unless it is 0.
 ///
 /// # Errors
 /// `ESRCH` if the process has been killed in the meantime.
@@ -58,7 +58,7 @@ pub fn resume(pid: Pid, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, pid, usize::try_from(signal).unwrap_or(0))
 }
 
-/// Keeps a process in group-stop until SIGCONT (PTRACE_LISTEN).
+/// Keeps a process in group-stop until SIGCONT (`PTRACE_LISTEN`).
 ///
 /// # Errors
 /// `ESRCH` if the process has been killed in the meantime.

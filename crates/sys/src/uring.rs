@@ -40,7 +40,7 @@ impl Uring {
     /// Creates a ring with `buffers` buffers of `bytes` bytes, all of which can be in flight.
     ///
     /// # Errors
-    /// `ENOSYS` if the kernel has no io_uring, `EPERM` if `kernel.io_uring_disabled` or a sandbox
+    /// `ENOSYS` if the kernel has no `io_uring`, `EPERM` if `kernel.io_uring_disabled` or a sandbox
     /// forbids it.
     pub fn new(buffers: u32, bytes: usize) -> io::Result<Self> {
         let ring = IoUring::new(buffers.next_power_of_two())?;
