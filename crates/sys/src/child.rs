@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_told_from_an_exit() {
+    fn a_signal_is_distinguished_from_an_exit() {
         let pid = start("kill -TERM $$");
         let reaped = reap(pid).expect("child");
         assert_eq!(reaped.status, ExitStatus::Signaled(libc::SIGTERM));

@@ -165,7 +165,7 @@ mod tests {
     use crate::process::fork;
 
     #[test]
-    fn a_child_waits_until_it_is_posted_also_after_one_has_died_with_the_mutex() {
+    fn a_child_waits_for_posts_after_an_owner_of_the_mutex_has_died() {
         let condition = Condition::new().expect("one");
         let dies = fork(|| i32::from(condition.lock().is_err()));
         assert_eq!(reap(dies.expect("a child")).expect("it ends").status, ExitStatus::Exited(0));

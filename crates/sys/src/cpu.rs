@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_is_what_the_kernel_then_tells() {
+    fn the_kernel_reports_the_requested_slice() {
         const LENGTH: Duration = Duration::from_micros(300);
         let asked = std::thread::spawn(|| {
             let before = attributes()?;

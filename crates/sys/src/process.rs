@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_started_or_the_error_told() {
+    fn posix_spawn_starts_a_program_or_reports_the_error() {
         let pid = posix_spawn(c"/bin/sh", &[c"sh", c"-c", c"exit 3"]).expect("sh");
         assert_eq!(reap(pid).expect("a child").status, ExitStatus::Exited(3));
         let error = posix_spawn(c"/no/such/program", &[c"x"]).expect_err("it is not there");

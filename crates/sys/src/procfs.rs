@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_shared_from_private() {
+    fn shared_memory_is_distinguished_from_private() {
         let text = b"00400000-7ffd ---p 00000000 00:00 0  [rollup]\nRss:  100 kB\nPss:  60 kB\n\
                      Pss_Dirty: 7 kB\nShared_Clean: 70 kB\nShared_Dirty: 10 kB\n\
                      Private_Clean: 5 kB\nPrivate_Dirty: 15 kB\n";

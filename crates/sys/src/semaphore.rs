@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_when_the_creator_is_killed() {
+    fn the_object_is_removed_when_the_creator_is_killed() {
         let (told, tell) = rustix::pipe::pipe().expect("a pipe");
         let creator = fork(|| {
             let semaphore = SysvSemaphore::new();

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stops_are_told_apart() {
+    fn stops_are_distinguished() {
         let event = |event: i32, signal: i32| Stop::from_status(event << 8 | signal);
         assert_eq!(Stop::from_status(libc::SIGTERM), Stop::Signal(libc::SIGTERM));
         assert_eq!(event(libc::PTRACE_EVENT_EXIT, libc::SIGTRAP), Stop::Exit);
