@@ -1,6 +1,6 @@
-//! The same cases in several runs of the lab beside each other: schema `contend.compare/1`.
+//! A comparison of the same cases in several runs of the lab: schema `contend.compare/1`.
 //!
-//! Every list of something for each run has the order of [`CompareRecord::runs`]. Ratios are to
+//! Lists with one element for each run are in the order of [`CompareRecord::runs`]. Ratios are to
 //! the first run, the baseline.
 
 use std::collections::BTreeMap;
@@ -13,67 +13,69 @@ use crate::parameters::Parameters;
 use crate::stats::Ratio;
 use crate::{Host, Warning, Writer};
 
-/// The schema's name and version.
+/// Name and version of the schema.
 pub const SCHEMA: &str = "contend.compare/1";
 
-/// Several runs of the lab beside each other.
+/// A comparison of several runs of the lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompareRecord {
-    /// `contend.compare/1`.
+    /// Name and version of this schema: `contend.compare/1`.
     pub schema: String,
-    /// The contend that wrote it; null in records of versions that did not tell.
+    /// The version of contend that wrote the record; null in records of older versions, which did
+    /// not write it.
     #[serde(default)]
     pub contend: Option<Writer>,
-    /// The seed of the intervals: that of the first run.
+    /// Seed of the intervals: that of the first run.
     pub seed: u64,
-    /// What is compared; the first run is the baseline of the ratios.
+    /// The runs that are compared; the first is the baseline of the ratios.
     pub runs: Vec<Run>,
-    /// Every case of any run, in the order in which they appear.
+    /// Every case of any run, in order of first appearance.
     pub cases: Vec<Case>,
 }
 
-/// A run that is compared.
+/// A run of the lab that is compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// What it is called: A, B, … Z, AA, AB, …
+    /// Name of the run in the comparison: A, B, … Z, AA, AB, …
     pub name: String,
-    /// Where its record was read.
+    /// Where the record was read from.
     pub origin: Origin,
-    /// The contend that measured it; null where its record does not tell.
+    /// The version of contend that measured the run; null if its record does not say.
     #[serde(default)]
     pub contend: Option<Writer>,
-    /// The suite that was run; null where experiments were chosen by name.
+    /// Suite that was run; null if experiments were chosen by name.
     pub suite: Option<String>,
-    /// The experiments that it has cases of.
+    /// Experiments of the run's cases.
     pub experiments: Vec<String>,
-    /// When it started: UTC, RFC 3339.
+    /// Start of the run: UTC, RFC 3339.
     pub started_at: String,
-    /// From its start to the end of the last sample, in seconds.
+    /// Wall time from the start of the run to the end of its last sample, in seconds of
+    /// `CLOCK_MONOTONIC`.
     pub wall_seconds: f64,
-    /// The smaller form was asked for.
+    /// Whether the run measured a smaller form of its cases (`--quick`).
     pub quick: bool,
-    /// How it came to its end.
+    /// How the run ended.
     pub ending: Ending,
     /// The machine.
     pub host: Host,
-    /// What makes the figures of this run worth less.
+    /// Circumstances that make the figures of this run less reliable.
     pub warnings: Vec<Warning>,
 }
 
-/// Where a record was read.
+/// Where a record was read from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Origin {
     /// A file.
     File {
-        /// Its path, as it was given.
+        /// Path of the file, as given.
         path: String,
     },
     /// Standard input.
     StandardInput,
-    /// The store.
+    /// The store of earlier runs.
     Kept {
-        /// The run's number.
+        /// Number of the run.
         number: i64,
     },
 }
@@ -81,68 +83,68 @@ pub enum Origin {
 /// One experiment with one set of parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Case {
-    /// The experiment, such as `units/create`.
+    /// Name of the experiment, such as `units/create`.
     pub experiment: String,
-    /// How a report presents it; absent for the generic table.
+    /// How a report presents the experiment; absent for the generic table.
     #[serde(default, skip_serializing_if = "View::is_table")]
     pub view: View,
-    /// What it was done with.
+    /// Parameters of the case.
     pub parameters: Parameters,
-    /// What each run has of it.
+    /// What each run has for this case, in the order of `runs`.
     pub sides: Vec<Side>,
-    /// The case's own figure; null where no run has measured it.
+    /// The case's main figure; null if no run has measured it.
     pub value: Option<Figure>,
-    /// What else was measured, by name: what two runs at least have.
+    /// Further figures by name, each of which at least two runs have.
     pub metrics: BTreeMap<String, Figure>,
 }
 
-/// What a run has of a case.
+/// What a run has for a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Side {
-    /// It was measured.
+    /// The run measured the case.
     Measured {
-        /// How many samples there are.
+        /// Number of samples.
         samples: usize,
-        /// How many of them were taken while others used the CPUs.
+        /// Number of samples that were taken while other processes used the CPUs.
         disturbed: usize,
-        /// What makes its figures worth less.
+        /// Circumstances that make the figures less reliable.
         warnings: Vec<Warning>,
     },
-    /// It was measured in another unit than in the first run that has measured it, and is left
-    /// out of the figures.
+    /// The run measured the case in a different unit than the first run that measured it, so it is
+    /// left out of the figures.
     OtherUnit {
-        /// Its unit.
+        /// The unit of this run.
         unit: Unit,
     },
-    /// It was not measured.
+    /// The run skipped the case.
     Skipped {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It has no samples, and was not skipped.
+    /// The run has no samples of the case, and did not skip it.
     NoSamples {
-        /// Why no more were taken, if the run knows.
+        /// Why no more samples were taken; null if the run does not say.
         stopped: Option<Stopped>,
     },
-    /// It is none of the run's cases.
+    /// The run does not include the case.
     Absent,
 }
 
-/// A figure in several runs.
+/// One figure in several runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// The unit of the medians.
+    /// Unit of the medians.
     pub unit: Unit,
-    /// The median of each run; null where it has none.
+    /// Median of each run, in the order of `runs`; null if the run has none.
     pub medians: Vec<Option<f64>>,
-    /// The ratio of each run to the first one, whose own is null. Null where one of the two has
-    /// no samples, and where the first one's median may be 0 or less.
+    /// Ratio of each run to the first, in the order of `runs`; null for the first run, if either
+    /// run has no samples, and if the first run's median may be 0 or less.
     pub ratios: Vec<Option<Ratio>>,
 }
 
 impl CompareRecord {
-    /// The experiments that it has cases of, in the order in which they appear.
+    /// Returns the experiments of the cases, in order of first appearance.
     pub fn experiments(&self) -> Vec<&str> {
         distinct(self.cases.iter().map(|case| case.experiment.as_str()))
     }
@@ -156,7 +158,7 @@ impl Side {
 }
 
 impl Case {
-    /// How many runs have figures of it.
+    /// Returns the number of runs that have figures for this case.
     pub fn measured(&self) -> usize {
         self.sides.iter().filter(|side| side.is_measured()).count()
     }

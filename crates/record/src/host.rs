@@ -1,51 +1,54 @@
-//! The machine that something was measured on.
+//! The machine that a measurement was made on.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The machine, as far as it can change a measurement.
+/// The machine, as far as it can affect a measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
-    /// The processor's name, as in `/proc/cpuinfo`.
+    /// Model name of the processor, as in `/proc/cpuinfo`.
     pub cpu_model: String,
-    /// CPUs that are online.
+    /// Number of CPUs that are online.
     pub cpus_online: usize,
-    /// CPUs that this process was allowed to use.
+    /// Number of CPUs that this process may use, by its CPU affinity.
     pub cpus_allowed: usize,
-    /// The cgroup's CPU quota in CPUs; null when there is none.
+    /// CPU quota of the cgroup, as a number of CPUs; null if there is none.
     pub cpu_quota: Option<f64>,
     /// Memory of the machine, in bytes.
     pub memory_bytes: u64,
-    /// Name, release and machine of the kernel, as `uname -srm` prints them.
+    /// Name and release of the kernel and the machine's architecture, as `uname -srm` prints them.
     pub kernel: String,
-    /// Whether the processor says that it is virtual.
+    /// Whether the processor reports that it runs under a hypervisor.
     pub virtual_machine: bool,
-    /// The kernel's source of time, as in sysfs.
+    /// Clock source of the kernel, as in sysfs.
     pub clocksource: String,
-    /// Cores that are online, each with one or more CPUs; null where sysfs does not tell.
+    /// Number of physical cores that are online, each with one or more CPUs; null if sysfs does not
+    /// say.
     #[serde(default)]
     pub cores: Option<usize>,
-    /// The least limit on memory of this process's cgroups, in bytes; null when there is none.
+    /// Smallest memory limit of this process's cgroups, in bytes; null if there is none.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
-    /// What the kernel does against flaws of the processor, by flaw; those that do not
-    /// concern it are left out.
+    /// Mitigations of processor vulnerabilities that the kernel applies, by vulnerability; those
+    /// that do not affect this processor are left out.
     #[serde(default)]
     pub mitigations: BTreeMap<String, String>,
-    /// The C library and its version.
+    /// Name and version of the C library.
     #[serde(default)]
     pub libc: String,
-    /// When the kernel uses huge pages by itself: always, madvise or never.
+    /// When the kernel uses transparent huge pages: `always`, `madvise` or `never`; null if it does
+    /// not say.
     #[serde(default)]
     pub huge_pages: Option<String>,
-    /// The frequency governor of the first CPU; null where the machine does not tell.
+    /// Frequency governor of the first CPU; null if the machine does not say.
     pub governor: Option<String>,
 }
 
 impl Host {
-    /// CPUs that could work at the same time: the allowed ones, or the quota if it is smaller.
+    /// Returns how many CPUs can be used at the same time: the allowed ones, or the quota if it is
+    /// smaller.
     pub fn usable_cpus(&self) -> f64 {
         let allowed = self.cpus_allowed.max(1) as f64;
         self.cpu_quota.map_or(allowed, |quota| quota.min(allowed))

@@ -1,7 +1,7 @@
-//! What contend has found out, as plain data: shown, kept and compared elsewhere.
+//! The records that contend prints, stores and compares, as plain data.
 //!
-//! Nothing here reads a file or a clock, or prints. A result on screen, in JSON and in a
-//! store is one record rendered three ways.
+//! Nothing here does I/O or reads a clock. A result on screen, in JSON and in the store is one
+//! record, rendered three ways by other crates.
 
 pub mod advice;
 pub mod compare;

@@ -1,4 +1,4 @@
-//! What a case is done with: names and values, in the order in which they are to be shown.
+//! The parameters of a case: names and values, in display order.
 
 pub mod names;
 
@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Value {
     /// Yes or no.
     Flag(bool),
-    /// A number of something.
+    /// A number; its unit depends on the parameter.
     Number(u64),
     /// A name.
     Text(String),
@@ -57,7 +57,7 @@ impl From<String> for Value {
     }
 }
 
-/// Parameters by name. In JSON they are an object, whose order is kept.
+/// Parameters by name. They serialize as an object; its order is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Parameters(Vec<(String, Value)>);
 
@@ -67,14 +67,14 @@ impl Parameters {
         Self::default()
     }
 
-    /// These and one more; one of the same name is replaced.
+    /// Returns these parameters with one added or replaced.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.set(name.to_owned(), value.into());
         self
     }
 
-    /// These but for one.
+    /// Returns these parameters without one.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         Self(self.0.iter().filter(|(other, _)| other != name).cloned().collect())
@@ -87,19 +87,19 @@ impl Parameters {
         }
     }
 
-    /// Whether the others have the same names with the same values, in whatever order: that of
-    /// an object in JSON says nothing.
+    /// Whether both have the same names with the same values, in any order: the order of a JSON
+    /// object has no meaning.
     pub fn are_those_of(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
             && self.0.iter().all(|(name, value)| other.get(name) == Some(value))
     }
 
-    /// The value of one.
+    /// Returns the value of a parameter.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
     }
 
-    /// A parameter that is a name.
+    /// Returns the value of a parameter if it is a name.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::Text(text) => Some(text),
@@ -107,7 +107,7 @@ impl Parameters {
         }
     }
 
-    /// A parameter that is a number.
+    /// Returns the value of a parameter if it is a number.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.get(name)? {
             Value::Number(number) => Some(*number),
@@ -115,12 +115,12 @@ impl Parameters {
         }
     }
 
-    /// Whether this parameter is there and says yes.
+    /// Whether this parameter is present and is yes.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Flag(true))
     }
 
-    /// Names and values in order.
+    /// Iterates over names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }

@@ -1,8 +1,16 @@
 //! What one profiled pipeline did: schema `contend.pipe/1`.
 //!
-//! Times are seconds of `CLOCK_MONOTONIC` unless said; CPU times are the scheduler's.
-//! A stage's lifetime (`wall_seconds`) is the sum of its on-CPU, run-queue, starved,
-//! blocked, other-wait and unexplained seconds.
+//! Wall times are seconds of `CLOCK_MONOTONIC`, from the moment at which all stages start. CPU
+//! times are seconds that the kernel charges. The lifetime of a stage divides without overlap:
+//!
+//! ```text
+//! wall_seconds ─┬─ on_cpu_seconds        measured by the kernel
+//!               ├─ run_queue_seconds     measured by the kernel
+//!               ├─ starved_seconds       ┐ sampled, and scaled up to
+//!               ├─ blocked_seconds       │ the rest of the lifetime
+//!               ├─ other_wait_seconds    ┘ (by kind: other_waits)
+//!               └─ unexplained_seconds   what samples leave unexplained
+//! ```
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,172 +19,184 @@ use crate::advice::{CalibrationRecord, Candidate, Prediction, Trial, WhatIf};
 use crate::stats::Estimate;
 use crate::{Host, Warning, Writer};
 
-/// The schema's name and version.
+/// Name and version of the schema.
 pub const SCHEMA: &str = "contend.pipe/1";
 
 /// A profiled pipeline.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PipeRecord {
-    /// `contend.pipe/1`.
+    /// Name and version of this schema: `contend.pipe/1`.
     pub schema: String,
-    /// The contend that wrote it; null in records of versions that did not tell.
+    /// The version of contend that wrote the record; null in records of older versions, which did
+    /// not write it.
     #[serde(default)]
     pub contend: Option<Writer>,
-    /// The pipeline's text as given.
+    /// Text of the pipeline, as given.
     pub command: String,
-    /// The shell that ran it.
+    /// The shell that ran the pipeline.
     pub shell: String,
-    /// When it started: UTC, RFC 3339.
+    /// Start of the pipeline: UTC, RFC 3339.
     pub started_at: String,
-    /// The pipeline's exit status, as the shell would return it.
+    /// Exit status of the pipeline, as the shell would return it.
     pub exit_code: i32,
-    /// From the start of the stages to the end of the last one.
+    /// Wall time from the start of the stages to the end of the last one, in seconds of
+    /// `CLOCK_MONOTONIC`.
     pub wall_seconds: f64,
     /// The stages, first to last.
     pub stages: Vec<Stage>,
-    /// The pipes between them.
+    /// The pipes between the stages.
     pub boundaries: Vec<Boundary>,
-    /// All stages together.
+    /// Totals over all stages.
     pub total: Total,
-    /// What sets the pace.
+    /// The stage or resource that limits the pipeline's throughput.
     pub bottleneck: Bottleneck,
-    /// Other things worth knowing.
+    /// Further facts about the run that rules have found.
     pub findings: Vec<Finding>,
     /// The machine.
     pub host: Host,
-    /// What makes these figures worth less.
+    /// Circumstances that make these figures less reliable.
     pub warnings: Vec<Warning>,
-    /// How the stages were watched, and what that cost.
+    /// How the stages were observed, and what that cost.
     pub observation: Observation,
-    /// Medians over several runs (`--runs`); the other fields are then those of the run
-    /// with the median wall time.
+    /// Medians over several runs (`--runs`); all other fields are then those of the run with the
+    /// median wall time. Null for a single run.
     pub runs: Option<Runs>,
-    /// Changes worth a thought, best prediction first.
+    /// Changes to the pipeline that are worth considering, best prediction first.
     #[serde(default)]
     pub candidates: Vec<Candidate>,
-    /// How they were tried (`--try`).
+    /// How the candidates were tried (`--try`); null if they were not.
     #[serde(default)]
     pub trial: Option<Trial>,
     /// Answers to `--what-if`.
     #[serde(default)]
     pub what_if: Vec<WhatIf>,
-    /// What predictions and answers rest on beside the profile.
+    /// Costs of pipes and of starting programs on this machine, which predictions and answers use
+    /// besides the profile; null if nothing was predicted.
     #[serde(default)]
     pub calibration: Option<CalibrationRecord>,
-    /// What the same model predicts for the pipeline as it is: what predictions and answers
-    /// are to be compared with. Null where nothing was predicted.
+    /// What the model predicts for the unchanged pipeline, to which predictions and answers are
+    /// compared; null if nothing was predicted.
     #[serde(default)]
     pub predicted_unchanged: Option<Prediction>,
 }
 
-/// One stage: a command, its children and its threads.
+/// One stage: a command with its child processes and threads. A stage's `wall_seconds` is the sum
+/// of its on-CPU, run-queue, starved, blocked, other-wait and unexplained seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
-    /// Its place, from 1.
+    /// Position of the stage in the pipeline, from 1.
     pub index: usize,
-    /// Its text.
+    /// Text of the stage.
     pub command: String,
-    /// Its exit status; 128 + the signal's number if it was killed.
+    /// Exit status of the stage; 128 + the signal's number if a signal killed it.
     pub exit_code: i32,
-    /// How it ended.
+    /// How the stage ended.
     pub outcome: Outcome,
-    /// From the start of the stages to its end.
+    /// Lifetime: wall time from the start of all stages to the end of this one, in seconds of
+    /// `CLOCK_MONOTONIC`.
     pub wall_seconds: f64,
-    /// CPU time in user mode, as the kernel splits it.
+    /// CPU time in user mode, in seconds. The kernel splits user and system time approximately;
+    /// their sum is exact.
     pub user_seconds: f64,
-    /// CPU time in the kernel.
+    /// CPU time in the kernel, in seconds.
     pub system_seconds: f64,
-    /// User and system time in percent of its lifetime.
+    /// User and system time, in percent of the stage's lifetime.
     pub cpu_percent: f64,
-    /// Time that it was on a CPU; the same time in several tasks counts once.
+    /// Wall time on a CPU, in seconds. Time when several tasks of the stage run at once counts
+    /// once.
     pub on_cpu_seconds: f64,
-    /// Time that it was ready and waited for a CPU.
+    /// Wall time runnable but queued for a CPU, in seconds.
     pub run_queue_seconds: f64,
-    /// Time that it waited to read its input.
+    /// Wall time waiting for input, in seconds.
     pub starved_seconds: f64,
-    /// Time that it waited to write its output.
+    /// Wall time blocked on output, in seconds.
     pub blocked_seconds: f64,
-    /// Time of all other waits.
+    /// Wall time of all other waits, in seconds.
     pub other_wait_seconds: f64,
-    /// Time in which the stage itself was at work: [`Stage::service_seconds`]. The verdict rests
-    /// on it.
+    /// Service time, in seconds: wall time on a CPU, or in waits other than for input, for output,
+    /// for a CPU or while stopped by job control. The verdict compares stages by it.
     #[serde(default)]
     pub service_seconds: f64,
-    /// The other waits by kind.
+    /// The other waits, by kind.
     pub other_waits: OtherWaits,
-    /// The rest of its lifetime, whose cause could not be seen.
+    /// Remainder of the lifetime, in seconds, that no sample explains.
     pub unexplained_seconds: f64,
-    /// Bytes that it read, without its libraries and temporary files as far as they can be
-    /// told from its input; null when this user may not know.
+    /// Bytes that the stage read, as far as possible without its libraries and temporary files;
+    /// null if this user may not see the count.
     pub bytes_in: Option<u64>,
-    /// Bytes that it wrote, without temporary files as far as they can be told from its
-    /// output; null when this user may not know.
+    /// Bytes that the stage wrote, as far as possible without its temporary files; null if this
+    /// user may not see the count.
     pub bytes_out: Option<u64>,
-    /// Read-like calls.
+    /// Number of read-like system calls; null if this user may not see the count.
     pub reads: Option<u64>,
-    /// Write-like calls.
+    /// Number of write-like system calls; null if this user may not see the count.
     pub writes: Option<u64>,
-    /// Mean size of a read-like call, in bytes, wherever it read from.
+    /// Mean size of a read-like call, in bytes, from any file or pipe.
     pub mean_read_bytes: Option<f64>,
     /// Mean size of a write-like call, in bytes.
     pub mean_write_bytes: Option<f64>,
-    /// Switches because it waited.
+    /// Voluntary context switches: the stage waited for something.
     pub voluntary_switches: u64,
-    /// Switches because the kernel gave the CPU to another.
+    /// Involuntary context switches: the kernel preempted the stage.
     pub involuntary_switches: u64,
-    /// Largest resident set of any one of its processes, without its spawner's.
+    /// Largest resident set size of any one process of the stage, in bytes, without that of the
+    /// shell that spawned it.
     pub max_rss_bytes: u64,
-    /// From the start of the stages to its first output; null if there was none.
+    /// Wall time from the start of the stages to the first output of this one, in seconds; null if
+    /// it wrote nothing.
     pub first_output_seconds: Option<f64>,
-    /// It wrote nothing until its input had ended, though it had input before.
+    /// Whether the stage was a barrier: it wrote nothing until its input had ended, although it had
+    /// input before.
     pub holds_output: bool,
-    /// CPU time of children that it waited for, as far as they are told from itself.
+    /// CPU time of children that the stage waited for, in seconds, as far as it can be separated
+    /// from the stage's own.
     pub children_cpu_seconds: f64,
-    /// Different child processes that were seen; short ones may have gone unseen.
+    /// Number of different child processes that samples found; short-lived ones may be missing.
     #[serde(default)]
     pub children_seen: u64,
-    /// How its waits could be told apart.
+    /// Number of samples of the stage, by which its waits are classified.
     pub samples: u64,
-    /// Figures that rest on the last sample or on a neighbour's count.
+    /// Figures that are from the last sample before the stage ended, or from a neighbour's count,
+    /// and so may be inexact.
     pub approximate: Vec<Figure>,
 }
 
-/// A figure of a stage that may be approximate, named as its field.
+/// A figure of a stage that may be approximate. Its value is the name of the stage's field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// [`Stage::bytes_in`].
+    /// Bytes read.
     BytesIn,
-    /// [`Stage::bytes_out`].
+    /// Bytes written.
     BytesOut,
-    /// [`Stage::reads`].
+    /// Number of read-like calls.
     Reads,
-    /// [`Stage::writes`].
+    /// Number of write-like calls.
     Writes,
-    /// [`Stage::max_rss_bytes`].
+    /// Largest resident set size.
     MaxRssBytes,
 }
 
 impl Stage {
-    /// Whether this figure is approximate.
+    /// Whether a figure is approximate.
     pub fn is_approximate(&self, figure: Figure) -> bool {
         self.approximate.contains(&figure)
     }
 
-    /// Marks this figure as approximate.
+    /// Marks a figure as approximate.
     pub fn mark_approximate(&mut self, figure: Figure) {
         if !self.is_approximate(figure) {
             self.approximate.push(figure);
         }
     }
 
-    /// Time in which the stage itself was at work: on a CPU, or in a wait that is neither
-    /// for its input, nor for its output, nor for a CPU, nor for job control to let it go on.
+    /// Returns the service time in seconds: wall time on a CPU, or in a wait that is neither for
+    /// input, nor for output, nor for a CPU, nor for job control to continue the stage.
     pub fn service_seconds(&self) -> f64 {
         (self.on_cpu_seconds + self.other_wait_seconds - self.other_waits.stopped).max(0.0)
     }
 
-    /// User and system time.
+    /// Returns user and system time, in seconds.
     pub fn cpu_seconds(&self) -> f64 {
         self.user_seconds + self.system_seconds
     }
@@ -186,48 +206,50 @@ impl Stage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "signal")]
 pub enum Outcome {
-    /// It returned its status.
+    /// It exited with a status of its own.
     #[default]
     Exited,
     /// This signal killed it.
     Killed(i32),
-    /// The shell found no such command (status 127).
+    /// The shell did not find the command (status 127).
     NotFound,
     /// The command could not be executed (status 126).
     NotExecutable,
-    /// It was still running when contend was told to end, and was ended by this signal.
+    /// It was still running when contend was asked to end, and this signal ended it.
     Interrupted(i32),
-    /// It has ended, but another process has waited for it: nobody can say how (status 127).
+    /// It has ended, but another process has collected its exit status, so that is unknown
+    /// (reported as 127).
     Unknown,
 }
 
-/// Waits that are for neither input, nor output, nor a CPU, in seconds.
+/// Wall time of waits that are neither for input, nor for output, nor for a CPU, in seconds by
+/// kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherWaits {
-    /// For time to pass.
+    /// Sleeping for a time, in seconds.
     pub sleep: f64,
-    /// For a lock or another thread.
+    /// Waiting for a lock or for another thread, in seconds.
     pub lock: f64,
-    /// For a disk or a page.
+    /// Waiting for a disk or for a page of memory, in seconds.
     pub disk: f64,
-    /// For a child that was itself not seen at work.
+    /// Waiting for a child process that was not itself seen running, in seconds.
     pub child: f64,
-    /// For one of several descriptors.
+    /// Waiting for any of several file descriptors (`poll`, `select`, `epoll`), in seconds.
     pub poll: f64,
-    /// For a socket.
+    /// Waiting for a socket, in seconds.
     pub network: f64,
-    /// For a pipe that is not one of its boundaries.
+    /// Waiting for a pipe other than the stage's input and output, in seconds.
     pub pipe: f64,
-    /// For a terminal.
+    /// Waiting for a terminal, in seconds.
     pub terminal: f64,
-    /// Stopped by job control.
+    /// Stopped by job control, in seconds.
     pub stopped: f64,
-    /// For something else, such as a signal.
+    /// Waiting for anything else, such as a signal, in seconds.
     pub other: f64,
 }
 
 impl OtherWaits {
-    /// The kinds with their names, for showing.
+    /// Returns the seconds of each kind with its name, for display.
     pub fn named(&self) -> [(&'static str, f64); 10] {
         [
             ("sleep", self.sleep),
@@ -247,109 +269,110 @@ impl OtherWaits {
 /// The pipe between two stages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Boundary {
-    /// The stage that writes.
+    /// The stage that writes, from 1.
     pub from: usize,
-    /// The stage that reads.
+    /// The stage that reads, from 1.
     pub to: usize,
-    /// Bytes that went through; null when neither side could be read.
+    /// Bytes that passed through the pipe; null if neither side's count could be read.
     pub bytes: Option<u64>,
-    /// Whether `bytes`, and the rate computed from it, is not proved to be exact.
+    /// Whether `bytes`, and the rate computed from it, may be inexact.
     #[serde(default)]
     pub bytes_approximate: bool,
-    /// Bytes by the pipeline's wall time.
+    /// `bytes` divided by the pipeline's wall time in seconds.
     pub bytes_per_second: Option<f64>,
-    /// Bytes inside, on average over the samples; null when it could not be looked into.
+    /// Mean number of bytes in the pipe, over the samples; null if the pipe could not be inspected.
     pub mean_fill_bytes: Option<f64>,
-    /// Most bytes inside at any look.
+    /// Largest number of bytes in the pipe at any sample; null if the pipe could not be inspected.
     pub most_fill_bytes: Option<u64>,
-    /// Bytes that fit.
+    /// Capacity of the pipe, in bytes.
     pub capacity_bytes: Option<u64>,
-    /// Time that the writer was blocked on it.
+    /// Wall time that the writer was blocked on the pipe, in seconds.
     pub writer_blocked_seconds: f64,
-    /// Time that the reader was starved by it.
+    /// Wall time that the reader was starved by the pipe, in seconds.
     pub reader_starved_seconds: f64,
-    /// Which side waited for the other.
+    /// The side that waited for the other.
     pub waiting_side: WaitingSide,
 }
 
-/// The side of a boundary that waits for the other.
+/// The side of a pipe that waits for the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitingSide {
-    /// The writer was blocked: the reader is the slower one.
+    /// The writer was blocked: the reader is slower.
     Writer,
-    /// The reader was starved: the writer is the slower one.
+    /// The reader was starved: the writer is slower.
     Reader,
-    /// Neither waited much, or both did alike.
+    /// Neither side waited much, or both waited about equally.
     #[default]
     Neither,
 }
 
-/// All stages together.
+/// Totals over all stages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Total {
-    /// CPU time in user mode.
+    /// CPU time in user mode, in seconds.
     pub user_seconds: f64,
-    /// CPU time in the kernel.
+    /// CPU time in the kernel, in seconds.
     pub system_seconds: f64,
-    /// User and system time in percent of the pipeline's wall time.
+    /// User and system time, in percent of the pipeline's wall time.
     pub cpu_percent: f64,
-    /// The most bytes that went into or out of any one stage.
+    /// Most bytes that any one stage read or wrote; null if no count could be read.
     pub bytes: Option<u64>,
-    /// Whether `bytes`, and the CPU time computed from it, is not proved to be exact.
+    /// Whether `bytes`, and the CPU time computed from it, may be inexact.
     #[serde(default)]
     pub bytes_approximate: bool,
-    /// User and system time by 10^9 of these bytes.
+    /// User and system time in seconds for each 10^9 of `bytes`.
     pub cpu_seconds_per_gigabyte: Option<f64>,
-    /// The stages' run-queue seconds, added up.
+    /// Sum of the stages' run-queue seconds.
     pub run_queue_seconds: f64,
-    /// Stages that were on a CPU or ready for one, on average.
+    /// Mean number of stages that were running or queued, over the samples.
     pub runnable_mean: f64,
-    /// Voluntary and involuntary switches.
+    /// Voluntary and involuntary context switches.
     pub switches: u64,
 }
 
-/// What sets the pace.
+/// The stage or resource that limits the pipeline's throughput.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
-    /// What kind of thing it is.
+    /// The kind of bottleneck.
     pub kind: BottleneckKind,
-    /// The stage, from 1: the bottleneck itself, or for `machine` its largest consumer.
+    /// Stage, from 1: the bottleneck itself, or for `machine` the stage that uses most CPU time.
+    /// Null for the other kinds.
     pub stage: Option<usize>,
-    /// Whether it works or waits most of its time; null for `none`.
+    /// Whether the bottleneck mostly uses CPU time or mostly waits; null for `none`.
     pub limit: Option<Limit>,
     /// One or two sentences with the figures.
     pub evidence: String,
 }
 
-/// What kind of thing sets the pace.
+/// A kind of bottleneck.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BottleneckKind {
     /// One stage.
     Stage,
-    /// The CPUs: there is more work than they can do at once.
+    /// The CPUs: the stages need more than there are, or other programs use them.
     Machine,
-    /// Whoever feeds the first stage.
+    /// Whatever feeds the first stage.
     Input,
-    /// Whoever reads from the last stage.
+    /// Whatever reads from the last stage.
     Output,
-    /// Nothing that stands out, or too little evidence.
+    /// No stage or resource stands out, or there is too little evidence.
     #[default]
     None,
 }
 
-/// What a bottleneck spends its time on.
+/// What a bottleneck spends most of its time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// On a CPU.
+    /// CPU time.
     Cpu,
-    /// Waiting.
+    /// Waits.
     Wait,
 }
 
-/// Which rule a finding comes from.
+/// The rule that a finding comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingId {
@@ -359,59 +382,60 @@ pub enum FindingId {
     StageNotExecutable,
     /// A stage was killed by a signal.
     StageKilled,
-    /// A stage was still running when contend was told to end.
+    /// A stage was still running when contend was asked to end.
     StageUnfinished,
     /// A stage returned a status other than 0.
     StageFailed,
-    /// A stage lived on after its reader had ended.
+    /// A stage continued to run after its reader had ended.
     OutlivedReader,
-    /// A stage wrote nothing until its input had ended.
+    /// A stage wrote nothing until its input had ended (a barrier).
     HoldsOutput,
-    /// Starting programs costs more than what they do.
+    /// Starting programs takes more time than what they do.
     StartupCost,
-    /// More stages want to run than there are CPUs.
+    /// More stages are runnable than there are CPUs.
     MoreRunnableThanCpus,
-    /// A stage reads in small pieces.
+    /// A stage reads in small pieces, with many system calls.
     TinyReads,
-    /// A stage writes in small pieces.
+    /// A stage writes in small pieces, with many system calls.
     TinyWrites,
-    /// Stages so quick that changing them cannot matter.
+    /// Stages that use so little time that changing them cannot matter.
     CannotMatter,
-    /// Bytes that moved without read or write calls, so they were not counted.
+    /// Bytes moved without read or write calls, so they were not counted.
     BytesUnseen,
-    /// Stages could work on parts of the input at the same time.
+    /// Stages could run over chunks of the input in parallel.
     DataParallel,
 }
 
-/// Something worth knowing.
+/// A fact about the run that a rule has found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Which rule found it.
+    /// The rule that found it.
     pub id: FindingId,
-    /// The stages concerned, from 1.
+    /// Stages concerned, from 1.
     pub stages: Vec<usize>,
     /// One or two sentences with the figures.
     pub message: String,
 }
 
-/// How the stages were watched.
+/// How the stages were observed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
-    /// The sources that were used, best first.
+    /// Sources of the figures, best first.
     pub method: String,
-    /// How often the stages were looked at.
+    /// Number of times that the stages were sampled.
     pub ticks: u64,
-    /// Mean time between two looks.
+    /// Mean time between two samples, in seconds.
     pub mean_interval_seconds: f64,
-    /// CPU time of contend itself while the pipeline ran.
+    /// CPU time of contend itself while the pipeline ran, in seconds.
     pub own_cpu_seconds: f64,
-    /// Largest resident set of contend itself so far.
+    /// Largest resident set size of contend itself so far, in bytes.
     pub own_max_rss_bytes: u64,
-    /// Part of the machine's CPU time that other processes used meanwhile, from 0 to 1; null
-    /// where the run was too short to tell.
+    /// Share of the machine's CPU time that other processes used while the pipeline ran, from 0 to
+    /// 1; null if the run was too short to measure it.
     #[serde(default)]
     pub others_cpu_share: Option<f64>,
-    /// Part of the machine's CPU time that the hypervisor took away meanwhile; null as above.
+    /// Share of the machine's CPU time that the hypervisor took while the pipeline ran (steal),
+    /// from 0 to 1; null if the run was too short to measure it.
     #[serde(default)]
     pub steal_share: Option<f64>,
 }
@@ -419,33 +443,34 @@ pub struct Observation {
 /// Several runs of the same pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Runs {
-    /// How many.
+    /// Number of runs.
     pub count: usize,
-    /// Wall time.
+    /// Wall time of the pipeline, in seconds.
     pub wall_seconds: Estimate,
-    /// User and system time of all stages.
+    /// User and system time of all stages, in seconds.
     pub cpu_seconds: Estimate,
-    /// In how many of them the same bottleneck was named.
+    /// Number of runs that named the most frequent bottleneck.
     pub same_bottleneck: usize,
-    /// Each stage's figures.
+    /// Figures of each stage.
     pub stages: Vec<StageRuns>,
 }
 
 /// One stage over several runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageRuns {
-    /// The stage, from 1.
+    /// Position of the stage in the pipeline, from 1.
     pub index: usize,
-    /// Its lifetime.
+    /// Lifetime, in seconds.
     pub wall_seconds: Estimate,
-    /// User and system time.
+    /// User and system time, in seconds.
     pub cpu_seconds: Estimate,
-    /// Time at work: [`Stage::service_seconds`].
+    /// Service time, in seconds: on a CPU, or in waits other than for input, for output, for a CPU
+    /// or while stopped.
     pub service_seconds: Estimate,
-    /// Time waiting for a CPU.
+    /// Time queued for a CPU, in seconds.
     pub run_queue_seconds: Estimate,
-    /// Time waiting to read its input.
+    /// Time waiting for input, in seconds.
     pub starved_seconds: Estimate,
-    /// Time waiting to write its output.
+    /// Time blocked on output, in seconds.
     pub blocked_seconds: Estimate,
 }

@@ -1,13 +1,27 @@
-//! What is published of a pipeline that was made data-parallel: its plan, and what came of it.
+//! The plan and the outcome of a pipeline that runs in parallel: schema `contend.run/1`.
 //!
-//! Schema `contend.run/1`. A [`PlanRecord`] says where the input may be cut, what is run over every
-//! part and how the outputs become one again. It does not say who runs it, nor on how many CPUs of
-//! which machine. Times are seconds of `CLOCK_MONOTONIC`, CPU times those that the kernel charges.
+//! A [`PlanRecord`] says where the input may be cut into chunks, which commands run over every
+//! chunk, and how the outputs of the chunks become one output. It does not say who runs the plan,
+//! nor on how many CPUs of which machine. The types nest like this:
 //!
-//! The executor has types of its own for plans (`contend_parallel::plan::ir`), so that these need
-//! not change with it. It uses the vocabulary of this module that names what commands and records
-//! are, such as [`StatusRule`], [`Records`], [`ByteSet`] and [`LineOrder`]. The names of types in
-//! the schema are older than the suffix `Record`.
+//! ```text
+//! RunRecord                 contend run --json
+//!  ├─ plan: PlanRecord
+//!  │   ├─ stages            how each stage was classified, and why
+//!  │   ├─ source            what the first step reads
+//!  │   └─ steps
+//!  │       ├─ Serial        commands that run once, as a pipeline
+//!  │       └─ Parallel      GroupRecord: cut ─ guard ─ each ─ combine
+//!  ├─ decision              whether the plan runs in parallel
+//!  └─ outcome               exit status, times, memory, fallbacks
+//! ```
+//!
+//! Wall times are seconds of `CLOCK_MONOTONIC`; CPU times are seconds that the kernel charges.
+//!
+//! The executor has types of its own for plans (`contend_parallel::plan::ir`), so that the executor
+//! can change and this schema need not. It shares the vocabulary of this module that names what
+//! commands and records are, such as [`StatusRule`], [`Records`], [`ByteSet`] and [`LineOrder`].
+//! The names of types in the schema are older than the suffix `Record`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,138 +31,142 @@ mod outcome;
 pub use bytes::ByteSet;
 pub use outcome::{Check, Decision, Left, Outcome, RunRecord, SCHEMA, StageOutcome, TakenOver};
 
-/// What is decided for a pipeline.
+/// The plan for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Plan")]
 pub struct PlanRecord {
-    /// What was looked at of each stage, and what was found, first to last.
+    /// The stages of the pipeline and how each was classified, first to last.
     pub stages: Vec<Stage>,
-    /// What the first step reads.
+    /// The input of the first step.
     pub source: SourceRecord,
-    /// What is run, each step reading what the one before it writes.
+    /// The steps, each reading the output of the one before it.
     pub steps: Vec<StepRecord>,
 }
 
-/// A stage of the pipeline, as it was understood.
+/// A stage of the pipeline, as it was classified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
-    /// Its text.
+    /// Text of the stage.
     pub text: String,
-    /// How it can be run.
+    /// How the stage can run over chunks of its input.
     pub class: Class,
-    /// Why, in a sentence for people.
+    /// The reason for the class, in a sentence.
     pub why: String,
 }
 
-/// How a stage can be run over parts of its input.
+/// How a stage can run over chunks of its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Every record for itself: outputs of parts, one after the other, are the output.
+    /// Each record is processed independently: the concatenated outputs of chunks are the output.
     PerRecord,
-    /// The outputs of parts can be made into the output.
+    /// The outputs of chunks can be combined into the output.
     Combinable,
-    /// Only as it is, over all its input.
+    /// The stage can run only once, over its whole input.
     Opaque,
-    /// It is left out: what it does changes nothing here.
+    /// The stage is left out, because it changes nothing in this pipeline.
     LeftOut,
 }
 
-/// What the first step reads.
+/// The input of the first step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Source")]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceRecord {
-    /// Its standard input.
+    /// Standard input.
     Standard,
-    /// These files, one after the other.
+    /// These files, concatenated.
     Files(Vec<String>),
-    /// Nothing, or what its commands open themselves.
+    /// Nothing, or what the commands of the step open themselves.
     Own,
 }
 
-/// A piece of the plan.
+/// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Step")]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::large_enum_variant, reason = "a plan has a handful of them")]
 pub enum StepRecord {
-    /// Commands that run as they are, in a pipeline.
+    /// Commands that run once, as a pipeline.
     Serial(Vec<CommandRecord>),
-    /// Commands that run over parts of the input at the same time.
+    /// Commands that run over chunks of the input at the same time.
     Parallel(GroupRecord),
 }
 
-/// A command that is started as it is, without a shell.
+/// A command that is started without a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Command")]
 pub struct CommandRecord {
     /// The stage whose work it does, from 0.
     pub stage: usize,
-    /// Variables that are set for it alone.
+    /// Environment variables that are set for this command only.
     pub variables: Vec<(String, String)>,
-    /// The program, as it was called.
+    /// The program, by the name that the pipeline calls it.
     pub program: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// What its status can be though all went well.
+    /// Which exit statuses are not failures.
     pub status: StatusRule,
-    /// A file that its standard input is, whatever comes before it.
+    /// The file that is its standard input, whatever comes before it; null if it reads from the
+    /// step.
     pub input: Option<String>,
-    /// It is GNU's `sort`, whose memory, threads and folder are for whoever runs it to choose.
+    /// Whether it is GNU `sort`, whose memory, threads and temporary directory the executor
+    /// chooses.
     pub sorts: bool,
-    /// If the group's input is ASCII without NUL it writes the same in the C locale, and is faster
-    /// there.
+    /// Whether the command writes the same in the C locale if the group's input is ASCII without
+    /// NUL, and is faster there.
     pub ascii_in_c: bool,
 }
 
-/// Which statuses of a command are no failures.
+/// Which exit statuses of a command are not failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StatusRule {
-    /// 0 alone.
+    /// Only 0.
     Zero,
-    /// 0 if there was a match, 1 if there was none: of several parts the smallest counts.
+    /// 0 if anything matched and 1 if nothing did, as of `grep`; the smallest status of all chunks
+    /// counts.
     Matches,
 }
 
-/// Commands over parts of the input.
+/// Neighbouring stages that run over chunks of their input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Group")]
 pub struct GroupRecord {
-    /// The stages as they are, for running all of the input through them.
+    /// The stages as they are written, for the fallback: one run over the whole input.
     pub serial: Vec<CommandRecord>,
-    /// The first of these, opening the files of the plan's source itself, if it named them.
+    /// The first command of `serial`, opening the files of the plan's source itself; null if it did
+    /// not name them.
     #[serde(default)]
     pub opening: Option<CommandRecord>,
     /// Where the input may be cut.
     pub cut: CutRecord,
-    /// What a part must be like, so that its output is what the whole's would be.
+    /// Precondition on every chunk for `each` and `combine` to give the right output.
     pub guard: GuardRecord,
-    /// What is run over every part, in a pipeline.
+    /// The commands that run over every chunk, as a pipeline.
     pub each: Vec<CommandRecord>,
-    /// How the outputs become one.
+    /// How the outputs of the chunks become one output.
     pub combine: CombineRecord,
-    /// Parts may be put together in any order and run through the same commands.
+    /// Whether the chunks may be concatenated in any order and run through the same commands.
     pub any_order: bool,
-    /// The commands may fail because of what they read, though the guard holds.
+    /// Whether the commands may fail because of their input although the guard holds.
     pub may_fail: bool,
 }
 
-/// Where an input may be cut.
+/// Where an input may be cut: between two records that satisfy all of these conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Cut")]
 pub struct CutRecord {
-    /// What records are.
+    /// What a record is.
     pub records: Records,
-    /// Bytes that may stand before the separator; before that of an empty first record, a separator
-    /// is taken to stand.
+    /// Bytes allowed before the separator at a cut. An empty first record counts as having a
+    /// separator before its own.
     pub before: ByteSet,
-    /// Bytes that a part may begin with.
+    /// Bytes that a chunk may begin with.
     pub after: ByteSet,
-    /// The records on both sides have to differ in this.
+    /// Key in which the records on both sides of a cut must differ; null if they need not.
     pub differ: Option<Key>,
-    /// They also have to be in order: the later one's is the greater, by its bytes.
+    /// Whether the record after a cut must also have the greater key, by its bytes.
     #[serde(default)]
     pub ascending: bool,
 }
@@ -167,60 +185,61 @@ pub enum Records {
     Json,
 }
 
-/// What of a record is compared.
+/// The part of a record that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Key {
-    /// All of it.
+    /// The whole record.
     Whole,
-    /// What stands before the first of these bytes.
+    /// The bytes before the first occurrence of this byte.
     FirstField(u8),
-    /// The first word: what stands before the first blank, those at the beginning passed over.
-    /// Blanks are spaces and tabs.
+    /// The first word: after leading blanks, the bytes before the next blank. Blanks are spaces and
+    /// tabs.
     FirstWord,
 }
 
-/// What a part must be like.
+/// A precondition on a chunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Guard")]
 pub struct GuardRecord {
-    /// Bytes that must not be in it.
+    /// Bytes that the chunk must not contain.
     pub without: ByteSet,
-    /// It has to be UTF-8.
+    /// Whether the chunk must be valid UTF-8.
     pub utf8: bool,
-    /// The last record has to have its separator, as all others have.
+    /// Whether the last record of the chunk must have its separator, as all others have.
     #[serde(default)]
     pub terminated: bool,
 }
 
-/// How outputs of parts become the output.
+/// How the outputs of chunks become the output of the group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Combine")]
 #[serde(rename_all = "kebab-case")]
 pub enum CombineRecord {
-    /// One after the other, in the order of the parts.
+    /// Concatenated, in input order.
     Concatenate,
-    /// One after the other; equal lines where two outputs meet become one.
+    /// Concatenated in input order, with equal lines at chunk boundaries collapsed into one.
     Adjoin {
-        /// Lines begin with how often they were there, as `uniq -c` writes it.
+        /// Whether lines begin with a count, as `uniq -c` writes it.
         counted: bool,
     },
-    /// They are sorted, and are merged.
+    /// Sorted outputs, merged.
     Merge(MergeRecord),
-    /// Sorted lines with how often they were there, as `uniq -c` writes it: merged, and equal ones
-    /// added up.
+    /// Sorted lines with counts, as `uniq -c` writes them: merged, with counts of equal lines
+    /// added.
     Counts {
-        /// The order is reversed.
+        /// Whether the order is reversed.
         reverse: bool,
-        /// Where sorting keeps what does not fit into memory, if the pipeline says.
+        /// Directory for temporary files; null if the pipeline does not name one.
         folder: Option<String>,
     },
-    /// Numbers, which are added up, or of which the greatest counts.
+    /// Columns of numbers, each reduced to its sum or its maximum.
     Numbers(Numbers),
-    /// One after the other, in the order of the parts, through this command.
+    /// Concatenated in input order, then piped through this command.
     Through(CommandRecord),
-    /// Totals, each with `exact` and an amount on its first line if nothing in it was rounded:
-    /// through this command, if none was and the amounts together are small enough.
+    /// Totals, piped through this command. The first line of each total has `exact` and an amount
+    /// if nothing in it was rounded; the group falls back if any total was rounded, or if the
+    /// amounts add up to too much.
     Totals(CommandRecord),
 }
 
@@ -228,81 +247,81 @@ pub enum CombineRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Merge")]
 pub struct MergeRecord {
-    /// The command that merges files; they are given as further arguments, in the order of the
-    /// parts.
+    /// The command that merges files, which are appended to its arguments in input order.
     pub command: CommandRecord,
-    /// The order, if it is one of whole records that needs no command.
+    /// The order of whole records, if contend can merge by it without the command; null otherwise.
     pub lines: Option<LineOrder>,
-    /// Only so many records of the beginning are wanted.
+    /// Number of records wanted from the beginning; null for all.
     pub first: Option<u64>,
-    /// Where sorting keeps what does not fit into memory, if the pipeline says.
+    /// Directory for temporary files; null if the pipeline does not name one.
     pub folder: Option<String>,
 }
 
-/// An order of records: by parts of them, and by all their bytes where these are the same. Bytes
-/// are compared as numbers.
+/// An order of records: by keys, then by all bytes of records whose keys are equal. Bytes compare
+/// as unsigned numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LineOrder {
-    /// The parts that are compared, each where those before it are the same.
+    /// Keys in order of precedence: each decides where all earlier ones are equal.
     pub keys: Vec<SortKey>,
-    /// What stands between fields; `null` if a field begins with blanks.
+    /// Byte between fields; null if a field begins with its leading blanks, as in `sort` without
+    /// `-t`.
     pub field_separator: Option<u8>,
-    /// All bytes: from the greatest to the smallest.
+    /// Whether the comparison of all bytes is descending.
     pub reverse: bool,
-    /// Of equal ones only the first is kept.
+    /// Whether only the first of equal records is kept.
     pub unique: bool,
-    /// What ends a record.
+    /// Byte that ends a record.
     pub separator: u8,
 }
 
-/// A part of records that is compared, as `sort -k` finds it.
+/// A part of a record that is compared, as `sort -k` defines it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SortKey {
-    /// The first field, and how many bytes of it are passed over.
+    /// Start of the key: its first field, and the number of bytes of that field to skip.
     pub from: FieldPlace,
-    /// The last field, and how many bytes of it belong to the part, the whole field if they are 0; the
-    /// part goes to the end of the record if nothing is said.
+    /// End of the key: its last field, and the number of bytes of that field to include, where 0
+    /// means the whole field; null if the key extends to the end of the record.
     pub to: Option<FieldPlace>,
-    /// By the number at its beginning, as `sort -n` reads it.
+    /// Whether keys compare by the number at their beginning, as in `sort -n`.
     pub numeric: bool,
-    /// As if small letters of ASCII were capitals.
+    /// Whether ASCII lower-case letters compare as upper-case ones, as in `sort -f`.
     pub fold: bool,
-    /// From the greatest to the smallest.
+    /// Whether the order is descending.
     pub reverse: bool,
 }
 
-/// A place in a record.
+/// A position in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldPlace {
-    /// The field, from 0.
+    /// Field, from 0.
     pub field: usize,
-    /// Bytes of it.
+    /// Number of bytes in the field: those to skip (`from`), or those to include (`to`).
     pub bytes: usize,
-    /// Bytes are counted behind the blanks with which the field begins.
+    /// Whether bytes are counted after the leading blanks of the field.
     pub skips_blanks: bool,
 }
 
 /// Columns of numbers on one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Numbers {
-    /// How each column is put together.
+    /// How each column is reduced.
     pub columns: Vec<Column>,
-    /// Columns are right-aligned and at least so wide.
+    /// Minimum width of a column, in bytes; numbers are right-aligned.
     pub width: usize,
 }
 
-/// How the numbers of a column are put together.
+/// How the numbers of a column are reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Column {
-    /// They are added up.
+    /// Their sum.
     Sum,
-    /// The greatest counts.
+    /// Their maximum.
     Greatest,
 }
 
 impl Records {
-    /// The byte at the end of each.
+    /// Returns the byte that ends each record.
     pub fn separator(self) -> u8 {
         match self {
             Self::Nul => 0,

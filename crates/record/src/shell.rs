@@ -1,8 +1,8 @@
 //! Words as a shell reads them.
 
-/// Writes a word so that the shell gives just this text to the command.
+/// Quotes a word, if it needs quotes, so that the shell passes exactly this text to the command.
 pub fn quote(text: &str) -> String {
-    // Behind a name `=` would make an assignment of it, behind an option it does not.
+    // After a name, `=` would make an assignment of the word; after an option it does not.
     let special = if text.starts_with('-') { "-_./,:+@%^=" } else { "-_./,:+@%^" };
     let plain = |c: char| c.is_ascii_alphanumeric() || special.contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -11,7 +11,7 @@ pub fn quote(text: &str) -> String {
     quote_always(text)
 }
 
-/// The same with quotes even where the shell needs none, as scripts are usually written.
+/// Quotes a word even if the shell needs no quotes, as scripts usually do.
 pub fn quote_always(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

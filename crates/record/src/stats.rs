@@ -1,4 +1,4 @@
-//! Medians, ratios of them, and how far they can be trusted.
+//! Medians, their ratios and laws through them, with confidence intervals.
 
 mod ratio;
 mod scaling;
@@ -9,26 +9,29 @@ use serde::{Deserialize, Serialize};
 pub use ratio::Ratio;
 pub use scaling::{Coefficient, Law, Point, Scaling, Unfit};
 
-/// With fewer samples no interval of 95 % can be given: that of 5, from the least to the
-/// most, holds the median 94 times of 100.
+/// Fewest samples from which a 95 % interval is computed. With 5 samples, even the range from the
+/// smallest to the largest contains the true median with a probability of only 94 %.
 pub const FEWEST: usize = 6;
 
-/// Resamples drawn for an interval; at 2,000 its ends repeat to about 1 % of its width.
+/// Resamples drawn for an interval. With 2,000, its ends are reproducible to about 1 % of its
+/// width.
 const RESAMPLES: usize = 2_000;
 
-/// A median with its 95 % interval and the samples behind it.
+/// A median with its 95 % interval and its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// Median of the samples, in the unit of the field.
     pub median: f64,
-    /// Percentile-bootstrap interval of the median (Efron & Tibshirani 1993, chapter 13).
+    /// 95 % interval of the median, lower and upper end, by percentile bootstrap (Efron &
+    /// Tibshirani 1993, chapter 13).
     pub ci95: [f64; 2],
-    /// Every sample, in the order measured.
+    /// Every sample, in the order in which they were measured.
     pub samples: Vec<f64>,
 }
 
 impl Estimate {
-    /// Summarises `samples`; `None` when there are none. The same seed gives the same interval.
+    /// Returns the estimate from these samples, or `None` if there are none. The same seed gives
+    /// the same interval.
     pub fn from_samples(samples: Vec<f64>, seed: u64) -> Option<Self> {
         let median = median(&samples)?;
         let ci95 = bootstrap_median(&samples, seed);
@@ -36,7 +39,7 @@ impl Estimate {
     }
 }
 
-/// The middle value, or the mean of the two middle values; `None` of nothing.
+/// Returns the middle value, or the mean of the two middle values; `None` if there are no samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -49,12 +52,12 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     if sorted.len() % 2 == 1 { Some(upper) } else { Some(f64::midpoint(sorted[middle - 1], upper)) }
 }
 
-/// With fewer samples nothing can be said of how they follow each other.
+/// Fewest samples from which an autocorrelation is computed.
 const ENOUGH_TO_CORRELATE: usize = 12;
 
-/// How many samples in a row are drawn together. What drifts slowly makes neighbours alike;
-/// drawn one by one they would pretend to be independent, and the interval would be too narrow
-/// (moving-block bootstrap, Künsch 1989; length for a first-order process, Carlstein 1986).
+/// Returns the number of consecutive samples to draw together. Slow drift makes neighbouring
+/// samples similar; drawn one by one they would count as independent, and the interval would be too
+/// narrow (moving-block bootstrap, Künsch 1989; length for a first-order process, Carlstein 1986).
 fn block_length(samples: &[f64]) -> usize {
     let count = samples.len();
     if count < ENOUGH_TO_CORRELATE {
@@ -63,14 +66,14 @@ fn block_length(samples: &[f64]) -> usize {
     let likeness = neighbours_likeness(samples).clamp(0.0, 0.97);
     let length =
         (2.0 * likeness / (1.0 - likeness.powi(2))).powf(2.0 / 3.0) * (count as f64).cbrt();
-    // Between 0 and some hundreds.
+    // Between 0 and about 10 times the cube root of `count`.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     let length = length.round() as usize;
     length.clamp(1, count / 4)
 }
 
-/// The autocorrelation of the samples' ranks at distance one, from -1 to 1: ranks, so that one
-/// outlier does not hide a drift.
+/// Returns the lag-one autocorrelation of the samples' ranks, from -1 to 1. Ranks are used so that
+/// a single outlier does not hide a drift.
 fn neighbours_likeness(samples: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..samples.len()).collect();
     order.sort_by(|&a, &b| samples[a].total_cmp(&samples[b]));
@@ -92,9 +95,9 @@ fn neighbours_likeness(samples: &[f64]) -> f64 {
     pairs.sum::<f64>() / spread
 }
 
-/// Which samples, by their place, lie far from the others: those with a modified z-score
-/// above 3.5 (Iglewicz & Hoaglin 1993, "How to detect and handle outliers"). Where more than
-/// half of the samples are equal, the mean deviation takes the place of the median one.
+/// Returns the indexes of outliers: samples with a modified z-score above 3.5 (Iglewicz & Hoaglin
+/// 1993, "How to detect and handle outliers"). If more than half of the samples are equal, the
+/// median deviation is 0, and the mean deviation takes its place.
 pub fn outliers(samples: &[f64]) -> Vec<usize> {
     let Some(middle) = median(samples) else { return Vec::new() };
     let deviations: Vec<f64> = samples.iter().map(|sample| (sample - middle).abs()).collect();
@@ -108,19 +111,19 @@ pub fn outliers(samples: &[f64]) -> Vec<usize> {
 /// A straight line through measured points, by least squares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
-    /// What one more of the abscissa adds.
+    /// Increase of the ordinate for each unit of the abscissa.
     pub slope: f64,
-    /// 95 % interval of the slope by Student's t, if the points scatter alike everywhere;
-    /// null with fewer than three points.
+    /// 95 % interval of the slope by Student's t, assuming the same variance at all points; null
+    /// with fewer than three points.
     pub slope_ci95: Option<[f64; 2]>,
-    /// What is there at zero.
+    /// Ordinate at an abscissa of 0.
     pub intercept: f64,
-    /// How many points.
+    /// Number of points.
     pub points: usize,
 }
 
 impl Line {
-    /// The line through these points; `None` when they do not differ in their abscissa.
+    /// Returns the line through these points, or `None` if all have the same abscissa.
     pub fn through(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let mean_x = points.iter().map(|point| point.0).sum::<f64>() / count;
@@ -143,7 +146,7 @@ impl Line {
     }
 }
 
-/// The 97.5th percentile of Student's t with this many degrees of freedom, from 1.
+/// Returns the 97.5th percentile of Student's t for this many degrees of freedom, at least 1.
 fn student_t(free: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -157,8 +160,12 @@ fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
     middle(resampled_medians(samples, &mut fastrand::Rng::with_seed(seed)))
 }
 
-/// The medians of resamples of these samples, of which there must be some, in the order drawn. It
-/// is counted how often each is drawn, smallest first, which is faster than to sort what is drawn.
+/// Returns the medians of resamples, in the order drawn. Counts how often each sample is drawn, by
+/// rank, which is faster than sorting every resample.
+///
+/// # Panics
+///
+/// Panics if there are no samples.
 fn resampled_medians(samples: &[f64], random: &mut fastrand::Rng) -> Vec<f64> {
     let count = samples.len();
     let mut order: Vec<usize> = (0..count).collect();
@@ -181,7 +188,7 @@ fn resampled_medians(samples: &[f64], random: &mut fastrand::Rng) -> Vec<f64> {
     (0..RESAMPLES).map(|_| resample()).collect()
 }
 
-/// Where the one is that has so many before it, by how often each is there.
+/// Returns the index whose element is at `place` in the sorted multiset with these counts.
 fn nth(counts: &[usize], place: usize) -> usize {
     let mut before = 0;
     let passes = |&count: &usize| {
@@ -191,7 +198,7 @@ fn nth(counts: &[usize], place: usize) -> usize {
     counts.iter().position(passes).unwrap_or(0)
 }
 
-/// Between which two of the resampled figures 95 % of them lie.
+/// Returns the ends of the interval that contains the central 95 % of the resampled figures.
 fn middle(mut resampled: Vec<f64>) -> [f64; 2] {
     resampled.sort_by(f64::total_cmp);
     [resampled[RESAMPLES / 40], resampled[RESAMPLES - 1 - RESAMPLES / 40]]
@@ -239,8 +246,8 @@ mod tests {
 
     #[test]
     fn a_line_is_found_with_its_interval() {
-        // Anscombe's first data set (1973): slope 0.5001, intercept 3.0001, and a standard
-        // error of the slope of 0.1179.
+        // Anscombe's first data set (1973): slope 0.5001, intercept 3.0001, and a standard error of
+        // the slope of 0.1179.
         let x = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
         let y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
         let points: Vec<_> = x.into_iter().zip(y).collect();

@@ -1,6 +1,6 @@
-//! Quantities in sentences.
+//! Quantities as they appear in sentences.
 
-/// Seconds with three digits, or milliseconds below one tenth.
+/// Formats seconds with three digits, in milliseconds below a tenth of a second.
 pub fn time(seconds: f64) -> String {
     if seconds < 0.0995 {
         format!("{:.1} ms", seconds * 1e3)

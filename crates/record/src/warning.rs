@@ -1,57 +1,57 @@
-//! What made a measurement worth less.
+//! Circumstances that make a measurement less reliable.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which circumstance a warning speaks of.
+/// The circumstance that a warning is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarningId {
-    /// Other processes used the CPUs meanwhile.
+    /// Other processes used the CPUs during the measurement.
     OtherLoad,
-    /// The host of this virtual machine took CPU time away.
+    /// The hypervisor took CPU time away from this virtual machine (steal).
     Steal,
-    /// The cgroup's CPU quota stopped the processes for a while.
+    /// The cgroup's CPU quota stopped the processes for some time (throttling).
     Throttled,
-    /// What a stage waited for could not be read.
+    /// The cause of a stage's waits could not be read.
     Unreadable,
-    /// Figures rest on the last sample before a stage ended.
+    /// Figures are from the last sample before a stage ended.
     Approximate,
-    /// Too few samples for the waits to be told apart.
+    /// Too few samples to attribute waiting time to its causes.
     FewSamples,
-    /// A run differed from the others in how it ended.
+    /// A run ended differently from the others.
     RunsDiffer,
-    /// The clock and the loops could not be calibrated.
+    /// The cost of the clock and of empty loops could not be measured.
     Uncalibrated,
-    /// A subject failed after some samples.
+    /// An experiment failed after some samples.
     SubjectFailed,
-    /// The processor changes its frequency, or had to slow down.
+    /// The processor varies its frequency, or was throttled.
     Frequency,
-    /// The cgroup may use fewer CPUs than there are.
+    /// The cgroup's quota allows fewer CPUs than the machine has.
     Quota,
-    /// A subject that never waits lost its CPU to others.
+    /// A measured task that never waits was preempted by others.
     InvoluntarySwitches,
-    /// Changes could not be looked for or tried.
+    /// Changes could not be searched for, or could not be tried.
     NoAdvice,
-    /// A stage had failed in what was profiled and tried.
+    /// A stage failed in the pipeline that was profiled and tried.
     FailedStage,
-    /// The pipeline would change something each time that it is run, so nothing can be tried.
+    /// The pipeline has side effects each time it runs, so nothing can be tried.
     NotRepeatable,
     /// Only the beginning of standard input was read.
     PartOfInput,
 }
 
-/// One warning.
+/// A circumstance that makes a measurement less reliable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// Which circumstance.
+    /// The circumstance.
     pub id: WarningId,
     /// One sentence with the figures.
     pub message: String,
 }
 
 impl Warning {
-    /// A warning with its sentence.
+    /// Creates a warning with its sentence.
     pub fn new(id: WarningId, message: impl Into<String>) -> Self {
         Self { id, message: message.into() }
     }

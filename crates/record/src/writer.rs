@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The contend that wrote a record, so that figures of different versions can be told apart.
+/// The version of contend that wrote a record. Figures of different versions may not be comparable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Writer {
-    /// Its version.
+    /// Version number.
     pub version: String,
-    /// The Git commit that it was built from; null where the build did not know it, as outside a repository.
+    /// Git commit that it was built from; null if the build did not know it, as outside a
+    /// repository.
     pub commit: Option<String>,
 }
 

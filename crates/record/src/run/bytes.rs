@@ -3,61 +3,61 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A set of bytes; as data a list of ranges, first and last of each.
+/// A set of bytes. It serializes as a list of ranges, each with its first and last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Vec<(u8, u8)>", into = "Vec<(u8, u8)>")]
 pub struct ByteSet([u64; 4]);
 
 impl ByteSet {
-    /// No byte.
+    /// The empty set.
     pub const EMPTY: Self = Self([0; 4]);
-    /// Every byte.
+    /// The set of all bytes.
     pub const ALL: Self = Self([u64::MAX; 4]);
 
-    /// The bytes for which this is so.
+    /// Returns the set of bytes that satisfy a predicate.
     pub fn of(is_in: impl Fn(u8) -> bool) -> Self {
         (0..=255).filter(|&byte| is_in(byte)).collect()
     }
 
-    /// Whether it is in the set.
+    /// Whether the set contains this byte.
     pub fn contains(self, byte: u8) -> bool {
         self.0[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0
     }
 
-    /// Puts a byte in.
+    /// Adds a byte.
     pub fn insert(&mut self, byte: u8) {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
-    /// Those that are in either.
+    /// Returns the bytes that are in either set.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    /// Those that are in both.
+    /// Returns the bytes that are in both sets.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    /// Those that are not in it.
+    /// Returns the bytes that are not in the set.
     #[must_use]
     pub fn complement(self) -> Self {
         Self(self.0.map(|bits| !bits))
     }
 
-    /// Whether nothing is in it.
+    /// Whether the set has no bytes.
     pub fn is_empty(self) -> bool {
         self == Self::EMPTY
     }
 
-    /// Whether everything is in it.
+    /// Whether the set has all bytes.
     pub fn is_all(self) -> bool {
         self == Self::ALL
     }
 
-    /// What is in it, in order.
+    /// Iterates over the bytes of the set, in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         (0..=255).filter(move |&byte| self.contains(byte))
     }

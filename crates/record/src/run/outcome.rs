@@ -1,4 +1,4 @@
-//! What was decided for a run, and what came of it.
+//! The record of a parallel run: the decision, and the outcome.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,139 +9,144 @@ use crate::{Host, Writer};
 /// The schema's name and version.
 pub const SCHEMA: &str = "contend.run/1";
 
-/// A pipeline that was run, or would be.
+/// A pipeline that `contend run` ran, or explained without running it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
-    /// `contend.run/1`.
+    /// Name and version of this schema: `contend.run/1`.
     pub schema: String,
-    /// The contend that wrote it; null in records of versions that did not tell.
+    /// The version of contend that wrote the record; null in records of older versions, which did
+    /// not write it.
     #[serde(default)]
     pub contend: Option<Writer>,
-    /// The pipeline's text as given.
+    /// Text of the pipeline, as given.
     pub command: String,
-    /// When it started: UTC, RFC 3339.
+    /// Start of the run: UTC, RFC 3339.
     pub started_at: String,
-    /// The plan; null where only a shell can run the text.
+    /// The plan; null if only a shell can run the text.
     pub plan: Option<PlanRecord>,
-    /// Where a shell runs the text: stages in it that are given to contend.
+    /// Stages that the shell passes to contend, if a shell runs the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<TakenOver>,
-    /// Where a shell runs the text and only an explanation is wanted: what else could be thought to work on parts,
-    /// and why it is left to the shell.
+    /// Stages that look as if they could run in parallel but stay with the shell, and why. Present
+    /// only if a shell runs the text and an explanation was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
-    /// How many commands are left to the shell besides these: builtins, functions, and commands that contend does not
-    /// know.
+    /// Number of further commands that stay with the shell: builtins, functions, and commands that
+    /// contend does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_others: Option<usize>,
-    /// Whether the plan is carried out.
+    /// Whether the plan runs in parallel, and why.
     pub decision: Decision,
-    /// How many parts are worked on at the same time.
+    /// Number of chunks that are processed at the same time.
     pub jobs: usize,
     /// Memory that may be used for data, in bytes.
     pub memory_bytes: u64,
-    /// What came of it; null if it was not run.
+    /// The outcome of the run; null if the pipeline was not run.
     pub outcome: Option<Outcome>,
-    /// Where a shell runs the text: the pipelines in it that it handed on to contend, in the order
-    /// in which they ended.
+    /// Pipelines in the text that the shell passed to contend, in the order in which they ended, if
+    /// a shell runs the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pipelines: Vec<RunRecord>,
     /// The machine.
     pub host: Host,
 }
 
-/// Neighbouring stages of a text that a shell runs, which it gives to contend.
+/// Neighbouring stages of a text run by a shell, which the shell passes to contend.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TakenOver {
-    /// The line in which they begin, from 1.
+    /// Line in which they begin, from 1.
     pub line: usize,
-    /// What they are.
+    /// Text of the stages.
     pub text: String,
-    /// What is found of each, if only an explanation is wanted and their words are known before they run.
+    /// How each stage was classified. Present only if an explanation was requested and the words of
+    /// the stages are known before they run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
 }
 
-/// A stage of a text that a shell runs, which stays the shell's.
+/// A stage of a text run by a shell that stays with the shell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Left {
-    /// The line in which its pipeline begins, from 1.
+    /// Line in which its pipeline begins, from 1.
     pub line: usize,
-    /// What it is.
+    /// Text of the stage.
     pub text: String,
-    /// Why contend does not take it over, in a sentence for people.
+    /// Why contend does not take it over, in a sentence.
     pub why: String,
 }
 
-/// Whether a plan is carried out, or the pipeline runs plain.
+/// Whether a plan runs in parallel, or the pipeline runs unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
-    /// Parts are worked on at the same time.
+    /// Whether chunks of the input are processed at the same time.
     pub parallel: bool,
-    /// Why, in a sentence for people.
+    /// The reason, in a sentence.
     pub why: String,
-    /// The size of the input, where it is known before.
+    /// Size of the input in bytes; null if it is not known before the run.
     pub input_bytes: Option<u64>,
-    /// CPU time that the stages are expected to need, from typical rates of their commands.
+    /// CPU time that the stages are expected to need, in seconds, from typical rates of their
+    /// commands; null if unknown.
     pub expected_cpu_seconds: Option<f64>,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
-    /// The pipeline's exit status, as the shell would return it.
+    /// Exit status of the pipeline, as the shell would return it.
     pub exit_code: i32,
-    /// From the start to the end of the last command.
+    /// Wall time from the start of the run to the end of the last command, in seconds of
+    /// `CLOCK_MONOTONIC`.
     pub wall_seconds: f64,
-    /// CPU time of contend itself, with the stages that it carried out without a process.
+    /// CPU time of contend itself, in seconds, including the stages that it carried out without a
+    /// process.
     pub own_cpu_seconds: f64,
-    /// The most memory that contend itself used at one time, in bytes.
+    /// Peak memory of contend itself (resident set size), in bytes.
     pub own_max_rss_bytes: u64,
-    /// The most memory that one command used at one time, in bytes.
+    /// Largest peak memory (resident set size) of any one command, in bytes.
     pub command_max_rss_bytes: u64,
-    /// The most memory that contend and the commands it had started used together at one time, in
-    /// bytes: a page that several share counts once (proportional set size), looked at every
-    /// 200 ms. Null if all was over before the first look, or the kernel does not tell.
+    /// Peak memory of contend and its commands together, in bytes, sampled every 200 ms. A page
+    /// that several processes share counts once (proportional set size). Null if the run ended
+    /// before the first sample, or if the kernel does not report it.
     pub peak_memory_bytes: Option<u64>,
-    /// Bytes that the first group of stages that runs over parts has read of its input.
+    /// Bytes that the first group of stages that runs over chunks has read of its input.
     pub input_bytes: u64,
-    /// How many parts of that input were handed out.
+    /// Number of chunks of that input that were handed out.
     pub parts: u64,
-    /// Why groups had to be run in one piece after all, if any had.
+    /// Why groups fell back to one run over their whole input; empty if none did.
     pub in_one_piece: Vec<String>,
     /// The stages, first to last.
     pub stages: Vec<StageOutcome>,
-    /// How the output compares with that of the original (`--check`).
+    /// Comparison of the output with that of the original (`--check`); null if there was none.
     pub check: Option<Check>,
 }
 
-/// What came of one stage.
+/// The outcome of one stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageOutcome {
-    /// Its place, from 1.
+    /// Position of the stage in the pipeline, from 1.
     pub index: usize,
-    /// Its exit status; of several parts together.
+    /// Exit status of the stage, combined from those of its chunks.
     pub exit_code: i32,
-    /// CPU time of its commands; where `starts` is 0, what contend used to do their work.
+    /// CPU time of the stage's commands, in seconds; if `starts` is 0, the CPU time that contend
+    /// used to do their work.
     pub cpu_seconds: f64,
-    /// How often commands were started for it; 0 where contend did their work.
+    /// Number of commands that were started for the stage; 0 if contend did their work itself.
     pub starts: u64,
 }
 
-/// How an output compares with the original's.
+/// Comparison of an output with that of the original pipeline.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// Every byte and the exit status are the same.
+    /// Whether every byte and the exit status are the same.
     pub same: bool,
-    /// Where the first block of 65,536 bytes begins that differs, in bytes from 0; null if none
-    /// does.
+    /// Offset in bytes, from 0, of the first block of 65,536 bytes that differs; null if none does.
     pub first_difference: Option<u64>,
     /// Bytes that the run wrote to standard output.
     pub bytes: u64,
-    /// Bytes that the original wrote.
+    /// Bytes that the original wrote to standard output.
     pub original_bytes: u64,
-    /// The original's exit status.
+    /// Exit status of the original.
     pub exit_code: i32,
-    /// How long the original took.
+    /// Wall time of the original, in seconds of `CLOCK_MONOTONIC`.
     pub wall_seconds: f64,
 }

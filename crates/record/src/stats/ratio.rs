@@ -1,4 +1,4 @@
-//! How two medians relate.
+//! The ratio of two medians.
 
 use std::cmp::Ordering;
 
@@ -7,24 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use super::{FEWEST, median, middle, resampled_medians};
 
-/// The median of some samples by that of others, the baseline, without a unit.
+/// The median of some samples divided by that of others, the baseline. It has no unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
-    /// The one median by the other.
+    /// The median divided by that of the baseline.
     pub ratio: f64,
-    /// Percentile-bootstrap interval, for which both sides are resampled, independently of each
-    /// other; null where one of them has fewer than six samples. It knows how the samples of
-    /// each side scatter, not what differs from one run to the next.
+    /// 95 % interval of the ratio, lower and upper end, by percentile bootstrap with both sides
+    /// resampled independently; null if either side has fewer than six samples. It covers how the
+    /// samples of each side scatter, not how whole runs differ from each other.
     pub ci95: Option<[f64; 2]>,
-    /// The least sample by the most of the baseline, and the most by the least; null where each
-    /// side has one sample, and where a sample of the baseline is not above 0.
+    /// The smallest sample divided by the largest of the baseline, and the largest divided by the
+    /// smallest; null if each side has only one sample, or if a sample of the baseline is 0 or
+    /// less.
     pub range: Option<[f64; 2]>,
 }
 
 impl Ratio {
-    /// Of these samples to those of the baseline. `None` where there are no samples, where the
-    /// median is below 0, and where that of the baseline may be 0 or less, so that the interval,
-    /// or the range in its place, would have no end. The same seed gives the same interval.
+    /// Returns the ratio of these samples to those of the baseline. `None` if either side has no
+    /// samples, if the median is below 0, or if the baseline's median may be 0 or less, so that the
+    /// interval (or the range, if there is no interval) would be unbounded. The same seed gives the
+    /// same interval.
     pub fn of(samples: &[f64], baseline: &[f64], seed: u64) -> Option<Self> {
         let ratio = quotient(median(samples)?, median(baseline)?);
         let range = range(samples, baseline).filter(|ends| ends.iter().all(|end| end.is_finite()));
@@ -38,8 +40,9 @@ impl Ratio {
         (bounded && ratio.is_finite() && ratio >= 0.0).then_some(Self { ratio, ci95, range })
     }
 
-    /// Whether it is above or below 1; equal where the interval holds 1. `None` where there is no
-    /// interval: that two samples of each side lie apart is chance one time in three.
+    /// Returns whether the ratio is above or below 1, or `Equal` if the interval contains 1. `None`
+    /// if there is no interval: with two samples on each side, the ranges are disjoint by chance
+    /// one time in three.
     pub fn beside_one(&self) -> Option<Ordering> {
         let [low, high] = self.ci95?;
         Some(match (low > 1.0, high < 1.0) {
@@ -49,7 +52,7 @@ impl Ratio {
         })
     }
 
-    /// Whether 1 lies within the interval, or the range in its place: there is no sign of a
+    /// Whether the interval contains 1, or the range if there is no interval: the samples show no
     /// difference.
     pub fn holds_one(&self) -> bool {
         self.ci95.or(self.range).is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high)
@@ -71,7 +74,7 @@ fn range(samples: &[f64], baseline: &[f64]) -> Option<[f64; 2]> {
     Some([low, high])
 }
 
-/// Infinite where there is nothing to divide by.
+/// Divides; infinite if the divisor is 0 or less.
 fn quotient(above: f64, below: f64) -> f64 {
     if below > 0.0 { above / below } else { f64::INFINITY }
 }
@@ -121,7 +124,7 @@ mod tests {
         assert!(ratio.ci95.is_some() && ratio.range.is_none());
     }
 
-    /// What an interval of 95 % is to do; with few samples it does a little less.
+    /// The coverage of a 95 % interval; with few samples it is slightly less.
     #[test]
     fn the_interval_holds_the_true_ratio_about_95_times_of_100() {
         let holds = |seed: u64| {
@@ -153,7 +156,7 @@ mod tests {
         fn the_unit_does_not_matter_and_a_factor_does(
             one in samples(), other in samples(), seed: u64, power in -8..8_i32,
         ) {
-            // A power of two, which no digit is lost by.
+            // A power of two, so that no digits are lost.
             let factor = 2_f64.powi(power);
             let times = |samples: &[f64]| samples.iter().map(|s| s * factor).collect::<Vec<_>>();
             let found = Ratio::of(&one, &other, seed).expect("a ratio");

@@ -1,69 +1,72 @@
-//! How work scales with the number of workers, by two laws.
+//! How throughput scales with the number of workers, by two laws.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{FEWEST, median, middle, resampled_medians};
 
-/// What keeps n workers, each with work of its own, from doing n times as much as one in the same
-/// time: the speed-up is n / (1 + contention × (n − 1) + coherency × n × (n − 1)).
+/// What keeps n workers, each with as much work as one alone, from doing n times as much as one in
+/// the same time: the speed-up is n / (1 + contention × (n − 1) + coherency × n × (n − 1)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scaling {
     /// The law.
     pub law: Law,
-    /// The part of the work that one worker at a time can do, from 0 to 1; more only in a law that is unfit.
+    /// Share of the work that only one worker at a time can do, from 0 to 1; more than 1 only if
+    /// `unfit` is present.
     pub contention: Coefficient,
-    /// What every worker has to settle with every other one, as a part of the work; null by
-    /// Amdahl's law, which has none.
+    /// Cost of coordination between any two workers, as a share of the work; null for Amdahl's law,
+    /// which has no such term.
     pub coherency: Option<Coefficient>,
-    /// The numbers of workers through whose points the law was laid.
+    /// Numbers of workers at the points through which the law was fitted.
     pub workers: Vec<u64>,
-    /// Why the points do not support the law, so that its coefficients mean nothing; left out if they do.
+    /// Why the points do not support the law, so that its coefficients have no meaning; absent if
+    /// they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<Unfit>,
 }
 
-/// Why points do not support a law of scaling.
+/// The reason why points do not support a scaling law.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum Unfit {
-    /// A point rests on one sample, which cannot be told from a disturbance.
+    /// A point has only one sample, which may be due to a disturbance.
     OneSample,
     /// More than all of the work would be serial.
     SerialShareAboveOne {
-        /// The share.
+        /// Serial share of the work by the fit, above 1.
         share: f64,
     },
-    /// To settle with one other worker would take longer than the work itself.
+    /// Coordination with one other worker would take longer than the work itself.
     CoherencyAboveOne {
-        /// The coefficient.
+        /// Coherency coefficient by the fit, above 1.
         coherency: f64,
     },
-    /// So many workers, each with as much work as one alone, took clearly less time than that one: the serial
-    /// share would be negative.
+    /// Several workers, each with as much work as one alone, took clearly less time than that one:
+    /// the serial share would be negative.
     Superlinear {
-        /// The number of workers.
+        /// Number of workers.
         workers: u64,
-        /// Their time as a part of that of one.
+        /// Their time, divided by that of one worker.
         time: f64,
     },
-    /// Most samples of a point were taken while others used the CPUs: how long the work takes with so many
-    /// workers is not known.
+    /// Most samples of a point were taken while other processes used the CPUs, so the time with
+    /// this number of workers is not known.
     Disturbed {
-        /// The number of workers.
+        /// Number of workers.
         workers: u64,
-        /// How many of the point's samples were disturbed.
+        /// Number of disturbed samples at this point.
         disturbed: usize,
-        /// How many there are.
+        /// Number of samples at this point.
         samples: usize,
     },
 }
 
-/// Several workers may seem this much faster than one by chance.
+/// The relative speed-up over one worker that may be due to chance.
 const CHANCE: f64 = 0.1;
 
 impl Unfit {
-    /// What speaks against a law with these coefficients through these points.
+    /// Returns what speaks against a law with these coefficients through these points, if anything
+    /// does.
     fn of(points: &[Point<'_>], medians: &[f64], first: usize, found: [f64; 2]) -> Option<Self> {
         if points.iter().any(|(_, times)| times.len() < 2) {
             return Some(Self::OneSample);
@@ -82,32 +85,33 @@ impl Unfit {
     }
 }
 
-/// The law of a curve.
+/// A scaling law.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Law {
-    /// Amdahl's (1967), in the form for work that grows with the workers.
+    /// Amdahl's law (1967), in the form for work that grows with the number of workers.
     Amdahl,
     /// Gunther's universal scalability law ("A Simple Capacity Model of Massively Parallel
     /// Transaction Systems", 1993).
     Universal,
 }
 
-/// A coefficient of a law.
+/// A coefficient of a law. It has no unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Coefficient {
-    /// Its value; 0 where the points would have it below.
+    /// The value; 0 if the best fit would be negative.
     pub value: f64,
-    /// Percentile-bootstrap interval over the samples; null where some point has fewer than six.
+    /// 95 % interval, lower and upper end, by percentile bootstrap over the samples; null if any
+    /// point has fewer than six samples.
     pub ci95: Option<[f64; 2]>,
 }
 
-/// How long so many workers took, each for the same work: every sample.
+/// A number of workers and every sample of the time that they took, each with the same work.
 pub type Point<'a> = (u64, &'a [f64]);
 
 impl Scaling {
-    /// The law through these points. `None` where one worker alone is not among them, or where they
-    /// are no more than the law has coefficients. The same seed gives the same intervals.
+    /// Fits a law through these points. `None` if no point has one worker, or if there are not more
+    /// points than coefficients. The same seed gives the same intervals.
     pub fn through(law: Law, points: &[Point<'_>], seed: u64) -> Option<Self> {
         let coefficients = if law == Law::Amdahl { 1 } else { 2 };
         let first = points.iter().position(|point| point.0 == 1)?;
@@ -129,14 +133,15 @@ impl Scaling {
         Some(Self { law, contention: coefficient(0), coherency, workers, unfit })
     }
 
-    /// How many times as much as one worker so many do in the same time.
+    /// Returns the throughput of this many workers, divided by that of one.
     pub fn speed_up(&self, workers: f64) -> f64 {
         let coherency = self.coherency.map_or(0.0, |coherency| coherency.value);
         let others = workers - 1.0;
         workers / (1.0 + self.contention.value * others + coherency * workers * others)
     }
 
-    /// With how many workers most is done; `None` where more of them always do more.
+    /// Returns the number of workers with the highest throughput; `None` if throughput grows with
+    /// every worker.
     pub fn peak(&self) -> Option<f64> {
         let coherency = self.coherency.filter(|coherency| coherency.value > 0.0)?.value;
         Some(((1.0 - self.contention.value).max(0.0) / coherency).sqrt().max(1.0))
@@ -164,8 +169,8 @@ fn resampled(
     Some([0, 1].map(|place| middle(fits.iter().map(|fit| fit[place]).collect())))
 }
 
-/// Contention and coherency by least squares of relative errors, neither below 0. With the time of
-/// one worker as the unit, that of n is 1 + contention × (n − 1) + coherency × n × (n − 1).
+/// Fits contention and coherency, neither below 0, by least squares of relative errors. In units of
+/// the time of one worker, that of n is 1 + contention × (n − 1) + coherency × n × (n − 1).
 fn fit(law: Law, workers: &[u64], times: &[f64], first: usize) -> Option<[f64; 2]> {
     let one = times[first];
     if one <= 0.0 || times.iter().any(|&time| time <= 0.0) {
@@ -263,13 +268,13 @@ mod tests {
             assert_eq!(unfit(law, &[&one, &two, &[1.6; 3]]), None, "{law:?}");
             let single = unfit(law, &[&one, &[1.3], &[1.6; 3]]);
             assert_eq!(single, Some(Unfit::OneSample), "{law:?}");
-            // The disturbed run of a first look: 224 % of the work would be serial.
+            // A disturbed run that was once measured: 224 % of the work would be serial.
             let disturbed = unfit(law, &[&one, &[3.24; 3], &[5.48; 3]]);
             assert!(
                 matches!(disturbed, Some(Unfit::SerialShareAboveOne { share }) if share > 2.0),
                 "{law:?}: {disturbed:?}"
             );
-            // One worker alone was the one that was disturbed.
+            // The disturbance was in the samples of one worker.
             let faster = unfit(law, &[&one, &[0.5; 3], &[0.6; 3]]);
             let expected = Unfit::Superlinear { workers: 2, time: 0.5 };
             assert_eq!(faster, Some(expected), "{law:?}");
