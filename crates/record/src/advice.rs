@@ -1,20 +1,20 @@
-//! What could be changed in a pipeline, what a change should bring, and what it did bring.
+//! Changes to a pipeline: what they are, what the model predicts of them, and what was measured.
 //!
-//! Part of the schema `contend.pipe/1`. Times are seconds of `CLOCK_MONOTONIC`, CPU times those
-//! that the kernel charges.
+//! Part of the schema `contend.pipe/1`. Wall times are seconds of `CLOCK_MONOTONIC`; CPU times are
+//! seconds that the kernel charges.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::stats::Estimate;
 
-/// Which rewrite a candidate comes from.
+/// The rewrite that a candidate comes from.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum RewriteId {
-    /// A `cat` that only hands on what it reads is left out.
+    /// A `cat` that only passes on its input is removed.
     DropCat,
     /// `sort | uniq` becomes `sort -u`.
     SortUnique,
@@ -30,23 +30,24 @@ pub enum RewriteId {
     FuseCut,
     /// Two `head` become one.
     FuseHead,
-    /// A filter comes before what it does not depend on.
+    /// A filter moves before stages that it does not depend on.
     FilterEarly,
-    /// A stage comes after the one that reduces its input, or is left out if only lines count.
+    /// A stage moves after the one that reduces its input, or is removed if only the number of
+    /// lines counts.
     ReduceEarly,
-    /// Only the first lines of a sorted input are kept while sorting.
+    /// While sorting, only the first lines are kept, because only these are used.
     TopLines,
-    /// A command compares bytes, not letters of a language.
+    /// A command compares bytes instead of characters of a language (`LC_ALL=C`).
     ByteLocale,
     /// Another implementation of `awk`.
     AnotherAwk,
     /// `sort` with more memory, more threads, or compressed temporary files.
     SortResources,
-    /// A pipe that holds more.
+    /// A pipe with a larger capacity.
     LargerPipe,
-    /// The stage that sets the pace becomes two.
+    /// The bottleneck stage is split into two.
     SplitStage,
-    /// Several of these together.
+    /// Several of these rewrites together.
     Combined,
 }
 
@@ -56,31 +57,32 @@ pub enum RewriteId {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Safety {
-    /// The same output always, by the definition of the commands.
+    /// Always the same output, by the definition of the commands.
     Always,
-    /// The same output on some data: to be checked.
+    /// The same output on some data, so it must be checked on the data at hand.
     ThisData,
-    /// It changes the environment: the locale, or the memory that is used. To be checked.
+    /// The environment changes, such as the locale or the memory that is used, so the output must
+    /// be checked.
     Environment,
 }
 
-/// What is to be said of a candidate.
+/// The result for a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It has not been tried.
+    /// The candidate was not tried.
     NotTried,
-    /// Its output is the same, and it is faster.
+    /// The same output, and faster.
     Faster,
-    /// Its output is the same, it is not slower, and it uses less CPU time.
+    /// The same output, not slower, and less CPU time.
     Cheaper,
-    /// Its output is the same, and there is no difference that matters.
+    /// The same output, and no difference in time that matters.
     NoDifference,
-    /// Its output is the same, but it is slower.
+    /// The same output, but slower.
     Slower,
-    /// Its output or its status is another one.
+    /// A different output or a different exit status.
     Wrong,
-    /// It could not be told, most often because the budget was used up.
+    /// Inconclusive, most often because the time budget was used up.
     Unclear,
 }
 
@@ -94,86 +96,89 @@ impl Verdict {
 /// A changed pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// Where it comes from.
+    /// The rewrite that it comes from.
     pub rewrite: RewriteId,
-    /// The stages of the original that it changes, from 1.
+    /// Stages of the original that it changes, from 1.
     pub stages: Vec<usize>,
-    /// The whole pipeline, ready to paste.
+    /// Text of the whole changed pipeline, ready to paste.
     pub command: String,
-    /// What is known of its output.
+    /// What is known of its output before it has run.
     pub safety: Safety,
     /// Why it may be better, in one line.
     pub reason: String,
-    /// Predicted wall time on the whole input; null where there is nothing to predict from, and
-    /// where others used much of the machine meanwhile.
+    /// Predicted wall time on the whole input, in seconds; null if there is no basis for a
+    /// prediction, or if other processes used much of the machine during the profile.
     pub predicted_wall_seconds: Option<f64>,
-    /// In which the wall time is expected in 95 of 100 cases.
+    /// 95 % interval of the predicted wall time, lower and upper end, in seconds.
     pub predicted_interval: Option<[f64; 2]>,
-    /// Predicted user and system time of all stages.
+    /// Predicted user and system time of all stages, in seconds.
     pub predicted_cpu_seconds: Option<f64>,
-    /// What the prediction rests on.
+    /// Basis of the prediction; null if there is none.
     pub basis: Option<Basis>,
-    /// Median wall time where it was tried.
+    /// Median wall time in the trial, in seconds; null if it was not tried.
     pub measured_wall_seconds: Option<f64>,
-    /// Its 95 % interval.
+    /// 95 % interval of the measured wall time, lower and upper end, in seconds.
     pub measured_interval: Option<[f64; 2]>,
-    /// Median user and system time where it was tried.
+    /// Median user and system time in the trial, in seconds; null if it was not tried.
     pub measured_cpu_seconds: Option<f64>,
-    /// Its wall time by that of the original in the same round.
+    /// Wall time divided by that of the original in the same round.
     pub wall_ratio: Option<Estimate>,
-    /// Its CPU time by that of the original in the same round.
+    /// CPU time divided by that of the original in the same round.
     pub cpu_ratio: Option<Estimate>,
-    /// Whether every byte of its output, and its status, were those of the original.
+    /// Whether every byte of the output and the exit status were those of the original; null if not
+    /// compared.
     pub output_equal: Option<bool>,
-    /// The first difference if they were not.
+    /// The first difference from the original's output, in words; null if there is none.
     pub difference: Option<String>,
-    /// What is to be said of it.
+    /// The result.
     pub verdict: Verdict,
 }
 
-/// What a prediction rests on.
+/// The basis of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// The changed stages were run alone, on a small part of their own input.
+    /// The changed stages were run alone, on a small sample of their own input.
     Pilot,
-    /// The stages' measured service times, and what pipes and starting cost on this machine.
+    /// Measured service times of the stages, and the costs of pipes and of starting programs on
+    /// this machine.
     Costs,
 }
 
 /// How the candidates were tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
-    /// What the pipeline read.
+    /// What the pipelines read.
     pub input: TrialInput,
-    /// Rounds: in each, every pipeline that was still in question ran once, in random order.
+    /// Number of rounds. In each, every pipeline that was still undecided ran once, in random
+    /// order.
     pub rounds: usize,
-    /// Time that the trial took.
+    /// Wall time of the trial, in seconds of `CLOCK_MONOTONIC`.
     pub seconds: f64,
-    /// Time that it was allowed to take.
+    /// Wall time that the trial was allowed to take, in seconds.
     pub budget_seconds: f64,
-    /// Whether it ended because nothing was in question any more.
+    /// Whether the trial ended because every candidate was decided.
     pub settled: bool,
-    /// Whether it ended because contend was asked to end.
+    /// Whether the trial ended because contend was asked to end.
     #[serde(default)]
     pub interrupted: bool,
-    /// The original's wall time.
+    /// Wall time of the original, in seconds.
     pub original_wall_seconds: Option<Estimate>,
-    /// The original's user and system time.
+    /// User and system time of the original, in seconds.
     pub original_cpu_seconds: Option<Estimate>,
-    /// The best candidate: its place in `candidates`, from 0; null if the original is best.
+    /// The best candidate, as an index in `candidates`, from 0; null if the original is best.
     pub winner: Option<usize>,
-    /// Whether original and winner were also compared on the whole input; null where the trial
-    /// had used the whole input anyway, or there is no winner.
+    /// Whether original and winner were also compared on the whole input; null if the trial used
+    /// the whole input anyway, or if there is no winner.
     pub confirmed_on_whole_input: Option<bool>,
-    /// Wall times of the original and of the winner in that last comparison.
+    /// Wall times of the original and of the winner in that comparison, in seconds.
     pub whole_wall_seconds: Option<[f64; 2]>,
-    /// With several copies at the same time (`--copies`, `--sweep-copies`).
+    /// Results with several copies at the same time (`--copies`, `--sweep-copies`).
     pub load: Vec<LoadPoint>,
 }
 
 impl Trial {
-    /// A trial for which there was no candidate.
+    /// Returns a trial for which there was no candidate.
     pub fn of_nothing(input: TrialInput, budget_seconds: f64) -> Self {
         Self {
             input,
@@ -192,92 +197,93 @@ impl Trial {
     }
 }
 
-/// Original and candidates with so many copies of each at the same time.
+/// Original and candidates with one number of copies at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPoint {
-    /// Copies that ran at the same time.
+    /// Number of copies of the pipeline that ran at the same time.
     pub copies: usize,
-    /// The original, then the candidates that were tried.
+    /// Figures of the original, then of the candidates that were tried.
     pub figures: Vec<LoadFigures>,
 }
 
-/// One pipeline under load: medians over the rounds.
+/// One pipeline under load. Figures are medians over the rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadFigures {
-    /// Its place in `candidates`, from 0; null for the original.
+    /// The pipeline, as an index in `candidates`, from 0; null for the original.
     pub candidate: Option<usize>,
-    /// From the start of the first copy to the end of the last one.
+    /// Wall time from the start of the first copy to the end of the last one, in seconds.
     pub wall_seconds: Estimate,
-    /// Wall time of one copy.
+    /// Wall time of one copy, in seconds.
     pub copy_wall_seconds: f64,
-    /// User time of all copies.
+    /// User time of all copies, in seconds.
     pub user_seconds: f64,
-    /// System time of all copies.
+    /// System time of all copies, in seconds.
     pub system_seconds: f64,
-    /// Copies that end in a second.
+    /// Throughput: copies that end in a second.
     pub copies_per_second: f64,
 }
 
-/// What the tried pipelines read.
+/// The input of the pipelines in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum TrialInput {
-    /// Whatever they read by themselves.
+    /// Whatever the pipelines open themselves.
     Own,
-    /// The whole of a file.
+    /// A whole file.
     Whole {
-        /// Its size.
+        /// Size of the file, in bytes.
         bytes: u64,
     },
-    /// Parts from the head, the middle and the tail of a file, cut at the ends of lines.
+    /// Ranges from the head, the middle and the tail of a file, cut at line ends.
     Sample {
-        /// The parts together.
+        /// Size of all ranges together, in bytes.
         bytes: u64,
-        /// The whole file.
+        /// Size of the whole file, in bytes.
         of_bytes: u64,
     },
-    /// What came first through standard input.
+    /// The beginning of standard input.
     Beginning {
-        /// How much of it was kept.
+        /// Size of what was kept, in bytes.
         bytes: u64,
-        /// Whether it was all.
+        /// Whether that was all of standard input.
         complete: bool,
     },
 }
 
-/// What pipes and starting cost on this machine, in CPU time.
+/// Costs of pipes and of starting programs on this machine, in CPU time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationRecord {
-    /// For a byte to be written to a pipe and read from it in large pieces, in seconds.
+    /// CPU time to move one byte through a pipe by large writes and reads, in seconds.
     pub pipe_byte_seconds: f64,
-    /// For a write and a read of one byte.
+    /// CPU time of a write and a read of one byte, in seconds.
     pub pipe_call_seconds: f64,
-    /// For starting and ending a program that does nothing.
+    /// CPU time to start and end a program that does nothing, in seconds.
     pub start_up_seconds: f64,
-    /// The run of the lab that the start-up comes from; null where it was measured now.
+    /// Number of the run of the lab that `start_up_seconds` is from; null if it was measured for
+    /// this record.
     pub start_up_from_run: Option<i64>,
 }
 
-/// What the model expects of a pipeline.
+/// What the model predicts of a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
-    /// Wall time; null where others used so much of the machine meanwhile that the profile says
-    /// little about it.
+    /// Wall time, in seconds; null if other processes used so much of the machine during the
+    /// profile that no wall time can be predicted from it.
     pub wall_seconds: Option<f64>,
-    /// User and system time of all stages.
+    /// User and system time of all stages, in seconds.
     pub cpu_seconds: f64,
 }
 
-/// A question of the kind "what if", answered from the profile without running anything.
+/// The answer to a `--what-if` question, predicted from the profile without running anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {
-    /// The question as given.
+    /// The question, as given.
     pub question: String,
-    /// Predicted wall time on a machine that has nothing else to do; for several copies, until
-    /// the last one ends.
+    /// Predicted wall time on an otherwise idle machine, in seconds; for several copies, until the
+    /// last one ends.
     pub wall_seconds: f64,
-    /// Predicted user and system time in all.
+    /// Predicted user and system time in total, in seconds.
     pub cpu_seconds: f64,
-    /// What sets the pace then.
+    /// The predicted bottleneck.
     pub bottleneck: String,
 }

@@ -1,7 +1,18 @@
-//! What one run of the lab measured: schema `contend.lab/1`.
+//! The measurements of one run of the lab: schema `contend.lab/1`.
 //!
-//! A run measures cases; a case is one experiment with one set of parameters. Times are of
-//! `CLOCK_MONOTONIC` unless said; CPU times are the scheduler's.
+//! A run measures cases; a case is one experiment with one set of parameters.
+//!
+//! ```text
+//! RunRecord
+//!  ├─ calibration           cost of the clock and of an empty loop
+//!  ├─ cases                 samples, median, interval, outliers
+//!  │   ├─ metrics           further figures of the same samples
+//!  │   └─ limit │ stages │ timeline   for some experiments
+//!  └─ fits, scaling         laws through several cases
+//! ```
+//!
+//! Wall times are of `CLOCK_MONOTONIC` unless stated otherwise; CPU times are those that the
+//! kernel's scheduler charges.
 
 mod view;
 
@@ -16,130 +27,136 @@ use crate::{Host, Warning, Writer};
 
 pub use view::{Chapter, View, family_and_name};
 
-/// The schema's name and version.
+/// Name and version of the schema.
 pub const SCHEMA: &str = "contend.lab/1";
 
 /// One run of the lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
-    /// `contend.lab/1`.
+    /// Name and version of this schema: `contend.lab/1`.
     pub schema: String,
-    /// The contend that wrote it; null in records of versions that did not tell.
+    /// The version of contend that wrote the record; null in records of older versions, which did
+    /// not write it.
     #[serde(default)]
     pub contend: Option<Writer>,
-    /// The suite that was run; null where experiments were chosen by name.
+    /// Suite that was run; null if experiments were chosen by name.
     pub suite: Option<String>,
-    /// The chapter that shows its suite; absent where experiments were chosen by name, and in
-    /// records of versions that did not write it.
+    /// Chapter of the report that shows the suite; absent if experiments were chosen by name, and
+    /// in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chapter: Option<Chapter>,
-    /// When it started: UTC, RFC 3339.
+    /// Start of the run: UTC, RFC 3339.
     pub started_at: String,
-    /// From the start to the end of the last sample, in seconds.
+    /// Wall time from the start of the run to the end of its last sample, in seconds of
+    /// `CLOCK_MONOTONIC`.
     pub wall_seconds: f64,
-    /// The seed of the order of cases and of the intervals.
+    /// Seed of the order of cases and of the intervals.
     pub seed: u64,
-    /// The smaller form was asked for.
+    /// Whether the run measured a smaller form of its cases (`--quick`).
     pub quick: bool,
-    /// Time that was to be used for measuring, in seconds.
+    /// Wall time that the samples of the run may use, in seconds.
     pub budget_seconds: f64,
-    /// How it came to its end.
+    /// How the run ended.
     pub ending: Ending,
     /// The machine.
     pub host: Host,
-    /// What the clock and the loops themselves cost; null where nothing was timed.
+    /// Cost of the clock and of an empty loop; null if nothing was timed.
     pub calibration: Option<Calibration>,
-    /// What was measured, in the order of the plan.
+    /// The cases, in the order of the plan.
     pub cases: Vec<Case>,
-    /// Lines through the cases of one kind that differ in their number of units.
+    /// Straight lines through cases that differ only in their number of units.
     pub fits: Vec<Fit>,
-    /// How work scales with the number of its workers.
+    /// Laws of how work scales with the number of its workers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<ScalingFit>,
-    /// What makes the figures of this run worth less.
+    /// Circumstances that make the figures of this run less reliable.
     pub warnings: Vec<Warning>,
 }
 
-/// How a run came to its end.
+/// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// It has not: it is still at work, or was killed.
+    /// It has not ended: it is still running, or was killed.
     Unfinished,
     /// A signal asked it to stop.
     Interrupted,
-    /// Every case has what it needs, or the budget was used.
+    /// Every case has the samples that it needs, or the budget was used.
     Complete,
-    /// It went to its end, and no case could be measured.
+    /// It completed, but could not measure any case.
     Empty,
 }
 
-/// What measuring itself costs, as measured before the first sample.
+/// The cost of measuring, as measured before the first sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
-    /// Two readings of the clock, one after the other, in nanoseconds; a sample is made long
-    /// enough for this not to matter, and it is subtracted.
+    /// Time between two consecutive readings of the clock, in nanoseconds. Samples are long enough
+    /// to make it negligible, and it is subtracted from them.
     pub clock_nanoseconds: f64,
-    /// The smallest step between two different readings, in nanoseconds.
+    /// Smallest step between two different readings of the clock, in nanoseconds.
     pub clock_resolution_nanoseconds: f64,
-    /// One iteration of the loop around an empty operation, in nanoseconds; it is subtracted.
+    /// Time of one iteration of the loop around an empty operation, in nanoseconds. It is
+    /// subtracted from samples.
     pub empty_loop_nanoseconds: f64,
-    /// A cache line to another CPU and back, in nanoseconds; null with one CPU.
+    /// Round trip of a cache line to another CPU, in nanoseconds; null with one CPU.
     pub cache_line_nanoseconds: Option<f64>,
 }
 
 /// One experiment with one set of parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Case {
-    /// The experiment, such as `units/create`.
+    /// Name of the experiment, such as `units/create`.
     pub experiment: String,
-    /// How a report presents it; absent for the generic table, and in records of versions that did
-    /// not write it.
+    /// How a report presents the experiment; absent for the generic table, and in records of older
+    /// versions.
     #[serde(default, skip_serializing_if = "View::is_table")]
     pub view: View,
-    /// What it was done with.
+    /// Parameters of the case.
     pub parameters: Parameters,
-    /// The unit of the samples.
+    /// Unit of the samples and of the figures computed from them.
     pub unit: Unit,
-    /// Every sample, in the order measured, outliers too.
+    /// Every sample, outliers included, in the order in which they were measured.
     pub samples: Vec<f64>,
-    /// Their median; null when there are none.
+    /// Median of the samples; null if there are none.
     pub median: Option<f64>,
-    /// Percentile-bootstrap interval of the median; null with fewer than six samples.
+    /// 95 % interval of the median, lower and upper end, by percentile bootstrap; null with fewer
+    /// than six samples.
     pub ci95: Option<[f64; 2]>,
-    /// The least.
+    /// Smallest sample; null if there are none.
     pub min: Option<f64>,
-    /// The most.
+    /// Largest sample; null if there are none.
     pub max: Option<f64>,
-    /// Which samples, from 0, lie far from the others: a modified z-score above 3.5 (Iglewicz
-    /// & Hoaglin 1993).
+    /// Indexes of samples, from 0, that lie far from the others: a modified z-score above 3.5
+    /// (Iglewicz & Hoaglin 1993).
     pub outliers: Vec<usize>,
-    /// Which samples, from 0, were taken while others used the CPUs and could not be retaken.
+    /// Indexes of samples, from 0, that were taken while other processes used the CPUs, and could
+    /// not be retaken.
     pub disturbed: Vec<usize>,
-    /// How many samples were taken anew because others used the CPUs.
+    /// Number of samples that were retaken because other processes used the CPUs.
     pub retaken: usize,
-    /// How often the operation was done for one sample.
+    /// Number of iterations of the operation in one sample.
     pub iterations: u64,
-    /// Why no more samples were taken.
+    /// Why no more samples were taken; null if there was no reason to record.
     pub stopped: Option<Stopped>,
-    /// What else was measured with each sample, such as CPU time.
+    /// Further figures that were measured with each sample, such as CPU time, by name.
     pub metrics: BTreeMap<String, Metric>,
-    /// What is worth knowing about the subject, such as its parent's memory.
+    /// Facts about what was measured, such as the memory of its parent process, by name.
     pub facts: BTreeMap<String, Value>,
-    /// For experiments that look for a limit: which, and how it was recognised.
+    /// For experiments that search for a limit: which limit, and how it was identified. Null for
+    /// others.
     pub limit: Option<LimitReport>,
-    /// For pipelines: what each stage took, in their order.
+    /// For pipelines: the times of each stage, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
     /// For demonstrations: what happened, step by step.
     pub timeline: Vec<Step>,
-    /// What makes this case's figures worth less.
+    /// Circumstances that make the figures of this case less reliable.
     pub warnings: Vec<Warning>,
-    /// Why it was not measured; null if it was.
+    /// Why the case was not measured; null if it was.
     pub skipped: Option<String>,
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Unit {
     /// Nanoseconds.
@@ -148,175 +165,178 @@ pub enum Unit {
     /// Bytes.
     #[serde(rename = "bytes")]
     Bytes,
-    /// Units of concurrency: processes, threads.
+    /// Units of concurrency, such as processes or threads.
     #[serde(rename = "units")]
     Units,
-    /// Events: switches, page faults.
+    /// Events, such as context switches or page faults.
     #[serde(rename = "count")]
     Count,
 }
 
-/// Why no more samples of a case were taken.
+/// The reason why no more samples of a case were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
-    /// The interval of its median is narrow enough.
+    /// The interval of the median is narrow enough.
     Interval,
-    /// It has as many samples as it is meant to have.
+    /// The case has the number of samples that it is meant to have.
     Count,
-    /// The run's time was used.
+    /// The budget of the run was used.
     Budget,
     /// A signal asked the run to stop.
     Interrupt,
-    /// Its subject failed.
+    /// What was measured failed.
     Failure,
 }
 
-/// A figure that is measured beside the case's own.
+/// A figure that is measured along with the case's main one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Metric {
-    /// What it counts.
+    /// Unit of the samples.
     pub unit: Unit,
-    /// The median of its samples.
+    /// Median of the samples.
     pub median: f64,
-    /// One for each sample of the case, in the same order.
+    /// One value for each sample of the case, in the same order.
     pub samples: Vec<f64>,
 }
 
-/// A stage of a pipeline. Of several copies that run at once these are the means.
+/// The times of one stage of a pipeline; if several copies run at once, the means over the copies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
-    /// What it is called: its command, or what it is there for.
+    /// Name of the stage: its command, or its purpose.
     pub stage: String,
-    /// From its start to its end, in nanoseconds.
+    /// Wall time from the start of the stage to its end, in nanoseconds.
     pub real: Metric,
-    /// CPU time in user mode, in nanoseconds, of it and the children that it waited for. The
-    /// kernel splits user and system time by ticks, their sum is exact.
+    /// CPU time in user mode, in nanoseconds, of the stage and of the children that it waited for.
+    /// The kernel splits user and system time by ticks; their sum is exact.
     pub user: Metric,
-    /// CPU time in the kernel, in nanoseconds.
+    /// CPU time in the kernel, in nanoseconds, of the stage and of the children that it waited for.
     pub system: Metric,
 }
 
-/// A line through cases that differ in one parameter alone: what one unit more takes.
+/// A straight line through cases that differ in only one parameter: its slope is the cost of one
+/// more unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fit {
-    /// The experiment.
+    /// Name of the experiment.
     pub experiment: String,
-    /// The parameters that the cases have in common.
+    /// Parameters that the cases have in common.
     pub parameters: Parameters,
-    /// The parameter in which they differ.
+    /// Name of the parameter in which the cases differ.
     pub over: String,
-    /// Which figure: the name of a metric, or `value` for the case's own.
+    /// Name of the metric that is fitted, or `value` for the case's main figure.
     pub metric: String,
-    /// The unit of the figure.
+    /// Unit of the figure.
     pub unit: Unit,
-    /// The line.
+    /// The line; its ordinates are in `unit`.
     pub line: Line,
 }
 
-/// A law of scaling through cases that differ in their number of workers alone.
+/// A scaling law through cases that differ only in their number of workers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScalingFit {
-    /// The experiment.
+    /// Name of the experiment.
     pub experiment: String,
-    /// The parameters that the cases have in common.
+    /// Parameters that the cases have in common.
     pub parameters: Parameters,
     /// What the workers are: `threads` of one process, or `processes` with one thread each.
     pub over: String,
     /// The law.
     pub law: Scaling,
-    /// How many of the samples behind it were taken while others used the CPUs.
+    /// Number of samples behind the law that were taken while other processes used the CPUs.
     #[serde(default)]
     pub disturbed: usize,
 }
 
-/// How far creation can go, by prediction and by trial.
+/// How many units of concurrency can be created: the prediction, and an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitReport {
     /// Every limit that applies, the tightest first.
     pub limits: Vec<Limit>,
-    /// The number at which the trial was to stop by itself; null for none.
+    /// Number of units at which the attempt was to stop; null if it had no cap.
     pub cap: Option<u64>,
-    /// How many could be created at once.
+    /// Number of units that were created and existed at the same time.
     pub created: u64,
-    /// The error that ended it, such as `EAGAIN`; null when the cap or the guard did.
+    /// Error that ended the attempt, such as `EAGAIN`; null if the cap or the memory guard ended
+    /// it.
     pub errno: Option<String>,
-    /// What ended it.
+    /// What ended the attempt.
     pub stopped_by: StoppedBy,
-    /// How that was found out.
+    /// Observations that identify what ended the attempt, each in a sentence.
     pub evidence: Vec<String>,
-    /// Whether the limit predicted was the one that stopped it, at about this number.
+    /// Whether the predicted limit stopped the attempt, at about the predicted number; null if
+    /// there was no prediction, or no unit could be created.
     pub prediction_held: Option<bool>,
 }
 
-/// What ended a trial.
+/// What ended an attempt to create units.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "limit")]
 pub enum StoppedBy {
     /// The cap that was given.
     Cap,
-    /// The guard, before the memory ran out.
+    /// The memory guard, before memory ran out.
     MemoryFloor,
-    /// This limit.
+    /// The limit with this name.
     Limit(String),
-    /// An error for which no limit was found at its end.
+    /// An error without a known limit that was used up.
     Unknown,
 }
 
-/// A limit that stands in the way of creating more.
+/// A limit on the number of units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
-    /// Its name, such as `RLIMIT_NPROC` or `vm.max_map_count`.
+    /// Name of the limit, such as `RLIMIT_NPROC` or `vm.max_map_count`.
     pub name: String,
-    /// Where it is set.
+    /// Where the limit is set.
     pub source: String,
-    /// Its value.
+    /// Value of the limit; its unit depends on the limit.
     pub value: u64,
-    /// How much of it was in use before the trial.
+    /// Amount in use before the attempt, in the unit of `value`.
     pub in_use: u64,
-    /// How much of it one unit takes.
+    /// Amount that one unit of concurrency takes, in the unit of `value`.
     pub per_unit: f64,
-    /// How many more units it allows.
+    /// Number of further units that the limit allows.
     pub allows: u64,
 }
 
 /// One step of a demonstration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Since the demonstration began, in seconds.
+    /// Time since the start of the demonstration, in seconds of `CLOCK_MONOTONIC`.
     pub at_seconds: f64,
-    /// Which unit did it: `parent`, `child`, `main`, `thread`.
+    /// The unit that acted: `parent`, `child`, `main` or `thread`.
     pub who: String,
     /// What it did.
     pub what: String,
-    /// The address of the variable, in hexadecimal.
+    /// Address of the variable, in hexadecimal; null if the step concerns none.
     pub address: Option<String>,
-    /// The variable's value as this unit saw it.
+    /// Value of the variable as this unit saw it; null if the step concerns none.
     pub value: Option<i64>,
-    /// What the kernel shows of each task at this moment.
+    /// The tasks at this moment, as the kernel reports them.
     pub tasks: Vec<Task>,
 }
 
-/// A process or thread as the kernel shows it.
+/// A process or thread, as the kernel reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Its process.
+    /// Process id.
     pub pid: i32,
-    /// Its thread.
+    /// Thread id.
     pub tid: i32,
-    /// Its process's parent.
+    /// Process id of the parent process.
     pub ppid: i32,
-    /// R, S, D, T, Z …
+    /// State of the task, as in `/proc`: R, S, D, T, Z …
     pub state: String,
-    /// Its process's resident set in bytes: shared pages count in full.
+    /// Resident set size of the process, in bytes: shared pages count in full.
     pub rss_bytes: u64,
-    /// Its process's proportional set in bytes: a page shared by two counts half.
+    /// Proportional set size of the process, in bytes: a page shared by two processes counts half.
     pub pss_bytes: u64,
-    /// Bytes that are shared with other processes.
+    /// Bytes of the process that are shared with other processes.
     pub shared_bytes: u64,
-    /// Bytes that only this process has.
+    /// Bytes of the process that are not shared.
     pub private_bytes: u64,
-    /// Page faults without input or output since it started.
+    /// Page faults that needed no I/O, since the task started.
     pub minor_faults: u64,
 }
 
@@ -326,17 +346,17 @@ impl RunRecord {
         self.cases.iter().all(|case| case.samples.is_empty())
     }
 
-    /// The experiments that it has cases of, in the order in which they appear.
+    /// Returns the experiments of the cases, in order of first appearance.
     pub fn experiments(&self) -> Vec<&str> {
         distinct(self.cases.iter().map(|case| case.experiment.as_str()))
     }
 
-    /// The cases of experiments with this view.
+    /// Returns the cases of experiments with this view.
     pub fn cases_of(&self, view: View) -> impl Iterator<Item = &Case> + Clone {
         self.cases.iter().filter(move |case| case.view == view)
     }
 
-    /// The lines through cases of experiments with this view.
+    /// Returns the lines through cases of experiments with this view.
     pub fn fits_of(&self, view: View) -> impl Iterator<Item = &Fit> {
         let is_of_view =
             move |fit: &&Fit| self.cases_of(view).any(|case| case.experiment == fit.experiment);
@@ -344,7 +364,7 @@ impl RunRecord {
     }
 }
 
-/// Each name once, where it appears first.
+/// Returns every name once, in order of first appearance.
 pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut found = Vec::new();
     for name in names {
@@ -356,26 +376,26 @@ pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str>
 }
 
 impl Metric {
-    /// Of these samples.
+    /// Creates a metric from its samples; the median of no samples is 0.
     pub fn of(unit: Unit, samples: Vec<f64>) -> Self {
         Self { unit, median: stats::median(&samples).unwrap_or(0.0), samples }
     }
 }
 
 impl Stage {
-    /// CPU time, in nanoseconds.
+    /// Returns user and system time, in nanoseconds.
     pub fn cpu(&self) -> f64 {
         self.user.median + self.system.median
     }
 
-    /// CPU time by real time, in percent, as `time` prints it: 200 is two CPUs all the time.
+    /// Returns CPU time in percent of wall time, as `time` prints it: 200 is two CPUs all the time.
     pub fn cpu_percent(&self) -> f64 {
         if self.real.median > 0.0 { 100.0 * self.cpu() / self.real.median } else { 0.0 }
     }
 }
 
 impl Case {
-    /// A case without samples yet.
+    /// Creates a case without samples.
     pub fn new(experiment: &str, view: View, parameters: Parameters, unit: Unit) -> Self {
         Self {
             experiment: experiment.to_owned(),
@@ -402,12 +422,12 @@ impl Case {
         }
     }
 
-    /// The name of its experiment within the family.
+    /// Returns the name of the experiment within its family.
     pub fn name(&self) -> &str {
         family_and_name(&self.experiment).1
     }
 
-    /// The median of the metric with this name.
+    /// Returns the median of the metric with this name.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.get(name).map(|metric| metric.median)
     }

@@ -1,46 +1,46 @@
-//! Which tables and which chapter of a report a record is shown in.
+//! The tables and the chapter of a report that show a record.
 //!
-//! The lab writes these into its records, from the row of the experiment or suite. Reports choose
+//! The lab writes both into its records, from its tables of experiments and suites. Reports choose
 //! by them, never by the name of an experiment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the cases of an experiment show, and so how a report presents them.
+/// What the cases of an experiment show, which decides how a report presents them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
-    /// Nothing that needs a table of its own: a row for each case, with its parameters and figures.
+    /// The generic table: a row for each case, with its parameters and figures.
     #[default]
     Table,
-    /// A cache line that bounces between two CPUs.
+    /// A cache line that moves back and forth between two CPUs.
     CacheLine,
-    /// A futex that two partners hand over.
+    /// A futex that two partners pass to each other.
     Futex,
     /// Memory that one CPU copies after another one has written it.
     HandedCopy,
     /// A variable of a process and its child, step by step.
     ProcessSharing,
-    /// A variable of two threads, step by step.
+    /// A variable that two threads share, step by step.
     ThreadSharing,
-    /// What creating units of concurrency takes.
+    /// Cost of creating units of concurrency.
     Creation,
-    /// The memory of units that wait.
+    /// Memory of units that wait.
     UnitMemory,
-    /// How many units can exist at once, and what stops more.
+    /// Number of units that can exist at once, and the limit that stops more.
     UnitLimit,
-    /// What starting programs takes.
+    /// Cost of starting programs.
     Startup,
-    /// The memory of a unit in every runtime.
+    /// Memory of a unit in every runtime.
     RuntimeMemory,
-    /// A message to a unit and back in every runtime.
+    /// Round trip of a message to a unit in every runtime.
     RuntimeRoundTrip,
-    /// The forms of the evaluation that the runtimes follow.
+    /// Variants of the evaluation that the suite of runtimes follows.
     RuntimeDocument,
     /// Turns handed to a partner, by mechanism and placement.
     HandoffMechanisms,
-    /// Turns handed to a partner, as in a case of the test report. What stands behind the slash of
-    /// the experiment's name is the report's number.
+    /// Turns handed to a partner, as in a case of the test report. The name after the slash in the
+    /// experiment's name is the number of that case in the report.
     HandoffPreset,
     /// Many messages of one byte.
     OneByte,
@@ -48,56 +48,57 @@ pub enum View {
     OneWay,
     /// Messages and their answers, by mechanism, length and placement.
     RoundTrip,
-    /// Messages that are sent at a rate.
+    /// Messages sent at a fixed rate.
     MessageRate,
-    /// Ways to copy a file.
+    /// Methods to copy a file.
     FileCopy,
     /// Hand-offs between any two CPUs.
     CpuPairs,
-    /// Processes and threads that compute: work that needs nothing but CPUs.
+    /// Processes and threads whose work needs only CPUs.
     Computing,
-    /// Processes and threads at work that competes for more than CPUs.
+    /// Processes and threads whose work also competes for other resources.
     Saturation,
     /// Servers under load.
     Requests,
-    /// Connections on which nothing happens.
+    /// Idle connections of servers.
     IdleConnections,
-    /// A JSON parser as a pipeline of awks.
+    /// A JSON parser as a pipeline of `awk` commands.
     PipelineJson,
-    /// Four seds, as a pipeline or as one.
+    /// Four `sed` commands, as a pipeline or as one.
     PipelineSed,
     /// Filters, early and late in a pipeline.
     PipelineFilter,
-    /// Stages that hold lines back.
+    /// Stages that hold back lines.
     PipelineHold,
-    /// What starting the programs of a pipeline takes.
+    /// Cost of starting the programs of a pipeline.
     PipelineStartup,
 }
 
 impl View {
-    /// Whether this is the generic table, which records do not name.
+    /// Whether this is the generic table, which records omit.
     pub fn is_table(&self) -> bool {
         *self == Self::Table
     }
 }
 
-/// The chapter that shows the experiments of a suite together, beside the document it follows.
+/// The chapter of a report that shows a suite's experiments together and compares them with a
+/// source document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Chapter {
-    /// Processes and threads: a workshop.
+    /// Processes and threads (a workshop).
     ProcessThread,
-    /// Pipelines in the shell: a study.
+    /// Pipelines in the shell (a study).
     Pipeline,
-    /// Synchronisation between processes: a test report.
+    /// Synchronisation between processes (a test report).
     Synchronisation,
-    /// Units of concurrency in every runtime: an evaluation.
+    /// Units of concurrency in every runtime (an evaluation).
     Runtimes,
-    /// Pipes and shared memory: an article.
+    /// Pipes and shared memory (an article).
     SharedMemory,
 }
 
-/// The family of an experiment, and its name within it: what stands before and behind the slash.
+/// Returns an experiment's family and its name within it: the text before and after the slash.
 pub fn family_and_name(experiment: &str) -> (&str, &str) {
     experiment.split_once('/').unwrap_or((experiment, ""))
 }
