@@ -179,7 +179,7 @@ pub struct Trial {
 
 impl Trial {
     /// Returns a trial for which there was no candidate.
-    pub fn of_nothing(input: TrialInput, budget_seconds: f64) -> Self {
+    pub fn without_candidates(input: TrialInput, budget_seconds: f64) -> Self {
         Self {
             input,
             rounds: 0,

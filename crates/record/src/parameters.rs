@@ -89,7 +89,7 @@ impl Parameters {
 
     /// Whether both have the same names with the same values, in any order: the order of a JSON
     /// object has no meaning.
-    pub fn are_those_of(&self, other: &Self) -> bool {
+    pub fn has_same_entries(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
             && self.0.iter().all(|(name, value)| other.get(name) == Some(value))
     }
@@ -197,8 +197,8 @@ mod tests {
         assert_eq!(parameters.text("kind"), Some("vfork"));
         assert!(!parameters.flag("huge") && !parameters.flag("kind"));
         let turned = Parameters::new().with("huge", false).with("n", 100).with("kind", "vfork");
-        assert!(turned != parameters && turned.are_those_of(&parameters));
-        assert!(!turned.without("n").are_those_of(&parameters));
-        assert!(!turned.with("n", 1).are_those_of(&parameters));
+        assert!(turned != parameters && turned.has_same_entries(&parameters));
+        assert!(!turned.without("n").has_same_entries(&parameters));
+        assert!(!turned.with("n", 1).has_same_entries(&parameters));
     }
 }

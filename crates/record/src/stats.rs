@@ -53,19 +53,19 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
 }
 
 /// Fewest samples from which an autocorrelation is computed.
-const ENOUGH_TO_CORRELATE: usize = 12;
+const MIN_AUTOCORRELATION_SAMPLES: usize = 12;
 
 /// Returns the number of consecutive samples to draw together. Slow drift makes neighbouring
 /// samples similar; drawn one by one they would count as independent, and the interval would be too
 /// narrow (moving-block bootstrap, Künsch 1989; length for a first-order process, Carlstein 1986).
 fn block_length(samples: &[f64]) -> usize {
     let count = samples.len();
-    if count < ENOUGH_TO_CORRELATE {
+    if count < MIN_AUTOCORRELATION_SAMPLES {
         return 1;
     }
-    let likeness = neighbours_likeness(samples).clamp(0.0, 0.97);
-    let length =
-        (2.0 * likeness / (1.0 - likeness.powi(2))).powf(2.0 / 3.0) * (count as f64).cbrt();
+    let autocorrelation = lag_one_autocorrelation(samples).clamp(0.0, 0.97);
+    let length = (2.0 * autocorrelation / (1.0 - autocorrelation.powi(2))).powf(2.0 / 3.0)
+        * (count as f64).cbrt();
     // Between 0 and about 10 times the cube root of `count`.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     let length = length.round() as usize;
@@ -74,7 +74,7 @@ fn block_length(samples: &[f64]) -> usize {
 
 /// Returns the lag-one autocorrelation of the samples' ranks, from -1 to 1. Ranks are used so that
 /// a single outlier does not hide a drift.
-fn neighbours_likeness(samples: &[f64]) -> f64 {
+fn lag_one_autocorrelation(samples: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..samples.len()).collect();
     order.sort_by(|&a, &b| samples[a].total_cmp(&samples[b]));
     let mut ranks = vec![0.0; samples.len()];
@@ -157,7 +157,7 @@ fn student_t(free: usize) -> f64 {
 }
 
 fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
-    middle(resampled_medians(samples, &mut fastrand::Rng::with_seed(seed)))
+    central_95(resampled_medians(samples, &mut fastrand::Rng::with_seed(seed)))
 }
 
 /// Returns the medians of resamples, in the order drawn. Counts how often each sample is drawn, by
@@ -199,7 +199,7 @@ fn nth(counts: &[usize], place: usize) -> usize {
 }
 
 /// Returns the ends of the interval that contains the central 95 % of the resampled figures.
-fn middle(mut resampled: Vec<f64>) -> [f64; 2] {
+fn central_95(mut resampled: Vec<f64>) -> [f64; 2] {
     resampled.sort_by(f64::total_cmp);
     [resampled[RESAMPLES / 40], resampled[RESAMPLES - 1 - RESAMPLES / 40]]
 }
@@ -210,7 +210,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn median_of_odd_even_and_none() {
+    fn median_of_odd_even_and_no_counts() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(median(&[]), None);
@@ -220,11 +220,11 @@ mod tests {
     fn a_drift_widens_the_interval() {
         let mut random = fastrand::Rng::with_seed(1);
         let noise: Vec<f64> = (0..100).map(|_| 100.0 + random.f64()).collect();
-        assert!(neighbours_likeness(&noise).abs() < 0.25);
+        assert!(lag_one_autocorrelation(&noise).abs() < 0.25);
         assert!(block_length(&noise) <= 4);
         let mut sorted = noise.clone();
         sorted.sort_by(f64::total_cmp);
-        assert!(neighbours_likeness(&sorted) > 0.9 && block_length(&sorted) > 10);
+        assert!(lag_one_autocorrelation(&sorted) > 0.9 && block_length(&sorted) > 10);
         let width = |samples: &[f64]| {
             let [low, high] = bootstrap_median(samples, 7);
             high - low
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_far_from_the_others_is_an_outlier() {
+    fn samples_far_from_the_others_are_outliers() {
         assert_eq!(outliers(&[1.0, 1.1, 0.9, 1.05, 0.95, 5.0, 1.0]), [5]);
         assert_eq!(outliers(&[1.0, 2.0, 3.0, 4.0, 5.0]), [0; 0]);
         let mostly_equal = [7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 90.0];
@@ -262,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_drawn_has_its_place_as_if_sorted(
+        fn places_by_counts_are_those_of_the_sorted_list(
             counts in prop::collection::vec(0..4_usize, 1..20),
         ) {
             let sorted: Vec<usize> =
@@ -295,7 +295,7 @@ mod tests {
         }
 
         #[test]
-        fn the_interval_holds_the_median_and_stays_within_the_samples(
+        fn the_interval_contains_the_median_and_stays_within_the_samples(
             samples in prop::collection::vec(-1e9..1e9_f64, 1..40), seed: u64,
         ) {
             let least = samples.iter().copied().fold(f64::INFINITY, f64::min);

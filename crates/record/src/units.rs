@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_digits_are_enough() {
+    fn times_have_three_digits() {
         assert_eq!(time(0.0125), "12.5 ms");
         assert_eq!(time(0.0995), "0.10 s");
         assert_eq!(time(1.234), "1.23 s");

@@ -70,12 +70,12 @@ const SCALED_FROM: &str = "turns";
 
 fn is_same(one: &lab::Case, other: &lab::Case) -> bool {
     let known_by = |case: &lab::Case| case.parameters.without(SCALED_FROM);
-    one.experiment == other.experiment && known_by(one).are_those_of(&known_by(other))
+    one.experiment == other.experiment && known_by(one).has_same_entries(&known_by(other))
 }
 
 /// Those of the first, but for what the others have otherwise.
 fn parameters(first: &lab::Case, row: &Row<'_>) -> Parameters {
-    if row.iter().flatten().all(|other| first.parameters.are_those_of(&other.parameters)) {
+    if row.iter().flatten().all(|other| first.parameters.has_same_entries(&other.parameters)) {
         first.parameters.clone()
     } else {
         first.parameters.without(SCALED_FROM)

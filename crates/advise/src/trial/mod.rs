@@ -111,7 +111,7 @@ pub fn run(
 ) -> Result<Trial, TrialError> {
     let begun = Instant::now();
     if candidates.is_empty() {
-        return Ok(Trial::of_nothing(config.what.clone(), config.budget.as_secs_f64()));
+        return Ok(Trial::without_candidates(config.what.clone(), config.budget.as_secs_f64()));
     }
     let mut trial_runner = TrialRunner::new(config, original)?;
     let (rounds, settled) = run_rounds(&mut trial_runner, candidates, begun, together, told)?;

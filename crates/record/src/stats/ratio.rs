@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{FEWEST, median, middle, resampled_medians};
+use super::{FEWEST, central_95, median, resampled_medians};
 
 /// The median of some samples divided by that of others, the baseline. It has no unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ impl Ratio {
     /// Returns whether the ratio is above or below 1, or `Equal` if the interval contains 1. `None`
     /// if there is no interval: with two samples on each side, the ranges are disjoint by chance
     /// one time in three.
-    pub fn beside_one(&self) -> Option<Ordering> {
+    pub fn compare_to_one(&self) -> Option<Ordering> {
         let [low, high] = self.ci95?;
         Some(match (low > 1.0, high < 1.0) {
             (true, _) => Ordering::Greater,
@@ -54,7 +54,7 @@ impl Ratio {
 
     /// Whether the interval contains 1, or the range if there is no interval: the samples show no
     /// difference.
-    pub fn holds_one(&self) -> bool {
+    pub fn contains_one(&self) -> bool {
         self.ci95.or(self.range).is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high)
     }
 }
@@ -63,7 +63,7 @@ fn interval(samples: &[f64], baseline: &[f64], seed: u64) -> [f64; 2] {
     let mut random = fastrand::Rng::with_seed(seed);
     let above = resampled_medians(samples, &mut random);
     let below = resampled_medians(baseline, &mut random);
-    middle(above.into_iter().zip(below).map(|(above, below)| quotient(above, below)).collect())
+    central_95(above.into_iter().zip(below).map(|(above, below)| quotient(above, below)).collect())
 }
 
 fn range(samples: &[f64], baseline: &[f64]) -> Option<[f64; 2]> {
@@ -93,31 +93,31 @@ mod tests {
     fn few_samples_have_a_range_and_one_has_nothing() {
         let ratio = Ratio::of(&[2.0, 4.0], &[1.0; 9], 1).expect("a ratio");
         assert_eq!(ratio, Ratio { ratio: 3.0, ci95: None, range: Some([2.0, 4.0]) });
-        assert!(ratio.beside_one().is_none() && !ratio.holds_one());
+        assert!(ratio.compare_to_one().is_none() && !ratio.contains_one());
         let ratio = Ratio::of(&[2.0], &[4.0], 1).expect("a ratio");
         assert_eq!(ratio, Ratio { ratio: 0.5, ci95: None, range: None });
-        assert!(ratio.beside_one().is_none() && !ratio.holds_one());
+        assert!(ratio.compare_to_one().is_none() && !ratio.contains_one());
         let ratio = Ratio::of(&[2.0, 4.0], &[3.0; 9], 1).expect("a ratio");
-        assert!(ratio.beside_one().is_none() && ratio.holds_one());
+        assert!(ratio.compare_to_one().is_none() && ratio.contains_one());
         let ratio = Ratio::of(&[2.0; 6], &[3.0; 6], 1).expect("a ratio");
-        assert!(ratio.beside_one() == Some(Ordering::Less) && !ratio.holds_one());
+        assert!(ratio.compare_to_one() == Some(Ordering::Less) && !ratio.contains_one());
         assert_eq!(Ratio::of(&[], &[4.0], 1), None);
         assert_eq!(Ratio::of(&[4.0], &[], 1), None);
     }
 
     #[test]
-    fn there_is_no_ratio_to_what_may_be_nothing() {
+    fn a_baseline_that_may_be_zero_has_no_ratio() {
         assert_eq!(Ratio::of(&[1.0], &[0.0], 1), None);
         assert_eq!(Ratio::of(&[-1.0], &[1.0], 1), None);
         assert_eq!(Ratio::of(&[1.0, 2.0], &[1.0, 0.0], 1), None);
         let around_zero = [-2.0, -1.0, -0.1, 0.1, 1.0, 2.0, 0.2];
         assert_eq!(Ratio::of(&[1.0; 9], &around_zero, 1), None);
         let nothing = Ratio::of(&[0.0; 9], &[1.0; 9], 1).expect("it is 0");
-        assert_eq!(nothing.beside_one(), Some(Ordering::Less));
+        assert_eq!(nothing.compare_to_one(), Some(Ordering::Less));
     }
 
     #[test]
-    fn one_stray_sample_takes_the_range_away_but_not_the_interval() {
+    fn one_sample_of_zero_removes_the_range_but_not_the_interval() {
         let mut baseline = noise(1, 30);
         baseline[7] = 0.0;
         let ratio = Ratio::of(&noise(2, 30), &baseline, 1).expect("a ratio");
@@ -129,7 +129,7 @@ mod tests {
     fn the_interval_holds_the_true_ratio_about_95_times_of_100() {
         let holds = |seed: u64| {
             let (one, other) = (noise(2 * seed, 12), noise(2 * seed + 1, 12));
-            Ratio::of(&one, &other, seed).expect("a ratio").holds_one()
+            Ratio::of(&one, &other, seed).expect("a ratio").contains_one()
         };
         let held = (0..200).filter(|&seed| holds(seed)).count();
         assert!((180..=199).contains(&held), "{held} of 200");
@@ -171,7 +171,7 @@ mod tests {
         }
 
         #[test]
-        fn turned_round_it_is_the_inverse(seed in 0..1_000_000_u64, count in 30..60_usize) {
+        fn swapping_the_sides_inverts_the_ratio(seed in 0..1_000_000_u64, count in 30..60_usize) {
             let (one, other) = (noise(seed, count), noise(!seed, count));
             let there = Ratio::of(&one, &other, seed).expect("a ratio");
             let back = Ratio::of(&other, &one, seed).expect("a ratio");

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{FEWEST, median, middle, resampled_medians};
+use super::{FEWEST, central_95, median, resampled_medians};
 
 /// What keeps n workers, each with as much work as one alone, from doing n times as much as one in
 /// the same time: the speed-up is n / (1 + contention × (n − 1) + coherency × n × (n − 1)).
@@ -62,7 +62,7 @@ pub enum Unfit {
 }
 
 /// The relative speed-up over one worker that may be due to chance.
-const CHANCE: f64 = 0.1;
+const CHANCE_SPEED_UP: f64 = 0.1;
 
 impl Unfit {
     /// Returns what speaks against a law with these coefficients through these points, if anything
@@ -80,7 +80,7 @@ impl Unfit {
         }
         let times = medians.iter().map(|median| median / medians[first]);
         let fastest = points.iter().zip(times).min_by(|a, b| a.1.total_cmp(&b.1));
-        let superlinear = fastest.filter(|(_, time)| *time < 1.0 - CHANCE);
+        let superlinear = fastest.filter(|(_, time)| *time < 1.0 - CHANCE_SPEED_UP);
         superlinear.map(|(&(workers, _), time)| Self::Superlinear { workers, time })
     }
 }
@@ -166,7 +166,7 @@ fn resampled(
         })
         .collect();
     let fits = fits?;
-    Some([0, 1].map(|place| middle(fits.iter().map(|fit| fit[place]).collect())))
+    Some([0, 1].map(|place| central_95(fits.iter().map(|fit| fit[place]).collect())))
 }
 
 /// Fits contention and coherency, neither below 0, by least squares of relative errors. In units of
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_not() {
+    fn too_few_points_give_no_law_and_few_samples_no_interval() {
         let two = times(&[1, 2], 0.1, 0.0);
         assert_eq!(through(Law::Universal, &[1, 2], &two), None);
         assert!(through(Law::Amdahl, &[1, 2], &two).is_some());
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn most_is_done_where_one_more_hinders_as_much_as_it_helps() {
+    fn throughput_peaks_where_another_worker_costs_what_it_adds() {
         let workers = [1, 2, 4, 8, 16, 32];
         let found = through(Law::Universal, &workers, &times(&workers, 0.1, 0.01)).expect("a law");
         let peak = found.peak().expect("there is one");
@@ -286,7 +286,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_law_behind_the_points_is_found(
+        fn the_fit_recovers_the_law_of_the_points(
             contention in 0.0..0.9_f64, coherency in 0.0..0.2_f64,
         ) {
             let workers = [1, 2, 3, 4, 8];

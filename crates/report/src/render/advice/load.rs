@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn it_is_said_where_the_ranking_turns_round() {
-        let mut trial = Trial::of_nothing(TrialInput::Own, 1.0);
+        let mut trial = Trial::without_candidates(TrialInput::Own, 1.0);
         trial.load =
             vec![point(1, [1.0, 0.7, 1.2]), point(2, [1.5, 1.4, 1.51]), point(8, [8.0, 8.4, 6.0])];
         assert!(
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_may_be_chance_is_no_turn() {
-        let mut trial = Trial::of_nothing(TrialInput::Own, 1.0);
+        let mut trial = Trial::without_candidates(TrialInput::Own, 1.0);
         trial.load = vec![point(1, [1.0, 0.97, 1.2]), point(2, [1.5, 1.55, 1.6])];
         for figures in trial.load.iter_mut().flat_map(|point| &mut point.figures) {
             let wall = figures.wall_seconds.median;

@@ -126,7 +126,7 @@ fn beside_the_first(record: &CompareRecord, index: usize) -> String {
     let Some(first) = record.runs.first().filter(|_| index > 0) else { return String::new() };
     let values = record.cases.iter().filter_map(|case| case.value.as_ref());
     let ratios = values.filter_map(|value| value.ratios.get(index)?.as_ref());
-    let found: Vec<Option<Ordering>> = ratios.map(Ratio::beside_one).collect();
+    let found: Vec<Option<Ordering>> = ratios.map(Ratio::compare_to_one).collect();
     let kinds = [
         (Some(Ordering::Greater), "higher"),
         (Some(Ordering::Less), "lower"),

@@ -130,7 +130,7 @@ fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
         return None;
     }
     let cell = |ratio: Option<&Ratio>| match ratio {
-        Some(ratio) => (units::ratio(ratio.ratio), ratio.holds_one()),
+        Some(ratio) => (units::ratio(ratio.ratio), ratio.contains_one()),
         None => (NOTHING.to_owned(), false),
     };
     let interval = |ratio: Option<&Ratio>| {
@@ -171,7 +171,7 @@ pub fn legend(record: &CompareRecord) -> String {
             "In (parentheses), where one of the two has fewer than six samples, what the samples \
              allow at the least and at the most.",
         ),
-        (any(Ratio::holds_one), "~: 1 lies within, so no difference is shown."),
+        (any(Ratio::contains_one), "~: 1 lies within, so no difference is shown."),
         (in_tables(record).any(lacks_ratio), "No ratio is given where A may be 0 or less."),
         (in_tables(record).any(spoiled), "!: some samples were taken while others used the CPUs."),
     ];
