@@ -1,4 +1,4 @@
-//! Sets the cases of several runs of the lab beside each other.
+//! Compares the cases of several runs of the lab.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use contend_record::lab::{self, RunRecord, Unit};
 use contend_record::parameters::Parameters;
 use contend_record::stats::{Ratio, median};
 
-/// Compares runs; the first is the baseline. A case is known by its experiment and parameters, but for
-/// the number of turns that it was scaled from;
-/// where a run has one several times, the first goes with the first of the others, and so on.
+/// Compares runs; the first is the baseline. Cases match if they have the same experiment and the
+/// same parameters, except for the number of turns that they were scaled from. If a run has the
+/// same case several times, its first matches the first of the others, and so on.
 pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     let seed = runs.first().map_or(0, |(_, record)| record.seed);
     let described = runs.iter().enumerate().map(|(index, (origin, record))| Run {
@@ -34,7 +34,7 @@ pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     }
 }
 
-/// A, B, … Z, AA, AB, …
+/// Returns the name of a run in the comparison: A, B, … Z, AA, AB, …
 fn name(index: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(index % 26).unwrap_or(0));
     match index / 26 {
@@ -43,7 +43,7 @@ fn name(index: usize) -> String {
     }
 }
 
-/// What each run has of a case.
+/// One case in every run that has it.
 type Row<'a> = Vec<Option<&'a lab::Case>>;
 
 fn rows(runs: &[(Origin, RunRecord)]) -> Vec<Row<'_>> {
@@ -65,7 +65,8 @@ fn rows(runs: &[(Origin, RunRecord)]) -> Vec<Row<'_>> {
     rows
 }
 
-/// Says only from how many turns a figure was scaled: two cases may differ in it.
+/// A parameter in which matching cases may differ: the number of turns that a figure was scaled
+/// from.
 const SCALED_FROM: &str = "turns";
 
 fn is_same(one: &lab::Case, other: &lab::Case) -> bool {
@@ -73,7 +74,7 @@ fn is_same(one: &lab::Case, other: &lab::Case) -> bool {
     one.experiment == other.experiment && known_by(one).has_same_entries(&known_by(other))
 }
 
-/// Those of the first, but for what the others have otherwise.
+/// Returns the parameters of the first case, without those in which the others differ.
 fn parameters(first: &lab::Case, row: &Row<'_>) -> Parameters {
     if row.iter().flatten().all(|other| first.parameters.has_same_entries(&other.parameters)) {
         first.parameters.clone()
@@ -116,7 +117,7 @@ fn side(case: Option<&lab::Case>, unit: Option<Unit>) -> Side {
     }
 }
 
-/// What two cases at least have, in the unit of the first of them.
+/// Returns the metrics that at least two cases have, in the unit of the first of them.
 fn metrics(measured: &Row<'_>, seed: u64) -> BTreeMap<String, Figure> {
     let names: BTreeSet<&String> =
         measured.iter().flatten().flat_map(|case| case.metrics.keys()).collect();
@@ -153,7 +154,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::render::lab::sample;
 
-    /// A run of these cases.
+    /// Returns a run with these cases.
     pub(crate) fn run(cases: Vec<lab::Case>) -> (Origin, RunRecord) {
         let record = RunRecord {
             suite: None,
@@ -165,7 +166,7 @@ pub(crate) mod tests {
         (Origin::StandardInput, record)
     }
 
-    /// So many forks with these samples.
+    /// Returns a case of `n` forks with these samples.
     pub(crate) fn case(n: u64, samples: &[f64]) -> lab::Case {
         let parameters = Parameters::new().with("kind", "fork").with("n", n);
         let mut case =

@@ -1,6 +1,7 @@
-//! Turns records into what people and programs read: tables and JSON.
+//! Renders records as tables, documents and JSON, and stores them.
 //!
-//! Nothing here looks at the machine: whatever is shown can be shown again from a file.
+//! Rendering takes nothing from the machine but a record, so a report can be shown again from a
+//! file.
 
 pub mod compare;
 pub mod render;

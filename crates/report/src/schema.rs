@@ -6,15 +6,15 @@ use contend_record::pipe::PipeRecord;
 use contend_record::run;
 use schemars::Schema;
 
-/// The schema of `contend.pipe/1`, as committed in `schemas/`.
+/// Returns the schema of `contend.pipe/1`, as committed in `schemas/`.
 ///
 /// # Errors
-/// When the generated schema cannot be written as JSON, which would be a defect of a type.
+/// Fails if the generated schema cannot be written as JSON, which would be a defect of a type.
 pub fn pipe() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(PipeRecord))
 }
 
-/// The schema of `contend.lab/1`, as committed in `schemas/`.
+/// Returns the schema of `contend.lab/1`, as committed in `schemas/`.
 ///
 /// # Errors
 /// As [`pipe`].
@@ -22,7 +22,7 @@ pub fn lab() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(RunRecord))
 }
 
-/// The schema of `contend.run/1`, as committed in `schemas/`.
+/// Returns the schema of `contend.run/1`, as committed in `schemas/`.
 ///
 /// # Errors
 /// As [`pipe`].
@@ -30,7 +30,7 @@ pub fn run() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(run::RunRecord))
 }
 
-/// The schema of `contend.compare/1`, as committed in `schemas/`.
+/// Returns the schema of `contend.compare/1`, as committed in `schemas/`.
 ///
 /// # Errors
 /// As [`pipe`].

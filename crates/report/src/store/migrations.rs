@@ -1,8 +1,9 @@
-//! The tables, version by version. A step once published is never changed: new ones follow.
+//! The tables of the store, version by version. A published migration never changes; new ones
+//! follow it.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// `ctnd`: marks the file as contend's.
+/// `ctnd`, the SQLite application id that marks the file as contend's.
 pub const MARK: i64 = 0x6374_6e64;
 
 const STEPS: &[&str] = &["CREATE TABLE run (
@@ -14,12 +15,12 @@ const STEPS: &[&str] = &["CREATE TABLE run (
     record TEXT NOT NULL
 ) STRICT;"];
 
-/// The newest version that this program knows.
+/// Returns the newest version that this program knows.
 pub fn known() -> i64 {
     i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
 }
 
-/// Brings the tables up to date, all of it or nothing.
+/// Migrates the tables to the newest version, in one transaction.
 pub fn run(connection: &mut Connection) -> rusqlite::Result<()> {
     let version = |connection: &Connection| {
         connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))
@@ -28,7 +29,7 @@ pub fn run(connection: &mut Connection) -> rusqlite::Result<()> {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another program may have done it while this one waited.
+    // Another program may have migrated them while this one waited.
     let done = usize::try_from(version(&transaction)?).unwrap_or(0);
     for step in STEPS.iter().skip(done) {
         transaction.execute_batch(step)?;

@@ -1,9 +1,9 @@
-//! The store: every run of the lab, kept in one SQLite file.
+//! The store of the lab's runs: one SQLite file.
 //!
-//! A run is put in before it begins and brought up to date while it goes on, so that what was
-//! measured is there however it ends. Several programs may use the file at once; each waits
-//! for the other for some seconds. The file carries contend's mark and the version of its
-//! tables: a foreign, newer or broken file is left alone.
+//! A run is added before it begins and updated while it runs, so that its measurements survive
+//! however it ends. Several programs may use the file at once; each waits up to `PATIENCE` for the
+//! others. The file carries contend's mark and the version of its tables; a foreign, newer or
+//! broken file is not changed.
 
 mod migrations;
 
@@ -12,96 +12,97 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
-/// How long to wait for another program that writes at the moment.
+/// How long to wait while another program writes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A store that is open.
+/// An open store.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
     path: PathBuf,
 }
 
-/// Why the store cannot be used.
+/// The reason why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot be opened or made.
+    /// The store cannot be opened or created.
     #[error("cannot open the store {}: {reason}", path.display())]
     Open {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It is no SQLite file, or a broken one.
+    /// The file is not an SQLite database, or is a broken one.
     #[error("the store {} is broken or is no store of contend's; it was left as it is", .0.display())]
     Broken(PathBuf),
-    /// It is some other program's.
+    /// The file is a database of another program.
     #[error("{} is a database of some other program's; it was left as it is", .0.display())]
     Foreign(PathBuf),
-    /// A newer contend has made it.
+    /// A newer version of contend created the store.
     #[error("the store {} was made by a newer contend (its version is {found}, and this one knows {known})", path.display())]
     Newer {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// Its version.
+        /// Version of its tables.
         found: i64,
-        /// The newest that this program knows.
+        /// Newest version that this program knows.
         known: i64,
     },
-    /// Something cannot be written.
+    /// The store cannot be written.
     #[error("cannot write to the store {}: {reason}", path.display())]
     Write {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Something cannot be read.
+    /// The store cannot be read.
     #[error("cannot read the store {}: {reason}", path.display())]
     Read {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// A run, as it is listed.
+/// A run, as an entry of the list of runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number.
+    /// Number of the run.
     pub id: i64,
-    /// When it started: UTC, RFC 3339.
+    /// Start of the run: UTC, RFC 3339.
     pub started_at: String,
-    /// The schema of its record.
+    /// Schema of its record.
     pub schema: String,
-    /// What was run.
+    /// Name of the suite or experiments that were run.
     pub title: String,
-    /// How it came to its end.
+    /// How the run ended.
     pub ending: String,
 }
 
-/// What is kept of a run.
+/// What the store keeps of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Kept<'a> {
-    /// When it started: UTC, RFC 3339.
+    /// Start of the run: UTC, RFC 3339.
     pub started_at: &'a str,
-    /// The schema of its record.
+    /// Schema of the record.
     pub schema: &'a str,
-    /// What was run.
+    /// Name of the suite or experiments that were run.
     pub title: &'a str,
-    /// How it came to its end.
+    /// How the run ended.
     pub ending: &'a str,
-    /// The record as JSON.
+    /// The record, as JSON.
     pub record: &'a str,
 }
 
 impl Store {
-    /// Opens the store for writing, and makes it with its folder if it is not there.
+    /// Opens the store for writing; creates it and its directory if they do not exist.
     ///
     /// # Errors
-    /// When it cannot be made, or is not for us to change.
+    /// Fails if the store cannot be created, or if the file is not a store that this version may
+    /// change.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_private(folder).map_err(|error| StoreError::Open {
@@ -116,15 +117,15 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a store that is there, to read it.
+    /// Opens an existing store for reading.
     ///
     /// # Errors
-    /// When it is not there, or is none.
+    /// Fails if there is no file, or if it is not a store.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         match store.check() {
-            // A program that was killed while it wrote has left a journal, which must be rolled
-            // back first, and that is writing.
+            // A program that was killed while it wrote leaves a journal, which must be rolled back
+            // first. That needs write access.
             Err(StoreError::Read { .. }) => {
                 let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
                 store.check()?;
@@ -146,7 +147,7 @@ impl Store {
                 Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
                     "it is not there, or cannot be made in this folder".to_owned()
                 }
-                // SQLite's own words are "unable to open database file", whatever is wrong.
+                // SQLite always says "unable to open database file", whatever the cause.
                 Err(source) => source.kind().to_string(),
                 Ok(data) if data.is_dir() => "it is a folder".to_owned(),
                 Ok(data) if !data.is_file() => "it is no regular file".to_owned(),
@@ -158,11 +159,11 @@ impl Store {
         Ok(Self { connection, path: path.to_owned() })
     }
 
-    /// Whether this is a store, and one that we know.
+    /// Checks that the file is a store, of a version that this program knows.
     fn check(&self) -> Result<(), StoreError> {
         let number = |query| self.connection.query_row(query, [], |row| row.get::<_, i64>(0));
         let read = || -> rusqlite::Result<_> {
-            // As it is at one moment: another program may be making it.
+            // One transaction, for a consistent view: another program may be creating the store.
             let moment = self.connection.unchecked_transaction()?;
             let tables = number("SELECT count(*) FROM sqlite_master")?;
             let mark = number("PRAGMA application_id")?;
@@ -185,10 +186,10 @@ impl Store {
         migrations::run(&mut self.connection).map_err(|error| self.writing(&error))
     }
 
-    /// Puts a run in and returns its number.
+    /// Adds a run and returns its number.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the run cannot be written.
     pub fn add(&self, run: &Kept<'_>) -> Result<i64, StoreError> {
         self.connection
             .execute(
@@ -199,11 +200,11 @@ impl Store {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Puts a run in and takes it out again, so that a store that cannot be written is known before it is
-    /// needed. A disk that is full may show only later.
+    /// Adds a run and rolls that back, to find out before a measurement whether the store can be
+    /// written. A full disk may show only later.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the run cannot be written.
     pub fn check_writable(&self, run: &Kept<'_>) -> Result<(), StoreError> {
         let transaction =
             self.connection.unchecked_transaction().map_err(|error| self.writing(&error))?;
@@ -211,10 +212,10 @@ impl Store {
         transaction.rollback().map_err(|error| self.writing(&error))
     }
 
-    /// Brings a run up to date. Returns whether it is still there.
+    /// Updates a run. Returns whether the run still exists.
     ///
     /// # Errors
-    /// When it cannot be written; what was there stays.
+    /// Fails if the run cannot be written; its earlier record stays.
     pub fn update(&self, id: i64, run: &Kept<'_>) -> Result<bool, StoreError> {
         let rows = self
             .connection
@@ -226,24 +227,24 @@ impl Store {
         Ok(rows > 0)
     }
 
-    /// Removes runs, all of them or none: returns the numbers for which there is no run, and removes nothing
-    /// if there are such. A number is never given to another run.
+    /// Removes runs, all or none. Returns the numbers for which there is no run; if there are any,
+    /// nothing is removed. The number of a removed run is never reused.
     ///
     /// # Errors
-    /// When it cannot be written; what was there stays.
+    /// Fails if the store cannot be written; all runs stay.
     pub fn remove(&mut self, ids: &[i64]) -> Result<Vec<i64>, StoreError> {
         let missing = remove(&mut self.connection, ids).map_err(|error| self.writing(&error))?;
         if missing.is_empty() {
-            // The file gets smaller now, or, while another program uses it, the next time.
+            // The file shrinks now, or next time if another program is using it.
             let _ = self.connection.execute_batch("VACUUM");
         }
         Ok(missing)
     }
 
-    /// Brings a run up to date if no other program is writing just now.
+    /// Updates a run unless another program is writing.
     ///
     /// # Errors
-    /// As [`Store::update`], and when another program is writing.
+    /// Fails as [`Store::update`] does, and if another program is writing.
     pub fn update_if_free(&self, id: i64, run: &Kept<'_>) -> Result<bool, StoreError> {
         let set = |patience| self.connection.busy_timeout(patience);
         set(Duration::from_millis(50)).map_err(|error| self.writing(&error))?;
@@ -252,10 +253,10 @@ impl Store {
         result
     }
 
-    /// The last runs, the newest first.
+    /// Returns the last runs, at most `most`, newest first.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails if they cannot be read.
     pub fn list(&self, most: usize) -> Result<Vec<Entry>, StoreError> {
         let read = || -> rusqlite::Result<Vec<Entry>> {
             let mut statement = self.connection.prepare(
@@ -275,10 +276,10 @@ impl Store {
         read().map_err(|error| self.reading(&error))
     }
 
-    /// The record of a run with its schema; `None` when there is no such run.
+    /// Returns the record of a run and its schema, or `None` if there is no such run.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if it cannot be read.
     pub fn get(&self, id: i64) -> Result<Option<(String, String)>, StoreError> {
         self.connection
             .query_row("SELECT schema, record FROM run WHERE id = ?", [id], |row| {
@@ -307,7 +308,7 @@ impl Store {
     }
 }
 
-/// Removes these runs if all are there; else returns those that are not.
+/// Removes these runs if all of them exist; otherwise returns those that do not.
 fn remove(connection: &mut Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let is_there = |id: i64| {
@@ -329,7 +330,7 @@ fn remove(connection: &mut Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>
     Ok(missing)
 }
 
-/// The error in words that need no knowledge of SQLite.
+/// Describes an error without terms of SQLite.
 fn plain(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full".to_owned(),
@@ -344,7 +345,7 @@ fn plain(error: &rusqlite::Error) -> String {
     }
 }
 
-/// Makes a folder that only its owner may enter, if it is not there.
+/// Creates a directory that only its owner may enter, if it does not exist.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
@@ -464,7 +465,8 @@ mod tests {
         let (folder, path) = file();
         let store = Store::open(&path).expect("it is made");
         store.add(&kept("one", "{}")).expect("room");
-        // What a killed writer leaves: the file half changed, and the journal to undo it.
+        // The state that a killed writer leaves: a half-changed file, and the journal to undo the
+        // change.
         store.connection.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").expect("free");
         let long = "x".repeat(200_000);
         store.add(&kept("two", &long)).expect("room");
