@@ -1,4 +1,4 @@
-//! Candidates, trials and answers as text.
+//! Renders candidates, trials and answers to `--what-if` as text.
 
 mod load;
 
@@ -19,12 +19,12 @@ use super::layout::{
 use super::text::printable;
 use super::units::{bytes, counted, nanoseconds, seconds};
 
-/// A predicted gain below this part of the original is not worth showing.
+/// Smallest predicted gain that is shown, as a share of the original's time.
 const WORTH_SHOWING: f64 = 0.02;
-/// Columns of two times in a table, with the gaps around them.
+/// Columns that two times take up in a table, including the gaps around them.
 const FIGURES: usize = 20;
 
-/// Everything about changes that a record has to say; nothing if it has nothing.
+/// Returns everything that a record says about changes; empty if there is nothing.
 pub(super) fn section(record: &PipeRecord, width: usize) -> String {
     let mut out = String::new();
     candidates(&mut out, record, width);
@@ -39,7 +39,7 @@ pub(super) fn section(record: &PipeRecord, width: usize) -> String {
     out
 }
 
-/// The answers alone, to questions about a pipeline that ran earlier.
+/// Returns only the answers to questions about a pipeline that ran earlier.
 pub fn answers_only(record: &PipeRecord, width: usize) -> String {
     let mut out = String::new();
     answers(&mut out, record, width);
@@ -47,7 +47,7 @@ pub fn answers_only(record: &PipeRecord, width: usize) -> String {
     out
 }
 
-/// What predictions rest on beside the profile.
+/// Writes what predictions use besides the profile.
 fn basis(out: &mut String, record: &PipeRecord, width: usize) {
     let Some(calibration) = &record.calibration else { return };
     let from = calibration
@@ -103,7 +103,7 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
     }
 }
 
-/// Why the others are not shown.
+/// Writes why the other candidates are not shown.
 fn left_out(out: &mut String, record: &PipeRecord, shown: &[(usize, &Candidate)], width: usize) {
     let hidden = record.candidates.iter().enumerate();
     let hidden: Vec<(usize, &Candidate)> =
@@ -132,7 +132,7 @@ fn left_out(out: &mut String, record: &PipeRecord, shown: &[(usize, &Candidate)]
     }
 }
 
-/// Numbers as a list, runs of them by their ends: `2, 4 to 7`.
+/// Formats numbers as a list, with ranges by their ends: `2, 4 to 7`.
 fn listed(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [first, .., last] if run.len() > 2 => format!("{first} to {last}"),
@@ -145,7 +145,8 @@ fn was_tried(record: &PipeRecord, candidate: &Candidate) -> bool {
     candidate.wall_ratio.is_some() || record.trial.is_some() && candidate.verdict == Verdict::Wrong
 }
 
-/// Whether it is expected to save wall or CPU time, or may do so for all that is known.
+/// Whether the candidate is predicted to save wall time, or at least a tenth of the CPU time
+/// without a longer wall time; an unknown wall time counts as not longer.
 fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
     if candidate.verdict == Verdict::Wrong {
         return false;
@@ -159,7 +160,7 @@ fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
     less(wall, 1.0) || not_slower && less(cpu, 0.9)
 }
 
-/// What the model expects of the pipeline as it is; of an older record, what it took.
+/// Returns what the model predicts of the unchanged pipeline; for older records, what was measured.
 fn now(record: &PipeRecord) -> Prediction {
     record.predicted_unchanged.clone().unwrap_or(Prediction {
         wall_seconds: Some(record.wall_seconds),
@@ -167,7 +168,7 @@ fn now(record: &PipeRecord) -> Prediction {
     })
 }
 
-/// Why only CPU times are predicted, if so.
+/// Returns the reason if only CPU times are predicted.
 fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
     if now(record).wall_seconds.is_some() {
         return None;
@@ -220,7 +221,8 @@ fn indented(out: &mut String, text: &str, width: usize) {
     let _ = writeln!(out, "{}", wrapped(text, options).join("\n"));
 }
 
-/// A command as it can be pasted; only what would do something to the terminal is shown instead.
+/// Returns a command so that it can be pasted. Control characters are replaced, except tabs and
+/// line breaks.
 fn pasted(command: &str) -> String {
     let harmless = |c: char| c == '\t' || c == '\n' || !c.is_control();
     if command.chars().all(harmless) { command.to_owned() } else { printable(command) }
@@ -266,7 +268,7 @@ fn ratio_with_interval(ratio: &Estimate) -> String {
     format!("{} [{}, {}]", change(ratio.median), change(low), change(high))
 }
 
-/// A ratio as what it adds or takes away.
+/// Formats a ratio as a change in percent.
 fn change(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
     if percent.abs() < 0.5 {
@@ -389,7 +391,8 @@ fn answers(out: &mut String, record: &PipeRecord, width: usize) {
     let mut table = plain_table();
     table.set_header(headings.iter().map(|h| (*h).to_owned()).enumerate().map(aligned));
     table.add_row(unchanged.into_iter().enumerate().map(aligned));
-    // The questions get a third of the line, the figures what they need, the rest is the last's.
+    // The questions get a third of the line, the figures what they need, and the last column the
+    // rest.
     let widest = width / 3;
     let question = |answer: &WhatIf| cut(&printable(&answer.question), widest);
     let longest = record.what_if.iter().map(|answer| question(answer).width()).max().unwrap_or(0);
@@ -488,7 +491,7 @@ mod tests {
         }
     }
 
-    /// It took 7 s, of which the model explains as many as given.
+    /// Returns the record of a pipeline that took 7 s, of which the model explains `wall`.
     fn record(wall: Option<f64>, candidate: Candidate) -> PipeRecord {
         let answer = WhatIf {
             question: "cpus 8".to_owned(),
@@ -515,7 +518,7 @@ mod tests {
         let as_it_is = text.lines().find(|line| line.starts_with("as it is")).expect("a row");
         assert!(as_it_is.contains("4.00s") && !as_it_is.contains("7.00s"), "{as_it_is}");
         assert!(text.contains("took 7.00s"), "{text}");
-        // What was slow for reasons that the model does not know of is no gain.
+        // Time that the model does not explain is no gain.
         let none = section(&record(Some(3.0), candidate(Some(3.0), 5.0)), 100);
         assert!(!none.contains("Worth trying"), "{none}");
     }

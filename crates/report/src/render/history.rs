@@ -1,10 +1,10 @@
-//! The runs that are kept, as a list.
+//! Renders the list of stored runs.
 
 use super::layout::{aligned_left, cut, fitted_lines, plain_table};
 use super::text::printable;
 use crate::store::Entry;
 
-/// A line for each run.
+/// Returns one line for each run.
 pub fn list(entries: &[Entry], width: usize) -> String {
     if entries.is_empty() {
         return "No runs are kept yet.\n".to_owned();

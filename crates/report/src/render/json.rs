@@ -1,4 +1,4 @@
-//! A record as JSON.
+//! Renders records as JSON.
 
 use contend_record::compare::CompareRecord;
 use contend_record::lab::RunRecord;
@@ -6,15 +6,15 @@ use contend_record::pipe::PipeRecord;
 use contend_record::run;
 use serde::Serialize;
 
-/// A profiled pipeline as indented JSON with a final newline.
+/// Returns a profiled pipeline as indented JSON with a final newline.
 ///
 /// # Errors
-/// When a figure cannot be written as JSON, which would be a defect of the record.
+/// Fails if a figure cannot be written as JSON, which would be a defect of the record.
 pub fn pipe(record: &PipeRecord) -> serde_json::Result<String> {
     indented(record)
 }
 
-/// A run of the lab as indented JSON with a final newline.
+/// Returns a run of the lab as indented JSON with a final newline.
 ///
 /// # Errors
 /// As [`pipe`].
@@ -22,7 +22,7 @@ pub fn lab(record: &RunRecord) -> serde_json::Result<String> {
     indented(record)
 }
 
-/// A plan and what came of it.
+/// Returns a plan and its outcome as indented JSON with a final newline.
 ///
 /// # Errors
 /// As [`pipe`].
@@ -30,7 +30,7 @@ pub fn run(record: &run::RunRecord) -> serde_json::Result<String> {
     indented(record)
 }
 
-/// Several runs of the lab beside each other.
+/// Returns a comparison of runs of the lab as indented JSON with a final newline.
 ///
 /// # Errors
 /// As [`pipe`].

@@ -11,40 +11,41 @@ pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const PACE: Style = AnsiColor::Yellow.on_default().bold();
 pub(super) const WARN: Style = AnsiColor::Red.on_default();
 
-/// Columns below which nothing is left out any more; lines may then be cut by the terminal.
+/// Narrowest supported width, in columns. Below it no further columns are left out, and the
+/// terminal may cut lines.
 pub(super) const NARROWEST: usize = 60;
 
-/// Spaces between two columns.
+/// Returns the number of spaces between two columns.
 pub(super) fn gap(width: usize) -> u16 {
     if width < 80 { 1 } else { 2 }
 }
 
-/// A table without lines.
+/// Returns a table without rules.
 pub(super) fn plain_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table
 }
 
-/// A cell of a table whose first columns hold words, to the left.
+/// Returns a cell of a table whose first `words` columns hold words, which are left-aligned.
 pub(super) fn aligned_left(position: usize, words: usize, text: String) -> Cell {
     let side = if position < words { CellAlignment::Left } else { CellAlignment::Right };
     Cell::new(text).set_alignment(side)
 }
 
-/// A cell of a table whose second column holds words.
+/// Returns a cell of a table whose second column holds words.
 pub(super) fn aligned(position: usize, text: String) -> Cell {
     let side = if position == 1 { CellAlignment::Left } else { CellAlignment::Right };
     Cell::new(text).set_alignment(side)
 }
 
-/// The table's lines with the heading and one row set off.
+/// Returns the lines of a table, with the heading and one row highlighted.
 pub(super) fn styled_lines(table: Table, paced: Option<usize>, width: usize) -> String {
     spaced_lines(table, paced, gap(width))
 }
 
-/// The table's lines within this width, with the heading set off. Columns for which there is no room follow
-/// below, behind the first `keys` columns again.
+/// Returns the lines of a table within this width, with the heading highlighted. Columns that do
+/// not fit follow below, after the first `keys` columns again.
 pub(super) fn fitted_lines(table: Table, keys: usize, width: usize) -> String {
     let widths: Vec<usize> =
         table.column_max_content_widths().into_iter().map(usize::from).collect();
@@ -60,8 +61,8 @@ pub(super) fn fitted_lines(table: Table, keys: usize, width: usize) -> String {
     blocks(&widths, keys, width).iter().map(block).collect()
 }
 
-/// The columns of each block that fits into this width, one space apart: the first `keys` of them, or fewer
-/// where these would take too much, and as many of the others as there is room for.
+/// Returns the columns of each block that fits into this width, one space apart: the first `keys`
+/// columns, or fewer if these would take too much room, and as many of the others as fit.
 fn blocks(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
     let room_for = |columns: usize| widths[..columns].iter().map(|width| width + 1).sum::<usize>();
     let most = keys.clamp(1, widths.len());
@@ -79,7 +80,8 @@ fn blocks(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// The table with these of its columns, of which the last one has so much room: text that is longer is wrapped.
+/// Returns the table with only these columns. The last one is at most `room` wide, and longer text
+/// in it is wrapped.
 fn with_columns(table: &Table, columns: &[usize], room: usize) -> Table {
     let mut some = plain_table();
     for row in table.row_iter() {
@@ -111,7 +113,7 @@ fn spaced_lines(mut table: Table, paced: Option<usize>, gap: u16) -> String {
     out
 }
 
-/// What has equal keys together, in the order in which the keys appear.
+/// Groups items with equal keys, in order of the first appearance of each key.
 pub(super) fn grouped<K: PartialEq, T>(
     pairs: impl IntoIterator<Item = (K, T)>,
 ) -> Vec<(K, Vec<T>)> {
@@ -125,7 +127,7 @@ pub(super) fn grouped<K: PartialEq, T>(
     groups
 }
 
-/// At most `room` columns of the text.
+/// Truncates a text to `room` columns.
 pub(super) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
@@ -142,7 +144,7 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// Wrapped text; a number stays on the same line as its unit, and a name with a hyphen on one line.
+/// Wraps a text, but not between a number and its unit, nor at a hyphen within a name.
 pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>) -> Vec<String> {
     let mut joined = String::with_capacity(text.len());
     let mut after_digit = false;
@@ -155,29 +157,29 @@ pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>)
     lines.into_iter().map(|line| line.replace(GLUE, " ")).collect()
 }
 
-/// A space at which no line ends.
+/// A space at which no line may end.
 const GLUE: char = '\u{a0}';
 
-/// Lines of a remark, set back.
+/// Writes a dimmed note, wrapped.
 pub(super) fn dimmed(out: &mut String, text: &str, width: usize) {
     for line in wrapped(text, width) {
         let _ = writeln!(out, "{DIM}{line}{DIM:#}");
     }
 }
 
-/// Wrapped text after a mark.
+/// Writes wrapped text after a mark.
 pub(super) fn paragraph(out: &mut String, mark: &str, text: &str, width: usize) {
     out.push_str(mark);
     paragraph_after(out, mark.len(), text, width);
 }
 
-/// A warning, wrapped.
+/// Writes a wrapped warning.
 pub(super) fn warn(out: &mut String, message: &str, width: usize) {
     let _ = write!(out, "{WARN}warning:{WARN:#} ");
     paragraph_after(out, "warning: ".len(), message, width);
 }
 
-/// Wrapped text whose first line has something of `used` columns before it.
+/// Writes wrapped text whose first line continues after `used` columns.
 pub(super) fn paragraph_after(out: &mut String, used: usize, text: &str, width: usize) {
     let first = " ".repeat(used);
     let options = textwrap::Options::new(width).initial_indent(&first).subsequent_indent("  ");

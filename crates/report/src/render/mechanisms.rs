@@ -1,4 +1,4 @@
-//! Which mechanism carries messages best when: a page of the documentation, made from a record alone.
+//! Renders the documentation page on which mechanism suits which purpose, from a record alone.
 
 use std::fmt::Write as _;
 
@@ -8,22 +8,22 @@ use contend_record::parameters::{Value, names};
 use super::page::measured_on;
 use super::units::{bytes, nanoseconds, ratio};
 
-/// What somebody may want.
+/// A purpose for which a reader wants the best mechanism.
 struct Want {
     what: &'static str,
-    /// Whether a mechanism that waits in this way will do.
+    /// Whether a mechanism that waits in this way is admissible.
     admits: fn(&str) -> bool,
     figure: Figure,
 }
 
-/// What is the less, the better.
+/// A figure of which less is better.
 #[derive(Clone, Copy)]
 enum Figure {
-    /// The time of a byte there and back, with partners at this place.
+    /// Time of a round trip of one byte, with partners at this placement.
     RoundTrip(&'static str),
-    /// The time of a message of so many bytes, one way.
+    /// Time of a message of this many bytes, in one direction.
     OneWay(u64),
-    /// CPU time of both sides for one.
+    /// CPU time of both sides for a message of this many bytes.
     Cpu(u64),
 }
 
@@ -67,7 +67,7 @@ const WANTS: [Want; 9] = [
     },
 ];
 
-/// The page, if the record has anything for it.
+/// Returns the page, or `None` if the record has nothing for it.
 pub fn page(record: &RunRecord) -> Option<String> {
     let names = mechanisms(record);
     if names.is_empty() {
@@ -103,7 +103,7 @@ pub fn page(record: &RunRecord) -> Option<String> {
     Some(out)
 }
 
-/// Cases of messages between processes, by mechanism.
+/// Returns the cases of messages between processes, with their mechanism.
 fn cases(record: &RunRecord) -> impl Iterator<Item = (&str, &Case)> {
     record.cases.iter().filter_map(|case| {
         let is_meant = [View::OneWay, View::RoundTrip].contains(&case.view)
@@ -113,7 +113,7 @@ fn cases(record: &RunRecord) -> impl Iterator<Item = (&str, &Case)> {
     })
 }
 
-/// The mechanisms, in the order of the record.
+/// Returns the mechanisms, in the order of the record.
 fn mechanisms(record: &RunRecord) -> Vec<&str> {
     let mut names = Vec::new();
     for (name, _) in cases(record) {
@@ -168,7 +168,7 @@ impl Figure {
     }
 }
 
-/// A want, the best one for it, and those that come next.
+/// Returns the row of a purpose: the best mechanism, and the runners-up.
 fn wanted(record: &RunRecord, names: &[&str], want: &Want) -> Option<String> {
     const AFTER: usize = 3;
     let admitted = names.iter().filter(|name| fact(record, name, "waits").is_some_and(want.admits));

@@ -1,4 +1,4 @@
-//! One record, rendered for people or for programs.
+//! Renders a record for people or for programs.
 
 mod advice;
 pub mod compare;

@@ -1,4 +1,4 @@
-//! What pages of the documentation say of the run that they are made from.
+//! Parts that documentation pages share: where their figures were measured.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,8 @@ use contend_record::lab::RunRecord;
 
 use super::units::bytes;
 
-/// On what was measured, with `more` behind it, and what the run was warned of.
+/// Writes on which machine the figures were measured, followed by `more`, and the warnings of the
+/// run.
 pub fn measured_on(out: &mut String, record: &RunRecord, more: &str) {
     let host = &record.host;
     let gap = if more.is_empty() { "" } else { " " };

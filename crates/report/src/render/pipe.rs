@@ -1,7 +1,6 @@
-//! A profiled pipeline as text for a terminal of any width from 60 columns.
+//! Renders a profiled pipeline as text for a terminal of at least 60 columns.
 //!
-//! Colours are escape sequences in the text; whoever prints it removes them where they
-//! do not belong.
+//! Colours are escape sequences in the text; the caller removes them where they do not belong.
 
 use std::fmt::Write as _;
 
@@ -21,18 +20,18 @@ use super::layout::{
 use super::text::printable;
 use super::units::{bytes, count, counted, percent, seconds};
 
-/// Fewer bytes than this say nothing about a gigabyte.
+/// Fewest bytes from which CPU time for each gigabyte is shown.
 const WORTH_A_RATE: u64 = 10_000_000;
 
-/// A shorter run is over before its CPU time can be put in relation to it: what the kernel
-/// does to start and end the stages falls outside.
+/// Shortest run, in seconds, whose CPU time is shown as a share of its wall time: in shorter ones,
+/// what the kernel does to start and end the stages is not counted.
 const WORTH_A_SHARE: f64 = 0.005;
 
-/// With fewer runs than this no interval of 95 % can be given: that of 5 samples, from the
-/// least to the most, holds the median 94 times of 100.
+/// Fewest runs from which a 95 % interval is shown. With 5 samples, even the range from the
+/// smallest to the largest contains the true median with a probability of only 94 %.
 const WORTH_AN_INTERVAL: usize = 6;
 
-/// The whole report.
+/// Returns the whole report.
 pub fn report(record: &PipeRecord, width: usize) -> String {
     let record = &visible(record);
     let width = width.max(NARROWEST);
@@ -73,7 +72,7 @@ pub fn report(record: &PipeRecord, width: usize) -> String {
     out
 }
 
-/// The answers to questions about a pipeline that ran earlier, for which nothing was run now.
+/// Returns the answers to questions about a pipeline that ran earlier; nothing was run for them.
 pub fn answers(record: &PipeRecord, width: usize) -> String {
     let record = &visible(record);
     let width = width.max(NARROWEST);
@@ -84,7 +83,7 @@ pub fn answers(record: &PipeRecord, width: usize) -> String {
     out
 }
 
-/// The record with every character shown that would otherwise do something to a terminal:
+/// Returns the record with every control character made visible, so that none affects the terminal:
 /// commands are the user's text, and messages quote it.
 fn visible(record: &PipeRecord) -> PipeRecord {
     let mut record = record.clone();
@@ -116,7 +115,7 @@ fn headline(out: &mut String, record: &PipeRecord) {
     );
 }
 
-/// Columns of a table: heading, alignment, and what stands in it for a stage.
+/// A column of a table: heading, alignment, and the text of a stage's cell.
 struct Column {
     heading: &'static str,
     cell: fn(&Stage) -> String,
@@ -130,7 +129,7 @@ fn share(stage: &Stage, part: f64) -> String {
     percent(part, stage.wall_seconds)
 }
 
-/// Where each stage's time went.
+/// Renders where each stage's time went.
 fn times(record: &PipeRecord, width: usize) -> String {
     let mut columns = vec![column("real", |s| seconds(s.wall_seconds))];
     if width >= 76 {
@@ -173,14 +172,14 @@ fn cpu_share(cpu_percent: f64, wall: f64) -> String {
     if wall < WORTH_A_SHARE { dash() } else { percent(cpu_percent, 100.0) }
 }
 
-/// The kind of most of a stage's other waits, if they are worth a word.
+/// Returns the kind of most of a stage's other waits, if they are long enough to mention.
 fn main_wait(stage: &Stage) -> Option<&'static str> {
     let named = stage.other_waits.named();
     let (name, _) = named.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     (stage.other_wait_seconds > 0.005 * stage.wall_seconds).then_some(name)
 }
 
-/// What went through each stage.
+/// Renders the data that passed through each stage.
 fn flow(record: &PipeRecord, width: usize) -> String {
     let mut columns = vec![
         column("in", |s| optional(s.bytes_in, s.is_approximate(Figure::BytesIn), bytes)),
@@ -210,7 +209,7 @@ fn flow(record: &PipeRecord, width: usize) -> String {
     stage_table(record, &columns, None, width)
 }
 
-/// The mean size of the calls that `calls` counts.
+/// Formats the mean size of the calls that `calls` counts.
 fn mean(stage: &Stage, size: Option<f64>, calls: Figure) -> String {
     let about = mark(stage.is_approximate(calls));
     size.map_or_else(dash, |size| format!("{about}{}", bytes(size)))
@@ -227,7 +226,7 @@ fn optional(value: Option<u64>, approximate: bool, show: fn(f64) -> String) -> S
     }
 }
 
-/// What stands before a figure that is not exact.
+/// Returns the prefix of a figure that may be inexact.
 fn mark(approximate: bool) -> &'static str {
     if approximate { "~" } else { "" }
 }
@@ -283,7 +282,7 @@ fn stage_table(
     styled_lines(table, paced, width)
 }
 
-/// What the pipes between the stages held.
+/// Renders how full the pipes between the stages were.
 fn pipes(record: &PipeRecord, width: usize) -> String {
     let mut table = plain_table();
     let headings = ["pipe", "bytes", "rate", "full", "blocked", "starved", "waits"];
@@ -361,7 +360,7 @@ fn verdict_line(bottleneck: &Bottleneck, stages: &[Stage]) -> String {
     }
 }
 
-/// Medians over several runs with their intervals.
+/// Renders medians over several runs with their intervals.
 fn several_runs(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     let mut out = String::new();
     let count = runs.count;
@@ -404,7 +403,8 @@ fn several_runs(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     out
 }
 
-/// The median with its interval, or with the least and most where the samples are not `enough`.
+/// Formats a median with its interval, or with the range of its samples if these are not `enough`
+/// for an interval.
 fn interval(estimate: &Estimate, enough: bool) -> String {
     let samples = estimate.samples.iter().copied();
     let range =

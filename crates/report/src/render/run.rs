@@ -1,4 +1,4 @@
-//! A plan and what came of it as text for a terminal.
+//! Renders the plan and the outcome of a parallel run as text for a terminal.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use super::layout::{
 use super::text::printable;
 use super::units::{bytes, counted, seconds};
 
-/// The plan, and for every stage why it is parallel or not.
+/// Renders the plan, with the reason why each stage is parallel or not.
 pub fn explanation(record: &RunRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -42,7 +42,7 @@ fn stages(out: &mut String, plan: &PlanRecord, width: usize) {
     }
 }
 
-/// How a stage runs, and why.
+/// Returns how a stage runs, and why.
 fn reason(stage: &Stage) -> String {
     let class = match stage.class {
         Class::PerRecord => "parallel",
@@ -53,7 +53,8 @@ fn reason(stage: &Stage) -> String {
     format!("{class}: {}", stage.why)
 }
 
-/// The stages of a shell's text that contend takes over and those that it leaves, under the lines in which they are.
+/// Writes the stages that contend takes over from a shell and those that it leaves, by line of the
+/// text.
 fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
     let taken = record.taken.iter().map(|taken| (taken.line, taken_over(taken)));
     let left = record.left.iter().map(|left| {
@@ -79,7 +80,7 @@ fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
     }
 }
 
-/// Stages that are taken over, with what is known of each.
+/// Returns stages that are taken over, with the classification of each.
 fn taken_over(taken: &TakenOver) -> (&str, Vec<String>) {
     let reasons = match taken.stages.as_slice() {
         [] => vec!["given to contend, which decides when their words are known".to_owned()],
@@ -113,13 +114,13 @@ fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {
     }
 }
 
-/// A command as a shell would read it.
+/// Returns a command as a shell would read it.
 fn command(command: &CommandRecord) -> String {
     let words = std::iter::once(&command.program).chain(&command.arguments);
     printable(&words.map(|word| quote(word)).collect::<Vec<_>>().join(" "))
 }
 
-/// Wrapped text after a mark, in a column of its own.
+/// Writes wrapped text after a mark, in a column of its own.
 fn hanging(out: &mut String, mark: &str, text: &str, width: usize) {
     let indent = " ".repeat(mark.len());
     let options = textwrap::Options::new(width).initial_indent(mark).subsequent_indent(&indent);
@@ -149,7 +150,7 @@ fn how(group: &GroupRecord, plan: &PlanRecord) -> String {
     }
 }
 
-/// What was done and what it took, in a few lines.
+/// Renders the outcome and what it cost, in a few lines.
 pub fn statistics(record: &RunRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -202,13 +203,14 @@ fn resources(outcome: &Outcome) -> String {
     )
 }
 
-/// One line a stage. What was left out has no figures, nor have sorts that contend does as part of its merge.
+/// Renders one line for each stage. Stages that were left out have no figures, nor have sorts that
+/// contend does as part of its merge.
 fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usize) -> String {
     let mut table = plain_table();
     let heading = ["#", "stage", "status", "CPU", "starts"];
     let cells = heading.iter().enumerate().map(|(at, text)| aligned(at, (*text).to_owned()));
     table.set_header(cells);
-    // The other columns with their gaps, and room for what is done elsewhere.
+    // Leaves room for the other columns with their gaps, and for a note on work done elsewhere.
     let room = width.saturating_sub(34);
     for (index, stage) in plan.stages.iter().enumerate() {
         let figures = outcome.stages.get(index).cloned().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Text that came from the user, made safe to show.
+//! Makes text from the user safe to show.
 
-/// The text with control characters shown as pictures (`␛` for escape) and characters that
-/// change the direction of writing as their number. Blanks stay one column wide.
+/// Returns the text with control characters as pictures (`␛` for escape), and characters that
+/// change the writing direction as their code points. Blanks stay one column wide.
 pub fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, character| {
         match character {

@@ -1,4 +1,4 @@
-//! What a unit costs in every runtime: a page of the documentation, made from a record alone.
+//! Renders the documentation page on what a unit costs in every runtime, from a record alone.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::lab::{shown, skipped};
 use super::page::measured_on;
 use super::units::{count, nanoseconds};
 
-/// The page, if the record has anything for it.
+/// Returns the page, or `None` if the record has nothing for it.
 pub fn page(record: &RunRecord) -> Option<String> {
     let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
     if kinds.is_empty() {
@@ -53,7 +53,8 @@ pub fn page(record: &RunRecord) -> Option<String> {
     Some(out)
 }
 
-/// What the figures come from: how many samples, and lines through how many of them.
+/// Returns how many samples the figures are from, and through how many points their lines are
+/// fitted.
 fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     let points = range(kinds.iter().filter_map(|kind| kind.each.as_ref()).map(|line| line.points));
     let samples = |view| {
@@ -77,14 +78,14 @@ fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     out
 }
 
-/// The least and the most of some numbers.
+/// Formats the range of some numbers.
 fn range(numbers: impl Iterator<Item = usize> + Clone) -> Option<String> {
     let (least, most) = (numbers.clone().min()?, numbers.max()?);
     Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
 }
 
 const CHART_WIDTH: usize = 100;
-/// Of running text.
+/// Width of running text, in columns.
 const TEXT_WIDTH: usize = 118;
 
 fn row(kind: &Kind<'_>) -> String {
@@ -111,7 +112,7 @@ fn row(kind: &Kind<'_>) -> String {
     )
 }
 
-/// What the chart is drawn from.
+/// Returns the points of the chart.
 fn points(kinds: &[Kind<'_>]) -> String {
     let mut numbers: Vec<_> = kinds
         .iter()
@@ -138,7 +139,7 @@ fn points(kinds: &[Kind<'_>]) -> String {
     out
 }
 
-/// What was not measured, and why.
+/// Returns which units were not measured, and why.
 fn absent(record: &RunRecord) -> String {
     let cases: Vec<_> = record.cases_of(View::RuntimeMemory).collect();
     let reasons = skipped(&cases);

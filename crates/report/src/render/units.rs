@@ -1,6 +1,6 @@
 //! Quantities in at most six characters.
 
-/// Seconds: `4.08 s`, `61.2 s`, `310 s`, `9.3 ms`, `0`.
+/// Formats seconds: `4.08 s`, `61.2 s`, `310 s`, `9.3 ms`, `0`.
 pub fn seconds(value: f64) -> String {
     if value <= 0.0 {
         "0".to_owned()
@@ -17,7 +17,8 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// Nanoseconds in the largest unit that fits: `0.03ns`, `87.2ns`, `4.21µs`, `104µs`, `1.25ms`.
+/// Formats nanoseconds in the largest unit that fits: `0.03ns`, `87.2ns`, `4.21µs`, `104µs`,
+/// `1.25ms`.
 pub fn nanoseconds(value: f64) -> String {
     if value.abs() < 9.995 {
         return format!("{value:.2}ns");
@@ -25,17 +26,17 @@ pub fn nanoseconds(value: f64) -> String {
     scaled(value, &["ns", "µs", "ms", "s"])
 }
 
-/// Bytes in powers of ten: `512B`, `77.0MB`.
+/// Formats bytes in powers of ten: `512B`, `77.0MB`.
 pub fn bytes(value: f64) -> String {
     scaled(value, &["B", "kB", "MB", "GB", "TB"])
 }
 
-/// A count: `512`, `77.0k`.
+/// Formats a count: `512`, `77.0k`.
 pub fn count(value: f64) -> String {
     scaled(value, &["", "k", "M", "G", "T"])
 }
 
-/// A ratio: `0.031`, `0.98`, `1.00`, `12.3`, `310`.
+/// Formats a ratio: `0.031`, `0.98`, `1.00`, `12.3`, `310`.
 pub fn ratio(value: f64) -> String {
     let digits = match value.abs() {
         ..0.0995 => 3,
@@ -47,7 +48,7 @@ pub fn ratio(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// So many things: `1 look`, `12 looks`.
+/// Formats a number of things: `1 look`, `12 looks`.
 pub fn counted(number: u64, name: &str) -> String {
     format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }
@@ -70,7 +71,7 @@ fn scaled(value: f64, units: &[&str]) -> String {
     format!("{value:.digits$}{}", units[unit])
 }
 
-/// A part of a whole in percent; nothing for nothing.
+/// Formats a share in percent; empty below 0.05 %.
 pub fn percent(part: f64, whole: f64) -> String {
     let percent = if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
     if percent < 0.05 {
