@@ -1,4 +1,5 @@
-//! A trial with several copies at once, as text: where the ranking turns round.
+//! Renders a trial with several copies at once as text, with the number of copies at which the
+//! ranking changes.
 
 use std::fmt::Write as _;
 
@@ -15,7 +16,7 @@ use super::{change, pasted};
 const BAR: usize = 24;
 const TABLE: usize = 68;
 
-/// Original and candidates with several copies at once.
+/// Writes the figures of original and candidates with several copies at once.
 pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     if trial.load.is_empty() {
         return;
@@ -48,8 +49,8 @@ pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, widt
     }
 }
 
-/// One pipeline's time by another's with so many copies: in each round they ran right after each
-/// other.
+/// The ratio of one pipeline's time to another's at one number of copies. In each round they ran
+/// right after each other.
 struct Ratio {
     median: f64,
     range: [f64; 2],
@@ -65,7 +66,7 @@ impl Ratio {
         let least = ratios.iter().copied().reduce(f64::min)?;
         let most = ratios.iter().copied().reduce(f64::max)?;
         let all = Estimate::from_samples(ratios, 0)?;
-        // Of few samples only all together say anything.
+        // With few samples, only the range of all of them is meaningful.
         let range = if all.samples.len() < 6 { [least, most] } else { all.ci95 };
         Some(Self { median: all.median, range })
     }
@@ -79,10 +80,11 @@ impl Ratio {
     }
 }
 
-/// A smaller difference is none.
+/// Smallest relative difference that counts.
 const CLEARLY: f64 = 0.01;
 
-/// Changes that are slower than the original alone and faster among many, or the other way round.
+/// Returns the changes that are slower than the original alone and faster with many copies, or the
+/// reverse.
 fn changing_sides(trial: &Trial) -> Vec<String> {
     let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
     let sides = places.filter_map(|place| {
@@ -106,8 +108,8 @@ fn copies(number: usize) -> String {
     format!("{number} cop{}", if number == 1 { "y" } else { "ies" })
 }
 
-/// Each change's time by the original's, from few copies to many, marked where that is beyond
-/// chance: where the mark changes, the ranking turns round.
+/// Writes the ratio of each change's time to the original's, from few copies to many, marked where
+/// it differs from 1 by more than chance: the ranking changes where the mark does.
 fn crossing(out: &mut String, trial: &Trial, width: usize) {
     let mut table = plain_table();
     let counts = trial.load.iter().map(|point| format!("{}×", point.copies));
@@ -151,7 +153,7 @@ fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
         .iter()
         .enumerate()
         .map(|(number, figures)| {
-            // At most BAR.
+            // At most `BAR`.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -172,7 +174,7 @@ fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Where the ranking turns round.
+/// Returns where the ranking changes.
 fn turning(trial: &Trial) -> String {
     let Some((first, last)) = trial.load.first().zip(trial.load.last()) else {
         return String::new();
@@ -188,7 +190,7 @@ fn turning(trial: &Trial) -> String {
         candidate.map_or("the original".to_owned(), |place| format!("change {}", place + 1))
     };
     let beats = |point, one, other| Ratio::of(point, one, other).is_some_and(|r| r.is_faster());
-    // Between numbers that are close to each other rather than between distant ones.
+    // Between adjacent numbers of copies rather than between distant ones.
     let count = trial.load.len();
     let pairs = (1..count).flat_map(|gap| (gap..count).map(move |after| (after - gap, after)));
     let pairs = pairs.map(|(before, after)| (&trial.load[before], &trial.load[after]));

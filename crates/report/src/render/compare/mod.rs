@@ -1,4 +1,4 @@
-//! Several runs of the lab beside each other, as text.
+//! Renders a comparison of several runs of the lab as text.
 
 mod runs;
 mod section;
@@ -16,10 +16,10 @@ use super::layout::{BOLD, dimmed, paragraph_after, warn};
 use super::text::printable;
 use super::units::counted;
 
-/// Columns below which lines may be cut by the terminal.
+/// Narrowest supported width, in columns. Below it the terminal may cut lines.
 const NARROWEST: usize = 40;
 
-/// The whole report.
+/// Returns the whole report.
 pub fn report(record: &CompareRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -54,7 +54,7 @@ fn is_in_all(case: &Case) -> bool {
     case.sides.iter().all(Side::is_measured)
 }
 
-/// Names of runs as words: A, B and C.
+/// Formats names of runs as words: A, B and C.
 fn words(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -63,7 +63,7 @@ fn words(names: &[&str]) -> String {
     }
 }
 
-/// What makes the figures of each run worth less.
+/// Writes the circumstances that make the figures of each run less reliable.
 fn warnings(out: &mut String, record: &CompareRecord, width: usize) {
     let before = out.len();
     for (index, run) in record.runs.iter().enumerate() {
@@ -83,7 +83,7 @@ fn warnings(out: &mut String, record: &CompareRecord, width: usize) {
     }
 }
 
-/// The case's name.
+/// Returns the name of a case.
 fn about(case: &Case) -> String {
     format!("{} {}", case.experiment, case.parameters).trim_end().to_owned()
 }

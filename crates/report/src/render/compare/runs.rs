@@ -1,4 +1,4 @@
-//! What is compared: each run with its machine, and what is the same for all of them.
+//! Renders the runs that are compared: each with its machine, and what all of them have in common.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -13,10 +13,10 @@ use super::super::text::printable;
 use super::super::units::{bytes, counted};
 use super::words;
 
-/// Of more experiments the first are named.
+/// Number of experiments that are named; further ones are counted.
 const NAMED: usize = 4;
 
-/// Something of a machine, in words.
+/// A property of a machine, in words.
 type Trait = fn(&Host) -> String;
 
 const TRAITS: [Trait; 12] = [
@@ -49,7 +49,8 @@ fn unknown(name: &str) -> String {
     format!("{name} unknown")
 }
 
-/// Each run with what its machine alone has, and what all have.
+/// Writes each run with the properties of its machine that differ, and those that all machines
+/// share.
 pub fn described(out: &mut String, record: &CompareRecord, width: usize) {
     let (common, own): (Vec<Trait>, Vec<Trait>) =
         TRAITS.into_iter().partition(|&of| is_common(record, of));
@@ -88,7 +89,7 @@ fn origin(run: &Run) -> String {
     }
 }
 
-/// What was run, when, and what came of it.
+/// Returns what was run, when, and how it ended.
 fn what(record: &CompareRecord, index: usize, run: &Run) -> String {
     let sides = || record.cases.iter().filter_map(|case| case.sides.get(index));
     let all = sides().filter(|side| !matches!(side, Side::Absent)).count();
@@ -121,7 +122,7 @@ fn content(run: &Run) -> String {
     }
 }
 
-/// How many cases are higher or lower than in the first run.
+/// Returns how many cases are higher or lower than in the first run.
 fn beside_the_first(record: &CompareRecord, index: usize) -> String {
     let Some(first) = record.runs.first().filter(|_| index > 0) else { return String::new() };
     let values = record.cases.iter().filter_map(|case| case.value.as_ref());
@@ -145,8 +146,8 @@ fn beside_the_first(record: &CompareRecord, index: usize) -> String {
     format!("; beside {} {}", first.name, parts.join(", "))
 }
 
-/// How many flaws of processors all machines do the same against, and the others with what each
-/// does.
+/// Returns the number of processor vulnerabilities that all machines mitigate in the same way, and
+/// the others with the mitigation of each machine.
 fn mitigations(record: &CompareRecord) -> (u64, Vec<String>) {
     let flaws: BTreeSet<&String> =
         record.runs.iter().flat_map(|run| run.host.mitigations.keys()).collect();

@@ -1,4 +1,5 @@
-//! The cases that two runs at least have measured: a row a case, a column a run.
+//! Renders the cases that at least two runs have measured: a row for each case, a column for each
+//! run.
 
 use std::fmt::Write as _;
 
@@ -16,11 +17,11 @@ use super::table::{Block, Cases, Column};
 /// How experiments are shown.
 #[derive(Debug)]
 struct Layout {
-    /// A family stands in one table, of which the first column is the names within it.
+    /// Whether a family of experiments shares one table, whose first column has their names.
     together: bool,
-    /// What the figures are, if the name does not say it.
+    /// What the figures are, if the name of the experiment does not say it.
     what: &'static str,
-    /// Metrics beside the value of each run: heading and name.
+    /// Metrics that are shown in addition to the value of each run: heading and name.
     metrics: &'static [(&'static str, &'static str)],
 }
 
@@ -42,12 +43,12 @@ fn layout_of(case: &Case) -> &'static Layout {
     }
 }
 
-/// What stands in tables.
+/// Returns the cases that are shown in tables.
 fn in_tables(record: &CompareRecord) -> impl Iterator<Item = &Case> {
     record.cases.iter().filter(|case| case.measured() > 1)
 }
 
-/// All tables, each experiment's under its name.
+/// Renders all tables, each under the name of its experiment.
 pub fn all(record: &CompareRecord, width: usize) -> String {
     let titled = in_tables(record).map(|case| {
         let (family, _) = family_and_name(&case.experiment);
@@ -97,7 +98,7 @@ fn table(record: &CompareRecord, layout: &Layout, cases: &[&Case]) -> Cases {
     }
 }
 
-/// What a run has measured, if it has any of these cases.
+/// Returns the columns of a run, if it has measured any of these cases.
 fn values(layout: &Layout, cases: &[&Case], run: usize, name: &str) -> Option<Block> {
     if !cases.iter().any(|case| case.sides.get(run).is_some_and(Side::is_measured)) {
         return None;
@@ -115,14 +116,14 @@ fn median(figure: Option<&Figure>, run: usize) -> String {
     value.map_or_else(|| NOTHING.to_owned(), |(value, unit)| shown(value, unit))
 }
 
-/// Stands where a run has no figure, or two have no ratio.
+/// Shown if a run has no figure, or two runs have no ratio.
 const NOTHING: &str = "-";
 
 fn disturbed(case: &Case, run: usize) -> bool {
     matches!(case.sides.get(run), Some(Side::Measured { disturbed: 1.., .. }))
 }
 
-/// How a run relates to the first one, and within which interval, if there are ratios.
+/// Returns the ratios of a run to the first one, with their intervals, if there are any.
 fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     let found: Vec<Option<&Ratio>> =
         cases.iter().map(|case| case.value.as_ref()?.ratios.get(run)?.as_ref()).collect();
@@ -141,7 +142,7 @@ fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     Some(if intervals.is_empty() { vec![column] } else { vec![column, intervals] })
 }
 
-/// Whether a run and the first one have figures, and yet no ratio.
+/// Whether a run and the first one both have figures, but no ratio.
 fn lacks_ratio(case: &Case) -> bool {
     case.value.as_ref().is_some_and(|value| {
         let mut pairs = value.medians.iter().zip(&value.ratios).skip(1);
@@ -151,7 +152,7 @@ fn lacks_ratio(case: &Case) -> bool {
     })
 }
 
-/// What the signs in the tables mean, as far as there are any.
+/// Explains the signs that the tables use.
 pub fn legend(record: &CompareRecord) -> String {
     let ratios: Vec<&Ratio> = in_tables(record)
         .filter_map(|case| case.value.as_ref())

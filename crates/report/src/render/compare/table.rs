@@ -1,21 +1,21 @@
-//! Tables that are cut into pieces where they are too wide.
+//! Tables that are split if they are too wide.
 
 use unicode_width::UnicodeWidthStr;
 
 use super::super::lab::table::grid;
 use super::super::layout::gap;
 
-/// A heading and a cell for each row.
+/// A heading, and a cell for each row.
 #[derive(Debug, Clone)]
 pub struct Column(Vec<String>);
 
 impl Column {
-    /// A column.
+    /// Creates a column.
     pub fn new(heading: &str, cells: impl IntoIterator<Item = String>) -> Self {
         Self([heading.to_owned()].into_iter().chain(cells).collect())
     }
 
-    /// A column of cells of which some are marked behind; the others keep their place.
+    /// Creates a column in which some cells end in a mark; the others are padded to stay aligned.
     pub fn marked(heading: &str, cells: &[(String, bool)], mark: char) -> Self {
         let some = cells.iter().any(|(_, marked)| *marked);
         let behind = |marked| match (some, marked) {
@@ -27,7 +27,7 @@ impl Column {
         Self::new(&heading, cells.iter().map(|(text, marked)| format!("{text}{}", behind(*marked))))
     }
 
-    /// Whether no row has anything in it.
+    /// Whether all cells are empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().skip(1).all(String::is_empty)
     }
@@ -37,25 +37,25 @@ impl Column {
     }
 }
 
-/// Columns that stay together.
+/// Columns that are not separated.
 pub type Block = Vec<Column>;
 
 /// A table of cases.
 #[derive(Debug)]
 pub struct Cases {
-    /// What tells the rows apart; in every piece.
+    /// Columns that identify the rows; repeated in every piece.
     pub left: Vec<Column>,
-    /// How many of the first of these hold words.
+    /// Number of columns of `left` that hold words.
     pub words: usize,
-    /// What the runs have measured.
+    /// Figures of the runs.
     pub values: Vec<Block>,
-    /// How they relate. The first column of each block is what is left where the room is scant.
+    /// Ratios of the runs. If room is scant, only the first column of each block is shown.
     pub ratios: Vec<Block>,
 }
 
 impl Cases {
-    /// One table if there is room, else values and ratios apart, each in as many pieces as it
-    /// takes; ratios lose their intervals where not even one has room for it.
+    /// Renders one table if it fits; otherwise values and ratios separately, each in as many pieces
+    /// as necessary. Ratios lose their intervals if not even one fits with its interval.
     pub fn pieces(&self, width: usize) -> String {
         let together: Vec<Block> = self.values.iter().chain(&self.ratios).cloned().collect();
         if self.fits(&together, width) {

@@ -8,7 +8,7 @@ use super::report;
 use crate::compare::compare;
 use crate::compare::tests::{case, run};
 
-/// Samples around a middle, of which the median is the middle.
+/// Returns samples around a value, which is their median.
 fn around(middle: f64) -> Vec<f64> {
     (-4..=4).map(|step| middle * (1.0 + 0.01 * f64::from(step))).collect()
 }
@@ -55,7 +55,7 @@ fn shown(record: &CompareRecord, width: usize) -> String {
     anstream::adapter::strip_str(&report(record, width)).to_string()
 }
 
-/// What stands below this line.
+/// Returns the text below this line.
 fn below<'a>(text: &'a str, line: &str) -> &'a str {
     text.split_once(line).map_or(text, |(_, below)| below)
 }

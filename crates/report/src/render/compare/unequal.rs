@@ -1,4 +1,4 @@
-//! The cases that not every run has measured: which run has them, and why others have not.
+//! Renders the cases that not every run has measured: which runs have them, and why others do not.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use super::super::layout::{BOLD, grouped, paragraph};
 use super::super::text::printable;
 use super::{is_in_all, words};
 
-/// So many cases of a kind are named one by one.
+/// Largest number of cases of a kind that are named individually.
 const FEW: usize = 3;
 
-/// The cases of which the same is to be said together, a line for each experiment.
+/// Writes the cases grouped by which runs have them, with a line for each experiment.
 pub fn listed(out: &mut String, record: &CompareRecord, width: usize) {
     let unequal = record.cases.iter().filter(|case| !is_in_all(case));
     let kinds = grouped(unequal.map(|case| (standing(record, case), case)));
@@ -30,8 +30,8 @@ pub fn listed(out: &mut String, record: &CompareRecord, width: usize) {
     }
 }
 
-/// What each run has of the case, runs of which the same is to be said together: first those that
-/// have measured it, and last those that know nothing of it.
+/// Describes what each run has for a case, with equal runs grouped: first those that have measured
+/// it, last those that do not include it.
 fn standing(record: &CompareRecord, case: &Case) -> String {
     let mut sides: Vec<_> = record.runs.iter().zip(&case.sides).collect();
     sides.sort_by_key(|(_, side)| match side {
@@ -46,7 +46,7 @@ fn standing(record: &CompareRecord, case: &Case) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-/// What stands before and after the names of the runs of which it is said.
+/// Returns the text before and after the names of the runs that it describes.
 fn of_side(side: &Side, case: &Case) -> (&'static str, String) {
     match side {
         Side::Measured { .. } => ("measured in", String::new()),
@@ -79,7 +79,7 @@ fn counts(unit: Unit) -> &'static str {
     }
 }
 
-/// Few cases by their parameters, many by the values that occur.
+/// Names few cases by their parameters, and many by the values that occur.
 fn which(cases: &[&Case]) -> String {
     if cases.len() <= FEW {
         let named: Vec<_> = cases.iter().map(|case| case.parameters.to_string()).collect();

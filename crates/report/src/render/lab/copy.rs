@@ -1,4 +1,4 @@
-//! Files that are copied.
+//! Renders the copying of files.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::super::layout::paragraph;
 use super::super::units::{bytes, count, nanoseconds};
 use super::table::{figure, grid, parameter, row};
 
-/// The table.
+/// Renders the table.
 pub fn section(cases: &[&Case], width: usize) -> String {
     let is_wide = width >= 100;
     let mut headings = row(["way", "place", "cache", "time", "a second", "user", "sys"]);
@@ -42,7 +42,7 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// How it was copied, with what was chosen of that.
+/// Returns the method of copying and its options.
 pub fn way(case: &Case) -> String {
     let way = parameter(case, names::WAY);
     if let Some(block) = case.parameters.number(names::BLOCK) {
@@ -54,7 +54,7 @@ pub fn way(case: &Case) -> String {
     }
 }
 
-/// A size that is a power of two.
+/// Formats a size that is a power of two.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -63,12 +63,12 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Bytes copied in a second.
+/// Returns the bytes copied in a second.
 pub fn bandwidth(case: &Case) -> Option<f64> {
     Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
 
-/// What most of its time goes into.
+/// Returns what most of the time is spent on.
 pub fn limit(case: &Case) -> Option<&str> {
     match case.facts.get("limit")? {
         Value::Text(limit) => Some(limit),
@@ -76,7 +76,7 @@ pub fn limit(case: &Case) -> Option<&str> {
     }
 }
 
-/// What memory would allow, and what other parts cost.
+/// Returns what memory bandwidth would allow, and what other parts cost.
 fn memory(cases: &[&Case]) -> Option<String> {
     let case = cases.iter().max_by_key(|case| case.parameters.number(names::BYTES))?;
     let (bytes_copied, time) =

@@ -1,4 +1,4 @@
-//! How many could be created, and what stopped it.
+//! Renders how many units could be created, and what stopped the attempt.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use contend_record::parameters::names;
 use super::super::layout::{aligned_left, fitted_lines, paragraph, plain_table};
 use super::super::units::{bytes, count};
 
-/// A paragraph and the table of limits for each kind.
+/// Renders a paragraph and the table of limits for each kind of unit.
 pub fn section(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
     for case in cases {
@@ -60,7 +60,7 @@ fn outcome(kind: &str, report: &LimitReport) -> String {
     text
 }
 
-/// The limits that matter: the tightest few.
+/// Renders the limits that matter: the tightest few.
 fn limits(report: &LimitReport, width: usize) -> String {
     const MOST: usize = 4;
     let mut table = plain_table();

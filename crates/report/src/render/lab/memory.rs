@@ -1,4 +1,4 @@
-//! What units that wait take.
+//! Renders the memory of units that wait.
 
 use contend_record::lab::{Case, Fit, RunRecord, Unit};
 use contend_record::parameters::names;
@@ -19,7 +19,7 @@ const COLUMNS: [MetricColumn; 8] = [
     ("end", "end", 0),
 ];
 
-/// The table, and a sentence for each line through it.
+/// Renders the table, and a sentence for each line through it.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut out = table::with_metrics(cases, "in all", &COLUMNS, width);
     let experiment = cases.first().map_or("", |case| case.experiment.as_str());
@@ -37,10 +37,10 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// A part of the whole that is not worth a word.
+/// Smallest share of the whole that is mentioned.
 const NOTHING: f64 = 0.002;
 
-/// What one unit takes, by the lines.
+/// Describes the memory of one unit, by the fitted lines.
 fn sentence(record: &RunRecord, fit: &Fit) -> String {
     let slope = |metric: &str| {
         let of = |other: &&Fit| {

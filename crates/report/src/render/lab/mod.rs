@@ -1,4 +1,4 @@
-//! A run of the lab as text.
+//! Renders a run of the lab as text.
 
 mod copy;
 mod handoff;
@@ -32,7 +32,7 @@ use super::layout::{BOLD, NARROWEST, dimmed, grouped, paragraph, paragraph_after
 use super::text::printable;
 use super::units::{bytes, count, nanoseconds, seconds};
 
-/// The whole report.
+/// Returns the whole report.
 pub fn report(record: &RunRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -47,7 +47,7 @@ pub fn report(record: &RunRecord, width: usize) -> String {
     out
 }
 
-/// The report without the demonstrations, which were told while they went on.
+/// Returns the report without the demonstrations, which were shown while they ran.
 pub fn figures(record: &RunRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -142,7 +142,7 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     }
 }
 
-/// Reasons why cases were not measured, each with the cases that share it.
+/// Returns the reasons why cases were not measured, each with the cases that share it.
 pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
     let reasons = cases.iter().filter_map(|case| Some((case.skipped.as_deref()?, *case)));
     let sentence = |(reason, cases): (&str, Vec<&Case>)| {
@@ -162,7 +162,7 @@ pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
     grouped(reasons).into_iter().map(sentence).collect()
 }
 
-/// The parameters that all of these share.
+/// Returns the parameters that all of these cases share.
 fn common(cases: &[&Case]) -> Parameters {
     let Some((first, others)) = cases.split_first() else { return Parameters::new() };
     let is_shared = |name: &str| {
@@ -175,7 +175,8 @@ fn common(cases: &[&Case]) -> Parameters {
         .fold(Parameters::new(), |all, (name, value)| all.with(name, value.clone()))
 }
 
-/// Warnings, each with what it is about; where many are of one kind, the first stands for all.
+/// Returns the warnings with their subjects; if there are many of one kind, the first stands for
+/// all.
 pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -> Vec<String> {
     const FEW: usize = 2;
     let messages = found.map(|(about, warning)| {
@@ -227,7 +228,7 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
     dimmed(out, &printable(&note), width);
 }
 
-/// A figure in its unit.
+/// Formats a figure in its unit.
 pub(super) fn shown(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Nanoseconds => nanoseconds(value),
@@ -237,7 +238,7 @@ pub(super) fn shown(value: f64, unit: Unit) -> String {
     }
 }
 
-/// The first case with this view and these parameters that was measured.
+/// Returns the first measured case with this view and these parameters.
 fn find<'a>(record: &'a RunRecord, view: View, parameters: &[(&str, &str)]) -> Option<&'a Case> {
     record.cases_of(view).find(|case| {
         case.median.is_some()

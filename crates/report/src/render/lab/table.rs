@@ -1,4 +1,4 @@
-//! The cases of one experiment, a row each.
+//! Renders the cases of one experiment, a row for each.
 
 use contend_record::lab::{Case, Unit};
 use contend_record::parameters::{Parameters, Value};
@@ -8,7 +8,7 @@ use super::super::text::printable;
 use super::super::units::{nanoseconds, percent};
 use super::shown;
 
-/// A column: its heading, the width from which it is shown, and its text for a case.
+/// A column: its heading, the narrowest width at which it is shown, and its text for a case.
 type Column = (&'static str, usize, fn(&Case) -> String);
 
 const COLUMNS: [Column; 9] = [
@@ -26,16 +26,16 @@ const COLUMNS: [Column; 9] = [
     }),
 ];
 
-/// The tables that fit most experiments: one for each set of parameters.
+/// Renders the generic tables, which fit most experiments: one for each set of parameter names.
 pub fn generic(cases: &[&Case], width: usize) -> String {
     let tables: Vec<_> = groups(cases).iter().map(|cases| table(cases, width)).collect();
     tables.join("\n")
 }
 
-/// A column of metrics: its heading, its metric, and the width from which it is shown.
+/// A column of metrics: its heading, its metric, and the narrowest width at which it is shown.
 pub type MetricColumn = (&'static str, &'static str, usize);
 
-/// Tables of the value, under this heading, and of those metrics that were measured.
+/// Renders tables of the value, under this heading, and of those metrics that were measured.
 pub fn with_metrics(
     cases: &[&Case],
     value: &str,
@@ -65,7 +65,7 @@ fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize)
     fitted_lines(table, names.len(), width)
 }
 
-/// The cases with the same parameters together.
+/// Groups cases with the same parameter names.
 pub fn groups<'a, T: AsRef<Parameters>>(cases: &[&'a T]) -> Vec<Vec<&'a T>> {
     let by_names = cases.iter().map(|&case| (parameter_names(&[case]), case));
     grouped(by_names).into_iter().map(|(_, group)| group).collect()
@@ -78,8 +78,8 @@ fn table(cases: &[&Case], width: usize) -> String {
         "user" | "sys" | "cpu" => measured("user"),
         _ => true,
     };
-    // Where there are columns for user and system time, there is less room for what comes with
-    // wide terminals only.
+    // Columns for user and system time leave less room for the columns that only wide terminals
+    // show.
     let taken = if measured("user") { 26 } else { 0 };
     let fits = |column: &&Column| column.1 == 0 || width >= column.1 + taken;
     let columns: Vec<&Column> =
@@ -97,7 +97,7 @@ fn table(cases: &[&Case], width: usize) -> String {
     fitted_lines(table, names.len(), width)
 }
 
-/// How many of the first columns hold words.
+/// Returns how many of the first columns hold words.
 pub fn text_columns<T: AsRef<Parameters>>(names: &[&str], cases: &[&T]) -> usize {
     let is_text = |name: &&&str| {
         cases.iter().any(|case| matches!(T::as_ref(case).get(name), Some(Value::Text(_))))
@@ -105,7 +105,7 @@ pub fn text_columns<T: AsRef<Parameters>>(names: &[&str], cases: &[&T]) -> usize
     names.iter().take_while(is_text).count()
 }
 
-/// Every parameter that a case has, in order of appearance.
+/// Returns every parameter of the cases, in order of first appearance.
 pub fn parameter_names<'a, T: AsRef<Parameters>>(cases: &[&'a T]) -> Vec<&'a str> {
     let mut names = Vec::new();
     for (name, _) in cases.iter().flat_map(|&case| T::as_ref(case).iter()) {
@@ -116,18 +116,18 @@ pub fn parameter_names<'a, T: AsRef<Parameters>>(cases: &[&'a T]) -> Vec<&'a str
     names
 }
 
-/// A parameter's value; nothing if the case does not have it.
+/// Returns the value of a parameter; empty if the case does not have it.
 pub fn parameter<T: AsRef<Parameters>>(case: &T, name: &str) -> String {
     T::as_ref(case).get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
-/// The interval, or the least and most where there are too few samples for one.
+/// Formats the interval, or the range if there are too few samples for an interval.
 fn interval(case: &Case) -> String {
     let range = case.min.zip(case.max).filter(|_| case.samples.len() > 1);
     spread(case.ci95, range.map(|(low, high)| [low, high]), |value| shown(value, case.unit))
 }
 
-/// An interval in brackets, or the range in parentheses in its place.
+/// Formats an interval in brackets, or else the range in parentheses.
 pub fn spread(
     interval: Option<[f64; 2]>,
     range: Option<[f64; 2]>,
@@ -140,13 +140,13 @@ pub fn spread(
     }
 }
 
-/// CPU time by real time, as `time` prints it.
+/// Returns CPU time in percent of wall time, as `time` prints it.
 fn cpu_percent(case: &Case) -> String {
     let cpu = case.metric("user").zip(case.metric("system")).map(|(user, system)| user + system);
     cpu.zip(case.median).map_or_else(String::new, |(cpu, real)| percent(cpu, real))
 }
 
-/// A metric's median; nothing if the case does not have it.
+/// Returns the median of a metric; empty if the case does not have it.
 fn metric(case: &Case, name: &str) -> String {
     match case.metrics.get(name) {
         Some(metric) if metric.unit == Unit::Nanoseconds && metric.median.abs() < 0.5 => "0".into(),
@@ -155,7 +155,7 @@ fn metric(case: &Case, name: &str) -> String {
     }
 }
 
-/// A table of a chapter, whose first columns hold words.
+/// Renders a table of a chapter, whose first columns hold words.
 pub fn grid(rows: &[Vec<String>], words: usize, width: usize) -> String {
     let mut table = plain_table();
     for row in rows {
@@ -165,12 +165,12 @@ pub fn grid(rows: &[Vec<String>], words: usize, width: usize) -> String {
     fitted_lines(table, words, width)
 }
 
-/// A row of words that are known.
+/// Returns a row of constant words.
 pub fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// A time in nanoseconds, if there is one.
+/// Formats a time in nanoseconds, if there is one.
 pub fn figure(nanos: Option<f64>) -> String {
     match nanos {
         None => String::new(),
@@ -179,10 +179,10 @@ pub fn figure(nanos: Option<f64>) -> String {
     }
 }
 
-/// A time of a case, in nanoseconds.
+/// Returns a time of a case, in nanoseconds.
 pub type TimeOf = fn(&Case) -> Option<f64>;
 
-/// The values of a parameter as they are shown, in the order in which they come.
+/// Returns the displayed values of a parameter, in order of first appearance.
 pub fn values(cases: &[&Case], name: &str) -> Vec<String> {
     let mut values = Vec::new();
     for case in cases {
@@ -194,7 +194,7 @@ pub fn values(cases: &[&Case], name: &str) -> Vec<String> {
     values
 }
 
-/// The cases by two of their parameters: rows and columns.
+/// Renders the cases as a matrix of two of their parameters: rows and columns.
 pub fn matrix(
     cases: &[&Case],
     title: &str,
