@@ -1,4 +1,4 @@
-//! Turns that are handed to a partner.
+//! Renders turns that are handed to a partner.
 
 use contend_record::lab::Case;
 use contend_record::parameters::names;
@@ -6,7 +6,7 @@ use contend_record::parameters::names;
 use super::super::layout::paragraph;
 use super::table::{self, MetricColumn, TimeOf, figure, matrix};
 
-/// For mechanisms beside each other, where they differ in more than mechanism and place.
+/// Columns of the table of mechanisms, for cases that differ in more than mechanism and placement.
 const MECHANISMS: [MetricColumn; 5] = [
     ("p50", "p50", 90),
     ("p99", "p99", 0),
@@ -15,7 +15,7 @@ const MECHANISMS: [MetricColumn; 5] = [
     ("switches", "switches", 80),
 ];
 
-/// For the document's cases.
+/// Columns for the cases of the source document.
 const PRESETS: [MetricColumn; 8] = [
     ("predicted", "predicted", 0),
     ("not ready %", "not_ready", 76),
@@ -27,19 +27,19 @@ const PRESETS: [MetricColumn; 8] = [
     ("switches", "voluntary_switches", 100),
 ];
 
-/// The table of one of the document's cases.
+/// Renders the table of one of the document's cases.
 pub fn presets(cases: &[&Case], width: usize) -> String {
     table::with_metrics(cases, "10,000 turns", &PRESETS, width)
 }
 
-/// What the matrices show of each mechanism and place.
+/// Figures of each mechanism and placement that the matrices show.
 const MATRICES: [(&str, TimeOf); 3] = [
     ("median", |case| case.median),
     ("99.9 %", |case| case.metric("p99.9")),
     ("CPU time", |case| case.metric("cpu")),
 ];
 
-/// Matrices of mechanisms by places, for processes and for threads.
+/// Renders matrices of mechanisms by placement, for processes and for threads.
 pub fn mechanisms(cases: &[&Case], width: usize) -> String {
     let names = table::parameter_names(cases);
     if names != ["mechanism", "partners", "placement"] {

@@ -1,4 +1,4 @@
-//! Messages between partners, by mechanism.
+//! Renders messages between partners, by mechanism.
 
 use contend_record::lab::Case;
 use contend_record::parameters::names;
@@ -7,7 +7,7 @@ use super::super::layout::paragraph;
 use super::super::units::{bytes, count, counted, nanoseconds, ratio};
 use super::table::{self, MetricColumn, figure, grid, matrix, row, values};
 
-/// Where they differ in more than a matrix shows.
+/// Columns of the table of round trips, for cases that differ in more than a matrix shows.
 const ROUND_TRIP: [MetricColumn; 6] = [
     ("p99", "p99", 0),
     ("p99.9", "p99.9", 80),
@@ -17,7 +17,7 @@ const ROUND_TRIP: [MetricColumn; 6] = [
     ("calls sub", "calls_sub", 90),
 ];
 
-/// For those sent at a rate.
+/// Columns for messages that are sent at a rate.
 const RATE: [MetricColumn; 5] = [
     ("p99", "p99", 0),
     ("p99.9", "p99.9", 0),
@@ -26,22 +26,22 @@ const RATE: [MetricColumn; 5] = [
     ("achieved/s", "achieved_per_s", 100),
 ];
 
-/// The table of messages that were sent at a rate.
+/// Renders the table of messages that were sent at a rate.
 pub fn at_a_rate(cases: &[&Case], width: usize) -> String {
     table::with_metrics(cases, "latency", &RATE, width)
 }
 
-/// The tables of messages in one direction.
+/// Renders the tables of messages in one direction.
 pub fn one_way(cases: &[&Case], width: usize) -> String {
     by(cases, "placement", "bytes", &ONE_WAY, width)
 }
 
-/// The tables of messages and their answers.
+/// Renders the tables of messages and their answers.
 pub fn round_trips(cases: &[&Case], width: usize) -> String {
     by(cases, "bytes", "placement", &ROUND_TRIPS, width)
 }
 
-/// A cell of a matrix.
+/// Returns the text of a matrix cell.
 type Cell = fn(&Case) -> String;
 
 const ONE_WAY: [(&str, Cell); 4] = [
@@ -57,27 +57,28 @@ const ROUND_TRIPS: [(&str, Cell); 3] = [
     ("system calls", |case| calls(case).map_or_else(String::new, few)),
 ];
 
-/// CPU time of both sides for a message, in nanoseconds.
+/// Returns the CPU time of both sides for a message, in nanoseconds.
 pub fn cpu(case: &Case) -> Option<f64> {
     Some(case.metric("cpu_main")? + case.metric("cpu_sub")?)
 }
 
-/// System calls of both sides for a message.
+/// Returns the system calls of both sides for a message.
 pub fn calls(case: &Case) -> Option<f64> {
     Some(case.metric("calls_main")? + case.metric("calls_sub")?)
 }
 
-/// Bytes that arrive in a second.
+/// Returns the bytes that arrive in a second.
 pub fn bandwidth(case: &Case) -> Option<f64> {
     Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
 
-/// A number of calls for a message: none is often what matters.
+/// Formats a number of calls for a message. Zero is often the figure that matters.
 fn few(calls: f64) -> String {
     if calls < 0.0005 { "0".to_owned() } else { ratio(calls) }
 }
 
-/// A matrix of mechanisms by `columns` for every value of `each`, and for processes and threads.
+/// Renders a matrix of mechanisms by `columns` for every value of `each`, for processes and for
+/// threads.
 fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width: usize) -> String {
     if table::parameter_names(cases) != ["mechanism", "bytes", "partners", "placement"] {
         return table::with_metrics(cases, "time", &ROUND_TRIP, width);
@@ -110,7 +111,7 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
     out
 }
 
-/// The document's million messages: a line for each side.
+/// Renders the document's million messages of one byte: a line for each side.
 pub fn one_byte(cases: &[&Case], width: usize) -> String {
     let mut lines = vec![row([
         "through",
@@ -153,7 +154,7 @@ pub fn one_byte(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// System calls of a side by name.
+/// Returns the system calls of a side, by name.
 pub fn by_name(case: &Case, who: &str) -> String {
     let of = format!("{who}.");
     let named = case.metrics.iter().filter_map(|(name, metric)| {
@@ -163,7 +164,7 @@ pub fn by_name(case: &Case, who: &str) -> String {
     if named.is_empty() { "none".to_owned() } else { named.join(", ") }
 }
 
-/// What did not arrive.
+/// Describes the messages that did not arrive, if any.
 fn delivery(case: &Case) -> Option<String> {
     let (received, lost) = (case.metric("received")?, case.metric("lost")?);
     let form = case.parameters.text(names::FORM)?;

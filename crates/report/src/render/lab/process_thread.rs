@@ -1,4 +1,5 @@
-//! Suite `process-thread`: the tables of the workshop that it follows, beside this machine's.
+//! Renders the suite `process-thread`: the tables of the workshop that it follows, and the figures
+//! of this machine.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ use super::super::units::{bytes, nanoseconds};
 use super::find;
 use super::table::{figure, grid, row};
 
-/// All its tables, each with a sentence on what differs.
+/// Renders all tables of the workshop, each with a sentence on the differences.
 pub fn chapter(record: &RunRecord, width: usize) -> String {
     let heading = "Beside the workshop";
     let mut out = format!("{BOLD}{heading}{BOLD:#}");
@@ -26,13 +27,13 @@ pub fn chapter(record: &RunRecord, width: usize) -> String {
     format!("\n{out}\n{}", parts.join("\n"))
 }
 
-/// By how much one is more than the other.
+/// Formats by how much one number exceeds another.
 fn more(one: u64, other: u64) -> String {
     let gap = bytes(one.abs_diff(other) as f64);
     if one < other { format!("{gap} less") } else { format!("{gap} more") }
 }
 
-/// The step at which both units are there and nothing was written yet.
+/// Returns the step at which both units exist and neither has written yet.
 fn both_there(case: &Case) -> Option<&Step> {
     case.timeline.get(1)
 }

@@ -4,7 +4,7 @@ use contend_record::Host;
 use contend_record::lab::{Case, Chapter, Ending, Metric, RunRecord, SCHEMA, Unit, View};
 use contend_record::parameters::Parameters;
 
-/// A run with these cases, shown in this chapter, on eight CPUs.
+/// Returns the record of a run with these cases, shown in this chapter, on eight CPUs.
 pub fn record(chapter: Option<Chapter>, cases: Vec<Case>) -> RunRecord {
     RunRecord {
         schema: SCHEMA.to_owned(),
@@ -26,7 +26,7 @@ pub fn record(chapter: Option<Chapter>, cases: Vec<Case>) -> RunRecord {
     }
 }
 
-/// A case with two samples of this value, in nanoseconds, and of these metrics.
+/// Returns a case with two samples of this value, in nanoseconds, and with these metrics.
 pub fn case(
     (experiment, view): (&str, View),
     parameters: Parameters,

@@ -1,4 +1,4 @@
-//! Workers until every CPU is used, and beyond.
+//! Renders how throughput grows with the number of workers, up to all CPUs and beyond.
 
 use contend_record::lab::{Case, RunRecord, ScalingFit};
 use contend_record::parameters::{Parameters, names};
@@ -8,7 +8,7 @@ use super::super::layout::paragraph;
 use super::super::units::nanoseconds;
 use super::table::{figure, grid, parameter, parameter_names, row};
 
-/// The table, and a sentence for each law laid through it.
+/// Renders the table, and a sentence for each fitted law.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut rows = vec![heading(cases, width)];
     rows.extend(cases.iter().map(|case| line(record, cases, case, width)));
@@ -31,7 +31,7 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Parameters of which the cases have several values, or that say how many work.
+/// Returns the parameters that have several values, or that give the number of workers.
 fn names<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
     let differs = |name: &&str| {
         let mut values: Vec<String> = cases.iter().map(|case| parameter(case, name)).collect();
@@ -52,7 +52,7 @@ fn heading(cases: &[&Case], width: usize) -> Vec<String> {
     heading
 }
 
-/// From this width there is room for intervals.
+/// Narrowest width at which intervals are shown.
 const WIDE: usize = 76;
 
 fn line(record: &RunRecord, cases: &[&Case], case: &Case, width: usize) -> Vec<String> {
@@ -74,13 +74,13 @@ fn line(record: &RunRecord, cases: &[&Case], case: &Case, width: usize) -> Vec<S
     line
 }
 
-/// How many work.
+/// Returns the number of workers.
 pub fn workers(case: &Case) -> f64 {
     let number = |name| case.parameters.number(name).unwrap_or(1);
     (number("processes") * number("threads")) as f64
 }
 
-/// How much more is done in the same time than by one alone, if that was measured.
+/// Returns the throughput relative to that of one worker, if that was measured.
 pub fn speed_up(cases: &[&Case], case: &Case, seed: u64) -> Option<Ratio> {
     let rest =
         |parameters: &Parameters| parameters.without(names::PROCESSES).without(names::THREADS);
@@ -126,7 +126,7 @@ fn sentence(fit: &ScalingFit, cpus: f64) -> String {
     )
 }
 
-/// What speaks against a law, and how many samples behind it were disturbed.
+/// Describes what speaks against a law, and how many samples behind it were disturbed.
 fn objection(unfit: Unfit, fit: &ScalingFit) -> String {
     let reason = match unfit {
         Unfit::OneSample => "it would rest on one sample a point".to_owned(),

@@ -1,4 +1,4 @@
-//! Servers and their connections.
+//! Renders servers and their connections.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::{Value, names};
@@ -9,13 +9,13 @@ use super::super::units::count;
 use super::shown;
 use super::table::{figure, grid, parameter};
 
-/// A column of a table: its heading, and what it says of a case.
+/// A column of a table: its heading, and its text for a case.
 type Column = (&'static str, fn(&Case) -> String);
 
-/// What another generator says.
+/// Throughput as measured by another load generator, `oha`.
 const BY_OHA: Column = ("by oha", |case| number(case, "oha_requests_per_s"));
 
-/// The table of requests.
+/// Renders the table of requests.
 pub fn requests(cases: &[&Case], width: usize) -> String {
     let mut columns: Vec<Column> = vec![
         ("model", |case| parameter(case, names::MODEL)),
@@ -51,7 +51,7 @@ pub fn requests(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// The table of what connections take on which nothing happens.
+/// Renders the table of the memory of idle connections.
 pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let columns: [Column; 7] = [
         ("model", |case| parameter(case, names::MODEL)),
@@ -95,8 +95,8 @@ fn size(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| shown(value, Unit::Bytes))
 }
 
-/// Whether a model has served every connection there was. Those that are not served take nothing: a line through
-/// them says nothing of one connection more.
+/// Whether a model served every connection. Connections that are not served use no memory, so a
+/// line through them would not show the cost of another connection.
 fn serves_all(cases: &[&Case], model: &str) -> bool {
     let of_model = |case: &&&Case| case.parameters.text(names::MODEL) == Some(model);
     cases.iter().filter(of_model).all(|case| {
@@ -105,7 +105,7 @@ fn serves_all(cases: &[&Case], model: &str) -> bool {
     })
 }
 
-/// Where a model did not serve all, and by which limit.
+/// Writes where a model did not serve all connections, and because of which limit.
 fn stopped(cases: &[&Case], width: usize) -> String {
     let stopped = cases.iter().filter_map(|case| {
         let Some(Value::Text(reason)) = case.facts.get("stopped_by") else { return None };

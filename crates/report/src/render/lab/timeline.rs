@@ -1,4 +1,4 @@
-//! The demonstrations: what happened, step by step, and what is to be learned from it.
+//! Renders the demonstrations: what happened, step by step, and the conclusion.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use contend_record::parameters::Value;
 use super::super::layout::{BOLD, aligned_left, dimmed, fitted_lines, paragraph, plain_table};
 use super::super::units::{bytes, seconds};
 
-/// What stands above the steps.
+/// Returns the heading of a demonstration.
 pub fn heading(experiment: &str) -> String {
     format!("{BOLD}{experiment}{BOLD:#}, step by step\n")
 }
 
-/// One step, and what the kernel shows at this moment.
+/// Renders one step, and the state of the tasks at that moment.
 pub fn step(step: &Step, width: usize) -> String {
     let mut out = String::new();
     let mut line = format!("{} {}", step.who, step.what);
@@ -51,7 +51,7 @@ fn cells(task: &Task) -> [String; 9] {
     ]
 }
 
-/// What was seen, from what was seen.
+/// Returns the conclusions that follow from the steps.
 pub fn closing(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
     for case in cases {
@@ -70,7 +70,7 @@ fn fact(case: &Case, name: &str) -> String {
     case.facts.get(name).map_or_else(|| "?".to_owned(), Value::to_string)
 }
 
-/// Whether all units saw the variable in the same place.
+/// Describes at how many different addresses the units saw the variable.
 fn place(case: &Case) -> String {
     let mut addresses: Vec<&String> =
         case.timeline.iter().filter_map(|step| step.address.as_ref()).collect();

@@ -1,5 +1,5 @@
-//! What a document concluded, and whether a run's figures bear it out: every verdict is computed from
-//! them.
+//! Conclusions of a source document, and whether the figures of a run confirm them. Every verdict
+//! is computed from the figures.
 
 use std::cmp::Ordering;
 
@@ -8,17 +8,17 @@ use contend_record::warning::WarningId;
 
 use super::super::layout::{BOLD, paragraph_after};
 
-/// A conclusion of a document.
+/// A conclusion of a source document.
 pub struct Conclusion {
-    /// By which it is called.
+    /// Letter that names the conclusion.
     pub letter: char,
-    /// What it says.
+    /// The conclusion, in a sentence.
     pub claim: &'static str,
-    /// What a run says of it, with the figures.
+    /// Judges the conclusion by a run, and gives the figures for that.
     pub judge: fn(&RunRecord) -> (Verdict, String),
 }
 
-/// All conclusions, a paragraph each, under a heading.
+/// Renders all conclusions under a heading, a paragraph each.
 pub fn paragraphs(conclusions: &[Conclusion], record: &RunRecord, width: usize) -> String {
     let mut out = format!("{BOLD}What holds of its conclusions{BOLD:#}\n");
     for conclusion in conclusions {
@@ -32,7 +32,7 @@ pub fn paragraphs(conclusions: &[Conclusion], record: &RunRecord, width: usize) 
     out
 }
 
-/// Whether a conclusion holds.
+/// Whether a run confirms a conclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Holds,
@@ -49,7 +49,7 @@ impl Verdict {
         }
     }
 
-    /// Of several that must all hold.
+    /// Returns the verdict of a conclusion for which all of these must hold.
     pub fn all(verdicts: &[Self]) -> Self {
         if verdicts.contains(&Self::DoesNot) {
             Self::DoesNot
@@ -60,12 +60,12 @@ impl Verdict {
         }
     }
 
-    /// Of something that was seen to be so or not.
+    /// Returns the verdict of something that either was observed or was not.
     pub fn of(so: bool) -> Self {
         if so { Self::Holds } else { Self::DoesNot }
     }
 
-    /// Of a comparison that should have come out so.
+    /// Returns the verdict of a comparison that should have this result.
     pub fn expecting(wanted: Ordering, told: impl Into<Option<Ordering>>) -> Self {
         match told.into() {
             None | Some(Ordering::Equal) => Self::Open,
@@ -74,7 +74,8 @@ impl Verdict {
     }
 }
 
-/// Whether others used the CPUs, or the host took them away.
+/// Whether other processes used the CPUs during the run, the hypervisor took them away, or a quota
+/// stopped the run.
 pub fn is_disturbed(record: &RunRecord) -> bool {
     record.warnings.iter().any(|warning| {
         matches!(warning.id, WarningId::OtherLoad | WarningId::Steal | WarningId::Throttled)

@@ -1,4 +1,4 @@
-//! Stored runs of every suite and every experiment keep to the width of the terminal.
+//! Tests that stored runs of every suite and every experiment fit the width of the terminal.
 
 use contend_record::compare::Origin;
 use contend_record::lab::RunRecord;
@@ -23,7 +23,7 @@ fn records() -> impl Iterator<Item = (&'static str, RunRecord)> {
     RECORDS.into_iter().map(|(name, text)| (name, serde_json::from_str(text).expect("a record")))
 }
 
-/// The same run with an interval for every case: their columns are the widest.
+/// Returns the same run with an interval for every case, which makes the columns widest.
 fn with_intervals(mut record: RunRecord) -> RunRecord {
     for case in &mut record.cases {
         case.ci95 = case.median.map(|median| [0.987 * median, 1.013 * median]);
