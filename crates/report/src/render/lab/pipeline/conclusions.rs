@@ -1,5 +1,5 @@
-//! What the study concluded, and whether this run's figures bear it out: every verdict is
-//! computed from them, see [`super::judging`].
+//! The conclusions of the study, and whether the figures of a run confirm them. Every verdict is
+//! computed from the figures; see [`super::judging`].
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ const CONCLUSIONS: [Conclusion; 9] = [
     Conclusion { letter: 'I', claim: "what filters belongs to the beginning", judge: early },
 ];
 
-/// What the conclusions are drawn from.
+/// Views of the cases from which the conclusions are drawn.
 const VIEWS: [View; 5] = [
     View::PipelineJson,
     View::PipelineSed,
@@ -67,7 +67,7 @@ const VIEWS: [View; 5] = [
     View::PipelineStartup,
 ];
 
-/// All conclusions, a paragraph each.
+/// Renders all conclusions, a paragraph each.
 pub fn part(record: &RunRecord, width: usize) -> Option<String> {
     let known = record.cases.iter().any(|case| VIEWS.contains(&case.view) && case.median.is_some());
     if !known {
@@ -84,7 +84,8 @@ pub fn part(record: &RunRecord, width: usize) -> Option<String> {
     Some(out)
 }
 
-/// CPU time of the tokenizer, all its commands together, and of the parser, in nanoseconds.
+/// Returns the CPU time of the tokenizer, all its commands together, and of the parser, in
+/// nanoseconds.
 fn parts(case: &Case) -> (f64, f64) {
     match case.stages.split_last() {
         Some((parser, tokenizer)) => (tokenizer.iter().map(Stage::cpu).sum(), parser.cpu()),
@@ -92,7 +93,8 @@ fn parts(case: &Case) -> (f64, f64) {
     }
 }
 
-/// How the tokenizer compares with the parser by CPU time: the greater one is the bottleneck.
+/// Compares the CPU time of the tokenizer with that of the parser; the greater one is the
+/// bottleneck.
 fn tokenizer_against_parser(case: &Case) -> Ordering {
     let (tokenizer, parser) = parts(case);
     against(tokenizer, parser, 0.05)
@@ -126,7 +128,7 @@ fn ratios(name: &str, old: &Case, new: &Case) -> String {
     )
 }
 
-/// Judges four commands against one under every awk that is asked for.
+/// Judges four commands against one under each of these awks.
 fn splits(
     record: &RunRecord,
     asked: impl Fn(&Case, &Case) -> bool,
@@ -270,7 +272,8 @@ fn holding(record: &RunRecord) -> (Verdict, String) {
         [("sort", true), ("xargs echo", true), ("cat", false), ("xargs -n 1 echo", false)]
     {
         let (Some(first), Some(last)) = (first(stage), last(stage)) else { continue };
-        // What is held waits for the last line: the first waits longest by far.
+        // A stage that holds lines back releases all of them at the last line, so the first is
+        // delayed by far the longest.
         let was_held = first > 2.0 * last.max(0.005);
         verdicts.push(Verdict::of(was_held == holds));
         figures.push(format!("{stage} {:.0} ms", 1e3 * first));
@@ -289,7 +292,7 @@ fn early(record: &RunRecord) -> (Verdict, String) {
         .into_iter()
         .filter_map(|filter| Some((filter, case(filter, "late")?, case(filter, "early")?)))
         .collect();
-    // A pipeline that others have stretched is judged by its CPU time alone.
+    // A pipeline whose wall time others have spoiled is judged by its CPU time alone.
     let told = |(_, late, early): &(&str, &Case, &Case)| {
         let cpu = Verdict::expecting(Ordering::Less, cpu_time(record, early, late));
         if is_spoiled(record, late) || is_spoiled(record, early) {

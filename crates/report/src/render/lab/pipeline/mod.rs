@@ -1,5 +1,5 @@
-//! Suite `pipeline`: the tables of the study that it follows, beside this machine's, and what
-//! holds of its conclusions.
+//! Suite `pipeline`: the tables of the study that it follows with the figures of this machine, and
+//! which conclusions of the study they confirm.
 
 mod conclusions;
 mod judging;
@@ -15,7 +15,7 @@ use super::super::units::{bytes, nanoseconds, percent, seconds};
 use super::find;
 use super::table::{figure, grid, row};
 
-/// All its tables, and the conclusions.
+/// Renders all tables and the conclusions.
 pub fn chapter(record: &RunRecord, width: usize) -> String {
     let parts: Vec<_> = [sed, json, json_stages, ten, filter, hold, startup, conclusions::part]
         .into_iter()
@@ -32,7 +32,7 @@ pub fn chapter(record: &RunRecord, width: usize) -> String {
     format!("{out}\n{}", parts.join("\n"))
 }
 
-/// The table with a sentence below it; nothing where it has only its heading.
+/// Renders a table with a sentence below it; `None` if the table has only its heading.
 fn explained(rows: &[Vec<String>], words: usize, text: &str, width: usize) -> Option<String> {
     if rows.len() < 2 {
         return None;
@@ -42,22 +42,22 @@ fn explained(rows: &[Vec<String>], words: usize, text: &str, width: usize) -> Op
     Some(out)
 }
 
-/// CPU time of a pipeline, or of several copies, in nanoseconds.
+/// Returns the CPU time of a pipeline, or of several copies, in nanoseconds.
 fn cpu(case: &Case) -> f64 {
     case.metric("user").unwrap_or(0.0) + case.metric("system").unwrap_or(0.0)
 }
 
-/// CPU time by real time, in percent.
+/// Returns CPU time in percent of wall time.
 fn cpu_percent(case: &Case) -> f64 {
     100.0 * cpu(case) / real(case).max(1.0)
 }
 
-/// Real time in nanoseconds.
+/// Returns the wall time, in nanoseconds.
 fn real(case: &Case) -> f64 {
     case.median.unwrap_or(0.0)
 }
 
-/// Input read in a second, in bytes.
+/// Returns the bytes of input that are read in a second.
 fn throughput(case: &Case) -> f64 {
     case.metric("input").unwrap_or(0.0) / (real(case) / 1e9).max(1e-9)
 }
@@ -66,8 +66,8 @@ fn rate(case: &Case) -> String {
     format!("{}/s", bytes(throughput(case)))
 }
 
-/// The study's real time and CPU use, if it has them, and this machine's real, user and system
-/// time and CPU use.
+/// Returns the study's wall time and CPU use, if it has them, and this machine's wall, user and
+/// system time and CPU use.
 fn both(study: Option<&study::Whole>, case: &Case) -> [String; 6] {
     [
         study.map_or_else(String::new, |whole| seconds(whole.real)),
@@ -81,7 +81,7 @@ fn both(study: Option<&study::Whole>, case: &Case) -> [String; 6] {
 
 const HEADINGS: [&str; 6] = ["study", "cpu", "real", "user", "sys", "cpu"];
 
-/// A heading of this and those of [`both`].
+/// Returns this title and the headings of [`both`].
 fn headings(title: &str) -> Vec<String> {
     [title].iter().chain(&HEADINGS).map(|&word| word.to_owned()).collect()
 }
@@ -122,7 +122,7 @@ fn stage_rows<'a>(
     })
 }
 
-/// The JSON pipeline with this awk and tokenizer.
+/// Returns the case of the JSON pipeline with this awk and tokenizer.
 fn json_case<'a>(
     record: &'a RunRecord,
     awk: &str,
@@ -133,7 +133,7 @@ fn json_case<'a>(
     find(record, View::PipelineJson, &parameters)
 }
 
-/// Every awk that was measured with both tokenizers: its name, one command, four commands.
+/// Returns every awk that was measured with both tokenizers: its name, one command, four commands.
 fn json_pairs<'a>(record: &'a RunRecord, copies: &str) -> Vec<(&'a str, &'a Case, &'a Case)> {
     let mut names: Vec<&str> = Vec::new();
     for case in record.cases_of(View::PipelineJson) {
@@ -237,7 +237,7 @@ fn hold(record: &RunRecord, width: usize) -> Option<String> {
     explained(&rows, 1, text, width)
 }
 
-/// How long after it was produced the line arrived, in seconds.
+/// Returns the time between the production and the arrival of a line, in seconds.
 fn held(case: &Case, line: usize) -> Option<f64> {
     let at = |what: &str| {
         let what = format!("line {line} {what}");

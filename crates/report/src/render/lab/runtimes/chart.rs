@@ -1,24 +1,24 @@
-//! A chart in text: points of several series, both axes by powers of ten.
+//! A chart in text: points of several series on two logarithmic axes.
 
 use super::super::super::units::{bytes, count};
 
-/// What is shown by one letter.
+/// A series of points, shown by one letter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     /// The letter.
     pub mark: char,
-    /// Where it is, both coordinates above 0.
+    /// The points; both coordinates are above 0.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Lines of a decade, from bottom to top.
+/// Lines of text for each power of ten.
 const LINES_OF_DECADE: f64 = 4.0;
-/// What stands to the left of the points.
+/// Width of the labels to the left of the points, in columns.
 const MARGIN: usize = 9;
-/// Where several series are at one place.
+/// Shown where points of several series coincide.
 const SEVERAL: char = '*';
 
-/// Bytes over numbers, in so many columns; nothing if there is too little to show.
+/// Renders bytes over numbers, `width` columns wide; `None` if there are too few points.
 pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     let points = || all.iter().flat_map(|series| &series.points);
     let (left, right) = decades(points().map(|point| point.0))?;
@@ -62,7 +62,7 @@ pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     Some(out)
 }
 
-/// The powers of ten around all of these; nothing where there is only one.
+/// Returns the powers of ten around all of these values; `None` if there is only one.
 fn decades(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (least.min(value), most.max(value))

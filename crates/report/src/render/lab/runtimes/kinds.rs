@@ -1,4 +1,4 @@
-//! Kinds of units, and what was measured of each.
+//! Kinds of units and their measurements.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::{Value, names};
@@ -7,25 +7,25 @@ use contend_record::stats::Line;
 use super::super::shown;
 use super::super::table::values;
 
-/// A kind of unit, and what was measured of it.
+/// A kind of unit and its measurements.
 pub struct Kind<'a> {
-    /// Its name.
+    /// Name of the unit.
     pub unit: String,
-    /// The letter by which charts show it.
+    /// Letter that stands for the unit in charts.
     pub mark: char,
-    /// Its cases that were measured, by how many units they are.
+    /// Measured cases, by ascending number of units.
     pub cases: Vec<&'a Case>,
-    /// The line through what they take.
+    /// Fitted line of memory over number of units.
     pub each: Option<&'a Line>,
-    /// The line through what the kernel keeps for them besides.
+    /// Fitted line of the kernel's additional memory.
     in_kernel: Option<&'a Line>,
-    /// The line through what the runtime says that it uses for them.
+    /// Fitted line of the memory that the runtime itself reports.
     counted: Option<&'a Line>,
-    /// A message to it and its answer, in nanoseconds.
+    /// Time of a message and its answer, in nanoseconds.
     pub round_trip: Option<f64>,
 }
 
-/// All kinds, the smallest first; those without a line last.
+/// Returns all kinds, the smallest first; those without a line are last.
 pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
     let measured =
         |view| record.cases_of(view).filter(|case| case.median.is_some()).collect::<Vec<_>>();
@@ -54,22 +54,22 @@ pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
     kinds
 }
 
-/// The slope of a line that certainly goes up.
+/// Returns the slope of a line if its interval, or without one the slope itself, is above 0.
 fn rising(line: &Line) -> Option<f64> {
     let least = line.slope_ci95.map_or(line.slope, |[low, _]| low);
     (least > 0.0).then_some(line.slope)
 }
 
-/// What a cell says of a slope that may be 0 or less.
+/// Shown for a slope that may be 0 or less.
 pub const NOT_TOLD: &str = "not told from 0";
 
 impl Kind<'_> {
-    /// The case with the most units.
+    /// Returns the case with the most units.
     pub fn largest(&self) -> Option<&Case> {
         self.cases.last().copied()
     }
 
-    /// What the runtime is, and its version.
+    /// Returns the name of the runtime and its version.
     pub fn version(&self) -> String {
         match self.largest().and_then(|case| case.facts.get("version")) {
             Some(Value::Text(version)) => version.clone(),
@@ -77,12 +77,12 @@ impl Kind<'_> {
         }
     }
 
-    /// What one takes, if that can be told from nothing.
+    /// Returns the bytes of one unit, if that is certainly above 0.
     pub fn bytes(&self) -> Option<f64> {
         rising(self.each?)
     }
 
-    /// The same as text; nothing where there is no line.
+    /// Formats the bytes of one unit; empty if there is no line.
     pub fn bytes_shown(&self) -> String {
         match (self.each, self.bytes()) {
             (None, _) => String::new(),
@@ -91,29 +91,29 @@ impl Kind<'_> {
         }
     }
 
-    /// What the kernel keeps for one besides, if it is worth a word.
+    /// Returns the kernel's additional bytes for one unit, if they are worth mentioning.
     pub fn kernel(&self) -> Option<f64> {
         const WORTH: f64 = 0.02;
         let kernel = rising(self.in_kernel?)?;
         (kernel >= WORTH * self.bytes().unwrap_or(0.0)).then_some(kernel)
     }
 
-    /// What one takes by the runtime's own count, where it has one.
+    /// Returns the bytes of one unit as the runtime reports them, if it does.
     pub fn counted(&self) -> Option<f64> {
         rising(self.counted?)
     }
 
-    /// What one takes in all.
+    /// Returns the bytes of one unit in total.
     pub fn total(&self) -> Option<f64> {
         Some(self.bytes()? + self.kernel().unwrap_or(0.0))
     }
 
-    /// A metric where there are the most of them.
+    /// Returns a metric of the case with the most units.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.largest()?.metric(name)
     }
 
-    /// How many there were at once, at most.
+    /// Returns the largest number of units that existed at once.
     pub fn most(&self) -> Option<u64> {
         self.largest()?.parameters.number(names::N)
     }
