@@ -175,7 +175,7 @@ impl JsonSchema for Parameters {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let value = generator.subschema_for::<Value>();
         json_schema!({
-            "description": "What a case is done with, by name.",
+            "description": "Parameters of a case, by name.",
             "type": "object",
             "additionalProperties": value,
         })
