@@ -73,7 +73,7 @@ Environment:
 What an ordinary user cannot see:
   The waits of a stage that runs as another user (such as `sudo`) are guessed from its
   pipes or left unexplained. Bytes are exact for common filters; for shells, wrappers and
-  unknown programs they are those of the last look, completed by the neighbours' counts,
+  unknown programs they are those of the last sample, completed by the neighbours' counts,
   and marked with `~`. Root sees them exactly.")]
 pub struct PipeArgs {
     /// The pipeline, as one argument: quote it.
