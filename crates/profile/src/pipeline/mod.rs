@@ -122,8 +122,7 @@ fn record(
 fn observation(run: &RawRun, disturbance: Disturbance) -> Observation {
     let exact = run.stages.iter().filter(|stage| stage.io_exact).count();
     let method = format!(
-        "/proc (schedstat, syscall, io), as any user may; counters read at the end of {exact} of \
-         {} stages",
+        "/proc (schedstat, syscall, io), unprivileged; exact exit counters for {exact} of {} stages",
         run.stages.len()
     );
     Observation {
@@ -172,9 +171,10 @@ fn warnings(
         warn(
             WarningId::OtherLoad,
             format!(
-                "other processes used {:.0} % of the machine's {} CPUs during the run",
+                "other programs used {:.0} % of the {} CPU{}: repeat on a quieter machine",
                 100.0 * others,
-                host.cpus_online
+                host.cpus_online,
+                if host.cpus_online == 1 { "" } else { "s" },
             ),
         );
     }
@@ -182,7 +182,7 @@ fn warnings(
         warn(
             WarningId::Steal,
             format!(
-                "the host of this virtual machine took {:.1} % of its CPU time away",
+                "the hypervisor stole {:.1} % of the CPU time: repeat on a quieter machine",
                 100.0 * steal
             ),
         );
@@ -190,17 +190,17 @@ fn warnings(
     if !load.throttled.is_zero() {
         warn(
             WarningId::Throttled,
-            format!("the cgroup's CPU quota held processes back for {:?}", load.throttled),
+            format!("the cgroup's CPU quota throttled processes for {:?}", load.throttled),
         );
     }
     for (index, stage) in run.stages.iter().enumerate().filter(|(_, s)| s.unreadable) {
         warn(
             WarningId::Unreadable,
             format!(
-                "this user may not read what stage {} waits for: its waits are guessed from its \
+                "no permission to read what stage {} waits for: its waits are inferred from its \
                  pipes or left unexplained{}",
                 index + 1,
-                if stage.io.is_none() { ", and its bytes are not known" } else { "" }
+                if stage.io.is_none() { ", and its byte counts are unknown" } else { "" }
             ),
         );
     }
@@ -215,8 +215,8 @@ fn warnings(
         warn(
             WarningId::Approximate,
             format!(
-                "bytes and calls of stage {} are those of the last sample, completed by its \
-                 neighbours' counts (root would see them exactly)",
+                "bytes and calls of stage {} are from the last sample and its neighbours' counts \
+                 (run as root for exact counts)",
                 approximate.join(", ")
             ),
         );

@@ -19,6 +19,8 @@ const MIN_SERVICE_SHARE: f64 = 0.25;
 /// The pipeline's input or output is the bottleneck only if a stage waits for it for more than this
 /// share of the run.
 const MIN_OUTSIDE_WAIT_SHARE: f64 = 0.15;
+/// A neighbour's wait for the bottleneck is mentioned if it is longer than this share of the run.
+const MIN_NEIGHBOUR_WAIT_SHARE: f64 = 0.05;
 /// Fewest samples that suffice for a verdict.
 const MIN_SAMPLES: u64 = 10;
 
@@ -45,9 +47,9 @@ pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
     let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
     if samples < MIN_SAMPLES {
         return none(format!(
-            "The pipeline ended after {} and was sampled {}: too short for a verdict.",
+            "The run of {} is too short to analyse ({}): use a larger input.",
             time(evidence.wall_seconds),
-            if samples == 1 { "once".to_owned() } else { format!("{samples} times") },
+            if samples == 1 { "1 sample".to_owned() } else { format!("{samples} samples") },
         ));
     }
     let Some(slowest) = slowest(stages) else {
@@ -79,26 +81,26 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let input_is_full = evidence.input_fill.is_some_and(|fill| fill > 0.5);
     if starved >= blocked && starved > min_wait_seconds && !input_is_full {
         let evidence = format!(
-            "Stage 1 `{}` waited {} of {} for the pipeline's standard input, and no stage was \
-             at work for longer than {} (stage {}).",
+            "Stage 1 `{}` waited for the pipeline's standard input for {} of {}; the busiest \
+             stage, {}, needed only {}.",
             short(&first.command),
             time(starved),
             time(wall),
-            time(slowest.service_seconds()),
             slowest.index,
+            time(slowest.service_seconds()),
         );
         return Some(found(BottleneckKind::Input, None, Limit::Wait, evidence));
     }
     if blocked > starved && blocked > min_wait_seconds {
         let evidence = format!(
-            "Stage {} `{}` was blocked {} of {} by the reader of the pipeline's standard \
-             output, and no stage was at work for longer than {} (stage {}).",
+            "Stage {} `{}` was blocked by the reader of the pipeline's standard output for {} of \
+             {}; the busiest stage, {}, needed only {}.",
             last.index,
             short(&last.command),
             time(blocked),
             time(wall),
-            time(slowest.service_seconds()),
             slowest.index,
+            time(slowest.service_seconds()),
         );
         return Some(found(BottleneckKind::Output, None, Limit::Wait, evidence));
     }
@@ -116,14 +118,13 @@ fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let plural = if (cpus - 1.0).abs() < 1e-9 { "CPU" } else { "CPUs" };
     if bound > MACHINE_FACTOR * slowest.service_seconds() {
         let text = format!(
-            "The stages need {} of CPU time, at least {} on {cpus} {plural}; the slowest stage \
-             alone is at work for {}. Stage {} `{}` uses the most: {} ({:.0} %).",
+            "All stages together need {} of CPU time, at least {} on {cpus} {plural}, but no \
+             stage needs more than {}; stage {} `{}` uses {:.0} % of it.",
             time(cpu),
             time(bound),
             time(slowest.service_seconds()),
             largest.index,
             short(&largest.command),
-            time(largest.cpu_seconds()),
             100.0 * largest.cpu_seconds() / cpu,
         );
         return Some(found(BottleneckKind::Machine, Some(largest.index), Limit::Cpu, text));
@@ -133,8 +134,8 @@ fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
         && busy > MIN_SERVICE_SHARE * evidence.wall_seconds
     {
         let text = format!(
-            "Stage {} `{}` waited {} for a CPU and was at work for {}, though the stages need \
-             only {} of CPU time on {cpus} {plural} in {}: other programs used the rest.",
+            "Stage {} `{}` was queued for a CPU for {} and busy for {}; all stages together need \
+             only {} of CPU time on {cpus} {plural} in {}, so other programs used the rest.",
             slowest.index,
             short(&slowest.command),
             time(slowest.run_queue_seconds),
@@ -152,8 +153,7 @@ fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
     let service = slowest.service_seconds();
     if service < MIN_SERVICE_SHARE * wall {
         return none(format!(
-            "No stage was at work for more than a quarter of the {}: the longest was stage {} \
-             `{}` with {}.",
+            "No stage was busy for a quarter of the {}: the busiest, stage {} `{}`, needed {}.",
             time(wall),
             slowest.index,
             short(&slowest.command),
@@ -163,57 +163,43 @@ fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
     let limit =
         if slowest.on_cpu_seconds >= slowest.other_wait_seconds { Limit::Cpu } else { Limit::Wait };
     let how = match limit {
-        Limit::Cpu => format!("on a CPU for {}", time(slowest.on_cpu_seconds)),
+        Limit::Cpu => format!("ran for {}", time(slowest.on_cpu_seconds)),
         Limit::Wait => format!(
-            "waiting for {} ({}) and on a CPU for {}",
+            "waited for {} ({}) and ran for {}",
             time(slowest.other_wait_seconds - slowest.other_waits.stopped),
             main_waits(&slowest.other_waits),
             time(slowest.on_cpu_seconds),
         ),
     };
     let text = format!(
-        "Stage {} `{}` was {how} of its {}, {:.0} % of it at work. {}",
+        "Stage {} {how} of its {}{}.",
         slowest.index,
-        short(&slowest.command),
         time(slowest.wall_seconds),
-        100.0 * service / slowest.wall_seconds,
         around(evidence, slowest),
     );
-    found(BottleneckKind::Stage, Some(slowest.index), limit, text.trim_end().to_owned())
+    found(BottleneckKind::Stage, Some(slowest.index), limit, text)
 }
 
-/// Describes what its neighbours and the next slowest stage did.
+/// Describes how long the neighbours waited for the slowest stage, as far as that is worth
+/// mentioning, and how busy the next busiest stage was.
 fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
     let position = slowest.index - 1;
-    let mut parts = Vec::new();
-    if let Some(before) = position.checked_sub(1).and_then(|i| evidence.stages.get(i)) {
-        parts.push(format!(
-            "stage {} before it was blocked for {}",
-            before.index,
-            time(before.blocked_seconds)
-        ));
-    }
-    if let Some(after) = evidence.stages.get(position + 1) {
-        parts.push(format!(
-            "stage {} after it was starved for {}",
-            after.index,
-            time(after.starved_seconds)
-        ));
-    }
+    let is_long = |seconds: f64| seconds > MIN_NEIGHBOUR_WAIT_SHARE * evidence.wall_seconds;
+    let before = position.checked_sub(1).and_then(|i| evidence.stages.get(i));
+    let blocked = before.filter(|stage| is_long(stage.blocked_seconds)).map(|stage| {
+        format!("stage {} was blocked by it for {}", stage.index, time(stage.blocked_seconds))
+    });
+    let after = evidence.stages.get(position + 1);
+    let starved = after.filter(|stage| is_long(stage.starved_seconds)).map(|stage| {
+        format!("stage {} was starved for {}", stage.index, time(stage.starved_seconds))
+    });
     let others = evidence.stages.iter().filter(|stage| stage.index != slowest.index);
-    if let Some(next) = others.max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds())) {
-        parts.push(format!(
-            "the next slowest, stage {}, was at work for {}",
-            next.index,
-            time(next.service_seconds())
-        ));
-    }
-    let mut text = parts.join("; ");
-    if let Some(first) = text.get_mut(..1) {
-        first.make_ascii_uppercase();
-        text.push('.');
-    }
-    text
+    let next = others.max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds()));
+    let next = next.map(|stage| {
+        let (index, busy) = (stage.index, time(stage.service_seconds()));
+        format!("the next busiest, stage {index}, needed only {busy}")
+    });
+    [blocked, starved, next].into_iter().flatten().map(|part| format!("; {part}")).collect()
 }
 
 /// Names the kinds of waits that make up more than a tenth of the total, longest first.
@@ -246,7 +232,7 @@ pub(crate) fn short(command: &str) -> String {
 mod tests {
     use super::*;
 
-    fn at_work(index: usize, on_cpu: f64, other: f64) -> Stage {
+    fn busy(index: usize, on_cpu: f64, other: f64) -> Stage {
         Stage {
             index,
             wall_seconds: 4.0,
@@ -271,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_named_though_another_uses_more_cpu() {
-        let stages = [at_work(1, 2.0, 0.0), at_work(2, 0.2, 3.5)];
+        let stages = [busy(1, 2.0, 0.0), busy(2, 0.2, 3.5)];
         let found = judge(&stages, 2.0);
         assert_eq!((found.kind, found.stage), (BottleneckKind::Stage, Some(2)));
         assert_eq!(found.limit, Some(Limit::Wait));
@@ -279,7 +265,7 @@ mod tests {
 
     #[test]
     fn too_much_work_for_the_cpus_makes_the_machine_the_bottleneck() {
-        let stages = [at_work(1, 1.5, 0.0), at_work(2, 2.0, 0.0), at_work(3, 1.9, 0.0)];
+        let stages = [busy(1, 1.5, 0.0), busy(2, 2.0, 0.0), busy(3, 1.9, 0.0)];
         let found = judge(&stages, 2.0);
         assert_eq!((found.kind, found.stage), (BottleneckKind::Machine, Some(2)));
         assert_eq!(judge(&stages, 8.0).kind, BottleneckKind::Stage);
@@ -287,7 +273,7 @@ mod tests {
 
     #[test]
     fn waiting_for_a_cpu_with_little_work_makes_the_machine_the_bottleneck() {
-        let mut stages = [at_work(1, 1.0, 0.0), at_work(2, 0.5, 0.0)];
+        let mut stages = [busy(1, 1.0, 0.0), busy(2, 0.5, 0.0)];
         stages[0].run_queue_seconds = 2.9;
         let found = judge(&stages, 2.0);
         assert_eq!(found.kind, BottleneckKind::Machine);
@@ -296,7 +282,7 @@ mod tests {
 
     #[test]
     fn waiting_for_input_or_output_makes_that_the_bottleneck() {
-        let mut stages = [at_work(1, 0.5, 0.0), at_work(2, 1.0, 0.0)];
+        let mut stages = [busy(1, 0.5, 0.0), busy(2, 1.0, 0.0)];
         stages[0].starved_seconds = 3.4;
         stages[1].starved_seconds = 2.9;
         assert_eq!(judge(&stages, 2.0).kind, BottleneckKind::Input);
@@ -307,14 +293,14 @@ mod tests {
 
     #[test]
     fn a_busy_stage_is_named_though_the_input_is_awaited_now_and_then() {
-        let mut stages = [at_work(1, 0.5, 0.0), at_work(2, 3.9, 0.0)];
+        let mut stages = [busy(1, 0.5, 0.0), busy(2, 3.9, 0.0)];
         stages[0].starved_seconds = 1.0;
         assert_eq!(judge(&stages, 2.0).stage, Some(2));
     }
 
     #[test]
     fn too_little_evidence_gives_no_bottleneck() {
-        let mut stages = [at_work(1, 0.1, 0.1), at_work(2, 0.3, 0.0)];
+        let mut stages = [busy(1, 0.1, 0.1), busy(2, 0.3, 0.0)];
         assert_eq!(judge(&stages, 2.0).kind, BottleneckKind::None);
         for stage in &mut stages {
             stage.samples = 3;

@@ -20,8 +20,8 @@ fn of(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
     let (written, read) = (from.bytes_out?, to.bytes_in?);
     let message = if read > written + MIN_DIFFERENCE_BYTES {
         format!(
-            "Stage {} `{}` wrote {} by write calls, but stage {} read {}: bytes moved by splice \
-             or mmap are not counted (or stage {} reads files as well).",
+            "Stage {} `{}` wrote {} with write calls, but stage {} read {}: the kernel does not \
+             count bytes moved by splice or mmap (or stage {} reads files as well).",
             from.index,
             short(&from.command),
             bytes(written as f64),
@@ -31,9 +31,9 @@ fn of(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
         )
     } else if written > read + MIN_DIFFERENCE_BYTES && to.approximate.is_empty() {
         format!(
-            "Stage {} `{}` wrote {}, but stage {} `{}` read only {} by read calls, a \
-             difference beyond the pipe's capacity: it moves the rest by splice, which is not \
-             counted.",
+            "Stage {} `{}` wrote {}, but stage {} `{}` read only {} with read calls, a difference \
+             beyond the pipe's capacity: it moves the rest by splice, which the kernel does not \
+             count.",
             from.index,
             short(&from.command),
             bytes(written as f64),
@@ -43,8 +43,8 @@ fn of(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
         )
     } else if boundary.most_fill_bytes > Some(written) {
         format!(
-            "There were more bytes in the pipe between stage {} and stage {} at once than stage \
-             {} has written by write calls: it moves them by splice, which is not counted.",
+            "The pipe between stages {} and {} held more bytes at once than stage {} wrote with \
+             write calls: it moves them by splice, which the kernel does not count.",
             from.index, to.index, from.index,
         )
     } else {

@@ -29,8 +29,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         several => ("s", several.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
     };
     let message = format!(
-        "Stage{plural} {names}: at work for less than {} (3 % of stage {}); no change there can \
-         be felt.",
+        "Stage{plural} {names}: busy for under {} (3 % of stage {}), not worth optimising.",
         time(limit),
         slowest.index,
     );

@@ -23,13 +23,13 @@ fn unfinished(stages: &[Stage]) -> Vec<Finding> {
             stages.iter().filter(|stage| interrupted_by(stage) == Some(signal)).collect();
         let message = match ended.as_slice() {
             [one] => format!(
-                "Stage {} `{}` was still running when contend was told to end; {} ended it.",
+                "Interrupted: stage {} `{}` was still running and was killed by {}.",
                 one.index,
                 short(&one.command),
                 signal_name(signal),
             ),
             several => format!(
-                "{} stages were still running when contend was told to end; {} ended them.",
+                "Interrupted: {} stages were still running and were killed by {}.",
                 several.len(),
                 signal_name(signal),
             ),
@@ -53,15 +53,15 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
         Outcome::NotFound => (
             FindingId::StageNotFound,
             format!(
-                "Stage {index} `{command}` ended with status 127, which shells use for a command \
-                 that was not found."
+                "Stage {index} `{command}` exited with 127: shells report a command that was not \
+                 found like this."
             ),
         ),
         Outcome::NotExecutable => (
             FindingId::StageNotExecutable,
             format!(
-                "Stage {index} `{command}` ended with status 126, which shells use for a command \
-                 that could not be executed."
+                "Stage {index} `{command}` exited with 126: shells report a command that cannot be \
+                 executed like this."
             ),
         ),
         Outcome::Killed(SIGPIPE) | Outcome::Interrupted(_) | Outcome::Unknown => return None,
@@ -73,7 +73,7 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
         Outcome::Exited if stage.exit_code == 128 + SIGPIPE => return None,
         Outcome::Exited if stage.exit_code != 0 => (
             FindingId::StageFailed,
-            format!("Stage {index} `{command}` ended with status {}.", stage.exit_code),
+            format!("Stage {index} `{command}` exited with {}.", stage.exit_code),
         ),
         Outcome::Exited => return None,
     };

@@ -20,25 +20,24 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         .map(|stage| {
             let first = stage.first_output_seconds.unwrap_or(stage.wall_seconds);
             let mut message = format!(
-                "Stage {} `{}` held its output until its input had ended: first output after {} \
-                 of {}.",
+                "Stage {} `{}` is a barrier: it wrote nothing until its input ended (first output \
+                 at {} of {}), so ",
                 stage.index,
                 short(&stage.command),
                 time(first),
                 time(stage.wall_seconds),
             );
             message.push_str(if stage.index < facts.stages.len() {
-                " The stages after it could not start before."
+                "later stages had to wait."
             } else {
-                " The reader of the pipeline's output got nothing before that."
+                "the reader of the pipeline's output had to wait."
             });
             if let Some(written) = stage.bytes_out
                 && written <= STDIO_BUFFER_BYTES
                 && !holds_by_nature(&stage.command)
             {
                 message.push_str(&format!(
-                    " It wrote {}{} in all, which a program may hold in its output buffer without \
-                     need.",
+                    " Its output of {}{} probably just sat in its stdout buffer.",
                     approximate_prefix(stage.is_approximate(Figure::BytesOut)),
                     bytes(written as f64)
                 ));

@@ -15,8 +15,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         .map(|pair| {
             let (writer, reader) = (&pair[0], &pair[1]);
             let message = format!(
-                "Stage {} `{}` lived on for {} after stage {}, its reader, had ended; a writer \
-                 notices only when it writes, and the shell waits for both.",
+                "Stage {} `{}` kept running for {} after its reader, stage {}, had exited: a writer \
+                 notices only at its next write, and the shell waits for both.",
                 writer.index,
                 short(&writer.command),
                 time(writer.wall_seconds - reader.wall_seconds),

@@ -21,16 +21,17 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     // If one stage is the bottleneck, the others have time to spare.
     let advice = match facts.bottleneck.kind {
         BottleneckKind::Machine => {
-            "Merging stages, or making any of them cheaper, shortens the whole."
+            "Saving CPU time in any stage shortens the run."
         }
         _ => {
-            "Making stages other than the slowest cheaper saves CPU time, but hardly any wall time."
+            "Speeding up a stage other than the bottleneck saves CPU time, but hardly any wall time."
         }
     };
     let message = format!(
-        "On average {wanted:.1} stages wanted to run and {} could: they waited {} for a CPU \
-         between them. {advice}",
+        "On average {wanted:.1} stages were runnable on {} CPU{}; they were queued for {} in \
+         total. {advice}",
         facts.cpus,
+        if (facts.cpus - 1.0).abs() < 1e-9 { "" } else { "s" },
         time(facts.total.run_queue_seconds),
     );
     vec![finding(FindingId::MoreRunnableThanCpus, stages, message)]

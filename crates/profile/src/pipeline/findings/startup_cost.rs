@@ -29,8 +29,8 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
     }
     let moved = facts.total.bytes.unwrap_or(0);
     let message = format!(
-        "The pipeline ended after {}, with {} of CPU time for each stage and at most {}{} through \
-         any of them: about what starting and ending a program costs.",
+        "The run of {}, with {} of CPU time for each stage and at most {}{} of data, is mostly the \
+         cost of starting and ending programs.",
         time(facts.wall_seconds),
         time(each),
         approximate_prefix(facts.total.bytes_approximate),
@@ -63,13 +63,13 @@ fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
         let forks = facts.forks;
         let forks = thousands(forks);
         format!(
-            "the machine created {forks} processes in that time, {} of CPU time each",
+            "the machine created {forks} processes in that time, with {} of CPU time each",
             time(each)
         )
     };
     let message = format!(
-        "Stage {} `{}` starts other programs: they used {} of its {} CPU time, and {how_many}. \
-         One program that does it all would save most of that.",
+        "Stage {} `{}` starts other programs: they used {} of its {} of CPU time, and {how_many}. \
+         A single program that does all the work would save most of that.",
         stage.index,
         short(&stage.command),
         time(cpu),

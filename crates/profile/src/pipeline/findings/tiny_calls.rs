@@ -36,8 +36,8 @@ fn of(
         return None;
     }
     let message = format!(
-        "Stage {} `{}` {does} {} in {calls} calls, {} each on average; programs that buffer use \
-         4 kB to 128 kB a call.",
+        "Stage {} `{}` {does} {} in {calls} calls of {} on average; programs that buffer move \
+         4 kB to 128 kB with each call.",
         stage.index,
         short(&stage.command),
         bytes(mean * calls as f64),
