@@ -9,7 +9,7 @@ use contend_record::units::time;
 /// Largest ratio of the expected to the present wall time that is worth reporting.
 const MAX_WALL_RATIO: f64 = 0.8;
 
-/// Reports that a pipeline could be faster over chunks. The estimate is its CPU time divided by all
+/// Reports that a pipeline could be faster over chunks of its input. The estimate is its CPU time divided by all
 /// CPUs, and at least the time of each stage that cannot be parallelised.
 pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -> Option<Finding> {
     let cpus = record.host.cpus_allowed;
@@ -42,8 +42,8 @@ pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -
         }
     };
     let message = format!(
-        "{subject} can work on parts of the input at the same time, with the same output: `contend \
-         run` does that. What they all do now could be done in {} on {cpus} CPUs, not in {}.",
+        "{subject} can run in parallel over chunks of the input, with identical output (`contend \
+         run`): at best {} on {cpus} CPUs instead of {}.",
         time(at_best),
         time(record.wall_seconds),
     );

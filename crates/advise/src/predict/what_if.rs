@@ -209,7 +209,7 @@ fn described(limit: Limit, model: &Model, commands: &[String]) -> String {
         Limit::Stage(index) => format!("stage {}: {}", index + 1, commands[index]),
         Limit::Machine if model.cpus <= 1.0 => "the CPU".to_owned(),
         Limit::Machine => format!("the {} CPUs", model.cpus),
-        Limit::Outside => "who feeds the pipeline or reads from it".to_owned(),
+        Limit::Outside => "the pipeline's input or output".to_owned(),
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             words.push(other.to_owned());
             words.extend(arguments.iter().map(|word| word.raw.clone()));
             words.extend(simple.input.iter().map(|file| format!("<{}", file.raw)));
-            let reason = format!("{other} may be quicker or slower at this program");
+            let reason = format!("{other} may be faster or slower for this program");
             let text = words.join(" ");
             Change {
                 variant: Variant::Program(other.to_owned()),

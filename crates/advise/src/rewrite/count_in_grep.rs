@@ -23,8 +23,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             safety: Safety::ThisData,
             variant: Variant::Only,
             reasons: vec![
-                "grep need not write the lines if it counts them itself".to_owned(),
-                "its status is 1 where nothing matches".to_owned(),
+                "grep counts the lines and does not write them".to_owned(),
+                "exits with 1 if no line matches".to_owned(),
             ],
         })
     })

@@ -51,9 +51,9 @@ fn at_the_end(situation: &Situation<'_>, index: usize) -> Option<Change> {
 
 fn without(at: std::ops::Range<usize>, text: String, rest: usize, safety: Safety) -> Change {
     let takes_more = text.starts_with("sort") || text.contains(" sort ");
-    let mut reasons = vec!["cat only hands the data on: one copy and one process less".to_owned()];
+    let mut reasons = vec!["cat only forwards data: saves one copy and one process".to_owned()];
     if takes_more && text.contains('<') {
-        reasons.push("sort sees the file's size and takes more memory from the start".to_owned());
+        reasons.push("sort sees the file's size and allocates memory accordingly".to_owned());
     }
     let stages = vec![Replacement::of(text, [rest])];
     Change { rewrite: RewriteId::DropCat, variant: Variant::Only, at, stages, safety, reasons }

@@ -39,12 +39,12 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             Replacement { text: command.text(), work: vec![(index, share)] },
         ];
         let mut reasons = vec![format!(
-            "{} has less to do once {} has taken lines away",
+            "{} has fewer lines to process after {}",
             command.name(),
             filter_command.name(),
         )];
         if !proved {
-            reasons.push("whether both may change places depends on the data".to_owned());
+            reasons.push("the output is the same only on some data".to_owned());
         }
         Some(Change {
             rewrite: RewriteId::FilterEarly,

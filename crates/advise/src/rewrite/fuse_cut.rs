@@ -20,7 +20,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         let cut = Cut { list: outer.list.then(&inner.list)?, ..outer };
         let text = simple.with(cut.arguments()).text();
         let safety = if always { Safety::Always } else { Safety::ThisData };
-        let reason = "one cut can choose what both choose";
+        let reason = "a single cut selects what both select";
         Some(Change::fused(RewriteId::FuseCut, index, text, safety, reason))
     })
 }

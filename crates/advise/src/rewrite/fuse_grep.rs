@@ -21,8 +21,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         let always = outer.reads_anything_as_text() && inner.reads_anything_as_text();
         let safety = if always { Safety::Always } else { Safety::ThisData };
         let text = simple.with(arguments(&outer, &inner)).text();
-        let reason = "one grep can leave out what both leave out; whether it looks for two \
-                      patterns as quickly as for one depends on them";
+        let reason = "a single grep drops the lines of both patterns; how fast it is depends on \
+                      the patterns";
         Some(Change::fused(RewriteId::FuseGrep, index, text, safety, reason))
     })
 }

@@ -16,7 +16,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         }
         let count = Word::new(format!("-n{}", outer.count.min(inner.count)));
         let text = simple.with([count].into_iter().chain(outer.files).collect()).text();
-        let reason = format!("of both counts of {} the smaller one decides", simple.name());
+        let reason = format!("only the smaller count of the two {} matters", simple.name());
         Some(Change::fused(RewriteId::FuseHead, index, text, Safety::Always, reason))
     })
 }

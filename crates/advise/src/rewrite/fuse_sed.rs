@@ -21,7 +21,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         let mut arguments = Sed::arguments(&commands, inner.quiet, extended, outer.null_data);
         arguments.extend(outer.files);
         let text = simple.with(arguments).text();
-        let reason = "one sed reads and writes each line once; it can no longer use two CPUs";
+        let reason = "a single sed reads and writes each line once, but cannot use two CPUs";
         Some(Change::fused(RewriteId::FuseSed, index, text, Safety::Always, reason))
     })
 }

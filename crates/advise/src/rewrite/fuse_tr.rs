@@ -16,7 +16,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         }
         let arguments = outer.then(&inner).arguments()?;
         let text = simple.with(arguments.into_iter().map(Word::new).collect()).text();
-        let reason = "one table does what both do";
+        let reason = "a single translation table does the work of both";
         Some(Change::fused(RewriteId::FuseTr, index, text, Safety::Always, reason))
     })
 }

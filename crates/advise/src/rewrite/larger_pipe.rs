@@ -37,8 +37,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             safety: Safety::Environment,
             variant: Variant::Only,
             reasons: vec![format!(
-                "both sides of the pipe after stage {} wait for each other in turn: a pipe of 1 \
-                 MiB lets them do so less often",
+                "the two sides of the pipe after stage {} wait for each other by turns; with a \
+                 pipe of 1 MiB they switch less often",
                 boundary.from
             )],
         })

@@ -68,7 +68,7 @@ fn moved(index: usize, mapping: &Mapping, reducer: &Simple, count: u64) -> Chang
         safety: if mapping.may_empty { Safety::ThisData } else { Safety::Always },
         variant: Variant::Only,
         reasons: vec![format!(
-            "{} changes lines one by one: only {count} of them need it",
+            "{} processes each line on its own, so {count} lines are enough",
             mapping.command.name()
         )],
     }
@@ -84,7 +84,7 @@ fn left_out(index: usize, mapping: &Mapping, reducer: &Simple) -> Change {
         safety: if mapping.completes_last_line { Safety::ThisData } else { Safety::Always },
         variant: Variant::Only,
         reasons: vec![format!(
-            "{} does not change how many lines there are",
+            "{} does not change the number of lines",
             mapping.command.name()
         )],
     }

@@ -38,21 +38,21 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         if fits && reads_pipe && !sort.options.has('S') {
             let size = format!("{}M", wanted >> 20);
             let reason = format!(
-                "with {size} sort need not write temporary files and can use all its threads"
+                "with a {size} buffer sort writes no temporary files and uses all its threads"
             );
             let option = vec![Word::new("-S"), Word::new(size)];
             changes.push(change(Variant::Memory, option, reason));
         }
         if situation.environment.cpus > OWN_THREADS && !sort.options.has(PARALLEL) {
             let count = situation.environment.cpus;
-            let reason = format!("sort uses {OWN_THREADS} of {count} CPUs by itself");
+            let reason = format!("by default sort uses only {OWN_THREADS} of {count} CPUs");
             let option = vec![Word::new(format!("--parallel={count}"))];
             changes.push(change(Variant::Threads, option, reason));
         }
         let compressor = COMPRESSORS.iter().find(|name| situation.environment.is_file(name));
         if let Some(name) = compressor.filter(|_| !fits && !sort.options.has(COMPRESS)) {
-            let reason = "its temporary files are larger than the memory: compressed they cost \
-                          the disk less";
+            let reason = "its temporary files do not fit into memory; compressed, they need less \
+                          disk bandwidth";
             let option = Word::new(format!("--compress-program={name}"));
             changes.push(change(Variant::Compression, vec![option], reason.to_owned()));
         }

@@ -24,7 +24,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             stages: vec![Replacement { text, work: vec![(index, 1.0), (index + 1, 0.2)] }],
             safety: if safe { Safety::Always } else { Safety::ThisData },
             variant: Variant::Only,
-            reasons: vec!["sort can drop equal lines while it merges, and write less".to_owned()],
+            reasons: vec!["sort drops duplicates while it merges, and writes less".to_owned()],
         })
     })
 }

@@ -27,7 +27,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         let halves = sets_pace.then(|| halves(stage)).flatten()?;
         let stages =
             halves.into_iter().map(|text| Replacement { text, work: vec![(index, 0.6)] }).collect();
-        let reasons = vec!["each half of its work can have a CPU to itself".to_owned()];
+        let reasons = vec!["each half of the work can use a CPU of its own".to_owned()];
         let (rewrite, at, safety) = (RewriteId::SplitStage, index..index + 1, Safety::Always);
         Some(vec![Change { rewrite, variant: Variant::Only, at, stages, safety, reasons }])
     })

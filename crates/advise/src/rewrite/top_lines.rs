@@ -45,8 +45,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             safety: Safety::Always,
             variant: Variant::Only,
             reasons: vec![format!(
-                "parts of {PART} lines are sorted, and {} lines of each kept: memory stays small \
-                 however large the input is",
+                "sorts chunks of {PART} lines and keeps {} lines of each, so memory does not grow \
+                 with the input",
                 lines.count
             )],
         })
