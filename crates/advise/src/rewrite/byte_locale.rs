@@ -17,7 +17,10 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         }
         let mut changed = simple.clone();
         changed.variables.push(("LC_ALL".to_owned(), Word::new("C")));
-        let reason = format!("in the C locale {} works on bytes, without decoding characters or collation rules", simple.name());
+        let reason = format!(
+            "in the C locale {} works on bytes, without decoding characters or collation rules",
+            simple.name()
+        );
         let text = changed.text();
         let safety = Safety::Environment;
         Some(vec![Change::of_one(RewriteId::ByteLocale, index, text, None, safety, reason)])

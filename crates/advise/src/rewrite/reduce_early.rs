@@ -83,10 +83,7 @@ fn left_out(index: usize, mapping: &Mapping, reducer: &Simple) -> Change {
         // A last line without a newline counts only if the stage adds the newline.
         safety: if mapping.completes_last_line { Safety::ThisData } else { Safety::Always },
         variant: Variant::Only,
-        reasons: vec![format!(
-            "{} does not change the number of lines",
-            mapping.command.name()
-        )],
+        reasons: vec![format!("{} does not change the number of lines", mapping.command.name())],
     }
 }
 

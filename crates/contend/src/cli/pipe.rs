@@ -117,6 +117,13 @@ pub struct PipeArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
 
+    /// Report everything: all findings and rewrites, tables of times, data and pipes, and how they
+    /// were measured.
+    ///
+    /// Without it the report fits on one screen.
+    #[arg(long, short)]
+    pub verbose: bool,
+
     /// Write the report to this file instead of standard error.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,

@@ -5,6 +5,7 @@ use contend_lab::support::inputs::{LINE, base64_lines};
 use contend_profile::pipeline::gate::proc_path;
 use contend_record::pipe::{BottleneckKind, PipeRecord};
 use contend_report::render;
+use contend_report::render::pipe::Detail;
 use contend_report::render::units::seconds;
 use contend_shell::parse::parse;
 use contend_sys::interrupt::Signals;
@@ -67,7 +68,7 @@ pub fn run((how, lines): (How, u64)) -> Result<Exit> {
         if let Some(signal) = signals.interrupted() {
             return Ok(Exit::Signal(signal));
         }
-        output::stdout(&render::pipe::report(&record, output::width()))?;
+        output::stdout(&render::pipe::report(&record, Detail::Summary, output::width()))?;
         records.push(record);
     }
     output::stdout(&format!("\n{}", explanation(&records)))?;

@@ -58,7 +58,7 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
         None => advice::add(&mut record, &settings, kept.as_ref(), &signals),
         Some(_) => Ok(()),
     };
-    let report = render::pipe::report(&record, output::width());
+    let report = render::pipe::report(&record, settings.detail, output::width());
     let written = write(&record, &report, settings.output, settings.json);
     let exit = signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal);
     match advised.and(written) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use contend_advise::predict::what_if::Question;
 use contend_record::pipe::{PipeRecord, SCHEMA};
+use contend_report::render::pipe::Detail;
 use contend_shell::environment::default_shell;
 use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;
@@ -55,6 +56,8 @@ pub struct PipeRun {
     pub runs: u32,
     /// What is made of the profile.
     pub advice: Advice,
+    /// How much the report shows.
+    pub detail: Detail,
     /// Where the report goes; standard error if nowhere else.
     pub output: Option<ReportFile>,
     /// Where the record goes as JSON.
@@ -165,7 +168,9 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     if args.runs > 1 {
         make_repeatable(&mut how)?;
     }
-    Ok(Pipe::Run(Box::new(PipeRun { parsed, how, runs: args.runs, advice, output, json })))
+    let detail = if args.verbose { Detail::Full } else { Detail::Summary };
+    let runs = args.runs;
+    Ok(Pipe::Run(Box::new(PipeRun { parsed, how, runs, advice, detail, output, json })))
 }
 
 fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advice, UsageError> {

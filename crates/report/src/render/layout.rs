@@ -8,12 +8,20 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub(super) const BOLD: Style = Style::new().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
-pub(super) const PACE: Style = AnsiColor::Yellow.on_default().bold();
+pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const WARN: Style = AnsiColor::Red.on_default();
 
 /// Narrowest supported width, in columns. Below it no further columns are left out, and the
 /// terminal may cut lines.
 pub(super) const NARROWEST: usize = 60;
+
+/// Most columns of a line of prose: longer ones are hard to read.
+const MAX_PROSE_COLUMNS: usize = 100;
+
+/// Returns the columns of a line of prose on a terminal of this width.
+pub(super) fn prose_width(width: usize) -> usize {
+    width.min(MAX_PROSE_COLUMNS)
+}
 
 /// Returns the number of spaces between two columns.
 pub(super) fn gap(width: usize) -> u16 {
@@ -40,8 +48,8 @@ pub(super) fn aligned(position: usize, text: String) -> Cell {
 }
 
 /// Returns the lines of a table, with the heading and one row highlighted.
-pub(super) fn styled_lines(table: Table, paced: Option<usize>, width: usize) -> String {
-    spaced_lines(table, paced, gap(width))
+pub(super) fn styled_lines(table: Table, marked: Option<usize>, width: usize) -> String {
+    spaced_lines(table, marked, gap(width))
 }
 
 /// Returns the lines of a table within this width, with the heading highlighted. Columns that do
@@ -97,15 +105,15 @@ fn with_columns(table: &Table, columns: &[usize], room: usize) -> Table {
     some
 }
 
-fn spaced_lines(mut table: Table, paced: Option<usize>, gap: u16) -> String {
+fn spaced_lines(mut table: Table, marked: Option<usize>, gap: u16) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, gap));
     }
     let mut out = String::new();
     for (number, line) in table.lines().enumerate() {
-        let style = match paced {
+        let style = match marked {
             _ if number == 0 => DIM,
-            Some(row) if row == number => PACE,
+            Some(row) if row == number => BOLD,
             _ => Style::new(),
         };
         let _ = writeln!(out, "{style}{}{style:#}", line.trim_end());
@@ -162,7 +170,7 @@ const GLUE: char = '\u{a0}';
 
 /// Writes a dimmed note, wrapped.
 pub(super) fn dimmed(out: &mut String, text: &str, width: usize) {
-    for line in wrapped(text, width) {
+    for line in wrapped(text, prose_width(width)) {
         let _ = writeln!(out, "{DIM}{line}{DIM:#}");
     }
 }
@@ -182,7 +190,8 @@ pub(super) fn warn(out: &mut String, message: &str, width: usize) {
 /// Writes wrapped text whose first line continues after `used` columns.
 pub(super) fn paragraph_after(out: &mut String, used: usize, text: &str, width: usize) {
     let first = " ".repeat(used);
-    let options = textwrap::Options::new(width).initial_indent(&first).subsequent_indent("  ");
+    let options =
+        textwrap::Options::new(prose_width(width)).initial_indent(&first).subsequent_indent("  ");
     for (number, line) in wrapped(text, options).iter().enumerate() {
         let line = if number == 0 { &line[used..] } else { line };
         let _ = writeln!(out, "{line}");

@@ -20,9 +20,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     }
     // If one stage is the bottleneck, the others have time to spare.
     let advice = match facts.bottleneck.kind {
-        BottleneckKind::Machine => {
-            "Saving CPU time in any stage shortens the run."
-        }
+        BottleneckKind::Machine => "Saving CPU time in any stage shortens the run.",
         _ => {
             "Speeding up a stage other than the bottleneck saves CPU time, but hardly any wall time."
         }

@@ -13,8 +13,8 @@ use super::super::units::seconds;
 use super::{change, pasted};
 
 /// Columns of the bars of a sweep, and of the table before them.
-const BAR: usize = 24;
-const TABLE: usize = 68;
+const BAR_COLUMNS: usize = 24;
+const TABLE_COLUMNS: usize = 68;
 
 /// Writes the figures of original and candidates with several copies at once.
 pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
@@ -23,7 +23,7 @@ pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, widt
     }
     let _ = writeln!(out, "\n{BOLD}Under load{BOLD:#}");
     let mut table = plain_table();
-    let headings = ["copies", "pipeline", "real", "a copy", "user", "sys", "copies/s", ""];
+    let headings = ["copies", "pipeline", "wall", "per copy", "user", "sys", "copies/s", ""];
     table.set_header(headings.iter().enumerate().map(|(i, h)| cell(i, (*h).to_owned())));
     for point in &trial.load {
         for row in rows(point, width) {
@@ -43,7 +43,7 @@ pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, widt
     if trial.load.len() > 1 {
         crossing(out, trial, width);
     }
-    paragraph(out, "", &turning(trial), width);
+    paragraph(out, "", &ranking(trial), width);
     for line in changing_sides(trial) {
         paragraph(out, "", &line, width);
     }
@@ -72,16 +72,16 @@ impl Ratio {
     }
 
     fn is_faster(&self) -> bool {
-        self.range[1] < 1.0 - CLEARLY
+        self.range[1] < 1.0 - MIN_DIFFERENCE
     }
 
     fn is_slower(&self) -> bool {
-        self.range[0] > 1.0 + CLEARLY
+        self.range[0] > 1.0 + MIN_DIFFERENCE
     }
 }
 
 /// Smallest relative difference that counts.
-const CLEARLY: f64 = 0.01;
+const MIN_DIFFERENCE: f64 = 0.01;
 
 /// Returns the changes that are slower than the original alone and faster with many copies, or the
 /// reverse.
@@ -96,7 +96,7 @@ fn changing_sides(trial: &Trial) -> Vec<String> {
         let (turned, _) = clear.find(|(_, slower)| *slower != was_slower)?;
         let (before, after) = if was_slower { ("slower", "faster") } else { ("faster", "slower") };
         Some(format!(
-            "Change {} is {before} than the original with {}, and {after} with {turned}.",
+            "Rewrite {} is {before} than the original with {}, but {after} with {turned}.",
             place + 1,
             copies(first),
         ))
@@ -113,7 +113,7 @@ fn copies(number: usize) -> String {
 fn crossing(out: &mut String, trial: &Trial, width: usize) {
     let mut table = plain_table();
     let counts = trial.load.iter().map(|point| format!("{}×", point.copies));
-    let heading = ["real, by the original's".to_owned()].into_iter().chain(counts);
+    let heading = ["wall, relative to the original".to_owned()].into_iter().chain(counts);
     table.set_header(heading.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
     let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
     for place in places {
@@ -128,16 +128,12 @@ fn crossing(out: &mut String, trial: &Trial, width: usize) {
             }
             None => String::new(),
         });
-        let row = [format!("change {}", place + 1)].into_iter().chain(ratios);
+        let row = [format!("rewrite {}", place + 1)].into_iter().chain(ratios);
         table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
     }
     out.push('\n');
     out.push_str(&styled_lines(table, None, width));
-    dimmed(
-        out,
-        "▼ faster, ▲ slower than the original in all runs or by the interval of their median.",
-        width,
-    );
+    dimmed(out, "▼ faster, ▲ slower than the original beyond noise", width);
 }
 
 fn cell(position: usize, text: String) -> Cell {
@@ -147,13 +143,13 @@ fn cell(position: usize, text: String) -> Cell {
 
 fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
     let most = point.figures.iter().map(|f| f.copies_per_second).fold(0.0, f64::max);
-    let bar = width.saturating_sub(TABLE).min(BAR);
+    let bar = width.saturating_sub(TABLE_COLUMNS).min(BAR_COLUMNS);
     point
         .figures
         .iter()
         .enumerate()
         .map(|(number, figures)| {
-            // At most `BAR`.
+            // At most `BAR_COLUMNS`.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -175,7 +171,7 @@ fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
 }
 
 /// Returns where the ranking changes.
-fn turning(trial: &Trial) -> String {
+fn ranking(trial: &Trial) -> String {
     let Some((first, last)) = trial.load.first().zip(trial.load.last()) else {
         return String::new();
     };
@@ -187,7 +183,7 @@ fn turning(trial: &Trial) -> String {
         fastest.and_then(|figures| figures.candidate)
     };
     let name = |candidate: Option<usize>| {
-        candidate.map_or("the original".to_owned(), |place| format!("change {}", place + 1))
+        candidate.map_or("the original".to_owned(), |place| format!("rewrite {}", place + 1))
     };
     let beats = |point, one, other| Ratio::of(point, one, other).is_some_and(|r| r.is_faster());
     // Between adjacent numbers of copies rather than between distant ones.
@@ -200,7 +196,7 @@ fn turning(trial: &Trial) -> String {
     let fastest = name(best(first));
     if let Some((before, one, after, other)) = turn {
         format!(
-            "The ranking turns round between {} and {} copies: {} is fastest before, {} after.",
+            "The winner changes between {} and {} copies, from {} to {}.",
             before.copies,
             after.copies,
             name(one),
@@ -210,16 +206,16 @@ fn turning(trial: &Trial) -> String {
         let others = first.figures.iter().map(|figures| figures.candidate);
         let mut others = others.filter(|other| *other != best(first));
         let clear = others.all(|other| beats(first, best(first), other));
-        let doubt = if clear { "" } else { ", though not of all others by more than chance" };
+        let doubt = if clear { "" } else { ", but within noise of another" };
         format!("With {} {fastest} is fastest{doubt}.", copies(first.copies))
     } else if trial.load.iter().all(|point| best(point) == best(first)) {
         format!(
-            "The ranking does not turn round from {} to {} copies: {fastest} is fastest throughout.",
+            "The winner is the same from {} to {} copies: {fastest}.",
             first.copies, last.copies
         )
     } else {
         format!(
-            "Which one is fastest changes from {} to {} copies, but nowhere by more than chance.",
+            "The winner differs between {} and {} copies, but within noise.",
             first.copies, last.copies
         )
     }
@@ -246,20 +242,20 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_where_the_ranking_turns_round() {
+    fn the_number_of_copies_at_which_the_winner_changes_is_reported() {
         let mut trial = Trial::without_candidates(TrialInput::Own, 1.0);
         trial.load =
             vec![point(1, [1.0, 0.7, 1.2]), point(2, [1.5, 1.4, 1.51]), point(8, [8.0, 8.4, 6.0])];
         assert!(
-            turning(&trial).contains("between 2 and 8 copies: change 1"),
+            ranking(&trial).contains("between 2 and 8 copies, from rewrite 1 to rewrite 2"),
             "{}",
-            turning(&trial)
+            ranking(&trial)
         );
         assert_eq!(
             changing_sides(&trial),
             [
-                "Change 1 is faster than the original with 1 copy, and slower with 8.",
-                "Change 2 is slower than the original with 1 copy, and faster with 8.",
+                "Rewrite 1 is faster than the original with 1 copy, but slower with 8.",
+                "Rewrite 2 is slower than the original with 1 copy, but faster with 8.",
             ]
         );
         let mut out = String::new();
@@ -268,11 +264,11 @@ mod tests {
         assert!(plain.contains("−30 % ▼") && plain.contains("+5 % ▲"), "{plain}");
         trial.load.truncate(1);
         assert!(changing_sides(&trial).is_empty());
-        assert_eq!(turning(&trial), "With 1 copy change 1 is fastest.");
+        assert_eq!(ranking(&trial), "With 1 copy rewrite 1 is fastest.");
     }
 
     #[test]
-    fn what_may_be_chance_is_no_turn() {
+    fn a_difference_within_noise_changes_no_winner() {
         let mut trial = Trial::without_candidates(TrialInput::Own, 1.0);
         trial.load = vec![point(1, [1.0, 0.97, 1.2]), point(2, [1.5, 1.55, 1.6])];
         for figures in trial.load.iter_mut().flat_map(|point| &mut point.figures) {
@@ -282,7 +278,7 @@ mod tests {
             let walls = spread.map(|factor| factor * wall).to_vec();
             figures.wall_seconds = Estimate::from_samples(walls, 1).expect("samples");
         }
-        assert!(turning(&trial).contains("nowhere by more than chance"), "{}", turning(&trial));
+        assert!(ranking(&trial).contains("within noise"), "{}", ranking(&trial));
         assert!(changing_sides(&trial).is_empty());
     }
 }

@@ -1,0 +1,228 @@
+//! Renders rewrites, their trial, and answers to `--what-if`.
+//!
+//! Percentages compare like with like: predictions with what the model predicts of the unchanged
+//! pipeline, and measurements with the original in the same round.
+
+mod load;
+mod suggestions;
+mod trial;
+mod what_if;
+
+use contend_record::advice::{Basis, Candidate, Prediction, RewriteId, Safety, Verdict};
+use contend_record::pipe::PipeRecord;
+use contend_record::stats::Estimate;
+use contend_record::warning::WarningId;
+
+use super::layout::{dimmed, prose_width, wrapped};
+use super::text::printable;
+use super::units::nanoseconds;
+
+pub(super) use suggestions::suggestions;
+pub(super) use trial::trial;
+pub(super) use what_if::answers;
+
+/// Smallest predicted gain that is shown, as a share of the original's time.
+const MIN_GAIN: f64 = 0.02;
+
+/// Writes what predictions use besides the profile.
+pub(super) fn basis(out: &mut String, record: &PipeRecord, width: usize) {
+    let Some(calibration) = &record.calibration else { return };
+    let from = calibration
+        .start_up_from_run
+        .map_or_else(String::new, |run| format!(", from run {run} of the lab"));
+    let piloted = record.candidates.iter().any(|one| one.basis == Some(Basis::Pilot));
+    let note = format!(
+        "Predictions combine the stages' service times{} with the cost of a pipe ({} a byte, {} a \
+         call) and of starting a program ({}{from}) on this machine.",
+        if piloted { ", short runs of changed stages on a sample of their input" } else { "" },
+        nanoseconds(1e9 * calibration.pipe_byte_seconds),
+        nanoseconds(1e9 * calibration.pipe_call_seconds),
+        nanoseconds(1e9 * calibration.start_up_seconds),
+    );
+    dimmed(out, &note, width);
+}
+
+/// Whether `--try` accepts the pipeline.
+pub(super) fn can_be_tried(record: &PipeRecord) -> bool {
+    !record.warnings.iter().any(|warning| warning.id == WarningId::NotRepeatable)
+}
+
+/// Returns what the model predicts of the unchanged pipeline; for older records, what was measured.
+fn unchanged(record: &PipeRecord) -> Prediction {
+    record.predicted_unchanged.clone().unwrap_or(Prediction {
+        wall_seconds: Some(record.wall_seconds),
+        cpu_seconds: record.total.user_seconds + record.total.system_seconds,
+    })
+}
+
+/// Returns the reason if only CPU times are predicted.
+fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
+    if unchanged(record).wall_seconds.is_some() {
+        return None;
+    }
+    let observed = &record.observation;
+    let percent = |share: Option<f64>| 100.0 * share.unwrap_or(0.0);
+    let (others, steal) = (percent(observed.others_cpu_share), percent(observed.steal_share));
+    let cause = if steal > others {
+        format!("the hypervisor stole {steal:.0} % of the CPU time")
+    } else if others > 0.0 {
+        format!("other programs used {others:.0} % of the CPU time")
+    } else {
+        "other programs used the CPUs".to_owned()
+    };
+    Some(format!("Wall times are not predicted, because {cause} during the profile."))
+}
+
+/// Writes wrapped text, indented by `indent` columns.
+fn indented(out: &mut String, indent: usize, text: &str, width: usize) {
+    let indent = " ".repeat(indent);
+    let options = textwrap::Options::new(prose_width(width))
+        .initial_indent(&indent)
+        .subsequent_indent(&indent);
+    out.push_str(&wrapped(text, options).join("\n"));
+    out.push('\n');
+}
+
+/// Returns a command so that it can be pasted. Control characters are replaced, except tabs and
+/// line breaks.
+fn pasted(command: &str) -> String {
+    let harmless = |c: char| c == '\t' || c == '\n' || !c.is_control();
+    if command.chars().all(harmless) { command.to_owned() } else { printable(command) }
+}
+
+/// Formats a ratio as a change in percent.
+fn change(ratio: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    if percent.abs() < 0.5 {
+        "±0 %".to_owned()
+    } else {
+        format!("{percent:+.0} %").replace('-', "−")
+    }
+}
+
+/// Formats a ratio and its interval as changes in percent.
+fn change_with_interval(ratio: &Estimate) -> String {
+    let [low, high] = ratio.ci95;
+    if ratio.samples.len() < 3 {
+        return change(ratio.median); // nothing is known of its scatter
+    }
+    format!("{} [{}, {}]", change(ratio.median), change(low), change(high))
+}
+
+/// Formats a ratio of one quantity, with its interval: `−40 % wall [−41 %, −39 %]`.
+fn change_of(ratio: &Estimate, quantity: &str) -> String {
+    let text = change_with_interval(ratio);
+    let (median, interval) = text.split_once(" [").unwrap_or((&text, ""));
+    let interval = if interval.is_empty() { String::new() } else { format!(" [{interval}") };
+    format!("{median} {quantity}{interval}")
+}
+
+/// Names a candidate: what it changes, and in which stages.
+fn candidate_name(candidate: &Candidate) -> String {
+    let stages: Vec<_> = candidate.stages.iter().map(usize::to_string).collect();
+    let plural = if stages.len() == 1 { "" } else { "s" };
+    format!("{} (stage{plural} {})", rewrite_name(candidate.rewrite), stages.join(", "))
+}
+
+fn rewrite_name(id: RewriteId) -> &'static str {
+    match id {
+        RewriteId::DropCat => "drop the useless cat",
+        RewriteId::SortUnique => "use sort -u",
+        RewriteId::CountInGrep => "use grep -c",
+        RewriteId::FuseSed => "merge the seds",
+        RewriteId::FuseGrep => "merge the greps",
+        RewriteId::FuseTr => "merge the trs",
+        RewriteId::FuseCut => "merge the cuts",
+        RewriteId::FuseHead => "merge the heads",
+        RewriteId::FilterEarly => "filter earlier",
+        RewriteId::ReduceEarly => "reduce earlier",
+        RewriteId::TopLines => "keep only the first lines while sorting",
+        RewriteId::ByteLocale => "set LC_ALL=C",
+        RewriteId::AnotherAwk => "use another awk",
+        RewriteId::SortResources => "give sort more resources",
+        RewriteId::LargerPipe => "use a larger pipe",
+        RewriteId::SplitStage => "split a stage in two",
+        RewriteId::Combined => "several rewrites",
+    }
+}
+
+/// Says what is known of a candidate's output.
+fn output_name(candidate: &Candidate) -> &'static str {
+    match (candidate.output_equal, candidate.safety) {
+        (Some(true), _) => "output identical",
+        (Some(false), _) => "output differs",
+        (None, Safety::Always) => "same output",
+        (None, Safety::ThisData) => "output unverified: it depends on the data",
+        (None, Safety::Environment) => "output unverified: the environment changes",
+    }
+}
+
+fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NotTried => "not tried",
+        Verdict::Faster => "faster",
+        Verdict::Cheaper => "cheaper",
+        Verdict::NoDifference => "no difference",
+        Verdict::Slower => "slower",
+        Verdict::Wrong => "WRONG OUTPUT",
+        Verdict::Unclear => "inconclusive",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::advice::WhatIf;
+
+    /// Returns a candidate with these predictions.
+    pub(super) fn candidate(wall: Option<f64>, cpu: f64) -> Candidate {
+        Candidate {
+            rewrite: RewriteId::DropCat,
+            stages: vec![1],
+            command: "sort <f".to_owned(),
+            safety: Safety::Always,
+            reason: "one copy less".to_owned(),
+            predicted_wall_seconds: wall,
+            predicted_interval: wall.map(|wall| [wall / 2.0, wall * 2.0]),
+            predicted_cpu_seconds: Some(cpu),
+            basis: Some(Basis::Costs),
+            measured_wall_seconds: None,
+            measured_interval: None,
+            measured_cpu_seconds: None,
+            wall_ratio: None,
+            cpu_ratio: None,
+            output_equal: None,
+            difference: None,
+            verdict: Verdict::NotTried,
+        }
+    }
+
+    /// Returns the record of a pipeline that took 7 s, of which the model explains `wall`.
+    pub(super) fn record(wall: Option<f64>, candidate: Candidate) -> PipeRecord {
+        let answer = WhatIf {
+            question: "cpus 8".to_owned(),
+            wall_seconds: 3.5,
+            cpu_seconds: 5.0,
+            bottleneck: "stage 1: sort".to_owned(),
+        };
+        PipeRecord {
+            wall_seconds: 7.0,
+            candidates: vec![candidate],
+            what_if: vec![answer],
+            predicted_unchanged: Some(Prediction { wall_seconds: wall, cpu_seconds: 5.0 }),
+            ..PipeRecord::default()
+        }
+    }
+
+    /// Returns what `write` writes, without styles.
+    pub(super) fn plain(write: impl FnOnce(&mut String)) -> String {
+        let mut out = String::new();
+        write(&mut out);
+        anstream::adapter::strip_str(&out).to_string()
+    }
+
+    #[test]
+    fn ratios_are_shown_as_changes() {
+        assert_eq!([change(0.5), change(1.002), change(1.25)], ["−50 %", "±0 %", "+25 %"]);
+    }
+}

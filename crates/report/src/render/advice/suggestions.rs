@@ -1,0 +1,186 @@
+//! Suggested rewrites that were not tried, with what the model predicts of them.
+
+use std::fmt::Write as _;
+
+use contend_record::advice::{Candidate, Verdict};
+use contend_record::pipe::{FindingId, PipeRecord};
+use contend_record::shell::quote_always;
+
+use super::super::layout::{BOLD, dimmed, paragraph};
+use super::super::pipe::Detail;
+use super::super::text::printable;
+use super::super::units::{counted, seconds};
+use super::{
+    MIN_GAIN, can_be_tried, candidate_name, change, indented, output_name, pasted, unchanged,
+    why_no_wall_times,
+};
+
+/// Most suggestions of a summary.
+const MAX_SUGGESTIONS: usize = 2;
+
+/// Writes the suggestions: of a summary the best rewrite and `contend run`, or two rewrites.
+/// Nothing if rewrites were tried, as the trial says more.
+pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
+    let promising: Vec<&Candidate> = match record.trial {
+        Some(_) => Vec::new(),
+        None => record.candidates.iter().filter(|one| is_promising(record, one)).collect(),
+    };
+    let parallel = parallel_run(record);
+    if promising.is_empty() && parallel.is_none() {
+        return;
+    }
+    let _ = writeln!(out, "\n{BOLD}Try{BOLD:#}");
+    let most = match detail {
+        Detail::Full => promising.len(),
+        Detail::Summary => MAX_SUGGESTIONS - usize::from(parallel.is_some()),
+    };
+    for candidate in promising.iter().take(most) {
+        one(out, record, candidate, detail, width);
+    }
+    if let Some((command, reason)) = parallel {
+        let _ = writeln!(out, "  {BOLD}{}{BOLD:#}", pasted(&command));
+        indented(out, 4, &reason, width);
+    }
+    if detail == Detail::Full {
+        left_out(out, record, promising.len(), width);
+    }
+    let wall_times = promising.first().and_then(|_| why_no_wall_times(record));
+    if let Some(why) = wall_times {
+        paragraph(out, "  ", &why, width);
+    }
+    if record.trial.is_none() && !promising.is_empty() && can_be_tried(record) {
+        let note = "  Predicted, not measured: --try runs the rewrites and the original by turns \
+                    and compares every byte.";
+        dimmed(out, note, width);
+    }
+}
+
+/// Returns the command that runs the pipeline in parallel, and what that brings.
+fn parallel_run(record: &PipeRecord) -> Option<(String, String)> {
+    let finding = record.findings.iter().find(|one| one.id == FindingId::DataParallel)?;
+    Some((format!("contend run {}", quote_always(&record.command)), finding.message.clone()))
+}
+
+fn one(out: &mut String, record: &PipeRecord, candidate: &Candidate, detail: Detail, width: usize) {
+    let _ = writeln!(out, "  {BOLD}{}{BOLD:#}", pasted(&candidate.command));
+    let facts = [Some(candidate_name(candidate)), predicted(record, candidate, detail)];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    indented(out, 4, &format!("{}; {}", facts.join(": "), output_name(candidate)), width);
+    if detail == Detail::Full {
+        indented(out, 4, &printable(&candidate.reason), width);
+    }
+}
+
+/// Returns the predicted changes of wall time and CPU time, in full also the times.
+pub(super) fn predicted(
+    record: &PipeRecord,
+    candidate: &Candidate,
+    detail: Detail,
+) -> Option<String> {
+    let now = unchanged(record);
+    let full = detail == Detail::Full;
+    let wall = || {
+        let (new, old) = (candidate.predicted_wall_seconds?, now.wall_seconds?);
+        let [low, high] = candidate.predicted_interval?;
+        let range = format!("[{}, {}]", change(low / old), change(high / old));
+        let times = format!(" ({} instead of {})", seconds(new), seconds(old));
+        Some(format!("{} wall {range}{}", change(new / old), if full { &times } else { "" }))
+    };
+    let cpu = || {
+        let (new, old) = (candidate.predicted_cpu_seconds?, now.cpu_seconds);
+        let times = format!(" ({} instead of {})", seconds(new), seconds(old));
+        Some(format!("{} CPU{}", change(new / old), if full { &times } else { "" }))
+    };
+    let parts: Vec<String> = [wall(), cpu()].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("predicted {}", parts.join(", ")))
+}
+
+/// Writes how many rewrites are not shown, and why.
+fn left_out(out: &mut String, record: &PipeRecord, shown: usize, width: usize) {
+    if record.trial.is_some() {
+        return;
+    }
+    let unknown = record.candidates.iter().filter(|one| one.predicted_cpu_seconds.is_none());
+    let unknown = unknown.count();
+    let useless = record.candidates.len() - unknown - shown;
+    let notes = [
+        (useless, "not expected to help"),
+        (unknown, "without a prediction, which --try can measure"),
+    ];
+    for (count, why) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        let rewrites = counted(count as u64, "more rewrite");
+        dimmed(out, &format!("  {rewrites} {why} (listed in --json)"), width);
+    }
+}
+
+/// Whether the candidate is predicted to save wall time, or at least a tenth of the CPU time
+/// without a longer wall time; an unknown wall time counts as not longer.
+fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
+    if candidate.verdict == Verdict::Wrong {
+        return false;
+    }
+    let now = unchanged(record);
+    let ratio = |new: Option<f64>, old: Option<f64>| new.zip(old).map(|(new, old)| new / old);
+    let wall = ratio(candidate.predicted_wall_seconds, now.wall_seconds);
+    let cpu = ratio(candidate.predicted_cpu_seconds, Some(now.cpu_seconds));
+    let less = |ratio: Option<f64>, part| ratio.is_some_and(|r| r < part * (1.0 - MIN_GAIN));
+    let not_slower = wall.is_none_or(|wall| wall < 1.0 + MIN_GAIN);
+    less(wall, 1.0) || not_slower && less(cpu, 0.9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{candidate, plain, record};
+    use super::*;
+    use contend_record::pipe::Finding;
+
+    #[test]
+    fn gains_are_relative_to_the_model_of_the_unchanged_pipeline() {
+        let record = record(Some(4.0), candidate(Some(3.0), 4.0));
+        let text = plain(|out| suggestions(out, &record, Detail::Full, 100));
+        assert!(
+            text.contains("predicted −25 % wall [−62 %, +50 %] (3.00s instead of 4.00s)"),
+            "{text}"
+        );
+        assert!(text.contains("drop the useless cat (stage 1)"), "{text}");
+    }
+
+    #[test]
+    fn time_that_the_model_does_not_explain_is_no_gain() {
+        let record = record(Some(3.0), candidate(Some(3.0), 5.0));
+        assert_eq!(plain(|out| suggestions(out, &record, Detail::Summary, 100)), "");
+    }
+
+    #[test]
+    fn on_a_busy_machine_only_cpu_time_is_predicted_and_the_reason_is_given() {
+        let mut busy = record(None, candidate(None, 4.0));
+        busy.observation.others_cpu_share = Some(0.74);
+        let text = plain(|out| suggestions(out, &busy, Detail::Summary, 100));
+        assert!(text.contains("predicted −20 % CPU"), "{text}");
+        let why = "Wall times are not predicted, because other programs used 74 % of the CPU time";
+        assert!(text.contains(why), "{text}");
+        assert!(!text.contains("% wall"), "{text}");
+        busy.observation.steal_share = Some(0.8);
+        let text = plain(|out| suggestions(out, &busy, Detail::Summary, 100));
+        assert!(text.contains("the hypervisor stole 80 %"), "{text}");
+    }
+
+    #[test]
+    fn a_summary_has_two_suggestions_of_which_one_is_to_run_in_parallel() {
+        let mut record = record(Some(4.0), candidate(Some(3.0), 4.0));
+        record.command = "sort f | uniq".to_owned();
+        record.candidates = vec![candidate(Some(3.0), 4.0); 3];
+        let commands = |record: &PipeRecord| -> Vec<String> {
+            let text = plain(|out| suggestions(out, record, Detail::Summary, 100));
+            let lines = text.lines().filter(|line| {
+                line.starts_with("  ") && !line.starts_with("    ") && !line.contains("--try")
+            });
+            lines.map(|line| line.trim().to_owned()).collect()
+        };
+        assert_eq!(commands(&record), ["sort <f", "sort <f"]);
+        let message = "Stages 1 and 2 can run in parallel.".to_owned();
+        record.findings =
+            vec![Finding { id: FindingId::DataParallel, stages: vec![1, 2], message }];
+        assert_eq!(commands(&record), ["sort <f", "contend run 'sort f | uniq'"]);
+    }
+}

@@ -1,0 +1,277 @@
+//! A trial (`--try`): the rewrite to use, and a row for each one that was tried.
+
+use std::fmt::Write as _;
+
+use contend_record::advice::{Candidate, Trial, TrialInput, Verdict};
+use contend_record::pipe::PipeRecord;
+use contend_record::stats::Estimate;
+use contend_record::warning::WarningId;
+
+use super::super::layout::{
+    BOLD, GOOD, WARN, aligned_left, cut, dimmed, paragraph, plain_table, styled_lines,
+};
+use super::super::pipe::Detail;
+use super::super::text::printable;
+use super::super::units::{bytes, counted, seconds};
+use super::suggestions::predicted;
+use super::{
+    candidate_name, change, change_of, change_with_interval, indented, load, output_name, pasted,
+    verdict_name,
+};
+
+/// Writes the result of the trial: the winner first.
+pub fn trial(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
+    let Some(trial) = &record.trial else { return };
+    let winner = trial.winner.and_then(|place| record.candidates.get(place));
+    match winner {
+        Some(winner) => use_this(out, record, trial, winner, width),
+        None => paragraph(out, "", &no_winner(record, trial), width),
+    }
+    if trial.rounds > 0 {
+        out.push('\n');
+        rows(out, record, trial, width);
+        dimmed(out, &effort(trial), width);
+        left_out(out, record, width);
+    }
+    if detail == Detail::Full {
+        details(out, record, width);
+    }
+    load::section(out, record, trial, width);
+    let _ = writeln!(out, "\n{BOLD}Profile of the original{BOLD:#}");
+}
+
+fn use_this(
+    out: &mut String,
+    record: &PipeRecord,
+    trial: &Trial,
+    winner: &Candidate,
+    width: usize,
+) {
+    let failed = record.warnings.iter().any(|warning| warning.id == WarningId::FailedStage);
+    let advice = if failed { "Fastest form of the failing pipeline" } else { "Use this instead" };
+    let ratio =
+        |ratio: &Option<Estimate>, of: &str| ratio.as_ref().map(|ratio| change_of(ratio, of));
+    let gains = [ratio(&winner.wall_ratio, "wall"), ratio(&winner.cpu_ratio, "CPU")];
+    let gains = gains.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let _ = writeln!(out, "{GOOD}{advice}: {gains}{GOOD:#}\n");
+    let _ = writeln!(out, "  {BOLD}{}{BOLD:#}\n", pasted(&winner.command));
+    let mut compared = match trial.confirmed_on_whole_input {
+        Some(_) => "Output identical, compared byte for byte on the sample and the whole input",
+        None if is_part(&trial.input) => "Output identical on the sample, compared byte for byte",
+        None => "Output identical, compared byte for byte",
+    }
+    .to_owned();
+    if let Some([own, new]) = trial.whole_wall_seconds {
+        let by = change(new / own.max(f64::MIN_POSITIVE));
+        compared.push_str(&format!(" ({} instead of {}, {by})", seconds(new), seconds(own)));
+    }
+    paragraph(out, "", &format!("{compared}."), width);
+}
+
+fn no_winner(record: &PipeRecord, trial: &Trial) -> String {
+    if record.candidates.is_empty() {
+        return "No rewrite applies to this pipeline, so nothing was tried.".to_owned();
+    }
+    if trial.rounds == 0 {
+        let line = match (trial.interrupted, trial.settled) {
+            (true, _) => "Nothing was tried: interrupted before the first round was complete.",
+            (_, true) => "Nothing was tried: no rewrite is expected to help.",
+            _ => "Nothing was tried: the first round did not end within the budget.",
+        };
+        return line.to_owned();
+    }
+    let open = record.candidates.iter().any(|one| one.verdict == Verdict::Unclear);
+    let line = if open && trial.interrupted {
+        "Interrupted before any rewrite was measurably faster."
+    } else if open && !trial.settled {
+        "No rewrite was measurably faster. Try a larger --budget, or a quieter machine."
+    } else {
+        "No rewrite was measurably faster: keep the pipeline."
+    };
+    line.to_owned()
+}
+
+/// Writes a row for each candidate that ran.
+fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
+    const WORDS: usize = 3;
+    let mut table = plain_table();
+    let headings = ["#", "result", "rewrite", "wall", "CPU", "output"];
+    // Other columns need about this much.
+    let room = width.saturating_sub(60).max(16);
+    let cell = |(place, text): (usize, String)| {
+        aligned_left(place, if place == 5 { 6 } else { WORDS }, text)
+    };
+    table.add_row(headings.map(str::to_owned).into_iter().enumerate().map(cell));
+    let mut marked = None;
+    let tried = record.candidates.iter().enumerate().filter(|(_, one)| was_tried(one));
+    for (row, (place, candidate)) in tried.enumerate() {
+        if trial.winner == Some(place) {
+            marked = Some(row + 1);
+        }
+        let ratio = |ratio: &Option<Estimate>, show: fn(&Estimate) -> String| {
+            ratio.as_ref().map_or_else(|| "-".to_owned(), show)
+        };
+        let cells = [
+            (place + 1).to_string(),
+            verdict_name(candidate.verdict).to_owned(),
+            cut(&candidate_name(candidate), room),
+            ratio(&candidate.wall_ratio, change_with_interval),
+            ratio(&candidate.cpu_ratio, |cpu| change(cpu.median)),
+            match candidate.output_equal {
+                Some(true) => "identical",
+                Some(false) => "differs",
+                None => "",
+            }
+            .to_owned(),
+        ];
+        table.add_row(cells.into_iter().enumerate().map(cell));
+    }
+    out.push_str(&styled_lines(table, marked, width));
+    for candidate in record.candidates.iter().filter(|one| one.verdict == Verdict::Wrong) {
+        if let Some(difference) = &candidate.difference {
+            let name = candidate_name(candidate);
+            let _ = write!(out, "{WARN}!{WARN:#}");
+            paragraph(out, " ", &format!("{name}: {}", printable(difference)), width);
+        }
+    }
+}
+
+/// Whether the candidate ran, or was found to be wrong.
+fn was_tried(candidate: &Candidate) -> bool {
+    candidate.wall_ratio.is_some() || candidate.verdict == Verdict::Wrong
+}
+
+/// Returns how much was run on which input.
+fn effort(trial: &Trial) -> String {
+    let original = trial.original_wall_seconds.as_ref().map(|wall| seconds(wall.median));
+    let end = if trial.interrupted {
+        "interrupted"
+    } else if trial.settled {
+        "every difference is clear or too small to matter"
+    } else {
+        "budget reached"
+    };
+    format!(
+        "{} in {} ({end}) on {}, where the original takes {}.",
+        counted(trial.rounds as u64, "round"),
+        seconds(trial.seconds),
+        input_name(&trial.input),
+        original.unwrap_or_else(|| "?".to_owned()),
+    )
+}
+
+fn left_out(out: &mut String, record: &PipeRecord, width: usize) {
+    let count = record.candidates.iter().filter(|one| !was_tried(one)).count();
+    if count > 0 {
+        let rewrites = counted(count as u64, "more rewrite");
+        dimmed(out, &format!("{rewrites} not expected to help (listed in --json)."), width);
+    }
+}
+
+/// Writes each candidate's command with all its figures.
+fn details(out: &mut String, record: &PipeRecord, width: usize) {
+    for (place, candidate) in record.candidates.iter().enumerate() {
+        let _ = writeln!(out, "\n{}. {}", place + 1, candidate_name(candidate));
+        let _ = writeln!(out, "   {BOLD}{}{BOLD:#}", pasted(&candidate.command));
+        let lines = [
+            predicted(record, candidate, Detail::Full),
+            measured(candidate),
+            Some(output_name(candidate).to_owned()),
+            Some(printable(&candidate.reason)),
+        ];
+        for line in lines.into_iter().flatten() {
+            indented(out, 3, &line, width);
+        }
+    }
+}
+
+fn measured(candidate: &Candidate) -> Option<String> {
+    let wall = candidate.measured_wall_seconds?;
+    let ratio = candidate.wall_ratio.as_ref()?;
+    let mut line = format!("measured {} ({})", change_of(ratio, "wall"), seconds(wall));
+    if let Some((cpu, time)) = candidate.cpu_ratio.as_ref().zip(candidate.measured_cpu_seconds) {
+        line.push_str(&format!(", {} ({})", change_of(cpu, "CPU"), seconds(time)));
+    }
+    Some(line)
+}
+
+fn is_part(input: &TrialInput) -> bool {
+    matches!(input, TrialInput::Sample { .. } | TrialInput::Beginning { complete: false, .. })
+}
+
+fn input_name(input: &TrialInput) -> String {
+    let size = |count: u64| bytes(count as f64);
+    match *input {
+        TrialInput::Own => "the pipeline's own input".to_owned(),
+        TrialInput::Whole { bytes } => format!("the whole input ({})", size(bytes)),
+        TrialInput::Sample { bytes, of_bytes } => format!(
+            "a sample of {} from the head, the middle and the tail of {}",
+            size(bytes),
+            size(of_bytes)
+        ),
+        TrialInput::Beginning { bytes, complete: true } => {
+            format!("all of standard input ({})", size(bytes))
+        }
+        TrialInput::Beginning { bytes, complete: false } => {
+            format!("the first {} of standard input, without the rest", size(bytes))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{candidate, plain, record};
+    use super::*;
+
+    fn ratio(median: f64) -> Option<Estimate> {
+        Estimate::from_samples(vec![median * 0.98, median, median, median * 1.02], 1)
+    }
+
+    fn tried() -> PipeRecord {
+        let one = |wall: f64, verdict: Verdict| Candidate {
+            wall_ratio: ratio(wall),
+            cpu_ratio: ratio(wall),
+            measured_wall_seconds: Some(wall),
+            measured_cpu_seconds: Some(wall),
+            output_equal: Some(verdict != Verdict::Wrong),
+            verdict,
+            ..candidate(Some(3.0), 4.0)
+        };
+        let mut record = record(Some(4.0), candidate(Some(4.0), 5.0));
+        record.candidates.extend([one(0.9, Verdict::Unclear), one(0.6, Verdict::Faster)]);
+        record.candidates.push(Candidate {
+            difference: Some("line 3, byte 7: `b` instead of `a`".to_owned()),
+            ..one(0.5, Verdict::Wrong)
+        });
+        let input = TrialInput::Sample { bytes: 112_000_000, of_bytes: 250_000_000 };
+        record.trial = Some(Trial {
+            rounds: 20,
+            seconds: 30.4,
+            winner: Some(2),
+            settled: false,
+            original_wall_seconds: ratio(0.32),
+            confirmed_on_whole_input: Some(true),
+            whole_wall_seconds: Some([0.71, 0.394]),
+            ..Trial::without_candidates(input, 30.0)
+        });
+        record
+    }
+
+    #[test]
+    fn the_winner_comes_first_and_then_a_row_for_each_rewrite() {
+        insta::assert_snapshot!(plain(|out| trial(out, &tried(), Detail::Summary, 100)));
+    }
+
+    #[test]
+    fn without_a_winner_the_reason_comes_first() {
+        let mut record = tried();
+        if let Some(trial) = &mut record.trial {
+            trial.winner = None;
+        }
+        let text = plain(|out| trial(out, &record, Detail::Summary, 100));
+        assert!(text.starts_with("No rewrite was measurably faster. Try a larger"), "{text}");
+        record.candidates.clear();
+        let text = plain(|out| trial(out, &record, Detail::Summary, 100));
+        assert!(text.starts_with("No rewrite applies"), "{text}");
+    }
+}

@@ -1,0 +1,145 @@
+//! A bar that shows where a stage's time went: a cell stands for a share of the run, and its symbol
+//! for what the stage did.
+
+use anstyle::{AnsiColor, Style};
+use contend_record::pipe::Stage;
+
+use super::super::layout::DIM;
+
+/// What a stage does at a moment, in the order of a bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// On a CPU.
+    Running,
+    /// Runnable, but queued for a CPU.
+    Queued,
+    /// Waiting for input.
+    Starved,
+    /// Waiting for room in its output.
+    Blocked,
+    /// Waiting for something else.
+    Other,
+    /// Waiting for something that no sample explains.
+    Unknown,
+}
+
+impl Activity {
+    /// Every activity, in the order of a bar.
+    pub const ALL: [Self; 6] =
+        [Self::Running, Self::Queued, Self::Starved, Self::Blocked, Self::Other, Self::Unknown];
+
+    /// Returns the symbol of a cell, of one column.
+    pub fn symbol(self) -> char {
+        match self {
+            Self::Running => '#',
+            Self::Queued => '=',
+            Self::Starved => '.',
+            Self::Blocked => ':',
+            Self::Other => 'o',
+            Self::Unknown => '?',
+        }
+    }
+
+    /// Returns the name, as the glossary has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Queued => "queued",
+            Self::Starved => "starved",
+            Self::Blocked => "blocked",
+            Self::Other => "other",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns the style of a cell. What costs time stands out, and waits for neighbours do not.
+    pub fn style(self) -> Style {
+        match self {
+            Self::Running => AnsiColor::Green.on_default(),
+            Self::Queued => AnsiColor::Red.on_default(),
+            Self::Other => AnsiColor::Magenta.on_default(),
+            Self::Starved | Self::Blocked | Self::Unknown => DIM,
+        }
+    }
+
+    /// Returns how long a stage did this, in seconds.
+    pub(super) fn seconds(self, stage: &Stage) -> f64 {
+        match self {
+            Self::Running => stage.on_cpu_seconds,
+            Self::Queued => stage.run_queue_seconds,
+            Self::Starved => stage.starved_seconds,
+            Self::Blocked => stage.blocked_seconds,
+            Self::Other => stage.other_wait_seconds,
+            Self::Unknown => stage.unexplained_seconds,
+        }
+    }
+
+    fn of_symbol(symbol: char) -> Option<Self> {
+        Self::ALL.into_iter().find(|activity| activity.symbol() == symbol)
+    }
+}
+
+/// Returns a bar of at most `cells` columns, without styles. `shares` are parts of the whole that
+/// `cells` columns stand for. Cells are distributed by largest remainder, so the length of the bar
+/// is right, and each part is off by less than one cell.
+pub fn bar(shares: &[(Activity, f64)], cells: usize) -> String {
+    let sum: f64 = shares.iter().map(|(_, share)| share.max(0.0)).sum();
+    let scale = cells as f64 / sum.max(1.0);
+    let exact: Vec<f64> = shares.iter().map(|(_, share)| share.max(0.0) * scale).collect();
+    let total = whole(exact.iter().sum::<f64>().round());
+    let mut counts: Vec<usize> = exact.iter().map(|&share| whole(share.floor())).collect();
+    let mut by_remainder: Vec<usize> = (0..exact.len()).collect();
+    by_remainder.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()));
+    let missing = total.saturating_sub(counts.iter().sum());
+    for &place in by_remainder.iter().take(missing) {
+        counts[place] += 1;
+    }
+    let cells = shares.iter().zip(counts);
+    cells.flat_map(|((activity, _), count)| vec![activity.symbol(); count]).collect()
+}
+
+/// Returns a non-negative integral float as an integer.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "integral, not negative"
+)]
+fn whole(value: f64) -> usize {
+    value as usize
+}
+
+/// Returns the bar with the style of each activity.
+pub fn styled(bar: &str) -> String {
+    let mut out = String::new();
+    let symbols: Vec<char> = bar.chars().collect();
+    for cells in symbols.chunk_by(|a, b| a == b) {
+        let style = Activity::of_symbol(cells[0]).map_or_else(Style::new, Activity::style);
+        let text: String = cells.iter().collect();
+        out.push_str(&format!("{style}{text}{style:#}"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_distributed_by_largest_remainder() {
+        use Activity::{Blocked, Running, Starved};
+        assert_eq!(bar(&[(Running, 0.5), (Starved, 0.25), (Blocked, 0.25)], 8), "####..::");
+        assert_eq!(bar(&[(Running, 0.04), (Blocked, 0.96)], 20), "#:::::::::::::::::::");
+        assert_eq!(bar(&[(Running, 0.24), (Starved, 0.25), (Blocked, 0.51)], 10), "##...:::::");
+        // A stage that ended before the pipeline has a shorter bar.
+        assert_eq!(bar(&[(Running, 0.1), (Blocked, 0.3)], 10), "#:::");
+        assert_eq!(bar(&[(Running, 0.0)], 10), "");
+        // Shares are sampled, so their sum may exceed the whole.
+        assert_eq!(bar(&[(Running, 0.8), (Blocked, 0.4)], 10).len(), 10);
+    }
+
+    #[test]
+    fn styles_do_not_change_the_text() {
+        let text = anstream::adapter::strip_str(&styled("##==..::oo??  ")).to_string();
+        assert_eq!(text, "##==..::oo??  ");
+    }
+}

@@ -1,0 +1,219 @@
+//! Renders a profiled pipeline as text for a terminal of at least 60 columns.
+//!
+//! ```text
+//! PipeRecord ─┬─ trial ──────── the rewrite to use, and what was tried       (--try)
+//!             ├─ summary ────── headline, a row with a bar for each stage
+//!             ├─ verdict ────── the bottleneck in a sentence, findings
+//!             ├─ suggestions ── rewrites, and `contend run`
+//!             └─ tables ─────── times, data, pipes, runs, method             (--verbose)
+//! ```
+//!
+//! Without `--verbose` a report fits on one screen: it has at most three findings and two
+//! suggestions. Colours are escape sequences in the text; the caller removes them where they do not
+//! belong.
+
+pub mod bar;
+mod runs;
+mod summary;
+mod tables;
+mod verdict;
+
+use contend_record::pipe::PipeRecord;
+
+use super::advice;
+use super::layout::{NARROWEST, dimmed, paragraph, warn};
+use super::text::printable;
+use super::units::{bytes, counted, seconds};
+
+/// Shortest run, in seconds, whose CPU time is shown as a share of its wall time: in shorter ones,
+/// what the kernel does to start and end the stages is not counted.
+const MIN_CPU_SHARE_SECONDS: f64 = 0.005;
+
+/// How much a report shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// One screen: the bottleneck, the most important findings, and what to do.
+    Summary,
+    /// All findings, suggestions, figures, and how they were measured.
+    Full,
+}
+
+/// Returns the report of a run.
+pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
+    let record = &visible(record);
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    advice::trial(&mut out, record, detail, width);
+    summary::headline(&mut out, record, width);
+    summary::disturbances(&mut out, record, width);
+    out.push('\n');
+    summary::stages(&mut out, record, width);
+    out.push('\n');
+    verdict::bottleneck(&mut out, record, width);
+    verdict::findings(&mut out, record, detail, width);
+    for warning in record.warnings.iter().filter(|warning| !summary::is_disturbance(warning)) {
+        warn(&mut out, &warning.message, width);
+    }
+    advice::suggestions(&mut out, record, detail, width);
+    advice::answers(&mut out, record, width);
+    match detail {
+        Detail::Summary => more(&mut out, record, width),
+        Detail::Full => {
+            tables::all(&mut out, record, width);
+            method(&mut out, record, width);
+        }
+    }
+    out
+}
+
+/// Returns the answers to questions about a pipeline that ran earlier; nothing was run for them.
+pub fn answers(record: &PipeRecord, width: usize) -> String {
+    let record = &visible(record);
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    paragraph(&mut out, "", &format!("Recorded: {}", record.command), width);
+    summary::headline(&mut out, record, width);
+    advice::answers(&mut out, record, width);
+    advice::basis(&mut out, record, width);
+    out
+}
+
+/// Writes which options show more.
+fn more(out: &mut String, record: &PipeRecord, width: usize) {
+    let mut options = vec!["--verbose (all figures)"];
+    if record.trial.is_none() && advice::can_be_tried(record) {
+        options.push("--try (test the rewrites)");
+    }
+    options.push("--json FILE");
+    out.push('\n');
+    dimmed(out, &format!("More: {}", options.join("   ")), width);
+}
+
+/// Writes how the figures were measured and what that cost, and what predictions are based on.
+fn method(out: &mut String, record: &PipeRecord, width: usize) {
+    let observed = &record.observation;
+    let note = format!(
+        "Sampled from {}: {}, {} apart; contend used {} of CPU time and {} of memory.",
+        observed.method,
+        counted(observed.ticks, "sample"),
+        seconds(observed.mean_interval_seconds),
+        seconds(observed.own_cpu_seconds),
+        bytes(observed.own_max_rss_bytes as f64),
+    );
+    out.push('\n');
+    dimmed(out, &note, width);
+    advice::basis(out, record, width);
+}
+
+/// Returns the record with every control character made visible, so that none affects the terminal:
+/// commands are the user's text, and messages quote it.
+fn visible(record: &PipeRecord) -> PipeRecord {
+    let mut record = record.clone();
+    let texts = [&mut record.command, &mut record.bottleneck.evidence]
+        .into_iter()
+        .chain(record.stages.iter_mut().map(|stage| &mut stage.command))
+        .chain(record.findings.iter_mut().map(|finding| &mut finding.message))
+        .chain(record.warnings.iter_mut().map(|warning| &mut warning.message));
+    for text in texts {
+        *text = printable(text);
+    }
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::Host;
+    use contend_record::pipe::{
+        Bottleneck, BottleneckKind, Boundary, Finding, FindingId, Limit, OtherWaits, Stage, Total,
+        WaitingSide,
+    };
+    use unicode_width::UnicodeWidthStr as _;
+
+    /// Returns a record of two stages.
+    pub(super) fn record() -> PipeRecord {
+        let stage = |index: usize, command: &str, on_cpu: f64, blocked: f64| Stage {
+            index,
+            command: command.to_owned(),
+            wall_seconds: 4.0,
+            user_seconds: on_cpu,
+            system_seconds: 0.01,
+            cpu_percent: 25.0 * on_cpu,
+            on_cpu_seconds: on_cpu,
+            blocked_seconds: blocked,
+            other_wait_seconds: 4.0 - on_cpu - blocked,
+            other_waits: OtherWaits { sleep: 4.0 - on_cpu - blocked, ..OtherWaits::default() },
+            bytes_in: Some(77_000_000),
+            bytes_out: Some(65_126_280),
+            reads: Some(18_800),
+            writes: None,
+            max_rss_bytes: 2_100_000,
+            first_output_seconds: Some(0.0042),
+            ..Stage::default()
+        };
+        PipeRecord {
+            wall_seconds: 4.0,
+            stages: vec![
+                stage(
+                    1,
+                    "sed 's/a rather long expression, too long for most terminals/x/'",
+                    0.5,
+                    3.5,
+                ),
+                stage(2, "while read -r 漢字; do sleep 1; done", 0.2, 0.0),
+            ],
+            boundaries: vec![Boundary {
+                from: 1,
+                to: 2,
+                bytes: Some(77_000_000),
+                bytes_approximate: false,
+                bytes_per_second: Some(19_250_000.0),
+                mean_fill_bytes: Some(63_000.0),
+                most_fill_bytes: Some(65_536),
+                capacity_bytes: Some(65_536),
+                writer_blocked_seconds: 3.5,
+                reader_starved_seconds: 0.0,
+                waiting_side: WaitingSide::Writer,
+            }],
+            total: Total { user_seconds: 0.7, cpu_percent: 18.0, ..Total::default() },
+            bottleneck: Bottleneck {
+                kind: BottleneckKind::Stage,
+                stage: Some(2),
+                limit: Some(Limit::Wait),
+                evidence: "Stage 2 was waiting.".to_owned(),
+            },
+            findings: vec![Finding {
+                id: FindingId::TinyReads,
+                stages: vec![2],
+                message: "Stage 2 reads in small pieces.".to_owned(),
+            }],
+            host: Host { cpus_allowed: 2, ..Host::default() },
+            ..PipeRecord::default()
+        }
+    }
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn every_width_is_kept_to() {
+        for width in [60, 72, 80, 100, 120, 200] {
+            for detail in [Detail::Summary, Detail::Full] {
+                for line in plain(&report(&record(), detail, width)).lines() {
+                    assert!(line.width() <= width, "{width}: {line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_summary_is_a_part_of_the_full_report() {
+        let summary = plain(&report(&record(), Detail::Summary, 80));
+        let full = plain(&report(&record(), Detail::Full, 80));
+        for line in summary.lines().filter(|line| !line.starts_with("More:")) {
+            assert!(full.contains(line), "{line}");
+        }
+        assert!(full.contains("1st out") && !summary.contains("1st out"), "{summary}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Several runs of a pipeline: medians with their intervals.
+
+use std::fmt::Write as _;
+
+use contend_record::pipe::{PipeRecord, Runs};
+use contend_record::stats::{Estimate, FEWEST};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::super::layout::{
+    BOLD, aligned, cut, dimmed, paragraph_after, plain_table, styled_lines,
+};
+use super::super::units::seconds;
+
+/// Writes the medians of wall and CPU time with their intervals, and what the rest of the report
+/// shows.
+pub(super) fn headline(out: &mut String, runs: &Runs, exit: &str, width: usize) {
+    let enough = runs.count >= FEWEST;
+    let interval = |estimate: &Estimate| interval(estimate, enough);
+    let wall = format!("{} wall", interval(&runs.wall_seconds));
+    let rest = format!(" | {} CPU | {exit}", interval(&runs.cpu_seconds));
+    let _ = write!(out, "{BOLD}{wall}{BOLD:#}");
+    paragraph_after(out, wall.width(), &rest, width);
+    let note = format!(
+        "median of {} runs [{}]; same bottleneck in {} of them; below, the run with the median wall \
+         time",
+        runs.count,
+        if enough { "95 % interval" } else { "minimum, maximum" },
+        runs.same_bottleneck
+    );
+    dimmed(out, &note, width);
+}
+
+/// Returns the medians of each stage with their intervals.
+pub(super) fn table(runs: &Runs, record: &PipeRecord, width: usize) -> String {
+    let enough = runs.count >= FEWEST;
+    let interval = |estimate: &Estimate| interval(estimate, enough);
+    let mut table = plain_table();
+    let mut headings = vec!["#", "stage", "busy", "CPU"];
+    let wide = width >= 110;
+    if wide {
+        headings.extend(["starved", "blocked"]);
+    }
+    table.add_row(headings.into_iter().enumerate().map(|(i, t)| aligned(i, t.to_owned())));
+    for stage in &runs.stages {
+        let command = record.stages.get(stage.index - 1).map_or("", |s| s.command.as_str());
+        let mut row = vec![
+            stage.index.to_string(),
+            cut(command, width.saturating_sub(if wide { 94 } else { 50 }).max(8)),
+            interval(&stage.service_seconds),
+            interval(&stage.cpu_seconds),
+        ];
+        if wide {
+            row.extend([interval(&stage.starved_seconds), interval(&stage.blocked_seconds)]);
+        }
+        table.add_row(row.into_iter().enumerate().map(|(i, t)| aligned(i, t)));
+    }
+    styled_lines(table, None, width)
+}
+
+/// Formats a median with its interval, or with the range of its samples if these are not `enough`
+/// for an interval.
+fn interval(estimate: &Estimate, enough: bool) -> String {
+    let samples = estimate.samples.iter().copied();
+    let range =
+        || [samples.clone().fold(f64::INFINITY, f64::min), samples.clone().fold(0.0, f64::max)];
+    let [low, high] = if enough { estimate.ci95 } else { range() };
+    format!("{} [{}, {}]", seconds(estimate.median), seconds(low), seconds(high))
+}

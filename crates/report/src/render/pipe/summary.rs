@@ -1,0 +1,243 @@
+//! What a report begins with: the headline, and a row with a bar for each stage.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use contend_record::pipe::{BottleneckKind, Figure, Outcome, PipeRecord, Stage};
+use contend_record::units::time;
+use contend_record::warning::{Warning, WarningId};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::super::layout::{BOLD, DIM, WARN, cut, dimmed, gap, paragraph_after, prose_width};
+use super::super::units::{bytes, percent, seconds};
+use super::bar::{self, Activity};
+use super::tables::{ending, main_wait, optional};
+use super::{MIN_CPU_SHARE_SECONDS, runs};
+
+/// Fewest columns for the text of a stage.
+const MIN_COMMAND_COLUMNS: usize = 12;
+
+/// Writes wall time, CPU time and exit code; of several runs, medians with their intervals.
+pub(super) fn headline(out: &mut String, record: &PipeRecord, width: usize) {
+    let exit = format!("exit {}", record.exit_code);
+    if let Some(runs) = &record.runs {
+        return runs::headline(out, runs, &exit, width);
+    }
+    let cpu = record.total.user_seconds + record.total.system_seconds;
+    let wall = format!("{} wall", time(record.wall_seconds));
+    let busy = if record.wall_seconds < MIN_CPU_SHARE_SECONDS {
+        String::new()
+    } else {
+        let cpus = record.host.usable_cpus();
+        let plural = if (cpus - 1.0).abs() < 1e-9 { "" } else { "s" };
+        format!(" ({:.1} of {cpus} CPU{plural} busy)", record.total.cpu_percent / 100.0)
+    };
+    let _ = writeln!(out, "{BOLD}{wall}{BOLD:#} | {} CPU{busy} | {exit}", time(cpu));
+}
+
+/// Whether the warning is about what other programs or the hypervisor did, which is said under the
+/// headline.
+pub(super) fn is_disturbance(warning: &Warning) -> bool {
+    matches!(warning.id, WarningId::OtherLoad | WarningId::Steal)
+}
+
+/// Writes what disturbed the run.
+pub(super) fn disturbances(out: &mut String, record: &PipeRecord, width: usize) {
+    for warning in record.warnings.iter().filter(|warning| is_disturbance(warning)) {
+        let _ = write!(out, "{WARN}!{WARN:#} ");
+        paragraph_after(out, 2, &warning.message, width);
+    }
+}
+
+/// A column of the table of stages.
+struct Column {
+    heading: &'static str,
+    is_left_aligned: bool,
+    cells: Vec<String>,
+}
+
+impl Column {
+    fn new(heading: &'static str, is_left_aligned: bool, cells: Vec<String>) -> Self {
+        Self { heading, is_left_aligned, cells }
+    }
+
+    fn width(&self) -> usize {
+        self.cells.iter().map(|cell| cell.width()).chain([self.heading.width()]).max().unwrap_or(0)
+    }
+
+    fn padding(&self, text: &str) -> String {
+        " ".repeat(self.width().saturating_sub(text.width()))
+    }
+}
+
+/// Writes a row for each stage, and the legend of the bars.
+pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
+    let cells = bar_cells(width);
+    let bars = |stage: &Stage| {
+        let shares = Activity::ALL.map(|one| (one, one.seconds(stage) / record.wall_seconds));
+        bar::bar(&shares, cells)
+    };
+    let of = |cell: &dyn Fn(&Stage) -> String| record.stages.iter().map(cell).collect::<Vec<_>>();
+    let size = |figure, value: fn(&Stage) -> Option<u64>| {
+        of(&|stage| optional(value(stage), stage.is_approximate(figure), bytes))
+    };
+    let mut columns = vec![
+        Column::new("CPU", false, of(&|stage| seconds(stage.cpu_seconds()))),
+        Column::new("time spent", true, of(&|stage| format!("{:cells$}", bars(stage)))),
+        Column::new("", true, of(&|stage| main_activity(stage, record.wall_seconds, width))),
+        Column::new("in", false, size(Figure::BytesIn, |stage| stage.bytes_in)),
+        Column::new("out", false, size(Figure::BytesOut, |stage| stage.bytes_out)),
+    ];
+    if cells < columns[1].heading.len() {
+        columns[1].heading = "time";
+    }
+    if record.stages.iter().any(failed) {
+        let exits = of(&|stage| if failed(stage) { ending(stage) } else { String::new() });
+        columns.push(Column::new("exit", false, exits));
+    }
+    let gap = usize::from(gap(width));
+    let taken: usize = columns.iter().map(|column| column.width() + gap).sum();
+    let index = record.stages.len().to_string().len();
+    let longest = record.stages.iter().map(|stage| stage.command.width()).max().unwrap_or(0);
+    let room = width.saturating_sub(taken + index + 3).max(MIN_COMMAND_COLUMNS);
+    let room = room.min(longest.max("stage".len()));
+    let commands = of(&|stage| cut(&stage.command, room));
+    columns.insert(0, Column::new("stage", true, commands));
+    let heading = row(&columns, " ".repeat(index + 2), gap, Style::new(), |column| column.heading);
+    let _ = writeln!(out, "{DIM}{heading}{DIM:#}");
+    for (place, stage) in record.stages.iter().enumerate() {
+        let is_bottleneck = is_bottleneck(record, stage);
+        let mark = if is_bottleneck { ">" } else { " " };
+        let style = if is_bottleneck { BOLD } else { Style::new() };
+        let first = format!("{mark} {:>index$}", stage.index);
+        let text = row(&columns, first, gap, style, |column| &column.cells[place]);
+        let _ = writeln!(out, "{text}");
+    }
+    dimmed(out, &legend(record, index + 3, width), width);
+}
+
+/// Whether the stage is the bottleneck.
+fn is_bottleneck(record: &PipeRecord, stage: &Stage) -> bool {
+    record.bottleneck.kind == BottleneckKind::Stage && record.bottleneck.stage == Some(stage.index)
+}
+
+/// Whether a stage failed. A writer that SIGPIPE ends did not: its reader wanted no more.
+fn failed(stage: &Stage) -> bool {
+    const SIGPIPE: i32 = 13;
+    match stage.outcome {
+        Outcome::Killed(SIGPIPE) => false,
+        Outcome::Exited => stage.exit_code != 0 && stage.exit_code != 128 + SIGPIPE,
+        _ => true,
+    }
+}
+
+/// Returns a row of the table: the cells between a style, except the bar, which has its own.
+fn row<'a>(
+    columns: &'a [Column],
+    first: String,
+    gap: usize,
+    style: Style,
+    cell: impl Fn(&'a Column) -> &'a str,
+) -> String {
+    let mut line = format!("{style}{first}{style:#}");
+    for (place, column) in columns.iter().enumerate() {
+        let text = cell(column);
+        let padding = column.padding(text);
+        // The word after a bar belongs to it, and stands close to it.
+        let space = " ".repeat(if place == 0 || column.heading.is_empty() { 1 } else { gap });
+        let is_bar = column.heading.starts_with("time") && text != column.heading;
+        let text = if is_bar { bar::styled(text) } else { format!("{style}{text}{style:#}") };
+        line.push_str(&if column.is_left_aligned {
+            format!("{space}{text}{padding}")
+        } else {
+            format!("{space}{padding}{text}")
+        });
+    }
+    line.trim_end().to_owned()
+}
+
+/// Returns the columns of a bar on a terminal of this width.
+fn bar_cells(width: usize) -> usize {
+    match width {
+        ..72 => 8,
+        72..100 => 14,
+        100..120 => 20,
+        120..160 => 30,
+        _ => 40,
+    }
+}
+
+/// Names what a stage did for most of the run, with its share.
+fn main_activity(stage: &Stage, wall_seconds: f64, width: usize) -> String {
+    let most = Activity::ALL
+        .into_iter()
+        .max_by(|a, b| a.seconds(stage).total_cmp(&b.seconds(stage)))
+        .filter(|most| most.seconds(stage) > 0.0);
+    let Some(most) = most else { return String::new() };
+    let name = match most {
+        Activity::Other if width >= 72 => main_wait(stage).unwrap_or(most.name()),
+        _ => most.name(),
+    };
+    let share = percent(most.seconds(stage), wall_seconds);
+    if share.is_empty() { String::new() } else { format!("{name} {share}") }
+}
+
+/// Returns the meaning of the symbols, on one line.
+fn legend(record: &PipeRecord, indent: usize, width: usize) -> String {
+    let long = width >= 80;
+    let name = |activity: Activity| match activity {
+        Activity::Starved if long => "starved (no input)",
+        Activity::Blocked if long => "blocked (output full)",
+        _ => activity.name(),
+    };
+    let is_shown = |activity: &Activity| {
+        let unknown = |stage: &Stage| stage.unexplained_seconds > 0.005 * record.wall_seconds;
+        *activity != Activity::Unknown || record.stages.iter().any(unknown)
+    };
+    let parts: Vec<String> = Activity::ALL
+        .into_iter()
+        .filter(is_shown)
+        .map(|activity| format!("{} {}", activity.symbol(), name(activity)))
+        .collect();
+    let indent = " ".repeat(indent);
+    let legend = format!("{indent}{}", parts.join("  "));
+    let scale = format!("  (bar: {})", time(record.wall_seconds));
+    if legend.width() + scale.width() <= prose_width(width) { legend + &scale } else { legend }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::record;
+    use super::*;
+
+    fn plain(write: impl FnOnce(&mut String)) -> String {
+        let mut out = String::new();
+        write(&mut out);
+        anstream::adapter::strip_str(&out).to_string()
+    }
+
+    #[test]
+    fn the_rows_at_the_widths_of_common_terminals() {
+        for width in [60, 80, 120] {
+            let text = plain(|out| stages(out, &record(), width));
+            insta::assert_snapshot!(format!("stages_at_{width}_columns"), text);
+        }
+    }
+
+    #[test]
+    fn the_exit_column_appears_where_a_stage_failed() {
+        let mut record = record();
+        assert!(!plain(|out| stages(out, &record, 80)).contains("exit"));
+        record.stages[0].outcome = Outcome::Killed(13);
+        assert!(!plain(|out| stages(out, &record, 80)).contains("exit"));
+        record.stages[1].exit_code = 3;
+        let text = plain(|out| stages(out, &record, 80));
+        assert!(text.contains("exit") && text.lines().any(|line| line.ends_with(" 3")), "{text}");
+    }
+
+    #[test]
+    fn the_headline_has_wall_time_cpu_time_and_exit_code() {
+        let text = plain(|out| headline(out, &record(), 80));
+        assert_eq!(text, "4.00 s wall | 0.70 s CPU (0.2 of 2 CPUs busy) | exit 0\n");
+    }
+}

@@ -1,0 +1,166 @@
+//! The bottleneck in a sentence, and the findings.
+
+use std::fmt::Write as _;
+
+use contend_record::pipe::{
+    Bottleneck, BottleneckKind, Finding, FindingId, Limit, PipeRecord, Stage,
+};
+
+use super::super::layout::{BOLD, cut, dimmed, paragraph, paragraph_after};
+use super::super::units::{bytes, counted, seconds};
+use super::Detail;
+use super::tables::{main_wait, mark};
+
+/// Most findings of a summary.
+const MAX_FINDINGS: usize = 3;
+
+/// Smallest amount of data, in bytes, for which CPU time per gigabyte is meaningful.
+const MIN_RATE_BYTES: u64 = 10_000_000;
+
+/// Most columns of a command in the verdict.
+const MAX_COMMAND_COLUMNS: usize = 40;
+
+/// Writes the bottleneck, and the evidence for it.
+pub(super) fn bottleneck(out: &mut String, record: &PipeRecord, width: usize) {
+    let name = bottleneck_name(&record.bottleneck, &record.stages, width);
+    let _ = write!(out, "{BOLD}{name}{BOLD:#}");
+    let length = unicode_width::UnicodeWidthStr::width(name.as_str());
+    paragraph_after(out, length, &format!(". {}", record.bottleneck.evidence), width);
+}
+
+fn bottleneck_name(bottleneck: &Bottleneck, stages: &[Stage], width: usize) -> String {
+    match (bottleneck.kind, bottleneck.stage) {
+        (BottleneckKind::Stage, Some(index)) => {
+            let stage = stages.get(index - 1);
+            let limit = match bottleneck.limit {
+                Some(Limit::Wait) => stage.and_then(main_wait).map_or("waiting", wait_name),
+                _ => "CPU-bound",
+            };
+            let (before, after) = (format!("Bottleneck: stage {index}, "), format!(" ({limit})"));
+            let room = width.saturating_sub(before.len() + after.len() + 1);
+            let command = stage.map_or("", |stage| stage.command.as_str());
+            format!("{before}{}{after}", cut(command, room.min(MAX_COMMAND_COLUMNS)))
+        }
+        (BottleneckKind::Machine, _) => "Bottleneck: the CPUs".to_owned(),
+        (BottleneckKind::Input, _) => "Bottleneck: the input".to_owned(),
+        (BottleneckKind::Output, _) => "Bottleneck: the reader of the output".to_owned(),
+        _ => "No bottleneck found".to_owned(),
+    }
+}
+
+/// Describes a stage by the kind of its waits, as named in the record.
+fn wait_name(kind: &'static str) -> &'static str {
+    match kind {
+        "sleep" => "sleeping",
+        "lock" => "waiting for a lock",
+        "disk" => "disk-bound",
+        "child" => "waiting for a child process",
+        "poll" => "waiting in poll",
+        "network" => "network-bound",
+        "pipe" => "waiting for another pipe",
+        "terminal" => "waiting for the terminal",
+        "stopped" => "stopped",
+        _ => "waiting",
+    }
+}
+
+/// Writes the findings: of a summary the most important ones, and how many are left out.
+pub(super) fn findings(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
+    let shown: Vec<&Finding> = match detail {
+        Detail::Full => record.findings.iter().collect(),
+        Detail::Summary => record.findings.iter().filter(|one| is_important(record, one)).collect(),
+    };
+    let most = if detail == Detail::Full { shown.len() } else { MAX_FINDINGS };
+    for finding in shown.iter().take(most) {
+        paragraph(out, "- ", &finding.message, width);
+    }
+    if let Some(more @ 1..) = shown.len().checked_sub(most) {
+        dimmed(out, &format!("  {} with --verbose", counted(more as u64, "more finding")), width);
+    }
+    if detail == Detail::Full {
+        cost_of_data(out, record, width);
+    }
+}
+
+/// Whether a summary shows the finding. Left out are what suggestions say, what the verdict says,
+/// and stages that do not matter.
+fn is_important(record: &PipeRecord, finding: &Finding) -> bool {
+    match finding.id {
+        FindingId::CannotMatter | FindingId::DataParallel => false,
+        FindingId::StartupCost => record.bottleneck.kind != BottleneckKind::None,
+        _ => true,
+    }
+}
+
+fn cost_of_data(out: &mut String, record: &PipeRecord, width: usize) {
+    let (Some(cost), Some(moved)) = (record.total.cpu_seconds_per_gigabyte, record.total.bytes)
+    else {
+        return;
+    };
+    if moved < MIN_RATE_BYTES {
+        return;
+    }
+    let about = mark(record.total.bytes_approximate);
+    let line = format!(
+        "CPU time per gigabyte: {about}{} ({about}{} through the widest stage).",
+        seconds(cost),
+        bytes(moved as f64)
+    );
+    paragraph(out, "- ", &line, width);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::record;
+    use super::*;
+    use contend_record::pipe::Total;
+
+    fn plain(write: impl FnOnce(&mut String)) -> String {
+        let mut out = String::new();
+        write(&mut out);
+        anstream::adapter::strip_str(&out).to_string()
+    }
+
+    #[test]
+    fn the_bottleneck_has_a_name_and_a_kind() {
+        let name = bottleneck_name(&record().bottleneck, &record().stages, 80);
+        assert_eq!(name, "Bottleneck: stage 2, while read -r 漢字; do sleep 1; done (sleeping)");
+        let nothing = Bottleneck { kind: BottleneckKind::None, ..record().bottleneck };
+        assert_eq!(bottleneck_name(&nothing, &[], 80), "No bottleneck found");
+    }
+
+    #[test]
+    fn a_summary_has_three_findings_and_counts_the_others() {
+        let mut record = record();
+        let finding = |id, message: &str| Finding { id, stages: vec![], message: message.into() };
+        record.findings = vec![
+            finding(FindingId::StageFailed, "one"),
+            finding(FindingId::CannotMatter, "never"),
+            finding(FindingId::TinyReads, "two"),
+            finding(FindingId::TinyWrites, "three"),
+            finding(FindingId::BytesUnseen, "four"),
+        ];
+        let text = plain(|out| findings(out, &record, Detail::Summary, 80));
+        assert_eq!(text, "- one\n- two\n- three\n  1 more finding with --verbose\n");
+        let text = plain(|out| findings(out, &record, Detail::Full, 80));
+        assert_eq!(text, "- one\n- never\n- two\n- three\n- four\n");
+    }
+
+    #[test]
+    fn only_ten_megabytes_and_more_have_a_cost_per_gigabyte() {
+        let said = |bytes: u64, bytes_approximate: bool| {
+            let cost = Some(9.0909);
+            let total = Total {
+                bytes: Some(bytes),
+                bytes_approximate,
+                cpu_seconds_per_gigabyte: cost,
+                ..Total::default()
+            };
+            plain(|out| cost_of_data(out, &PipeRecord { total, ..record() }, 100))
+        };
+        assert_eq!(said(9_999_999, false), "");
+        let line = |figures: &str| format!("- CPU time per gigabyte: {figures}.\n");
+        assert_eq!(said(10_000_000, false), line("9.09s (10.0MB through the widest stage)"));
+        assert_eq!(said(10_000_000, true), line("~9.09s (~10.0MB through the widest stage)"));
+    }
+}
