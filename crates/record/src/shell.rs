@@ -11,7 +11,30 @@ pub fn quote(text: &str) -> String {
     quote_always(text)
 }
 
+/// Quotes the text of a program, such as a pipeline: in double quotes where single quotes would have
+/// to be escaped and double quotes need no escape, which is easier to read.
+pub fn quote_text(text: &str) -> String {
+    let is_special = |c: char| matches!(c, '"' | '$' | '`' | '\\' | '!');
+    if text.contains('\'') && !text.contains(is_special) {
+        return format!("\"{text}\"");
+    }
+    quote_always(text)
+}
+
 /// Quotes a word even if the shell needs no quotes, as scripts usually do.
 pub fn quote_always(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipeline_is_quoted_as_a_person_would() {
+        assert_eq!(quote_text("sort f | uniq"), "'sort f | uniq'");
+        assert_eq!(quote_text("sed 's/1/x/' f"), "\"sed 's/1/x/' f\"");
+        assert_eq!(quote_text("awk '{ print $1 }' f"), r"'awk '\''{ print $1 }'\'' f'");
+        assert_eq!(quote_text(r#"grep "a'b" f"#), r#"'grep "a'\''b" f'"#);
+    }
 }

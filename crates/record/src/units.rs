@@ -1,9 +1,11 @@
 //! Quantities as they appear in sentences.
 
-/// Formats seconds with three digits, in milliseconds below a tenth of a second.
+/// Formats seconds with three digits, in milliseconds below a second.
 pub fn time(seconds: f64) -> String {
-    if seconds < 0.0995 {
+    if seconds < 0.099_95 {
         format!("{:.1} ms", seconds * 1e3)
+    } else if seconds < 0.9995 {
+        format!("{:.0} ms", seconds * 1e3)
     } else if seconds < 9.995 {
         format!("{seconds:.2} s")
     } else {
@@ -18,7 +20,9 @@ mod tests {
     #[test]
     fn times_have_three_digits() {
         assert_eq!(time(0.0125), "12.5 ms");
-        assert_eq!(time(0.0995), "0.10 s");
+        assert_eq!(time(0.0995), "99.5 ms");
+        assert_eq!(time(0.154), "154 ms");
+        assert_eq!(time(0.9999), "1.00 s");
         assert_eq!(time(1.234), "1.23 s");
         assert_eq!(time(12.34), "12.3 s");
     }

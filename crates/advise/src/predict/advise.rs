@@ -540,7 +540,7 @@ mod tests {
             let together =
                 prepared.iter().find(|one| one.changes.len() > 1).expect("two cats less");
             let reason = &together.candidate.reason;
-            assert_eq!(reason.matches("one copy and one process less").count(), 1, "{reason}");
+            assert_eq!(reason.matches("saves one copy and one process").count(), 1, "{reason}");
         });
     }
 

@@ -4,9 +4,9 @@ use anyhow::{Context as _, Result};
 use contend_lab::support::inputs::{LINE, base64_lines};
 use contend_profile::pipeline::gate::proc_path;
 use contend_record::pipe::{BottleneckKind, PipeRecord};
+use contend_record::units::time;
 use contend_report::render;
 use contend_report::render::pipe::Detail;
-use contend_report::render::units::seconds;
 use contend_shell::parse::parse;
 use contend_sys::interrupt::Signals;
 
@@ -23,11 +23,11 @@ struct Scene {
 
 const SCENES: [Scene; 3] = [
     Scene {
-        title: "Four seds, one a stage",
+        title: "Four seds, one in each stage",
         stages: &["sed 's/a/A/g'", "sed 's/b/B/g'", "sed 's/c/C/g'", "sed 's/d/D/g'"],
     },
     Scene {
-        title: "The same, and a slow stage after them",
+        title: "The same, followed by a slow stage",
         stages: &[
             "sed 's/a/A/g'",
             "sed 's/b/B/g'",
@@ -37,7 +37,7 @@ const SCENES: [Scene; 3] = [
         ],
     },
     Scene {
-        title: "The four fused into one, and the slow stage",
+        title: "The four merged into one, followed by the slow stage",
         stages: &["sed 's/a/A/g; s/b/B/g; s/c/C/g; s/d/D/g'", "sed 's/[0-9]//g'"],
     },
 ];
@@ -78,25 +78,24 @@ pub fn run((how, lines): (How, u64)) -> Result<Exit> {
 /// What the three runs show, in their own figures.
 fn explanation(records: &[PipeRecord]) -> String {
     let [spread, slowed, fused] = records else { return String::new() };
-    let real = |record: &PipeRecord| record.wall_seconds;
+    let wall = |record: &PipeRecord| record.wall_seconds;
     let cpu = |record: &PipeRecord| record.total.user_seconds + record.total.system_seconds;
-    let rate = |record: &PipeRecord| {
-        format!("real {}, CPU {}", seconds(real(record)), seconds(cpu(record)))
-    };
+    let rate =
+        |record: &PipeRecord| format!("{} wall, {} CPU", time(wall(record)), time(cpu(record)));
     let points = [
         format!(
-            "1. {}. {} Real time alone misleads: user and system time together are what a \
-             pipeline costs, whatever the CPUs hide by working side by side.",
+            "1. {}. {} Wall time alone misleads: CPU time is what a pipeline costs, even where \
+             several CPUs share the work and hide it.",
             rate(spread),
             about_spread(spread),
         ),
         format!("2. {}. {}", rate(slowed), about_slowed(slowed)),
         format!(
-            "3. {}. Fusing the quick stages {} the real time ({:.2} times) and {} the CPU time \
-             ({:.2} times), for there are fewer pipes to pay for. {}",
+            "3. {}. Merging the quick stages {} the wall time ({:.2} times) and {} the CPU time \
+             ({:.2} times), because data passes through fewer pipes. {}",
             rate(fused),
-            comparison(real(fused), real(slowed)),
-            real(fused) / real(slowed),
+            comparison(wall(fused), wall(slowed)),
+            wall(fused) / wall(slowed),
             comparison(cpu(fused), cpu(slowed)),
             cpu(fused) / cpu(slowed),
             about_fused(fused),
@@ -117,39 +116,44 @@ fn about_spread(record: &PipeRecord) -> String {
     let cpus = record.host.usable_cpus();
     match record.bottleneck.kind {
         BottleneckKind::Machine => format!(
-            "Four equal stages would keep four CPUs busy; here there {}: the CPUs set the pace.",
-            if cpus < 1.5 { "is one".to_owned() } else { format!("are {cpus}") }
+            "Four equal stages could keep four CPUs busy; this machine has {}, so the CPUs are the \
+             bottleneck.",
+            if cpus < 1.5 { "one".to_owned() } else { cpus.to_string() }
         ),
         BottleneckKind::Stage => {
-            "The stages do equal work side by side: this is what pipes are best at.".to_owned()
+            "The stages do equal work at the same time, which is what pipes are best at.".to_owned()
         }
-        _ => "Too little was to be seen to say what set the pace; give it more --lines.".to_owned(),
+        _ => "The run was too short for a verdict: raise --lines.".to_owned(),
     }
 }
 
 fn about_slowed(record: &PipeRecord) -> String {
     let Some(slowest) = record.stages.last() else { return String::new() };
-    let share = format!("{:.0} % on a CPU", slowest.cpu_percent);
+    let share = format!("{:.0} % of its time on a CPU", slowest.cpu_percent);
     match (record.bottleneck.kind, record.bottleneck.stage) {
         (BottleneckKind::Stage, Some(index)) if index == slowest.index => format!(
-            "One slow stage, {share}, and the others wait for it: they are blocked, and more CPUs \
-             would not help."
+            "The slow stage spends {share}, and the others are blocked by it: more CPUs would not \
+             help."
         ),
         (BottleneckKind::Machine, _) => format!(
-            "One slow stage, {share}, would set the pace if there were CPUs enough; with so few, \
-             all stages wait for a CPU."
+            "The slow stage spends {share}. With more CPUs it would be the bottleneck; here all \
+             stages queue for a CPU."
         ),
-        _ => format!("The slow stage was {share}, but not for long enough to set the pace."),
+        _ => format!(
+            "The slow stage spends {share}, which is too short a time to be the bottleneck."
+        ),
     }
 }
 
 fn about_fused(record: &PipeRecord) -> &'static str {
     match record.bottleneck.kind {
         BottleneckKind::Stage => {
-            "The slow stage still sets the pace: to go faster, change the slow stage."
+            "The slow stage is still the bottleneck: to go faster, change that stage."
         }
-        BottleneckKind::Machine => "The CPUs still set the pace: whatever saves CPU time helps.",
-        _ => "It was too short to say what set the pace.",
+        BottleneckKind::Machine => {
+            "The CPUs are still the bottleneck: whatever saves CPU time helps."
+        }
+        _ => "The run was too short for a verdict.",
     }
 }
 

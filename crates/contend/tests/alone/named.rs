@@ -143,13 +143,12 @@ fn the_demonstration_names_the_slow_stage() {
         assert_eq!(demo.status.code(), Some(0), "{}", text(&demo.stderr));
         let shown = text(&demo.stdout);
         for n in [6, 3] {
-            let said = format!("Stage {n} sets the pace, by its CPU time");
-            // Where there is one CPU, or others keep all busy, they set the pace; which stage uses
-            // most stays.
-            let busy = format!("The CPUs set the pace; stage {n} uses the most");
+            let said = format!("Bottleneck: stage {n}, sed 's/[0-9]//g' (CPU-bound)");
+            // With one CPU, or where other programs keep all busy, the CPUs are the bottleneck.
+            let busy = "Bottleneck: the CPUs";
             let one = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
             let is_busy = one || shown.contains("other programs used the rest");
-            assert!(shown.contains(&said) || is_busy && shown.contains(&busy), "{shown}");
+            assert!(shown.contains(&said) || is_busy && shown.contains(busy), "{shown}");
         }
         assert!(shown.contains("What this shows"));
     });

@@ -182,7 +182,7 @@ fn questions_are_answered_and_wrong_ones_refused() {
         .expect("it starts");
     assert_eq!(output.status.code(), Some(0));
     let answer = text(&output.stderr);
-    assert!(answer.contains("copies 10") && !answer.contains("watched by"), "{answer}");
+    assert!(answer.contains("copies 10") && !answer.contains("Sampled from"), "{answer}");
     for (question, said) in [
         ("stage 9 x2", "3 stages by then"),
         ("faster please", "'cpus 8'"),

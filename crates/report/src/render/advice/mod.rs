@@ -121,7 +121,7 @@ fn change_of(ratio: &Estimate, quantity: &str) -> String {
 fn candidate_name(candidate: &Candidate) -> String {
     let stages: Vec<_> = candidate.stages.iter().map(usize::to_string).collect();
     let plural = if stages.len() == 1 { "" } else { "s" };
-    format!("{} (stage{plural} {})", rewrite_name(candidate.rewrite), stages.join(", "))
+    format!("{}, stage{plural} {}", rewrite_name(candidate.rewrite), stages.join(", "))
 }
 
 fn rewrite_name(id: RewriteId) -> &'static str {

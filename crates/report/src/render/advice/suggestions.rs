@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use contend_record::advice::{Candidate, Verdict};
 use contend_record::pipe::{FindingId, PipeRecord};
-use contend_record::shell::quote_always;
+use contend_record::shell::quote_text;
 
 use super::super::layout::{BOLD, dimmed, paragraph};
 use super::super::pipe::Detail;
@@ -58,7 +58,7 @@ pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width:
 /// Returns the command that runs the pipeline in parallel, and what that brings.
 fn parallel_run(record: &PipeRecord) -> Option<(String, String)> {
     let finding = record.findings.iter().find(|one| one.id == FindingId::DataParallel)?;
-    Some((format!("contend run {}", quote_always(&record.command)), finding.message.clone()))
+    Some((format!("contend run {}", quote_text(&record.command)), finding.message.clone()))
 }
 
 fn one(out: &mut String, record: &PipeRecord, candidate: &Candidate, detail: Detail, width: usize) {
@@ -142,7 +142,7 @@ mod tests {
             text.contains("predicted −25 % wall [−62 %, +50 %] (3.00s instead of 4.00s)"),
             "{text}"
         );
-        assert!(text.contains("drop the useless cat (stage 1)"), "{text}");
+        assert!(text.contains("drop the useless cat, stage 1"), "{text}");
     }
 
     #[test]

@@ -95,12 +95,10 @@ fn no_winner(record: &PipeRecord, trial: &Trial) -> String {
 fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     const WORDS: usize = 3;
     let mut table = plain_table();
-    let headings = ["#", "result", "rewrite", "wall", "CPU", "output"];
-    // Other columns need about this much.
-    let room = width.saturating_sub(60).max(16);
-    let cell = |(place, text): (usize, String)| {
-        aligned_left(place, if place == 5 { 6 } else { WORDS }, text)
-    };
+    let headings = ["#", "result", "rewrite", "wall", "CPU"];
+    // The other columns need about this much.
+    let room = width.saturating_sub(48).max(16);
+    let cell = |(place, text): (usize, String)| aligned_left(place, WORDS, text);
     table.add_row(headings.map(str::to_owned).into_iter().enumerate().map(cell));
     let mut marked = None;
     let tried = record.candidates.iter().enumerate().filter(|(_, one)| was_tried(one));
@@ -117,12 +115,6 @@ fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
             cut(&candidate_name(candidate), room),
             ratio(&candidate.wall_ratio, change_with_interval),
             ratio(&candidate.cpu_ratio, |cpu| change(cpu.median)),
-            match candidate.output_equal {
-                Some(true) => "identical",
-                Some(false) => "differs",
-                None => "",
-            }
-            .to_owned(),
         ];
         table.add_row(cells.into_iter().enumerate().map(cell));
     }

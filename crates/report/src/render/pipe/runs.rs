@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use contend_record::pipe::{PipeRecord, Runs};
 use contend_record::stats::{Estimate, FEWEST};
+use contend_record::units::time;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::layout::{
@@ -15,9 +16,12 @@ use super::super::units::seconds;
 /// shows.
 pub(super) fn headline(out: &mut String, runs: &Runs, exit: &str, width: usize) {
     let enough = runs.count >= FEWEST;
-    let interval = |estimate: &Estimate| interval(estimate, enough);
-    let wall = format!("{} wall", interval(&runs.wall_seconds));
-    let rest = format!(" | {} CPU | {exit}", interval(&runs.cpu_seconds));
+    let quantity = |estimate: &Estimate, name: &str| {
+        let [low, high] = range(estimate, enough);
+        format!("{} {name} [{}, {}]", time(estimate.median), time(low), time(high))
+    };
+    let wall = quantity(&runs.wall_seconds, "wall");
+    let rest = format!(" | {} | {exit}", quantity(&runs.cpu_seconds, "CPU"));
     let _ = write!(out, "{BOLD}{wall}{BOLD:#}");
     paragraph_after(out, wall.width(), &rest, width);
     let note = format!(
@@ -57,12 +61,17 @@ pub(super) fn table(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     styled_lines(table, None, width)
 }
 
-/// Formats a median with its interval, or with the range of its samples if these are not `enough`
-/// for an interval.
-fn interval(estimate: &Estimate, enough: bool) -> String {
+/// Returns the interval of a median, or the range of its samples if these are not `enough` for an
+/// interval.
+fn range(estimate: &Estimate, enough: bool) -> [f64; 2] {
     let samples = estimate.samples.iter().copied();
     let range =
         || [samples.clone().fold(f64::INFINITY, f64::min), samples.clone().fold(0.0, f64::max)];
-    let [low, high] = if enough { estimate.ci95 } else { range() };
+    if enough { estimate.ci95 } else { range() }
+}
+
+/// Formats a median with its interval or range.
+fn interval(estimate: &Estimate, enough: bool) -> String {
+    let [low, high] = range(estimate, enough);
     format!("{} [{}, {}]", seconds(estimate.median), seconds(low), seconds(high))
 }

@@ -79,7 +79,11 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
     };
     let of = |cell: &dyn Fn(&Stage) -> String| record.stages.iter().map(cell).collect::<Vec<_>>();
     let size = |figure, value: fn(&Stage) -> Option<u64>| {
-        of(&|stage| optional(value(stage), stage.is_approximate(figure), bytes))
+        of(&|stage| match value(stage) {
+            // What a program reads when it starts is subtracted, so this is none.
+            Some(0) if stage.is_approximate(figure) => "-".to_owned(),
+            count => optional(count, stage.is_approximate(figure), bytes),
+        })
     };
     let mut columns = vec![
         Column::new("CPU", false, of(&|stage| seconds(stage.cpu_seconds()))),
@@ -184,25 +188,24 @@ fn main_activity(stage: &Stage, wall_seconds: f64, width: usize) -> String {
 
 /// Returns the meaning of the symbols, on one line.
 fn legend(record: &PipeRecord, indent: usize, width: usize) -> String {
-    let long = width >= 80;
-    let name = |activity: Activity| match activity {
-        Activity::Starved if long => "starved (no input)",
-        Activity::Blocked if long => "blocked (output full)",
+    let long = |activity: Activity| match activity {
+        Activity::Starved => "starved (no input)",
+        Activity::Blocked => "blocked (output full)",
         _ => activity.name(),
     };
     let is_shown = |activity: &Activity| {
         let unknown = |stage: &Stage| stage.unexplained_seconds > 0.005 * record.wall_seconds;
         *activity != Activity::Unknown || record.stages.iter().any(unknown)
     };
-    let parts: Vec<String> = Activity::ALL
-        .into_iter()
-        .filter(is_shown)
-        .map(|activity| format!("{} {}", activity.symbol(), name(activity)))
-        .collect();
-    let indent = " ".repeat(indent);
-    let legend = format!("{indent}{}", parts.join("  "));
+    let legend = |name: &dyn Fn(Activity) -> &'static str| {
+        let shown = Activity::ALL.into_iter().filter(is_shown);
+        let parts = shown.map(|activity| format!("{} {}", activity.symbol(), name(activity)));
+        format!("{}{}", " ".repeat(indent), parts.collect::<Vec<_>>().join("  "))
+    };
     let scale = format!("  (bar: {})", time(record.wall_seconds));
-    if legend.width() + scale.width() <= prose_width(width) { legend + &scale } else { legend }
+    let variants = [legend(&long) + &scale, legend(&long), legend(&Activity::name)];
+    let fits = |variant: &&String| variant.width() <= prose_width(width);
+    variants.iter().find(fits).unwrap_or(&variants[2]).clone()
 }
 
 #[cfg(test)]
