@@ -115,7 +115,7 @@ pub fn parse(text: &str) -> Result<Parsed, ParseError> {
             // command substitution.
             let place = tokens.first_operator(&["<<", "<<-"]).unwrap_or(0);
             error(
-                "the stages cannot be told apart here: move command substitutions off the \
+                "the stages cannot be separated here: move command substitutions off the \
                    here-document's line, for instance into a variable in --setup",
                 place,
             )

@@ -303,7 +303,7 @@ fn confirm(
 /// Checks that there is space for `more` outputs of this size. On a full disk all outputs would end
 /// at the same place and compare equal.
 fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
-    let of_file = RunError::io("look at a temporary file");
+    let of_file = RunError::io("inspect a temporary file");
     let written = output.metadata().map_err(&of_file)?.len();
     let disk = rustix::fs::fstatvfs(output).map_err(|error| of_file(error.into()))?;
     let room = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -391,7 +391,7 @@ impl<'a> TrialRunner<'a> {
     /// Checks that the original behaved as in the profile.
     fn check_expected(&self) -> Result<(), TrialError> {
         let Some(expected) = self.config.expected else { return Ok(()) };
-        let written = self.reference.0.metadata().map_err(RunError::io("look at a file"))?.len();
+        let written = self.reference.0.metadata().map_err(RunError::io("inspect a file"))?.len();
         let differs = |what: &str, then: u64, now: u64| {
             Err(TrialError::NotRepeatable(format!("{what} {then} when profiled, {now} when tried")))
         };

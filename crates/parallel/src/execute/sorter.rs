@@ -46,7 +46,7 @@ pub(super) struct Sorter<'a> {
 
 /// Lines fit neither into memory nor on disk.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write what is being sorted to {folder} (TMPDIR can name another folder)")]
+#[error("cannot write sorted chunks to {folder} (set TMPDIR to another folder)")]
 struct NoRoom {
     folder: String,
     source: io::Error,

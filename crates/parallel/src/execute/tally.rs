@@ -93,7 +93,7 @@ impl Tally {
             (first, _) => format!("stage {}", first.unwrap_or(1)),
         };
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        notes.push(format!("{stages} in one piece: {why}"));
+        notes.push(format!("{stages} ran once over the whole input: {why}"));
     }
 
     /// Returns the counters for the input of the first group.

@@ -14,13 +14,13 @@ const MIN_BENEFIT_FACTOR: f64 = 2.0;
 
 /// Returns the decision if no stage can run over chunks.
 pub(crate) fn nothing_is_parallel() -> Decision {
-    let why = "no stage can work on parts of its input".to_owned();
+    let why = "no stage can run on chunks of its input".to_owned();
     Decision { why, ..Decision::default() }
 }
 
 /// Returns the decision if only a small part of the input will be read.
 pub(crate) fn ends_early() -> Decision {
-    let why = "a stage has enough after a few lines, which ends those before it".to_owned();
+    let why = "a stage stops after a few lines, which ends the stages before it".to_owned();
     Decision { why, ..Decision::default() }
 }
 
@@ -32,10 +32,10 @@ pub fn decide(plan: &Plan, input: Option<Amount>, jobs: usize) -> Decision {
         return Decision { input_bytes, ..nothing_is_parallel() };
     }
     if jobs < 2 {
-        return plain("there is one CPU to use");
+        return plain("only one CPU is available");
     }
     let Some(input) = input else {
-        let why = "its input is not over after the first part".to_owned();
+        let why = "its input does not end within the first chunk".to_owned();
         return Decision { parallel: true, why, ..Decision::default() };
     };
     expect(&plan.steps, input, jobs).decision(input.bytes)

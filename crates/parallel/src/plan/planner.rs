@@ -106,10 +106,12 @@ fn keep_pipes_at_ends(classes: &mut [Class]) {
     let first = classes.iter().position(is_kept).filter(is_opaque);
     let last = classes.iter().rposition(is_kept).filter(is_opaque);
     if let Some(before) = first.and_then(|at| at.checked_sub(1)) {
-        classes[before] = Class::Opaque("the stage after it may read a file in another way".into());
+        classes[before] =
+            Class::Opaque("the next stage may read a file differently from a pipe".into());
     }
     if let Some(after) = last.and_then(|at| classes.get_mut(at + 1)) {
-        *after = Class::Opaque("the stage before it may write to a file in another way".into());
+        *after =
+            Class::Opaque("the previous stage may write to a file differently from a pipe".into());
     }
 }
 
@@ -123,9 +125,11 @@ fn leave_terminal_to_last(classes: &mut [Class]) {
     };
     let writer = before.iter().rfind(|class| **class != Class::Nothing);
     if heeds {
-        *last = Class::Opaque("its output is a terminal, for which it writes otherwise".into());
+        *last = Class::Opaque(
+            "its output is a terminal, and it writes differently to a terminal".into(),
+        );
     } else if *last == Class::Nothing && matches!(writer, Some(Class::Opaque(_))) {
-        let why = "the stage before it may write otherwise if its output is a terminal";
+        let why = "the previous stage may write differently to a terminal";
         *last = Class::Opaque(why.into());
     }
 }
@@ -146,7 +150,7 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
         && let Class::Combinable(Combinable { combine, .. }) = class
         && ends_early(combine)
     {
-        *class = Class::Opaque("it reads only as much of its input as it has to".into());
+        *class = Class::Opaque("it stops reading early".into());
     }
     // For a file, `wc` chooses the width of its columns from the size.
     if let (Some((0, _)), Some(Class::Combinable(class)), Some(bytes)) =
@@ -187,9 +191,7 @@ pub fn plain(stages: &[Simple], paths: &Paths, pipefail: bool) -> Plan {
 fn classify(subject: &Subject<'_>, situation: &Situation<'_>) -> Class {
     let simple = subject.simple;
     if let Some(input) = &simple.input {
-        return Class::Opaque(
-            format!("it reads `{}`, not what comes before it", input.text).into(),
-        );
+        return Class::Opaque(format!("it reads `{}`, not the previous stage", input.text).into());
     }
     match annotation(simple, situation) {
         Some(annotation) => classes::annotated(annotation.records),
@@ -222,12 +224,11 @@ fn next(
             1
         }
         Class::Nothing => {
-            drafting.say(shown, ClassName::LeftOut, "it only hands on what it reads");
+            drafting.say(shown, ClassName::LeftOut, "it only forwards its input");
             1
         }
         Class::PerRecord(class) if class.looks_back && !drafting.is_replayable() => {
-            let why =
-                "what comes later may lead back to earlier lines, and its input comes only once";
+            let why = "later input may change earlier lines, and a pipe cannot be re-read";
             drafting.say(shown, ClassName::Opaque, why);
             drafting.serial(command(index, simple, &simple.arguments, Some(class)));
             1
@@ -236,7 +237,8 @@ fn next(
             let in_c =
                 drafting.per_record(class, each(index, simple, class), whole(index, simple, class));
             let why = "handles each record independently";
-            let faster = if in_c { ", and ASCII in the C locale, as that is faster" } else { "" };
+            let faster =
+                if in_c { ", and ASCII input in the C locale, which is faster" } else { "" };
             drafting.say(shown, ClassName::PerRecord, format!("{why}{faster}"));
             1
         }
@@ -262,14 +264,14 @@ fn combinable(
         && !class.each.may_fail
         && classes::surely_succeeds(simple)
     {
-        let why = "the next stage makes the order anew";
+        let why = "the next stage sorts again";
         drafting.say(&stages[index], ClassName::LeftOut, why);
         return 1;
     }
     let order_is_ignored =
         matches!(classes.get(1), Some(Class::Combinable(after)) if after.ignores_order);
     let obstacle = if class.order_unknown && !order_is_ignored {
-        Some("the order of what it prints is its own affair, unless a sort follows")
+        Some("its output has no defined order, and no sort follows")
     } else {
         drafting.obstacle(class)
     };
@@ -326,11 +328,11 @@ fn how(combine: &Combine) -> &'static str {
     match combine {
         Combine::Concatenate => "outputs are concatenated in order",
         Combine::Adjoin { .. } => "duplicates at chunk boundaries are collapsed",
-        Combine::Merge(_) => "sorted parts are merged",
-        Combine::Counts { .. } => "counts of parts are merged",
-        Combine::Numbers(_) => "numbers of parts are put together",
-        Combine::Through(_) => "outputs of parts go through it once more",
-        Combine::Totals(_) => "totals of parts are added up, if none was rounded",
+        Combine::Merge(_) => "sorted chunks are merged",
+        Combine::Counts { .. } => "counts of chunks are merged",
+        Combine::Numbers(_) => "numbers of chunks are combined",
+        Combine::Through(_) => "the outputs of chunks pass through it once more",
+        Combine::Totals(_) => "totals of chunks are summed, unless one was rounded",
     }
 }
 

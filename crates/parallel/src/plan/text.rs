@@ -101,13 +101,13 @@ pub fn read(text: &str) -> Reading {
         }
     };
     let Some(texts) = parsed.plain_stages() else {
-        return Reading::Shell("there is more in it than stages and `|`".to_owned());
+        return Reading::Shell("it contains more than stages joined by `|`".to_owned());
     };
     let mut stages = Vec::new();
     for text in texts {
         match Simple::read(text) {
             Some(simple) if is_built_in(&simple.program.text) => {
-                let why = format!("`{}` is built into the shell", simple.program.text);
+                let why = format!("`{}` is a shell builtin", simple.program.text);
                 return Reading::Shell(why);
             }
             Some(simple) => stages.push(simple),

@@ -83,7 +83,7 @@ impl<'a> Direct<'a> {
             return Err(format!("file descriptor {fd} is closed"));
         }
         if stages.len() > 1 && limits::leaves_files_only_to_a_shell() {
-            return Err("no more files may be open than a shell needs".to_owned());
+            return Err("the limit of open files leaves none for contend".to_owned());
         }
         let paths = paths_of(stages)?;
         if !can_be_read() {
@@ -91,7 +91,9 @@ impl<'a> Direct<'a> {
         }
         let input = Kind::of_standard_input();
         if matches!(input, Kind::File(_)) && has_holes() {
-            return Err("its standard input has holes, which some commands look for".to_owned());
+            return Err(
+                "its standard input is a sparse file, which some commands detect".to_owned()
+            );
         }
         Ok(Self { stages, paths, input, originals: None })
     }
@@ -196,7 +198,7 @@ impl<'a> Direct<'a> {
         };
         let decision = estimate::decide(plan, input, settings.jobs());
         if settings.explain && input.is_none() && decision.parallel {
-            let why = "unless its input is over too soon for that".to_owned();
+            let why = "unless its input is too short for that".to_owned();
             return Ok((Decision { why, ..decision }, Vec::new()));
         }
         if !decision.parallel || !self.reads_stream(plan) || settings.explain {
@@ -221,7 +223,7 @@ impl<'a> Direct<'a> {
             return Some(writes_first());
         }
         if settings.part_bytes.is_some() && plan.is_parallel() {
-            let why = "the size of parts is given".to_owned();
+            let why = "the chunk size is given".to_owned();
             return Some(Decision { parallel: true, why, ..Decision::default() });
         }
         ends_at_first_match(self.stages).then(at_first_match)
@@ -282,19 +284,19 @@ fn paths_of(stages: &[Simple]) -> Result<Paths, String> {
     for stage in stages {
         let name = &stage.program.text;
         if stage.variable("PATH").is_some() {
-            return Err(format!("`{name}` is looked for in a `PATH` of its own"));
+            return Err(format!("`{name}` has a `PATH` of its own"));
         }
         if !paths.contains_key(name) {
             let path = in_path(name).ok_or_else(|| format!("`{name}` is not found"))?;
             if !can_start(&path) {
-                return Err(format!("`{name}` may be nothing that the kernel can start"));
+                return Err(format!("the kernel may not be able to start `{name}`"));
             }
             paths.insert(name.clone(), path);
         }
         if let Some(file) = &stage.input {
             let is_file = Path::new(&file.text).metadata().is_ok_and(|data| data.is_file());
             if !is_file || access(&file.text, Access::READ_OK).is_err() {
-                return Err(format!("`{}` is no regular file that can be read", file.text));
+                return Err(format!("`{}` is not a readable regular file", file.text));
             }
         }
     }
@@ -334,7 +336,7 @@ fn reads_standard_input(stages: &[Simple]) -> bool {
 
 /// The decision for a terminal, or a stream that soon ends.
 fn is_little() -> Decision {
-    let why = "its input is a terminal, or over after a little".to_owned();
+    let why = "its input is a terminal, or short".to_owned();
     Decision { why, ..Decision::default() }
 }
 
@@ -346,21 +348,20 @@ fn at_first_match() -> Decision {
 
 /// The decision for a stream that is slow or stalls.
 fn comes_slowly() -> Decision {
-    let why = "its input comes slowly or waits for an answer".to_owned();
+    let why = "its input is slow, or waits for an answer".to_owned();
     Decision { why, ..Decision::default() }
 }
 
 /// The decision for a stage that may write before there is any input.
 fn writes_first() -> Decision {
-    let why = "a stage may write before it reads, and its input has not begun".to_owned();
+    let why = "a stage may write before it reads, and no input has arrived".to_owned();
     Decision { why, ..Decision::default() }
 }
 
 /// The decision if it is visible which stages write to a closed pipe: in the exit code, or in error
 /// messages where SIGPIPE is ignored.
 fn cut_off() -> Decision {
-    let why =
-        "with pipefail, or SIGPIPE ignored, it matters which stages are cut off by later ones";
+    let why = "with pipefail, or with SIGPIPE ignored, the exit code depends on which stages a later one cuts off";
     let why = why.to_owned();
     Decision { why, ..Decision::default() }
 }

@@ -75,7 +75,7 @@ impl<'a> Prepared<'a> {
             if text.len() <= MAX_ARGUMENT {
                 return Ok(text);
             }
-            self.refuse("it is too long with what contend adds");
+            self.refuse("it is too long with the text that contend adds");
         }
         Ok(self.original.to_owned())
     }
@@ -117,7 +117,7 @@ impl<'a> Prepared<'a> {
         let name = format!("BASH_ARGV0={};exec {fd}<&-;", quote(self.name));
         let text = name + &self.preamble(records)? + &self.rewritten.text;
         file.write_all(text.as_bytes()).context(no_room)?;
-        fcntl_setfd(&file, FdFlags::empty()).context("cannot hand on the script")?;
+        fcntl_setfd(&file, FdFlags::empty()).context("cannot pass on the script")?;
         shell.arg(format!("/dev/fd/{fd}"));
         Ok(file)
     }
@@ -208,7 +208,7 @@ fn dialect(shell: &str) -> Dialect {
 /// Returns why names may mean something else than programs, if the environment allows that.
 fn refused_by_environment() -> Option<String> {
     if std::env::var_os("PATH").is_none() {
-        return Some("`PATH` is not set, and what the shell takes for it is not known".to_owned());
+        return Some("`PATH` is not set, and the shell's default is unknown".to_owned());
     }
     shadowed_by_environment()
 }

@@ -71,7 +71,7 @@ pub(super) fn script(
     let mut prepared = Prepared::new(&text, &shell, Some(path), settings);
     if !options.iter().all(|option| is_harmless(option)) {
         let options = options.join(" ");
-        let why = format!("its first line gives the shell the options `{options}`");
+        let why = format!("its first line passes the options `{options}` to the shell");
         prepared.refuse(&why);
     }
     if text.as_bytes() != bytes {
@@ -118,7 +118,7 @@ fn report(
     settings: &Settings,
 ) -> Box<Report> {
     let parallel = !rewritten.taken.is_empty();
-    let takes = "contend takes these stages over where that is worth it; all else is the shell's";
+    let takes = "contend runs these stages where that pays off, and the shell runs the rest";
     let takes = parallel.then(|| takes.to_owned());
     let left = rewritten.refused.iter();
     let left = left.map(|why| format!("all of it is left to the shell: {why}"));

@@ -74,7 +74,7 @@ fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
     if let Some(others @ 1..) = record.left_others {
         let commands = counted(others as u64, "other command");
         let text = format!(
-            "left to the shell: {commands}, built in, functions, or not known to work on parts"
+            "left to the shell: {commands} (builtins, functions, or not known to run on chunks)"
         );
         hanging(out, "", &text, width);
     }
@@ -83,7 +83,7 @@ fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
 /// Returns stages that are taken over, with the classification of each.
 fn taken_over(taken: &TakenOver) -> (&str, Vec<String>) {
     let reasons = match taken.stages.as_slice() {
-        [] => vec!["given to contend, which decides when their words are known".to_owned()],
+        [] => vec!["run by contend, which decides once their words are expanded".to_owned()],
         stages => { stages.iter() }
             .map(|stage| format!("`{}`: {}", printable(&stage.text), reason(stage)))
             .collect(),
@@ -95,7 +95,7 @@ fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {
     let source = match &plan.source {
         SourceRecord::Standard => "standard input".to_owned(),
         SourceRecord::Files(names) => names.join(", "),
-        SourceRecord::Own => "what the first stage makes or opens".to_owned(),
+        SourceRecord::Own => "whatever the first stage generates or opens".to_owned(),
     };
     hanging(out, "reads ", &source, width);
     for step in &plan.steps {
@@ -142,8 +142,8 @@ fn how(group: &GroupRecord, plan: &PlanRecord) -> String {
         }
         CombineRecord::Merge(_) => "outputs merged by sort -m".to_owned(),
         CombineRecord::Counts { .. } => "counted lines merged".to_owned(),
-        CombineRecord::Numbers(_) => "numbers put together".to_owned(),
-        CombineRecord::Totals(_) => "totals added up".to_owned(),
+        CombineRecord::Numbers(_) => "numbers combined".to_owned(),
+        CombineRecord::Totals(_) => "totals summed".to_owned(),
         CombineRecord::Through(command) => {
             format!("outputs through {}", shown(command.stage, plan))
         }
@@ -156,7 +156,7 @@ pub fn statistics(record: &RunRecord, width: usize) -> String {
     let mut out = String::new();
     let Some(outcome) = &record.outcome else { return out };
     let name = match (record.decision.parallel, outcome.parts) {
-        (true, 0) => "in one piece:",
+        (true, 0) => "whole input:",
         (true, _) => "parallel:",
         (false, _) => "plain:",
     };

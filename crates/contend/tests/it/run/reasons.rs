@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Input, Place, contend_run, folder, none, words};
 use crate::support::{Command, contend, has, run, skip, text};
 
-const BEFORE: &str = "what it makes of a byte depends on all that came before";
+const BEFORE: &str = "its output depends on all earlier input";
 
 /// Stages that need more than parts of their input, or of which too little is known, with the
 /// reason.
@@ -21,35 +21,35 @@ const AWKWARD: &[(&str, &str)] = &[
     ("awk '!seen[$0]++'", "`seen` keeps its value from line to line"),
     ("awk '/a/,/b/'", "`/a/,/b/` is a range of lines"),
     ("awk '{ print last; last = $0 }'", "`last` keeps its value from line to line"),
-    ("nl", "it numbers the lines"),
-    ("tac", "it writes the lines of all its input from the last to the first"),
-    ("shuf -n 0", "it puts all its input into a random order"),
-    ("paste - -", "it joins lines, and where it begins a new one depends on all that came before"),
+    ("nl", "it numbers lines"),
+    ("tac", "it writes the lines of the whole input in reverse"),
+    ("shuf -n 0", "it shuffles the whole input"),
+    ("paste - -", "it joins lines, and where it breaks them depends on all earlier input"),
     ("head -c 5", "it takes the first 5 bytes of all its input"),
     ("head -n -1", "it leaves out the last 1 lines of all its input"),
     ("tail -n +3", "it takes all its input from number 3 of the lines on"),
     ("tail -c 5", "it takes the last 5 bytes of all its input"),
     ("tee copy", "it writes its input to files"),
-    ("cat -n", "`-n` numbers the lines"),
-    ("sort -R", "`-R` puts all its input into a random order"),
-    ("sort -m", "`-m` merges files that are sorted already"),
-    ("sort -c", "it checks the order of all its input"),
+    ("cat -n", "`-n` numbers lines"),
+    ("sort -R", "`-R` shuffles the whole input"),
+    ("sort -m", "`-m` merges sorted files"),
+    ("sort -c", "it checks the order of the whole input"),
     ("sort -o copy", "`-o` writes to a file"),
-    ("uniq -d -f 1", "`-f` takes lines for equal that differ"),
-    ("grep -n o", "`-n` numbers the lines"),
-    ("grep -A1 o", "it writes lines around those that match"),
+    ("uniq -d -f 1", "`-f` treats different lines as equal"),
+    ("grep -n o", "`-n` numbers lines"),
+    ("grep -A1 o", "it also writes lines around matches"),
     ("grep -q o", "`-q` ends at the first match"),
     ("grep -b o", "`-b` counts the bytes before each line"),
     ("split -n r/1/2", "it writes its input to files"),
-    ("md5sum", "it makes one sum of all its input"),
-    ("fmt", "it joins lines to paragraphs"),
-    ("xargs", "how many it runs together depends on all its input"),
-    ("jq -s -R length", "`-s` takes all its input for one value"),
-    ("od -c", "it numbers the bytes from the beginning of its input"),
+    ("md5sum", "it computes one checksum of the whole input"),
+    ("fmt", "it joins lines into paragraphs"),
+    ("xargs", "how it groups items depends on the whole input"),
+    ("jq -s -R length", "`-s` reads the whole input as one value"),
+    ("od -c", "it numbers bytes from the start of the input"),
     ("gzip -n", BEFORE),
-    ("dd status=none", "it counts blocks from the beginning of its input"),
-    ("wc in", "it reads files that it names itself"),
-    ("diff - in", "it looks for the differences between whole files"),
+    ("dd status=none", "it counts blocks from the start of the input"),
+    ("wc in", "it reads files named in its arguments"),
+    ("diff - in", "it compares whole files"),
     ("iconv -f UTF-16 -t UTF-8", "`UTF-16` may depend on what came before"),
     ("./my-filter", "nothing is known of `./my-filter`"),
 ];
@@ -200,10 +200,10 @@ fn every_stage_of_a_script_has_its_reason_under_its_line() {
     let taken = below("line  5  tr a b < in | rev | head -n 1\n");
     assert!(taken.contains("`rev`: parallel: ") && taken.contains("`head -n 1`: "), "{taken}");
     assert!(below("line  6  n=$(cat in | wc -l)\n").contains("it only sets variables"));
-    let taken = "given to contend, which decides when their words are known";
+    let taken = "run by contend, which decides once their words are expanded";
     assert_eq!(below("line  7  grep x \"$1\" | sort\n"), taken);
-    assert!(below("line  9  own < in\n").contains("a function of the text"));
-    assert!(below("line  9  tac\n").contains("not known to work on parts"));
+    assert!(below("line  9  own < in\n").contains("it is a function defined in the text"));
+    assert!(below("line  9  tac\n").contains("neighbouring stage is known to run on chunks"));
     assert!(below("line 10  wc <<< in\n").contains("it reads too little"));
     assert!(shown.contains("left to the shell: 6 other commands"), "{shown}");
     assert!(shown.contains("\nparallel: "), "{shown}");

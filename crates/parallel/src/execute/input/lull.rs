@@ -34,7 +34,7 @@ const STDIO_BUFFER_BYTES: usize = 4096;
 /// How many bytes are searched for a cut at most.
 pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
 /// Why a group runs plain after a lull, for users.
-const SLOW_INPUT: &str = "its input comes slowly or waits for an answer";
+const SLOW_INPUT: &str = "its input is slow, or waits for an answer";
 
 /// What to do when a stream falls silent or is slow.
 #[derive(Debug, Clone, Copy, Default)]

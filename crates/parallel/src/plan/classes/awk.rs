@@ -14,15 +14,16 @@ const LINES: &[&str] = &["RS", "ORS"];
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let program = &subject.simple.program.text;
     let file = subject.environment.files.get(program).map(|program| program.file_name.as_str());
-    let file = file.filter(|file| KNOWN.contains(file)).ok_or("it is an awk that is not known")?;
+    let file =
+        file.filter(|file| KNOWN.contains(file)).ok_or("this implementation of awk is unknown")?;
     subject.encoding()?;
-    let awk = Awk::given(subject.simple).ok_or("its program is not in the command")?;
+    let awk = Awk::given(subject.simple).ok_or("its program is not in its arguments")?;
     if awk.operands.iter().any(|word| word.text != "-") || awk.operands.len() > 1 {
-        return Err("it reads files, or assigns variables, that it names itself".into());
+        return Err("its arguments name files or set variables".into());
     }
     let given = awk.assigned();
     if let Some(name) = given.iter().find(|name| LINES.contains(name)) {
-        return Err(format!("`{name}` says what a line is").into());
+        return Err(format!("`{name}` changes the record separator").into());
     }
     let program = awk.parsed().map_err(|why| why.to_string())?;
     let why = match state::per_record(&program, &given) {
@@ -55,9 +56,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 /// In busybox awk, the value of a missing field depends on earlier lines.
 fn known_fields(file: &str, compares: bool) -> Result<(), Why> {
     match (file, compares) {
-        ("busybox", true) => {
-            Err("busybox's awk compares fields that are not there by earlier lines".into())
-        }
+        ("busybox", true) => Err("busybox awk compares missing fields by earlier lines".into()),
         _ => Ok(()),
     }
 }
@@ -115,8 +114,8 @@ mod tests {
             ("awk '{ x = x $0 } END { print x }'", "END action"),
             ("awk -v RS= '{ print $1 }'", "RS"),
             ("awk '{ print $1 > \"f\" }'", "f"),
-            ("awk -f prog.awk", "not in the command"),
-            ("awk '{ print }' f", "names itself"),
+            ("awk -f prog.awk", "not in its arguments"),
+            ("awk '{ print }' f", "its arguments name files or set variables"),
         ]);
     }
 

@@ -19,8 +19,7 @@ const TABLE: Table = Table {
     ],
 };
 
-const REFUSED: &[(char, &str)] =
-    &[('n', "`-n` numbers the lines"), ('b', "`-b` numbers the lines")];
+const REFUSED: &[(char, &str)] = &[('n', "`-n` numbers lines"), ('b', "`-b` numbers lines")];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
@@ -56,7 +55,7 @@ mod tests {
         all_opaque(&[
             ("cat -n", "`-n` numbers"),
             ("cat -sb", "`-b` numbers"),
-            ("cat - f", "names itself"),
+            ("cat - f", "it reads files named in its arguments"),
             ("cat --newfangled", "options"),
         ]);
     }

@@ -19,9 +19,9 @@ const TABLE: Table = Table {
 };
 
 const REFUSED: &[(char, &str)] = &[
-    ('f', "`-f` moves by halves of lines"),
-    ('p', "`-p` hands on signs that move between lines"),
-    ('l', "`-l` says how many lines it remembers"),
+    ('f', "`-f` moves by half lines"),
+    ('p', "`-p` passes on control characters that move between lines"),
+    ('l', "`-l` limits the lines that it buffers"),
 ];
 
 /// Control characters that move to other lines, select another character set, or end the text.

@@ -48,7 +48,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 pub(super) fn merging(subject: &Subject<'_>, records: Records, key: Key) -> Result<PerRecord, Why> {
     let mut arguments = subject.simple.arguments.clone();
     if arguments.iter().any(|word| word.text == "--") {
-        return Err("not all of its options are known".into());
+        return Err("one of its options is not supported".into());
     }
     arguments.push(Word::new("--check-order"));
     let cut = Cut { differ: Some(key), ascending: true, ..Cut::between(records) };
@@ -70,10 +70,10 @@ pub(super) fn piped(subject: &Subject<'_>, operands: &[usize]) -> Result<Side, W
     let (side, file) = match files.as_slice() {
         ["-", file] => (Side::First, file),
         [file, "-"] => (Side::Second, file),
-        _ => return Err("it reads files that it names itself".into()),
+        _ => return Err("it reads files named in its arguments".into()),
     };
     if *file == "-" || !is_regular_file(file) {
-        return Err(format!("`{file}` cannot be read again and again").into());
+        return Err(format!("`{file}` cannot be re-read").into());
     }
     Ok(side)
 }
@@ -100,9 +100,9 @@ mod tests {
             ("comm - /etc/passwd", "`-2`"),
             ("comm -13 - /etc/passwd", "`-2`"),
             ("comm -23 /etc/passwd -", "`-1`"),
-            ("comm -23 - -", "again and again"),
-            ("comm -23 - /nonexistent", "again and again"),
-            ("comm -23 a b", "names itself"),
+            ("comm -23 - -", "re-read"),
+            ("comm -23 - /nonexistent", "re-read"),
+            ("comm -23 a b", "it reads files named in its arguments"),
             ("comm -23 --total - /etc/passwd", "`--total`"),
         ]);
         let german = class_in("comm -23 - /etc/passwd", "de_DE.UTF-8");

@@ -15,20 +15,20 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.reads_standard_input(&options.operands)?;
     let mut lists = options.given.iter().filter(|(letter, _)| "bcf".contains(*letter));
     let (Some((unit, Some(list))), None) = (lists.next(), lists.next()) else {
-        return Err("it is told to choose parts in several ways or in none".into());
+        return Err("it selects in several ways, or in none".into());
     };
     let by_field = *unit == 'f';
     if List::read(list).is_none() || !by_field && (options.has('d') || options.has('s')) {
-        return Err("its list of parts is not understood".into());
+        return Err("its list of ranges cannot be parsed".into());
     }
     let records = if options.has('z') { Records::Nul } else { Records::Lines };
     let delimiter = match options.value('d').unwrap_or("\t").as_bytes() {
         [] => 0,
         &[byte] => byte,
-        _ => return Err("its delimiter is not one byte".into()),
+        _ => return Err("its delimiter is not a single byte".into()),
     };
     if by_field && delimiter == records.separator() {
-        return Err("with the end of a line as delimiter, the lines are its fields".into());
+        return Err("with a newline as delimiter, lines are fields".into());
     }
     let mut output = Output::of(records);
     // By bytes, and for now by characters, cut may split a character.
@@ -65,13 +65,13 @@ mod tests {
     #[test]
     fn the_rest_is_refused_for_a_reason() {
         all_opaque(&[
-            ("cut -d '\n' -f1", "the lines are its fields"),
-            ("cut -zd '' -f1", "the lines are its fields"),
-            ("cut -d:: -f1", "not one byte"),
-            ("cut -f0", "not understood"),
+            ("cut -d '\n' -f1", "lines are fields"),
+            ("cut -zd '' -f1", "lines are fields"),
+            ("cut -d:: -f1", "not a single byte"),
+            ("cut -f0", "its list of ranges cannot be parsed"),
             ("cut -f1 -c1", "several ways"),
             ("cut", "none"),
-            ("cut -f1 a b", "names itself"),
+            ("cut -f1 a b", "it reads files named in its arguments"),
             ("cut -w -f1", "options"),
         ]);
     }

@@ -25,7 +25,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.reads_standard_input(&options.operands)?;
     let understood = |list: &str| list.bytes().all(|byte| byte.is_ascii_digit() || byte == b',');
     if !options.values(numbers).all(understood) {
-        return Err("its numbers are not understood".into());
+        return Err("its numbers cannot be parsed".into());
     }
     let output = match subject.simple.name() {
         // fold counts bytes, and may split a character.
@@ -55,7 +55,7 @@ mod tests {
             ("fold -w x", "numbers"),
             ("expand -t /3", "numbers"),
             ("fold -80", "options"),
-            ("fold f", "names itself"),
+            ("fold f", "it reads files named in its arguments"),
         ]);
     }
 }

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::plan::ir::{ByteSet, Column, Combine, Cut, Guard, Numbers, Records, StatusRule};
 
-const CONTEXT: &str = "it writes lines around those that match";
+const CONTEXT: &str = "it also writes lines around matches";
 const REFUSED: &[(char, &str)] = &[
-    ('n', "`-n` numbers the lines"),
+    ('n', "`-n` numbers lines"),
     ('b', "`-b` counts the bytes before each line"),
     ('A', CONTEXT),
     ('B', CONTEXT),
@@ -18,8 +18,8 @@ const REFUSED: &[(char, &str)] = &[
     ('q', "`-q` ends at the first match"),
     ('l', "`-l` ends at the first match"),
     ('L', "`-L` ends at the first match"),
-    ('r', "it reads files that it finds itself"),
-    ('R', "it reads files that it finds itself"),
+    ('r', "it searches for files to read"),
+    ('R', "it searches for files to read"),
 ];
 
 /// Options that keep lines independent: they decide which lines match, and what is written of them.
@@ -29,17 +29,18 @@ const COLOUR: char = '\u{2}';
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
-    let grep = Grep::read_with_files(subject.simple).ok_or("not all of its options are known")?;
+    let grep =
+        Grep::read_with_files(subject.simple).ok_or("one of its options is not supported")?;
     let options = &grep.options;
     refuse(options, REFUSED)?;
     if grep.files.iter().any(|file| file.text != "-") || grep.files.len() > 1 {
-        return Err("it reads files that it names itself".into());
+        return Err("it reads files named in its arguments".into());
     }
     if !options.values('f').all(is_regular_file) {
-        return Err("the file that `-f` names cannot be read again and again".into());
+        return Err("the file of `-f` cannot be re-read".into());
     }
     if !options.has_only(&format!("{PER_LINE}cm")) {
-        return Err("not all of its options are known".into());
+        return Err("one of its options is not supported".into());
     }
     let each = per_record(subject, &grep)?;
     match (options.has('c'), options.value('m')) {
@@ -53,7 +54,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
             Ok(Class::Combinable(class))
         }
         (false, Some(count)) => first_matches(subject, &grep, each, count),
-        (true, Some(_)) => Err("`-m` ends the counting".into()),
+        (true, Some(_)) => Err("`-m` stops counting early".into()),
     }
 }
 
@@ -63,12 +64,14 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
     let records = if options.has('z') { Records::Nul } else { Records::Lines };
     let as_text = grep.reads_anything_as_text();
     if records == Records::Nul && !as_text {
-        return Err("what `-z` takes for text depends on all its input; not so with `-a`".into());
+        return Err(
+            "with `-z`, whether its input is text depends on all of it (`-a` avoids that)".into()
+        );
     }
     let colours = options.value(COLOUR).or(options.has(COLOUR).then_some("auto"));
     if colours.is_some_and(|when| !["auto", "tty", "if-tty", "never", "no", "none"].contains(&when))
     {
-        return Err("it is not known what it writes for colours".into());
+        return Err("its output with colours is unknown".into());
     }
     // After a line that is not text, grep only reports that something matches.
     let without = if as_text { ByteSet::EMPTY } else { ByteSet::from_iter([0]) };
@@ -113,10 +116,10 @@ fn refers_back(grep: &Grep) -> bool {
 /// `-m`: the first matches of the input are among the first matches of each chunk.
 fn first_matches(subject: &Subject<'_>, grep: &Grep, each: PerRecord, count: &str) -> Finding {
     if grep.options.has('o') {
-        return Err("with `-o`, `-m` ends it within what is written".into());
+        return Err("`-m` with `-o` stops in the middle of its output".into());
     }
     if !is_number(count) {
-        return Err("it is not known what `-m` means here".into());
+        return Err("the meaning of `-m` is unknown here".into());
     }
     let zero = grep.options.has('z').then_some("-z");
     let head = subject.command("head", zero.into_iter().chain(["-n", count]));
@@ -181,7 +184,7 @@ mod tests {
             ("grep -C 1 x", "around"),
             ("grep -q x", "`-q`"),
             ("grep -l x", "`-l`"),
-            ("grep -r x", "finds itself"),
+            ("grep -r x", "it searches for files to read"),
             ("grep -cm1 x", "`-m`"),
             ("grep -om1 x", "`-o`"),
             ("grep -m -1 x", "`-m`"),
@@ -189,7 +192,7 @@ mod tests {
             ("grep --color=always x", "colours"),
             ("grep -f -", "`-f`"),
             ("grep -f /nonexistent", "`-f`"),
-            ("grep x f", "names itself"),
+            ("grep x f", "it reads files named in its arguments"),
             ("grep -H x", "options"),
             ("grep --newfangled x", "options"),
         ]);

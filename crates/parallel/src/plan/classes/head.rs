@@ -19,7 +19,7 @@ fn lines(subject: &Subject<'_>, lines: Option<Lines>, which: &str) -> Finding {
     subject.is_by(Maker::Gnu)?;
     let Some(lines) = lines else { return Err(reason(subject, which).into()) };
     if lines.files.iter().any(|file| file.text != "-") {
-        return Err("it reads files that it names itself".into());
+        return Err("it reads files named in its arguments".into());
     }
     let count = lines.count.to_string();
     let command = subject.command(&subject.simple.program.text, ["-n", &count]);
@@ -37,9 +37,9 @@ fn reason(subject: &Subject<'_>, which: &str) -> String {
     let arguments = &subject.simple.arguments;
     let Some(options) = Options::read(arguments, &TABLE) else {
         return if arguments.iter().any(|word| ["-f", "-F", "--follow"].contains(&&*word.text)) {
-            "it waits for more to come".to_owned()
+            "it waits for more input".to_owned()
         } else {
-            "not all of its options are known".to_owned()
+            "one of its options is not supported".to_owned()
         };
     };
     let count = options.value('n').or(options.value('c')).unwrap_or_default();
@@ -47,10 +47,10 @@ fn reason(subject: &Subject<'_>, which: &str) -> String {
     let unit = if options.has('c') { "bytes" } else { "lines" };
     match (which, count.as_bytes().first()) {
         _ if options.has('q') || options.has('v') || options.has('z') => {
-            "not all of its options are known".to_owned()
+            "one of its options is not supported".to_owned()
         }
         _ if head::is_counted_from_start(subject.simple) || !is_number(number) => {
-            "its count is not understood".to_owned()
+            "its count cannot be parsed".to_owned()
         }
         ("first", Some(b'-')) => format!("it leaves out the last {number} {unit} of all its input"),
         ("last", Some(b'+')) => {
@@ -92,7 +92,7 @@ mod tests {
             ("head -n 1K", "count"),
             ("head -v -n 1", "options"),
             ("head -z -n 1", "options"),
-            ("head f", "names itself"),
+            ("head f", "it reads files named in its arguments"),
         ]);
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         to.strip_suffix("//TRANSLIT").map_or((to.as_str(), false), |to| (to, true));
     for name in [from.as_str(), to] {
         if !is_stateless(name) {
-            return Err(format!("`{name}` may depend on what came before").into());
+            return Err(format!("`{name}` may depend on earlier input").into());
         }
     }
     let beyond_ascii = ByteSet::of(|byte| !byte.is_ascii());
@@ -97,7 +97,7 @@ mod tests {
             ("iconv -f utf-8 -t ascii//IGNORE", "`ASCII//IGNORE`"),
             ("iconv -o f -t utf-8", "`-o`"),
             ("iconv -l", "`-l`"),
-            ("iconv -t utf-8 f", "names itself"),
+            ("iconv -t utf-8 f", "it reads files named in its arguments"),
         ]);
     }
 }

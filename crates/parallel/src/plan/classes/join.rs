@@ -19,9 +19,9 @@ const TABLE: Table = Table {
 };
 
 const REFUSED: &[(char, &str)] = &[
-    ('i', "`-i` takes fields for equal that differ"),
-    ('z', "with `-z` a line break parts fields"),
-    ('\u{3}', "`--header` treats the first line in another way"),
+    ('i', "`-i` treats different fields as equal"),
+    ('z', "with `-z`, newlines separate fields"),
+    ('\u{3}', "`--header` treats the first line differently"),
 ];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -32,7 +32,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     by_first_field(subject, &options, side)?;
     let own = if side == Side::First { "1" } else { "2" };
     if options.values('a').chain(options.values('v')).any(|number| number != own) {
-        return Err("it writes lines of its file that have no counterpart".into());
+        return Err("it writes unpaired lines of its file".into());
     }
     if options.values('o').any(|format| format == "auto") {
         return Err("`-o auto` counts the fields of the first line".into());
@@ -46,7 +46,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
             (Key::FirstWord, Guard { without, ..Guard::NONE })
         }
         Some(&[byte]) if byte != b'\n' && byte.is_ascii() => (Key::FirstField(byte), Guard::NONE),
-        Some(_) => return Err("what `-t` parts fields by is not one byte".into()),
+        Some(_) => return Err("the separator of `-t` is not a single byte".into()),
     };
     let output = Output { records: Some(Records::Lines), ..Output::ANYTHING };
     let class = merging(subject, Records::Lines, key)?;
@@ -63,7 +63,7 @@ fn by_first_field(subject: &Subject<'_>, options: &Options, side: Side) -> Resul
     if is_first && numbers && !old {
         return Ok(());
     }
-    Err("it joins by another field than the first".into())
+    Err("it joins on a field other than the first".into())
 }
 
 #[cfg(test)]
@@ -94,14 +94,14 @@ mod tests {
         all_opaque(&[
             ("join -i - /etc/passwd", "`-i`"),
             ("join --header - /etc/passwd", "`--header`"),
-            ("join -a2 - /etc/passwd", "no counterpart"),
-            ("join -v1 /etc/passwd -", "no counterpart"),
-            ("join -1 2 - /etc/passwd", "another field"),
-            ("join -j1 - /etc/passwd", "another field"),
-            ("join -j 2 - /etc/passwd", "another field"),
+            ("join -a2 - /etc/passwd", "it writes unpaired lines of its file"),
+            ("join -v1 /etc/passwd -", "it writes unpaired lines of its file"),
+            ("join -1 2 - /etc/passwd", "it joins on a field other than the first"),
+            ("join -j1 - /etc/passwd", "it joins on a field other than the first"),
+            ("join -j 2 - /etc/passwd", "it joins on a field other than the first"),
             ("join -o auto - /etc/passwd", "`-o auto`"),
             ("join -t '' - /etc/passwd", "`-t`"),
-            ("join a b", "names itself"),
+            ("join a b", "it reads files named in its arguments"),
         ]);
     }
 }

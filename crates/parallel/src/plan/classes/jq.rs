@@ -10,9 +10,9 @@ use crate::plan::ir::{ByteSet, Cut, Guard, Records};
 
 const REFUSED: &[(char, &str)] = &[
     ('n', "`-n` does not read its input"),
-    ('s', "`-s` takes all its input for one value"),
-    ('R', "`-R` takes its input for text"),
-    ('e', "with `-e` the last value of all says what its status is"),
+    ('s', "`-s` reads the whole input as one value"),
+    ('R', "`-R` reads its input as text"),
+    ('e', "with `-e` the exit code depends on the last value"),
 ];
 
 /// The first byte of a byte order mark, which may occur only at the beginning of a stream.
@@ -20,18 +20,18 @@ const MARK: u8 = 0xef;
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Jq)?;
-    let jq = Jq::read(subject.simple).ok_or("not all of its options are known")?;
+    let jq = Jq::read(subject.simple).ok_or("one of its options is not supported")?;
     if let Some((_, reason)) = REFUSED.iter().find(|(letter, _)| jq.has(*letter)) {
         return Err((*reason).into());
     }
     if jq.files.iter().any(|file| file.text != "-") || jq.files.len() > 1 {
-        return Err("it reads files that it names itself".into());
+        return Err("it reads files named in its arguments".into());
     }
     if let Some(word) = jq.reaches_out() {
-        return Err(format!("`{word}` looks further than the value at hand").into());
+        return Err(format!("`{word}` reads beyond the current value").into());
     }
     if std::env::var_os("HOME").is_some_and(|home| Path::new(&home).join(".jq").exists()) {
-        return Err("`~/.jq` may give any name another meaning".into());
+        return Err("`~/.jq` may redefine any function".into());
     }
     let cut = Cut { after: ByteSet::from_iter([MARK]).complement(), ..Cut::between(Records::Json) };
     Ok(Class::PerRecord(PerRecord {
@@ -96,7 +96,7 @@ mod tests {
             ("jq --stream .", "options"),
             ("jq --seq .", "options"),
             ("jq --slurpfile a f .", "options"),
-            ("jq . f", "names itself"),
+            ("jq . f", "it reads files named in its arguments"),
         ]);
     }
 }

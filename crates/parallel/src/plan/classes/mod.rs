@@ -276,7 +276,7 @@ impl Subject<'_> {
             return Err("a variable such as `POSIXLY_CORRECT` is set".into());
         }
         let other = self.simple.variables.iter().find(|(name, _)| !VARIABLES.contains(&&**name));
-        other.map_or(Ok(()), |(name, _)| Err(format!("it is not known what `{name}=` does").into()))
+        other.map_or(Ok(()), |(name, _)| Err(format!("the effect of `{name}=` is unknown").into()))
     }
 
     /// Checks that the program is the implementation that the proof is about.
@@ -296,7 +296,7 @@ impl Subject<'_> {
     fn encoding(&self) -> Result<Encoding, Why> {
         self.environment.encoding(self.simple).ok_or_else(|| {
             let locale = self.environment.ctype(self.simple);
-            format!("it is not known how text is encoded in the locale `{locale}`").into()
+            format!("the encoding of the locale `{locale}` is unknown").into()
         })
     }
 
@@ -315,7 +315,7 @@ impl Subject<'_> {
         if self.environment.orders_by_bytes(self.simple) {
             return Ok(());
         }
-        Err("in the order of a language, lines may be equal that differ".into())
+        Err("in this locale, different lines may compare as equal".into())
     }
 
     /// Returns whether the command treats multi-byte characters as blanks, or changes their case.
@@ -345,7 +345,7 @@ impl Subject<'_> {
 
     /// Reads the command's options, and refuses those in the list for the given reasons.
     fn options(&self, table: &Table, refused: &[(char, &'static str)]) -> Result<Options, Why> {
-        let unknown = "not all of its options are known";
+        let unknown = "one of its options is not supported";
         let options = Options::read(&self.simple.arguments, table).ok_or(unknown)?;
         refuse(&options, refused)?;
         Ok(options)
@@ -356,7 +356,7 @@ impl Subject<'_> {
         match operands {
             [] => Ok(()),
             &[place] if self.simple.arguments[place].text == "-" => Ok(()),
-            _ => Err("it reads files that it names itself".into()),
+            _ => Err("it reads files named in its arguments".into()),
         }
     }
 
@@ -471,9 +471,9 @@ mod tests {
         all_opaque(&[
             ("X=1 sort", "`X=`"),
             ("POSIXLY_CORRECT=1 sort", "`POSIXLY_CORRECT=`"),
-            ("./sort", "nothing is known of `./sort`"),
+            ("./sort", "`./sort` is unknown"),
             ("/bin/sort", "is not GNU's"),
-            ("my-filter", "nothing is known"),
+            ("my-filter", "is unknown"),
         ]);
         let otherwise =
             Environment { reads_arguments_otherwise: true, ..Environment::for_tests("C") };

@@ -3,55 +3,55 @@
 use std::borrow::Cow;
 
 const MAKES: &str = "it does not read its input";
-const DIGEST: &str = "it makes one sum of all its input";
-const PACKS: &str = "what it makes of a byte depends on all that came before";
+const DIGEST: &str = "it computes one checksum of the whole input";
+const PACKS: &str = "its output depends on all earlier input";
 const WRITES: &str = "it writes its input to files";
 
 const TABLE: &[(&str, &str)] = &[
     ("b2sum", DIGEST),
-    ("base32", "where its lines end depends on all that came before"),
-    ("base64", "where its lines end depends on all that came before"),
+    ("base32", "its line breaks depend on all earlier input"),
+    ("base64", "its line breaks depend on all earlier input"),
     ("bzip2", PACKS),
     ("cksum", DIGEST),
-    ("column", "how wide its columns are depends on all its input"),
+    ("column", "the width of its columns depends on the whole input"),
     ("csplit", WRITES),
     ("curl", MAKES),
-    ("cmp", "it counts bytes and lines from the beginning of its input"),
+    ("cmp", "it counts bytes and lines from the start of the input"),
     ("date", MAKES),
-    ("dd", "it counts blocks from the beginning of its input"),
-    ("diff", "it looks for the differences between whole files"),
+    ("dd", "it counts blocks from the start of the input"),
+    ("diff", "it compares whole files"),
     ("du", MAKES),
     ("echo", MAKES),
     ("find", MAKES),
-    ("fmt", "it joins lines to paragraphs"),
+    ("fmt", "it joins lines into paragraphs"),
     ("gunzip", PACKS),
     ("gzip", PACKS),
-    ("hexdump", "it numbers the bytes from the beginning of its input"),
+    ("hexdump", "it numbers bytes from the start of the input"),
     ("lz4", PACKS),
     ("ls", MAKES),
     ("md5sum", DIGEST),
-    ("nl", "it numbers the lines"),
-    ("od", "it numbers the bytes from the beginning of its input"),
-    ("parallel", "it starts commands of its own, several at a time"),
-    ("paste", "it joins lines, and where it begins a new one depends on all that came before"),
-    ("pr", "it divides all its input into pages"),
+    ("nl", "it numbers lines"),
+    ("od", "it numbers bytes from the start of the input"),
+    ("parallel", "it starts commands, several at a time"),
+    ("paste", "it joins lines, and where it breaks them depends on all earlier input"),
+    ("pr", "it divides the input into pages"),
     ("printf", MAKES),
     ("ps", MAKES),
-    ("read", "it takes the first line of all its input"),
+    ("read", "it takes the first line of the input"),
     ("seq", MAKES),
     ("sha1sum", DIGEST),
     ("sha224sum", DIGEST),
     ("sha256sum", DIGEST),
     ("sha384sum", DIGEST),
     ("sha512sum", DIGEST),
-    ("shuf", "it puts all its input into a random order"),
+    ("shuf", "it shuffles the whole input"),
     ("split", WRITES),
-    ("sponge", "it writes nothing before it has read all its input"),
+    ("sponge", "it writes nothing until it has read the whole input"),
     ("sum", DIGEST),
-    ("tac", "it writes the lines of all its input from the last to the first"),
+    ("tac", "it writes the lines of the whole input in reverse"),
     ("tee", WRITES),
-    ("tsort", "it looks for an order of all its input"),
-    ("xxd", "it numbers the bytes from the beginning of its input"),
+    ("tsort", "it orders the whole input"),
+    ("xxd", "it numbers bytes from the start of the input"),
     ("xz", PACKS),
     ("xzcat", PACKS),
     ("yes", MAKES),
@@ -62,7 +62,7 @@ const TABLE: &[(&str, &str)] = &[
 /// Returns why a command without a proof runs alone.
 pub(super) fn of(name: &str) -> Cow<'static, str> {
     let reason = TABLE.iter().find(|(known, _)| *known == name).map(|(_, reason)| *reason);
-    reason.map_or_else(|| format!("nothing is known of `{name}`").into(), Cow::Borrowed)
+    reason.map_or_else(|| format!("`{name}` is unknown").into(), Cow::Borrowed)
 }
 
 #[cfg(test)]
@@ -77,15 +77,15 @@ mod tests {
     #[test]
     fn each_has_its_own_reason() {
         all_opaque(&[
-            ("nl -ba", "numbers the lines"),
-            ("tac", "last to the first"),
+            ("nl -ba", "numbers lines"),
+            ("tac", "in reverse"),
             ("paste - -", "joins lines"),
             ("paste -d, - f", "joins lines"),
             ("tee f", "to files"),
-            ("md5sum", "one sum"),
+            ("md5sum", "it computes one checksum of the whole input"),
             ("seq 5", "does not read"),
-            ("column -t", "how wide"),
-            ("frobnicate", "nothing is known of `frobnicate`"),
+            ("column -t", "the width of its columns depends on the whole input"),
+            ("frobnicate", "`frobnicate` is unknown"),
         ]);
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let options = subject.options(&TABLE, &[])?;
     subject.reads_standard_input(&options.operands)?;
     if !options.operands.is_empty() {
-        return Err("it reads files that it names itself".into());
+        return Err("it reads files named in its arguments".into());
     }
     Ok(Class::PerRecord(PerRecord {
         // To rev, a NUL ends a line as well.
@@ -34,6 +34,6 @@ mod tests {
     fn each_line_backwards() {
         let class = per_record("rev");
         assert!(class.may_fail && class.guard.utf8 && class.guard.without.contains(0));
-        all_opaque(&[("rev f", "names itself"), ("rev -0", "options")]);
+        all_opaque(&[("rev f", "it reads files named in its arguments"), ("rev -0", "options")]);
     }
 }

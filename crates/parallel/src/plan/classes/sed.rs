@@ -18,7 +18,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let proof = state::of_command(subject.simple, multibyte, contents);
     let proof = proof.map_err(|Rejection(why)| why)?;
     let options = Options::read(&subject.simple.arguments, &TABLE).unwrap_or_default();
-    let names_files = "it reads files that it names itself";
+    let names_files = "it reads files named in its arguments";
     let (script, files) = given(subject.simple, &options, contents).ok_or(names_files)?;
     if files.iter().any(|file| file.text != "-") || files.len() > 1 {
         return Err(names_files.into());
@@ -150,7 +150,7 @@ mod tests {
             ("sed =", "line numbers"),
             ("sed N", "next line"),
             ("sed '$d'", "last"),
-            ("sed s/a/b/ f", "names itself"),
+            ("sed s/a/b/ f", "it reads files named in its arguments"),
         ]);
     }
 }

@@ -10,17 +10,17 @@ use contend_shell::environment::Maker;
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, is_number};
 use crate::plan::ir::{Combine, Cut, FieldPlace, LineOrder, Merge, Records, SortKey};
 
-const CHECKS: &str = "it checks the order of all its input";
+const CHECKS: &str = "it checks the order of the whole input";
 const REFUSED: &[(char, &str)] = &[
     ('c', CHECKS),
     ('C', CHECKS),
-    ('m', "`-m` merges files that are sorted already"),
+    ('m', "`-m` merges sorted files"),
     ('o', "`-o` writes to a file"),
-    ('R', "`-R` puts all its input into a random order"),
-    ('V', "`-V` is not in every version an order by which parts can be merged"),
+    ('R', "`-R` shuffles the whole input"),
+    ('V', "the order of `-V` differs between versions of sort"),
     ('\u{3}', "`--debug` writes remarks"),
-    ('\u{5}', "it reads files that it finds itself"),
-    ('\u{6}', "`--random-source` puts all its input into a random order"),
+    ('\u{5}', "it searches for files to read"),
+    ('\u{6}', "`--random-source` shuffles the whole input"),
 ];
 
 /// The suffixes of memory sizes, and how many digits may precede each: GNU sort refuses sizes that
@@ -55,9 +55,9 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
     let options = subject.options(&TABLE, REFUSED)?;
     subject.reads_standard_input(&options.operands)?;
-    let sort = Sort::read(subject.simple).ok_or("not all of its options are known")?;
+    let sort = Sort::read(subject.simple).ok_or("one of its options is not supported")?;
     if options.values('k').any(|key| key.contains(['R', 'V'])) {
-        return Err("the order of a key is not one by which parts can be merged".into());
+        return Err("sorted chunks cannot be merged by the order of a key".into());
     }
     if let Some(why) = objection(&options) {
         return Err(why.into());
@@ -213,7 +213,7 @@ fn objection(options: &Options) -> Option<&'static str> {
     let first = separators.next();
     let one = first.is_none_or(|text| text.len() == 1 || text == "\\0");
     if !one || !options.values('k').all(is_key) || separators.any(|other| Some(other) != first) {
-        return Some("its keys are not understood");
+        return Some("its keys cannot be parsed");
     }
     let is_size = |text: &str| {
         let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -228,12 +228,12 @@ fn objection(options: &Options) -> Option<&'static str> {
         && options.values('\u{4}').all(|text| is_within(text, 2..=MAX_BATCH_SIZE))
         && options.values('T').all(takes_files);
     if !accepted {
-        return Some("it is not known whether it accepts its options");
+        return Some("it may reject its options");
     }
     let general: String = options.given.iter().map(|(letter, _)| *letter).collect();
     // A key without letters uses those of the whole command.
     let keys = options.values('k').chain([general.as_str()]);
-    (!keys.into_iter().all(has_one_order)).then_some("it refuses orders that exclude each other")
+    (!keys.into_iter().all(has_one_order)).then_some("it rejects incompatible orders")
 }
 
 /// Returns whether files can be created in this directory.
@@ -387,9 +387,9 @@ mod tests {
         all_opaque(&[
             ("sort -c", "checks"),
             ("sort -C", "checks"),
-            ("sort -m", "sorted already"),
+            ("sort -m", "`-m` merges sorted files"),
             ("sort -o f", "`-o`"),
-            ("sort -R", "random"),
+            ("sort -R", "shuffles"),
             ("sort -V", "`-V`"),
             ("sort -k1V", "order of a key"),
             ("sort -k0", "keys"),
@@ -397,27 +397,27 @@ mod tests {
             ("sort -tab", "keys"),
             ("sort -t a -t b", "keys"),
             ("sort -k99999999999999999999", "keys"),
-            ("sort -S x", "accepts"),
-            ("sort -S 1Q", "accepts"),
-            ("sort -S 99E", "accepts"),
-            ("sort -S 9999999T", "accepts"),
-            ("sort -T /no/such/folder", "accepts"),
-            ("sort --batch-size=1000000", "accepts"),
-            ("sort -gi", "exclude"),
-            ("sort -dn", "exclude"),
-            ("sort -hn", "exclude"),
-            ("sort -gM", "exclude"),
-            ("sort -k1g,1n", "exclude"),
-            ("sort -k1i,1g", "exclude"),
-            ("sort -k1 -gi", "exclude"),
+            ("sort -S x", "it may reject its options"),
+            ("sort -S 1Q", "it may reject its options"),
+            ("sort -S 99E", "it may reject its options"),
+            ("sort -S 9999999T", "it may reject its options"),
+            ("sort -T /no/such/folder", "it may reject its options"),
+            ("sort --batch-size=1000000", "it may reject its options"),
+            ("sort -gi", "it rejects incompatible orders"),
+            ("sort -dn", "it rejects incompatible orders"),
+            ("sort -hn", "it rejects incompatible orders"),
+            ("sort -gM", "it rejects incompatible orders"),
+            ("sort -k1g,1n", "it rejects incompatible orders"),
+            ("sort -k1i,1g", "it rejects incompatible orders"),
+            ("sort -k1 -gi", "it rejects incompatible orders"),
             ("sort -k1.0", "keys"),
             ("sort -k1,0", "keys"),
-            ("sort --parallel=0", "accepts"),
-            ("sort --batch-size=1", "accepts"),
+            ("sort --parallel=0", "it may reject its options"),
+            ("sort --batch-size=1", "it may reject its options"),
             ("sort --debug", "remarks"),
-            ("sort --files0-from=f", "finds itself"),
-            ("sort a b", "names itself"),
-            ("sort +1", "names itself"),
+            ("sort --files0-from=f", "it searches for files to read"),
+            ("sort a b", "it reads files named in its arguments"),
+            ("sort +1", "it reads files named in its arguments"),
         ]);
     }
 }

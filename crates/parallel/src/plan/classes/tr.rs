@@ -12,11 +12,10 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
     subject.encoding()?;
     let plain_letters = subject.environment.has_plain_letters(subject.simple);
-    let effect =
-        Effect::read(subject.simple, plain_letters).ok_or("its sets are not understood")?;
+    let effect = Effect::read(subject.simple, plain_letters).ok_or("its sets cannot be parsed")?;
     let cut = Cut { after: beginnings(&effect), ..Cut::between(Records::Lines) };
     if cut.after.is_empty() {
-        return Err("it makes one of equal bytes wherever a part could begin".into());
+        return Err("it squeezes repeats across every possible chunk boundary".into());
     }
     let output = output(&effect);
     Ok(Class::PerRecord(PerRecord { cut, output, ..PerRecord::new(Records::Lines) }))
@@ -114,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_rest_is_refused_for_a_reason() {
-        let sets = "sets are not understood";
+        let sets = "sets cannot be parsed";
         all_opaque(&[
             ("tr c-a x", sets),
             ("tr a", sets),
@@ -127,7 +126,10 @@ mod tests {
             ("tr '[x*]' y", sets),
             ("tr '\\777' y", sets),
             ("tr 'a\\' y", sets),
-            ("tr -ds '\\n' '\\000-\\377'", "wherever"),
+            (
+                "tr -ds '\\n' '\\000-\\377'",
+                "it squeezes repeats across every possible chunk boundary",
+            ),
         ]);
         assert!(matches!(class_in("tr '[:lower:]' x", "tr_TR.UTF-8"), Class::Opaque(_)));
         assert!(matches!(class_in("tr a-z A-Z", "tr_TR.UTF-8"), Class::PerRecord(_)));

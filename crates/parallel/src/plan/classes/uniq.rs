@@ -7,10 +7,10 @@ use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
 use crate::plan::ir::{ByteSet, Combine, Cut, Key, Records};
 
 const REFUSED: &[(char, &str)] = &[
-    ('i', "`-i` takes lines for equal that differ"),
-    ('f', "`-f` takes lines for equal that differ"),
-    ('s', "`-s` takes lines for equal that differ"),
-    ('w', "`-w` takes lines for equal that differ"),
+    ('i', "`-i` treats different lines as equal"),
+    ('f', "`-f` treats different lines as equal"),
+    ('s', "`-s` treats different lines as equal"),
+    ('w', "`-w` treats different lines as equal"),
 ];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -61,7 +61,7 @@ mod tests {
             ("uniq -w 3", "`-w`"),
             ("uniq -cD", "`-D`"),
             ("uniq --group", "options"),
-            ("uniq a b", "names itself"),
+            ("uniq a b", "it reads files named in its arguments"),
         ]);
         assert!(matches!(class_in("uniq", "de_DE.UTF-8"), Class::Opaque(_)));
     }

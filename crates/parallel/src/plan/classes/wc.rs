@@ -24,7 +24,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let options = subject.options(&TABLE, &[])?;
     subject.reads_standard_input(&options.operands)?;
     if !options.operands.is_empty() {
-        return Err("it writes the name of its input".into());
+        return Err("it writes the name of its input file".into());
     }
     let given = |letter| {
         if options.given.is_empty() { "lwc".contains(letter) } else { options.has(letter) }
@@ -33,7 +33,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let columns: Vec<Column> = wanted.map(|(_, column)| *column).collect();
     let is_single = columns.len() == 1;
     if !is_single && subject.simple.input.is_some() {
-        return Err("the size of its file says how wide its columns are".into());
+        return Err("the width of its columns depends on the file's size".into());
     }
     let digits = ByteSet::from_iter(*b" 0123456789\n");
     let output = Output { keeps_utf8: true, adds: digits, ..Output::of(Records::Lines) };
@@ -70,9 +70,9 @@ mod tests {
     #[test]
     fn the_rest_is_refused_for_a_reason() {
         all_opaque(&[
-            ("wc <f", "how wide"),
-            ("wc -l f", "names itself"),
-            ("wc -l -", "the name of its input"),
+            ("wc <f", "the width of its columns depends on the file's size"),
+            ("wc -l f", "it reads files named in its arguments"),
+            ("wc -l -", "the name of its input file"),
             ("wc --files0-from=f", "options"),
         ]);
     }

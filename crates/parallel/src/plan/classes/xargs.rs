@@ -27,14 +27,14 @@ const TABLE: Table = Table {
     ],
 };
 
-const MARKS: &str = "it ends at a word in its input";
+const MARKS: &str = "it stops at a word in its input";
 const REFUSED: &[(char, &str)] = &[
     ('a', "`-a` reads a file"),
     ('E', MARKS),
     ('e', MARKS),
     ('p', "`-p` asks before each command"),
     ('t', "`-t` writes each command to standard error"),
-    ('s', "how many it runs together depends on all its input"),
+    ('s', "how it groups items depends on the whole input"),
 ];
 
 /// Commands without side effects whatever their arguments, beyond those of [`is_pure`].
@@ -49,14 +49,14 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
     let arguments = &subject.simple.arguments;
     let (options, place) =
-        Options::read_leading(arguments, &TABLE).ok_or("not all of its options are known")?;
+        Options::read_leading(arguments, &TABLE).ok_or("one of its options is not supported")?;
     refuse(&options, REFUSED)?;
     if options.values('P').any(|count| count != "1") {
-        return Err("with `-P` there is no order in its output".into());
+        return Err("with `-P` its output has no defined order".into());
     }
     let command = &arguments[place..];
     if !is_harmless(command) {
-        return Err("it is not known what the command that it starts does".into());
+        return Err("the command that it starts is unknown".into());
     }
     let (cut, guard) = items(&options)?;
     let output = Output::ANYTHING;
@@ -95,7 +95,7 @@ fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
     if !(is_one_each(options) || replaces(options))
         || ways.into_iter().filter(|given| *given).count() > 1
     {
-        return Err("how many it runs together depends on all its input");
+        return Err("how it groups items depends on the whole input");
     }
     let nul = ByteSet::from_iter([0]);
     match (options.has('0'), options.value('d')) {
@@ -116,7 +116,7 @@ fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
             }
             Ok((cut, Guard { without: quotes, ..Guard::NONE }))
         }
-        _ => Err("what it parts items by is not understood"),
+        _ => Err("its item separator cannot be parsed"),
     }
 }
 
@@ -165,14 +165,14 @@ mod tests {
     #[test]
     fn the_rest_is_refused_for_a_reason() {
         all_opaque(&[
-            ("xargs", "runs together"),
-            ("xargs -r wc", "runs together"),
-            ("xargs -rn 2 wc", "runs together"),
-            ("xargs -n1 -I{} wc {}", "runs together"),
+            ("xargs", "how it groups items depends on the whole input"),
+            ("xargs -r wc", "how it groups items depends on the whole input"),
+            ("xargs -rn 2 wc", "how it groups items depends on the whole input"),
+            ("xargs -n1 -I{} wc {}", "how it groups items depends on the whole input"),
             ("xargs -rn1 -P2 wc", "`-P`"),
-            ("xargs -rn1 rm", "not known"),
-            ("xargs -rn1 sh -c x", "not known"),
-            ("xargs -rn1 sort", "not known"),
+            ("xargs -rn1 rm", "the command that it starts is unknown"),
+            ("xargs -rn1 sh -c x", "is unknown"),
+            ("xargs -rn1 sort", "is unknown"),
             ("xargs -rn1 -d, wc", "items"),
             ("xargs -rtn1 wc", "`-t`"),
             ("xargs -a f -rn1 wc", "`-a`"),

@@ -107,9 +107,8 @@ impl Drafting {
         let is_local = |open: &Open| open.group.cut.is_local();
         let shares =
             self.replayable && class.each.cut.is_local() && self.open.as_ref().is_none_or(is_local);
-        (!class.any_order && !in_order && !shares).then_some(
-            "equal lines have to stay in the order of its input, which comes through a pipe",
-        )
+        (!class.any_order && !in_order && !shares)
+            .then_some("equal lines must stay in input order, and a pipe cannot be re-read")
     }
 
     /// Moves commands that only drop records before the sort that precedes them; returns `false` if
@@ -275,7 +274,7 @@ impl Combining {
                 self.each.last_mut()?.arguments.insert(0, "-u".to_owned());
                 order.unique = true;
                 self.serial.push(command);
-                Some("equal lines become one while sorting and merging")
+                Some("duplicates are dropped while sorting and merging")
             }
             (
                 Combine::Adjoin { counted: true },
@@ -285,14 +284,14 @@ impl Combining {
                 self.serial.push(command);
                 let folder = merge.folder.take();
                 self.combine = Combine::Counts { reverse, folder };
-                Some("lines of sorted parts are counted, and the counts are merged")
+                Some("lines of sorted chunks are counted, and the counts are merged")
             }
             (Combine::Through(_), _) if merge.first.is_none() => {
                 let lines = head::head(simple).filter(|lines| lines.files.is_empty())?;
                 merge.first = Some(lines.count);
                 self.each.push(command.clone());
                 self.serial.push(command);
-                Some("only the first lines of sorted parts are merged")
+                Some("only the first lines of sorted chunks are merged")
             }
             _ => None,
         }

@@ -181,18 +181,18 @@ fn objection(names: &[String]) -> Option<String> {
         }
         // Other kinds of files are not even opened: the program at the other end would notice.
         if !Path::new(name).metadata()?.is_file() {
-            return Ok(Some("is no regular file"));
+            return Ok(Some("is not a regular file"));
         }
         let file = File::open(name)?;
         let size = file.metadata()?.len();
         if size == 0 {
-            return Ok(Some("is empty, or does not say how much is in it"));
+            return Ok(Some("is empty, or does not report its size"));
         }
         // grep looks for holes, which it could not see in a pipe.
         if rustix::fs::seek(&file, SeekFrom::Hole(0)).unwrap_or(0) < size {
             return Ok(Some("has holes"));
         }
-        Ok(is_standard_output(name).then_some("is also what is written to"))
+        Ok(is_standard_output(name).then_some("is also the output"))
     };
     names.iter().find_map(|name| match objection(name) {
         Ok(why) => why.map(|why| format!("`{name}` {why}")),
@@ -215,5 +215,5 @@ fn open_end(names: &[String], command: &Simple) -> Option<String> {
     };
     let (_, others) = names.split_last()?;
     let open = others.iter().find(|name| !ends_well(name).unwrap_or(false))?;
-    Some(format!("`{open}` ends in the middle of a record"))
+    Some(format!("`{open}` ends with an incomplete record"))
 }

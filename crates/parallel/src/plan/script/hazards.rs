@@ -5,26 +5,26 @@ use super::Dialect;
 /// Words for features that a prefix would disturb, with reasons. They are searched in the whole
 /// text, including comments: a needless refusal only costs time.
 const WORDS: &[(&str, &str)] = &[
-    ("PIPESTATUS", "the script asks for the status of every stage"),
-    ("xtrace", "the script shows its commands"),
-    ("verbose", "the script shows its commands"),
-    ("BASH_COMMAND", "the script looks at its commands"),
-    ("BASH_EXECUTION_STRING", "the script looks at its commands"),
-    ("DEBUG", "the script may look at its commands"),
-    ("jobs", "the script may show its commands"),
-    ("monitor", "the script may show its commands"),
-    ("fc", "the script may show its commands"),
+    ("PIPESTATUS", "the script uses the exit code of every stage"),
+    ("xtrace", "the script prints its commands"),
+    ("verbose", "the script prints its commands"),
+    ("BASH_COMMAND", "the script inspects its commands"),
+    ("BASH_EXECUTION_STRING", "the script inspects its commands"),
+    ("DEBUG", "the script may inspect its commands"),
+    ("jobs", "the script may print its commands"),
+    ("monitor", "the script may print its commands"),
+    ("fc", "the script may print its commands"),
     ("alias", "names may be aliases"),
-    ("eval", "names may mean something else after `eval`"),
-    ("source", "names may be functions of another file"),
-    ("enable", "names may be built in"),
-    ("hash", "names may be given other programs"),
+    ("eval", "`eval` may redefine names"),
+    ("source", "names may be functions from another file"),
+    ("enable", "names may be builtins"),
+    ("hash", "names may be mapped to other programs"),
     ("command_not_found_handle", "the script handles missing commands"),
-    ("BASH_SOURCE", "the script asks for its own name"),
+    ("BASH_SOURCE", "the script uses its own name"),
     ("BASH_ARGV0", "the script changes its own name"),
-    ("caller", "the script asks for its own name"),
+    ("caller", "the script uses its own name"),
     ("compgen", "the script may list its variables"),
-    ("onecmd", "the script ends after one command"),
+    ("onecmd", "the script exits after one command"),
 ];
 
 /// Returns why this text cannot be changed, if there is a reason.
@@ -33,16 +33,16 @@ pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
         return Some(why);
     }
     if commands(text).any(|command| command.starts_with(". ")) {
-        return Some("names may be functions of another file");
+        return Some("names may be functions from another file");
     }
     if shows_commands(text) {
-        return Some("the script shows its commands");
+        return Some("the script prints its commands");
     }
     if commands(text).any(shows_names) || text.contains("${!_") {
-        return Some("the script shows its functions or variables, or hands them on");
+        return Some("the script prints or exports its functions or variables");
     }
     if (has_word(text, "unset") && has_word(text, "PATH")) || hides_programs(text) {
-        return Some("the script may set `PATH` so that programs are not found");
+        return Some("the script may set a `PATH` without these programs");
     }
     if uses_last_argument(text) {
         return Some("the script uses `$_`");

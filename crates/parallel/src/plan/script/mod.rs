@@ -89,7 +89,7 @@ const MAX_UNTIMED: usize = 16;
 impl Rewriter<'_> {
     /// Rewrites a text.
     pub fn rewrite(self, text: &str) -> Rewritten {
-        const NOTHING: &str = "no stage in it can work on parts of its input";
+        const NOTHING: &str = "none of its stages can run on chunks of its input";
         let is_known = |name: &str| stages::is_known(name, self.annotations);
         if !hazards::words(text).any(is_known) {
             return Rewritten::refused(text, NOTHING);
@@ -98,7 +98,7 @@ impl Rewriter<'_> {
             return Rewritten::refused(text, why);
         }
         let Some(program) = walk::parse(text) else {
-            return Rewritten::refused(text, "its syntax is not understood");
+            return Rewritten::refused(text, "its syntax cannot be parsed");
         };
         let walk = walk::Walk::of(&program);
         let runs = Runs { rewriter: self, functions: &walk.functions, text };

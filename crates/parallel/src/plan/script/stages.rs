@@ -50,14 +50,14 @@ impl fmt::Display for Obstacle {
         out.write_str(match self {
             Self::Compound => "it is a compound command",
             Self::OnlyVariables => {
-                "it only sets variables; pipelines in substitutions are the shell's"
+                "it only sets variables; the shell runs pipelines in substitutions"
             }
             Self::NameNotPlain => "its name is not a plain word",
-            Self::BuiltIn => "it is built into the shell",
-            Self::Function => "it is a function of the text",
-            Self::NoProgram => "it is no program that can be started",
+            Self::BuiltIn => "it is a shell builtin",
+            Self::Function => "it is a function defined in the text",
+            Self::NoProgram => "it is not an executable program",
             Self::ProcessSubstitution => {
-                "it has a process substitution, whose descriptor is open in it alone"
+                "it has a process substitution, whose descriptor only it has open"
             }
         })
     }
@@ -147,13 +147,13 @@ impl Runs<'_> {
         match self.judge(&pipeline.seq[index]) {
             Err(obstacle) => obstacle.to_string(),
             Ok(Fit { is_known: false, .. }) => {
-                "it is not known to work on parts of its input, nor is a stage beside it".to_owned()
+                "neither it nor a neighbouring stage is known to run on chunks of its input".to_owned()
             }
             Ok(_) if self.has_little_input(pipeline, &(index..index + 1)) => {
-                "it reads too little to gain from parts, or cannot work on them".to_owned()
+                "it reads too little to gain from chunks, or cannot run on them".to_owned()
             }
             Ok(_) => {
-                "the stages that it could work with read too little, or their status is asked for"
+                "the stages that it could run with read too little, or the script uses their exit codes"
                     .to_owned()
             }
         }

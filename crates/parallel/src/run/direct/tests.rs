@@ -60,7 +60,7 @@ fn a_large_input_needs_a_plan_and_a_small_one_runs_plain() {
 fn a_given_size_of_parts_forces_them() {
     let forced = Settings { part_bytes: Some(1 << 16), ..settings() };
     let decision = decided_for_small_file(&forced);
-    assert_eq!((decision.parallel, decision.why.as_str()), (true, "the size of parts is given"));
+    assert_eq!((decision.parallel, decision.why.as_str()), (true, "the chunk size is given"));
     assert!(!decided(&[&["date"]], Kind::Nothing, &forced).parallel);
 }
 
@@ -78,7 +78,7 @@ fn an_explanation_of_a_stream_reads_none_of_it() {
     let explain = Settings { explain: true, ..settings() };
     let decision = decided(&[&["sort"], &["uniq"]], Kind::Stream, &explain);
     assert!(decision.parallel);
-    assert_eq!(decision.why, "unless its input is over too soon for that");
+    assert_eq!(decision.why, "unless its input is too short for that");
 }
 
 /// Why these stages need a shell.
@@ -103,7 +103,7 @@ fn what_only_a_shell_can_start_is_refused_with_the_reason() {
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(script.path(), permissions).expect("own file");
     let name = script.path().to_str().expect("text");
-    let expected = format!("`{name}` may be nothing that the kernel can start");
+    let expected = format!("the kernel may not be able to start `{name}`");
     assert_eq!(refused(&stages(&[&[name]])), expected);
 }
 
