@@ -1,8 +1,9 @@
 //! `copy/file`: a file copied by every way there is.
 
-mod place;
-mod prices;
-mod ways;
+mod file_pair;
+mod location;
+mod methods;
+mod unit_costs;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,9 +13,10 @@ use contend_record::parameters::{Parameters, names};
 use contend_sys::child::{Usage, children_usage, own_usage};
 use contend_sys::procfs::{Io, ProcFile, SchedStat};
 
-use place::{Bench, Place, Storage, file_system, storage};
-use prices::Prices;
-use ways::{Advice, Job, Ready, Way};
+use file_pair::FilePair;
+use location::{Location, Storage, file_system_name, storage_of};
+use methods::{CopyJob, CopyMethod, MappingAdvice, Resources};
+use unit_costs::UnitCosts;
 
 use crate::engine::experiment::{
     Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
@@ -28,7 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "copy/file",
     summary: "a file of 104,857,600 bytes copied: read and write, mmap, the kernel alone, cp and dd",
     about: "A file is copied from opening it to closing its copy, which was empty; nobody waits for a disk \
-            to have written it. Each copy is compared with the original afterwards. Copied a byte at a \
+            to have written it. Each copy is compared with the original afterwards. CopyMeasurement a byte at a \
             time by system calls it is 1 MiB long instead. `cache`: `warm`, the source is in memory; \
             `cold`, it was taken out (posix_fadvise), as far as `still_cached_percent` says. System calls \
             are counted where they are made; those of the C library and of programs as far as the kernel \
@@ -48,11 +50,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable,
     hands_over: never_hands_over,
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Copying::new(parameters)?)),
+    subject: |parameters| Ok(Box::new(FileCopy::new(parameters)?)),
 };
 
 /// How it is copied.
-const WAY: Setting = Setting::named(names::WAY, "how the file is copied", ways::names);
+const WAY: Setting = Setting::named(names::WAY, "how the file is copied", methods::names);
 /// How much at a time.
 const BLOCK: Setting = Setting::number(
     names::BLOCK,
@@ -66,7 +68,7 @@ const ADVICE: Setting = Setting::named(
     names::ADVICE,
     "what the kernel is told of mappings: `none`, `sequential` (MADV_SEQUENTIAL), `populate` \
      (MAP_POPULATE) or `huge-pages` (MADV_HUGEPAGE)",
-    || Advice::NAMED.iter().map(|(name, _)| *name).collect(),
+    || MappingAdvice::NAMED.iter().map(|(name, _)| *name).collect(),
 );
 /// How long the file is.
 const BYTES: Setting = Setting::number(
@@ -79,7 +81,7 @@ const BYTES: Setting = Setting::number(
 const PLACE: Setting = Setting::named(
     names::PLACE,
     "where both files are: on a `disk` or in memory, `tmpfs`",
-    Place::names,
+    Location::names,
 );
 /// Whether it is in memory.
 const CACHE: Setting = Setting::named(
@@ -91,28 +93,29 @@ const CACHE: Setting = Setting::named(
 const SETTINGS: [&Setting; 6] = [&WAY, &BLOCK, &ADVICE, &BYTES, &PLACE, &CACHE];
 
 /// As long as the document's.
-const DOCUMENTS_BYTES: u64 = 104_857_600;
+const ARTICLE_FILE_BYTES: u64 = 104_857_600;
 /// Larger than most caches, and done sooner.
-const LARGE_BYTES: u64 = 32 << 20;
+const QUICK_FILE_BYTES: u64 = 32 << 20;
 /// For a byte at a time.
-const FEW_BYTES: u64 = 1 << 20;
+const SMALL_FILE_BYTES: u64 = 1 << 20;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let bytes = scope.choose(&[DOCUMENTS_BYTES], &[LARGE_BYTES], &[FEW_BYTES])[0];
+    let bytes = scope.choose(&[ARTICLE_FILE_BYTES], &[QUICK_FILE_BYTES], &[SMALL_FILE_BYTES])[0];
     let mut cases = Vec::new();
     for (place, cache) in [("tmpfs", "warm"), ("disk", "warm"), ("disk", "cold")] {
-        for way in ways::TABLE {
-            let mut forms = vec![Parameters::new().with(WAY.name, way.name)];
-            if !way.blocks.is_empty() {
+        for method in methods::TABLE {
+            let mut forms = vec![Parameters::new().with(WAY.name, method.name)];
+            if !method.blocks.is_empty() {
                 let with = |&block: &u64| forms[0].clone().with(BLOCK.name, block);
-                forms = way.blocks.iter().map(with).collect();
-            } else if let Some((first, others)) = way.advices.split_first() {
+                forms = method.blocks.iter().map(with).collect();
+            } else if let Some((first, others)) = method.advices.split_first() {
                 let others = if scope.size == Size::Quick { &[] } else { others };
                 let all = std::iter::once(first).chain(others);
                 forms = all.map(|&advice| forms[0].clone().with(ADVICE.name, advice)).collect();
             }
             cases.extend(forms.into_iter().map(|form| {
-                let bytes = if form.number(BLOCK.name) == Some(1) { FEW_BYTES } else { bytes };
+                let bytes =
+                    if form.number(BLOCK.name) == Some(1) { SMALL_FILE_BYTES } else { bytes };
                 form.with(BYTES.name, bytes).with(PLACE.name, place).with(CACHE.name, cache)
             }));
         }
@@ -121,93 +124,93 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 }
 
 /// What the parameters say.
-struct Chosen {
-    way: &'static Way,
+struct CopyCase {
+    method: &'static CopyMethod,
     block: usize,
-    advice: Advice,
+    advice: MappingAdvice,
     bytes: u64,
-    place: Place,
+    place: Location,
     is_cold: bool,
 }
 
-impl Chosen {
+impl CopyCase {
     fn of(parameters: &Parameters) -> Option<Self> {
         let text = |setting: &Setting| parameters.text(setting.name);
         Some(Self {
-            way: ways::find(text(&WAY)?)?,
+            method: methods::find(text(&WAY)?)?,
             block: parameters
                 .number(BLOCK.name)
                 .and_then(|block| block.try_into().ok())
                 .unwrap_or(0),
-            advice: text(&ADVICE).and_then(Advice::find).unwrap_or(Advice::None),
-            bytes: parameters.number(BYTES.name).unwrap_or(DOCUMENTS_BYTES),
-            place: Place::find(text(&PLACE)?)?,
+            advice: text(&ADVICE).and_then(MappingAdvice::find).unwrap_or(MappingAdvice::None),
+            bytes: parameters.number(BYTES.name).unwrap_or(ARTICLE_FILE_BYTES),
+            place: Location::find(text(&PLACE)?)?,
             is_cold: text(&CACHE) == Some("cold"),
         })
     }
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
-    let chosen = Chosen::of(parameters)?;
-    if chosen.way.blocks.is_empty() == (chosen.block > 0) {
+    let chosen = CopyCase::of(parameters)?;
+    if chosen.method.blocks.is_empty() == (chosen.block > 0) {
         return Some("a block is what `read-write` moves at a time, and nothing else".to_owned());
     }
-    if chosen.way.advices.is_empty() && parameters.get(ADVICE.name).is_some() {
+    if chosen.method.advices.is_empty() && parameters.get(ADVICE.name).is_some() {
         return Some("nothing is mapped that the kernel could be told of".to_owned());
     }
-    if chosen.is_cold && chosen.place == Place::Tmpfs {
+    if chosen.is_cold && chosen.place == Location::Tmpfs {
         return Some("what is in memory alone cannot be taken out of it".to_owned());
     }
-    let refused = (chosen.way.unavailable)(chosen.place, chosen.advice);
+    let refused = (chosen.method.unavailable)(chosen.place, chosen.advice);
     refused.or_else(|| chosen.place.unavailable(chosen.bytes))
 }
 
 /// A file that is copied again and again.
-struct Copying {
-    chosen: Chosen,
-    bench: Bench,
-    ready: Ready,
+struct FileCopy {
+    chosen: CopyCase,
+    files: FilePair,
+    resources: Resources,
 }
 
-impl Copying {
+impl FileCopy {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let chosen = Chosen::of(parameters)
+        let chosen = CopyCase::of(parameters)
             .ok_or_else(|| SubjectError::Wrong("a parameter is missing".to_owned()))?;
-        let bench = Bench::new(chosen.place, chosen.bytes).attempt("make a file to copy")?;
-        let ready = match chosen.way.prepare {
+        let files = FilePair::new(chosen.place, chosen.bytes).attempt("make a file to copy")?;
+        let resources = match chosen.method.prepare {
             Some(prepare) => prepare(chosen.block).attempt("make ready to copy")?,
-            None => Ready::default(),
+            None => Resources::default(),
         };
-        Ok(Self { chosen, bench, ready })
+        Ok(Self { chosen, files, resources })
     }
 
-    fn copy(&mut self) -> Result<Copied, SubjectError> {
-        let (from, to) = (self.bench.source(), self.bench.target());
-        let mut job = Job {
+    fn copy(&mut self) -> Result<CopyMeasurement, SubjectError> {
+        let (from, to) = (self.files.source(), self.files.target());
+        let mut job = CopyJob {
             from: &from,
             to: &to,
             bytes: usize::try_from(self.chosen.bytes).unwrap_or(usize::MAX),
             advice: self.chosen.advice,
-            ready: &mut self.ready,
+            resources: &mut self.resources,
             tally: Tally::default(),
             queued: Duration::ZERO,
         };
-        let queued = queued_so_far();
-        let before = (used_so_far(), io_so_far());
+        let queued = run_queue_time();
+        let before = (resource_usage(), io_counters());
         let begun = Instant::now();
-        (self.chosen.way.copy)(&mut job).attempt("copy the file")?;
+        (self.chosen.method.copy)(&mut job).attempt("copy the file")?;
         let elapsed = begun.elapsed();
-        let used = used_so_far().since(before.0);
-        let queued = job.queued + queued_so_far().saturating_sub(queued);
-        let io = io_so_far()
+        let used = resource_usage().since(before.0);
+        let queued = job.queued + run_queue_time().saturating_sub(queued);
+        let io = io_counters()
             .zip(before.1)
             .map(|(after, before)| [after.reads - before.reads, after.writes - before.writes]);
-        Ok(Copied { elapsed, used, queued, tally: job.tally, io })
+        Ok(CopyMeasurement { elapsed, used, queued, tally: job.tally, io })
     }
 }
 
 /// What a copy has taken.
-struct Copied {
+struct CopyMeasurement {
     elapsed: Duration,
     used: Usage,
     /// How long it waited for a CPU.
@@ -218,42 +221,42 @@ struct Copied {
 }
 
 /// What this process and the programs that it has started have used so far.
-fn used_so_far() -> Usage {
+fn resource_usage() -> Usage {
     let mut usage = own_usage();
     usage += children_usage();
     usage
 }
 
 /// How long this thread has waited for a CPU so far; nothing where the kernel does not tell.
-fn queued_so_far() -> Duration {
-    queued(Path::new("/proc/thread-self/schedstat"))
+fn run_queue_time() -> Duration {
+    run_queue_time_of(Path::new("/proc/thread-self/schedstat"))
 }
 
 /// How long a task has waited for a CPU, by its `schedstat`.
-fn queued(schedstat: &Path) -> Duration {
+fn run_queue_time_of(schedstat: &Path) -> Duration {
     let text = std::fs::read(schedstat).unwrap_or_default();
     SchedStat::parse(&text).map_or(Duration::ZERO, |known| Duration::from_nanos(known.run_queue))
 }
 
 /// The kernel's own count of reads and writes, of ended children, too.
-fn io_so_far() -> Option<Io> {
+fn io_counters() -> Option<Io> {
     let mut buffer = [0; 512];
     Io::parse(ProcFile::open("/proc/self/io").ok()?.read(&mut buffer).ok()?)
 }
 
-impl Subject for Copying {
+impl Subject for FileCopy {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let prices = Prices::at(self.bench.folder()).attempt("measure prices")?;
+        let unit_costs = UnitCosts::in_folder(self.files.folder()).attempt("measure prices")?;
         let mut facts = self.facts();
         if self.chosen.is_cold {
-            let rest = self.bench.chill().attempt("take a file out of memory")?;
+            let rest = self.files.evict_source().attempt("take a file out of memory")?;
             facts.insert("still_cached_percent".to_owned(), format!("{:.1}", 100.0 * rest).into());
         } else {
-            self.bench.warm().attempt("read a file")?;
+            self.files.cache_source().attempt("read a file")?;
         }
         let copied = self.copy()?;
-        self.bench.check().attempt("compare the copy")?;
-        let Copied { elapsed, used, queued, tally, io } = copied;
+        self.files.verify_copy().attempt("compare the copy")?;
+        let CopyMeasurement { elapsed, used, queued, tally, io } = copied;
         let time = elapsed.as_nanos() as f64;
         let nanoseconds = |time: Duration| time.as_nanos() as f64;
         let mut sample = Sample::of(time)
@@ -262,7 +265,7 @@ impl Subject for Copying {
             .with("minor_faults", Unit::Count, used.minor_faults as f64)
             .with("major_faults", Unit::Count, used.major_faults as f64)
             .with("voluntary_switches", Unit::Count, used.voluntary_switches as f64);
-        let calls = if self.chosen.way.counts {
+        let calls = if self.chosen.method.counts_calls {
             for (name, count) in tally.named() {
                 sample = sample.with(&format!("calls.{name}"), Unit::Count, count as f64);
             }
@@ -276,10 +279,10 @@ impl Subject for Copying {
             reads + writes
         };
         sample = sample.with("calls", Unit::Count, calls as f64);
-        let reads = self.chosen.way.advices.is_empty(); // others look at pages by themselves
-        let taken = Taken { time, queued: nanoseconds(queued), used: &used, calls };
-        let storage = storage(self.bench.folder());
-        let parts = Parts::of(&prices, self.chosen.bytes, reads, &taken, storage);
+        let reads = self.chosen.method.advices.is_empty(); // others look at pages by themselves
+        let taken = CopyTotals { time, queued: nanoseconds(queued), used: &used, calls };
+        let storage = storage_of(self.files.folder());
+        let parts = TimeBreakdown::of(&unit_costs, self.chosen.bytes, reads, &taken, storage);
         for (name, _, part) in parts.0 {
             sample = sample.with(name, Unit::Nanoseconds, part);
         }
@@ -290,15 +293,15 @@ impl Subject for Copying {
 
     fn facts(&self) -> Facts {
         Facts::from([
-            ("way_is".to_owned(), self.chosen.way.summary.into()),
-            ("file_system".to_owned(), file_system(self.bench.folder()).into()),
+            ("way_is".to_owned(), self.chosen.method.summary.into()),
+            ("file_system".to_owned(), file_system_name(self.files.folder()).into()),
         ])
     }
 }
 
 /// What a copy has taken, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-struct Taken<'a> {
+struct CopyTotals<'a> {
     /// From its beginning to its end.
     time: f64,
     /// Of that, waiting for a CPU.
@@ -311,17 +314,23 @@ struct Taken<'a> {
 
 /// What the time of a copy goes into, in nanoseconds, by prices of single things.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Parts([(&'static str, &'static str, f64); 8]);
+struct TimeBreakdown([(&'static str, &'static str, f64); 8]);
 
-impl Parts {
+impl TimeBreakdown {
     /// Those of a copy that is written by the kernel, and read by it, too, or not.
-    fn of(prices: &Prices, bytes: u64, reads: bool, taken: &Taken<'_>, storage: Storage) -> Self {
-        let Taken { time, used, .. } = *taken;
-        let calls = taken.calls as f64 * prices.call;
-        let faults = used.minor_faults as f64 * prices.fault;
-        let page = prices.new_page + if reads { prices.read_page } else { 0.0 };
+    fn of(
+        unit_costs: &UnitCosts,
+        bytes: u64,
+        reads: bool,
+        taken: &CopyTotals<'_>,
+        storage: Storage,
+    ) -> Self {
+        let CopyTotals { time, used, .. } = *taken;
+        let calls = taken.calls as f64 * unit_costs.call_ns;
+        let faults = used.minor_faults as f64 * unit_costs.fault_ns;
+        let page = unit_costs.new_page_ns + if reads { unit_costs.read_page_ns } else { 0.0 };
         let pages = bytes.div_ceil(4096) as f64 * page;
-        let memory = bytes as f64 * prices.byte;
+        let memory = bytes as f64 * unit_costs.byte_ns;
         let off_cpu = (time - used.cpu().as_nanos() as f64).max(0.0);
         let queue = taken.queued.min(off_cpu);
         let waiting = off_cpu - queue;
@@ -353,13 +362,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_copies_every_byte_or_says_why_not() {
+    fn every_method_copies_every_byte_or_gives_a_reason() {
         for parameters in cases(&Scope::of(Size::Smallest)) {
             if let Some(why) = unavailable(&parameters) {
                 assert!(!why.is_empty());
                 continue;
             }
-            let mut subject = Copying::new(&parameters).expect("a subject");
+            let mut subject = FileCopy::new(&parameters).expect("a subject");
             let sample = subject.sample(1, &mut |_| ());
             let sample = sample.unwrap_or_else(|error| panic!("{parameters}: {error}"));
             let metric = |name: &str| sample.metrics.get(name).map_or(0.0, |metric| metric.0);
@@ -367,7 +376,7 @@ mod tests {
             assert!(calls >= 2.0, "{parameters}: {calls}");
             if let Some(block) = parameters.number(BLOCK.name) {
                 // One more read finds the end.
-                let blocks = FEW_BYTES.div_ceil(block) as f64;
+                let blocks = SMALL_FILE_BYTES.div_ceil(block) as f64;
                 let (reads, writes) = (metric("calls.read"), metric("calls.write"));
                 assert!((reads - blocks - 1.0).abs() < 0.5, "{parameters}: {reads}");
                 assert!((writes - blocks).abs() < 0.5, "{parameters}: {writes}");
@@ -376,12 +385,12 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_for_what_is_there() {
-        let prices = Prices { call: 1.0, ..Prices::default() };
+    fn waiting_is_attributed_to_the_storage() {
+        let unit_costs = UnitCosts { call_ns: 1.0, ..UnitCosts::default() };
         let used = Usage { system: Duration::from_micros(100), ..Usage::default() };
         let parts = |queued: f64, storage| {
-            let taken = Taken { time: 1e6, queued, used: &used, calls: 1 };
-            Parts::of(&prices, 4096, true, &taken, storage)
+            let taken = CopyTotals { time: 1e6, queued, used: &used, calls: 1 };
+            TimeBreakdown::of(&unit_costs, 4096, true, &taken, storage)
         };
         assert_eq!(parts(0.0, Storage::Disk).limit(), "waiting for the disk");
         assert_eq!(parts(0.0, Storage::Memory).limit(), "waiting, though not for a disk");
@@ -401,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_copy_in_memory_never_waits_for_a_disk() {
-        if Place::Tmpfs.folder().is_none() {
+        if Location::Tmpfs.folder().is_none() {
             return; // the case says so itself
         }
         for way in ["read-write", "cp"] {
@@ -412,7 +421,7 @@ mod tests {
             if unavailable(&parameters).is_some() {
                 continue;
             }
-            let mut subject = Copying::new(&parameters).expect("a subject");
+            let mut subject = FileCopy::new(&parameters).expect("a subject");
             let sample = subject.sample(1, &mut |_| ()).expect("a copy");
             assert_eq!(sample.facts["file_system"].to_string(), "tmpfs");
             assert!(!sample.facts["limit"].to_string().contains("the disk"), "{sample:?}");
@@ -425,9 +434,14 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_part_is_the_limit() {
-        let prices =
-            Prices { call: 200.0, fault: 500.0, new_page: 60.0, read_page: 40.0, byte: 0.1 };
+    fn the_largest_share_is_the_limit() {
+        let unit_costs = UnitCosts {
+            call_ns: 200.0,
+            fault_ns: 500.0,
+            new_page_ns: 60.0,
+            read_page_ns: 40.0,
+            byte_ns: 0.1,
+        };
         let used = |cpu: u64, minor_faults| Usage {
             system: Duration::from_micros(cpu),
             minor_faults,
@@ -435,8 +449,8 @@ mod tests {
         };
         let bytes = 4096 * 1000;
         let limit = |time: f64, used: &Usage, calls| {
-            let taken = Taken { time, queued: 0.0, used, calls };
-            Parts::of(&prices, bytes, true, &taken, Storage::Disk).limit()
+            let taken = CopyTotals { time, queued: 0.0, used, calls };
+            TimeBreakdown::of(&unit_costs, bytes, true, &taken, Storage::Disk).limit()
         };
         assert_eq!(limit(600e3, &used(600, 0), 10), "memory bandwidth");
         assert_eq!(limit(3e6, &used(3000, 0), 10_000), "system calls");

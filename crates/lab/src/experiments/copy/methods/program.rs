@@ -9,12 +9,12 @@ use contend_sys::Pid;
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use super::super::queued;
-use super::{Job, Way};
+use super::super::run_queue_time_of;
+use super::{CopyJob, CopyMethod};
 use crate::support::programs;
 
 /// What copies files every day.
-pub const CP: Way = Way {
+pub const CP: CopyMethod = CopyMethod {
     name: "cp",
     summary: "the program cp, its start included",
     blocks: &[],
@@ -22,18 +22,18 @@ pub const CP: Way = Way {
     unavailable: |_, _| programs::missing(["cp"]),
     prepare: None,
     copy: |job| run(Command::new("cp").arg("--").arg(job.from).arg(job.to), &mut job.queued),
-    counts: false,
+    counts_calls: false,
 };
 
 /// What copies disks.
-pub const DD: Way = Way {
+pub const DD: CopyMethod = CopyMethod {
     name: "dd",
     summary: "the program dd with blocks of 64 KiB, its start included",
     blocks: &[],
     advices: &[],
     unavailable: |_, _| programs::missing(["dd"]),
     prepare: None,
-    copy: |job: &mut Job<'_>| {
+    copy: |job: &mut CopyJob<'_>| {
         let operand = |name: &str, path: &std::path::Path| {
             let mut operand = std::ffi::OsString::from(name);
             operand.push(path);
@@ -42,7 +42,7 @@ pub const DD: Way = Way {
         let (from, to) = (operand("if=", job.from), operand("of=", job.to));
         run(Command::new("dd").arg(from).arg(to).arg("bs=65536"), &mut job.queued)
     },
-    counts: false,
+    counts_calls: false,
 };
 
 /// Runs it, and adds how long it has waited for a CPU: the kernel tells until its end is taken.
@@ -53,7 +53,7 @@ fn run(command: &mut Command, queue: &mut Duration) -> io::Result<()> {
     while let Err(Errno::INTR) =
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
     {}
-    *queue += queued(&PathBuf::from(format!("/proc/{}/schedstat", child.id())));
+    *queue += run_queue_time_of(&PathBuf::from(format!("/proc/{}/schedstat", child.id())));
     let status = child.wait()?;
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("it ended with {status}"))) }
 }

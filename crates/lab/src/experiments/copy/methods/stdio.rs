@@ -2,15 +2,15 @@
 
 use std::os::fd::AsFd;
 
-use super::{Way, always};
+use super::{CopyMethod, always_available};
 
 /// As the first program of every textbook does it.
-pub const WAY: Way = Way {
+pub const METHOD: CopyMethod = CopyMethod {
     name: "fgetc-fputc",
     summary: "fgetc and fputc, a character at a time, through the C library's buffers",
     blocks: &[],
     advices: &[],
-    unavailable: always,
+    unavailable: always_available,
     prepare: None,
     copy: |job| {
         let files = job.open()?;
@@ -18,5 +18,5 @@ pub const WAY: Way = Way {
         job.close(files);
         Ok(())
     },
-    counts: false,
+    counts_calls: false,
 };

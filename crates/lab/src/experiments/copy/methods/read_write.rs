@@ -1,19 +1,19 @@
 //! By reading and writing.
 
-use super::{Ready, Way, always};
+use super::{CopyMethod, Resources, always_available};
 use crate::support::calls::Call;
 
 /// A block at a time. Files that are copied a byte at a time are shorter.
-pub const WAY: Way = Way {
+pub const METHOD: CopyMethod = CopyMethod {
     name: "read-write",
     summary: "read and write, a block at a time",
     blocks: &[1, 512, 4096, 65_536, 1 << 20, 4 << 20],
     advices: &[],
-    unavailable: always,
-    prepare: Some(|block| Ok(Ready { buffer: vec![1; block], uring: None })),
+    unavailable: always_available,
+    prepare: Some(|block| Ok(Resources { buffer: vec![1; block], uring: None })),
     copy: |job| {
         let files = job.open()?;
-        let mut buffer = std::mem::take(&mut job.ready.buffer);
+        let mut buffer = std::mem::take(&mut job.resources.buffer);
         loop {
             let read = job.call(Call::Read, || Ok(rustix::io::read(&files.0, &mut buffer)?))?;
             let mut rest = &buffer[..read];
@@ -25,9 +25,9 @@ pub const WAY: Way = Way {
                 rest = &rest[written..];
             }
         }
-        job.ready.buffer = buffer;
+        job.resources.buffer = buffer;
         job.close(files);
         Ok(())
     },
-    counts: true,
+    counts_calls: true,
 };

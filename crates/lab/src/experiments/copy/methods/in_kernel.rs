@@ -7,64 +7,66 @@ use std::os::fd::AsFd;
 use rustix::fs::{copy_file_range, sendfile};
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, pipe, splice};
 
-use super::{Job, Way, always};
+use super::{CopyJob, CopyMethod, always_available};
 use crate::support::calls::Call;
 
 /// Told to copy, the kernel may have the file system or the disk do it.
-pub const COPY_FILE_RANGE: Way = Way {
+pub const COPY_FILE_RANGE: CopyMethod = CopyMethod {
     name: "copy_file_range",
     summary: "copy_file_range: the kernel copies, or has the file system share blocks",
     blocks: &[],
     advices: &[],
-    unavailable: always,
+    unavailable: always_available,
     prepare: None,
     copy: |job| {
-        whole(job, Call::CopyFileRange, |files, left| {
+        copy_whole_file(job, Call::CopyFileRange, |files, left| {
             Ok(copy_file_range(&files.0, None, &files.1, None, left)?)
         })
     },
-    counts: true,
+    counts_calls: true,
 };
 
 /// What web servers send files by.
-pub const SENDFILE: Way = Way {
+pub const SENDFILE: CopyMethod = CopyMethod {
     name: "sendfile",
     summary: "sendfile: the kernel copies",
     blocks: &[],
     advices: &[],
-    unavailable: always,
+    unavailable: always_available,
     prepare: None,
     copy: |job| {
-        whole(job, Call::Sendfile, |files, left| Ok(sendfile(&files.1, &files.0, None, left)?))
+        copy_whole_file(job, Call::Sendfile, |files, left| {
+            Ok(sendfile(&files.1, &files.0, None, left)?)
+        })
     },
-    counts: true,
+    counts_calls: true,
 };
 
 /// Through a pipe that bytes never leave.
-pub const SPLICE: Way = Way {
+pub const SPLICE: CopyMethod = CopyMethod {
     name: "splice",
     summary: "splice into a pipe and out of it: the kernel moves pages, and copies them once",
     blocks: &[],
     advices: &[],
-    unavailable: always,
+    unavailable: always_available,
     prepare: None,
     copy: |job| {
-        const ROOM: usize = 1 << 20;
+        const PIPE_BYTES: usize = 1 << 20;
         let files = job.open()?;
         let (read, write) = job.call(Call::Pipe, || Ok(pipe()?))?;
         // As large as is allowed: it works with any.
-        let room = job.call(Call::Fcntl, || Ok(fcntl_setpipe_size(&write, ROOM)?));
-        let room = room.unwrap_or(64 << 10);
+        let capacity = job.call(Call::Fcntl, || Ok(fcntl_setpipe_size(&write, PIPE_BYTES)?));
+        let capacity = capacity.unwrap_or(64 << 10);
         let mut left = job.bytes;
         while left > 0 {
             let flags = SpliceFlags::MOVE;
             let (from, to) = (files.0.as_fd(), files.1.as_fd());
-            let take = || Ok(splice(from, None, &write, None, room, flags)?);
-            let mut inside = some(job.call(Call::Splice, take)?)?;
+            let take = || Ok(splice(from, None, &write, None, capacity, flags)?);
+            let mut inside = require_progress(job.call(Call::Splice, take)?)?;
             left = left.saturating_sub(inside);
             while inside > 0 {
                 let give = || Ok(splice(&read, None, to, None, inside, flags)?);
-                inside -= some(job.call(Call::Splice, give)?)?;
+                inside -= require_progress(job.call(Call::Splice, give)?)?;
             }
         }
         job.tally.add_many(Call::Close, 2);
@@ -72,25 +74,25 @@ pub const SPLICE: Way = Way {
         job.close(files);
         Ok(())
     },
-    counts: true,
+    counts_calls: true,
 };
 
 /// Has one call move all that is left, again and again.
-fn whole(
-    job: &mut Job<'_>,
+fn copy_whole_file(
+    job: &mut CopyJob<'_>,
     call: Call,
     mut make: impl FnMut(&(File, File), usize) -> io::Result<usize>,
 ) -> io::Result<()> {
     let files = job.open()?;
     let mut left = job.bytes;
     while left > 0 {
-        left -= some(job.call(call, || make(&files, left))?)?;
+        left -= require_progress(job.call(call, || make(&files, left))?)?;
     }
     job.close(files);
     Ok(())
 }
 
 /// That something was moved.
-fn some(bytes: usize) -> io::Result<usize> {
+fn require_progress(bytes: usize) -> io::Result<usize> {
     if bytes == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }

@@ -17,11 +17,11 @@ use contend_sys::mapping::{Backing, Mapping};
 use contend_sys::uring::Uring;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use super::place::Place;
+use super::location::Location;
 use crate::support::calls::{Call, Tally};
 
 /// A copy that is to be made, and what was made ready for it.
-pub struct Job<'a> {
+pub struct CopyJob<'a> {
     /// What is copied.
     pub from: &'a Path,
     /// What is still empty.
@@ -29,9 +29,9 @@ pub struct Job<'a> {
     /// How long it is.
     pub bytes: usize,
     /// What the kernel is told, where it is told something.
-    pub advice: Advice,
+    pub advice: MappingAdvice,
     /// What was made before.
-    pub ready: &'a mut Ready,
+    pub resources: &'a mut Resources,
     /// The system calls that were made here.
     pub tally: Tally,
     /// How long programs that copy have waited for a CPU.
@@ -40,7 +40,7 @@ pub struct Job<'a> {
 
 /// What is made before a copy, and not part of it.
 #[derive(Debug, Default)]
-pub struct Ready {
+pub struct Resources {
     /// A block of memory.
     pub buffer: Vec<u8>,
     /// A ring of submissions.
@@ -49,7 +49,7 @@ pub struct Ready {
 
 /// What the kernel is told of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Advice {
+pub enum MappingAdvice {
     /// Nothing.
     None,
     /// That it is read from the beginning to the end.
@@ -60,7 +60,7 @@ pub enum Advice {
     HugePages,
 }
 
-impl Advice {
+impl MappingAdvice {
     /// Those with a name.
     pub const NAMED: [(&'static str, Self); 4] = [
         ("none", Self::None),
@@ -77,7 +77,7 @@ impl Advice {
 
 /// A row of the table.
 #[derive(Debug)]
-pub struct Way {
+pub struct CopyMethod {
     /// Its name.
     pub name: &'static str,
     /// What it does, in some words.
@@ -87,47 +87,47 @@ pub struct Way {
     /// What the kernel can be told, if anything.
     pub advices: &'static [&'static str],
     /// Why it cannot be done here, if so.
-    pub unavailable: fn(Place, Advice) -> Option<String>,
+    pub unavailable: fn(Location, MappingAdvice) -> Option<String>,
     /// Makes ready what is not part of it, for blocks of so many bytes, if there is something.
-    pub prepare: Option<fn(usize) -> io::Result<Ready>>,
+    pub prepare: Option<fn(usize) -> io::Result<Resources>>,
     /// Copies.
-    pub copy: fn(&mut Job<'_>) -> io::Result<()>,
+    pub copy: fn(&mut CopyJob<'_>) -> io::Result<()>,
     /// Whether its system calls are made here; those of other programs and libraries are only known as
     /// far as the kernel counts them.
-    pub counts: bool,
+    pub counts_calls: bool,
 }
 
 /// All of them, in the order in which they are shown.
-pub const TABLE: &[&Way] = &[
-    &stdio::WAY,
-    &read_write::WAY,
+pub const TABLE: &[&CopyMethod] = &[
+    &stdio::METHOD,
+    &read_write::METHOD,
     &mapped::BY_BYTE,
     &mapped::BY_MEMCPY,
-    &mapped::TO_WRITE,
+    &mapped::WRITE_FROM_MAPPING,
     &in_kernel::COPY_FILE_RANGE,
     &in_kernel::SENDFILE,
     &in_kernel::SPLICE,
-    &uring::WAY,
+    &uring::METHOD,
     &program::CP,
     &program::DD,
 ];
 
 /// The names of all.
 pub fn names() -> Vec<&'static str> {
-    TABLE.iter().map(|way| way.name).collect()
+    TABLE.iter().map(|method| method.name).collect()
 }
 
 /// The one of this name.
-pub fn find(name: &str) -> Option<&'static Way> {
-    TABLE.iter().copied().find(|way| way.name == name)
+pub fn find(name: &str) -> Option<&'static CopyMethod> {
+    TABLE.iter().copied().find(|method| method.name == name)
 }
 
 /// For those that work everywhere.
-fn always(_: Place, _: Advice) -> Option<String> {
+fn always_available(_: Location, _: MappingAdvice) -> Option<String> {
     None
 }
 
-impl Job<'_> {
+impl CopyJob<'_> {
     /// Does a system call, and again after a signal.
     fn call<T>(&mut self, call: Call, mut make: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
@@ -161,13 +161,13 @@ impl Job<'_> {
     fn map(&mut self, backing: Backing<'_>) -> io::Result<Mapping> {
         let (advice, bytes) = (self.advice, self.bytes);
         let mapping = self.call(Call::Mmap, || match advice {
-            Advice::Populate => Mapping::populated(backing, bytes),
+            MappingAdvice::Populate => Mapping::populated(backing, bytes),
             _ => Mapping::new(backing, bytes),
         })?;
         let advice = match advice {
-            Advice::None | Advice::Populate => return Ok(mapping),
-            Advice::Sequential => contend_sys::mapping::Advice::Sequential,
-            Advice::HugePages => contend_sys::mapping::Advice::HugePages,
+            MappingAdvice::None | MappingAdvice::Populate => return Ok(mapping),
+            MappingAdvice::Sequential => contend_sys::mapping::Advice::Sequential,
+            MappingAdvice::HugePages => contend_sys::mapping::Advice::HugePages,
         };
         self.call(Call::Madvise, || mapping.advise(advice))?;
         Ok(mapping)

@@ -5,38 +5,38 @@ use std::os::fd::AsFd;
 
 use contend_sys::mapping::{Backing, Mapping};
 
-use super::super::place::Place;
-use super::{Advice, Job, Way};
+use super::super::location::Location;
+use super::{CopyJob, CopyMethod, MappingAdvice};
 use crate::support::calls::Call;
 
 const ADVICES: &[&str] = &["none", "sequential", "populate", "huge-pages"];
 
 /// The document's program.
-pub const BY_BYTE: Way = Way {
+pub const BY_BYTE: CopyMethod = CopyMethod {
     name: "mmap-bytes",
     summary: "both files mapped, copied byte by byte through pointers",
     blocks: &[],
     advices: ADVICES,
     unavailable,
     prepare: None,
-    copy: |job| both(job, Mapping::copy_by_byte),
-    counts: true,
+    copy: |job| copy_mapped(job, Mapping::copy_by_byte),
+    counts_calls: true,
 };
 
 /// The same with the library's loop.
-pub const BY_MEMCPY: Way = Way {
+pub const BY_MEMCPY: CopyMethod = CopyMethod {
     name: "mmap-memcpy",
     summary: "both files mapped, copied by memcpy",
     blocks: &[],
     advices: ADVICES,
     unavailable,
     prepare: None,
-    copy: |job| both(job, Mapping::copy),
-    counts: true,
+    copy: |job| copy_mapped(job, Mapping::copy),
+    counts_calls: true,
 };
 
 /// Only what is read is mapped.
-pub const TO_WRITE: Way = Way {
+pub const WRITE_FROM_MAPPING: CopyMethod = CopyMethod {
     name: "mmap-write",
     summary: "the source mapped, and written from there, 1 MiB at a time",
     blocks: &[],
@@ -44,12 +44,12 @@ pub const TO_WRITE: Way = Way {
     unavailable,
     prepare: None,
     copy: |job| {
-        const AT_A_TIME: usize = 1 << 20;
+        const CHUNK_BYTES: usize = 1 << 20;
         let files = job.open()?;
         let source = job.map(Backing::FileToRead(files.0.as_fd()))?;
         let mut written = 0;
         while written < job.bytes {
-            let bytes = AT_A_TIME.min(job.bytes - written);
+            let bytes = CHUNK_BYTES.min(job.bytes - written);
             let write = || source.write_to(files.1.as_fd(), written, bytes);
             written += job.call(Call::Write, write)?;
         }
@@ -57,10 +57,10 @@ pub const TO_WRITE: Way = Way {
         job.close(files);
         Ok(())
     },
-    counts: true,
+    counts_calls: true,
 };
 
-fn both(job: &mut Job<'_>, copy: fn(&Mapping, &Mapping, usize)) -> io::Result<()> {
+fn copy_mapped(job: &mut CopyJob<'_>, copy: fn(&Mapping, &Mapping, usize)) -> io::Result<()> {
     let files = job.open()?;
     let bytes = job.bytes;
     job.call(Call::Ftruncate, || Ok(rustix::fs::ftruncate(&files.1, bytes as u64)?))?;
@@ -74,18 +74,18 @@ fn both(job: &mut Job<'_>, copy: fn(&Mapping, &Mapping, usize)) -> io::Result<()
 }
 
 /// Huge pages are there for files in memory, where they are allowed.
-fn unavailable(place: Place, advice: Advice) -> Option<String> {
-    if advice != Advice::HugePages {
+fn unavailable(place: Location, advice: MappingAdvice) -> Option<String> {
+    if advice != MappingAdvice::HugePages {
         return None;
     }
-    if place == Place::Disk {
+    if place == Location::Disk {
         return Some("a disk's files have huge pages for programs alone".to_owned());
     }
     let setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
     let chosen = std::fs::read_to_string(setting).ok();
     let chosen = chosen.as_deref().and_then(|text| text.split(['[', ']']).nth(1));
     match chosen {
-        Some("always" | "within_size" | "advise" | "force") => None,
+        Some("always_available" | "within_size" | "advise" | "force") => None,
         Some(other) => Some(format!("tmpfs gives no huge pages (shmem_enabled is {other})")),
         None => Some("this kernel has no huge pages for tmpfs".to_owned()),
     }
