@@ -31,7 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable,
     hands_over: |parameters| parameters.get(FROM.name) != parameters.get(TO.name),
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Way::new(parameters)?)),
+    subject: |parameters| Ok(Box::new(CpuPair::new(parameters)?)),
 };
 
 const FROM: Setting =
@@ -89,12 +89,12 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
 }
 
 /// From one CPU to another one.
-struct Way {
+struct CpuPair {
     hand_off: HandOff,
     pair: [usize; 2],
 }
 
-impl Way {
+impl CpuPair {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let mechanism = match parameters.text(names::MECHANISM) {
             Some(CACHE_LINE) | None => "spin",
@@ -102,12 +102,12 @@ impl Way {
         };
         let pair = pair(parameters);
         let placed = Pair { kind: Kind::Processes, placement: Placement::On(pair), slack: None };
-        let hand_off = HandOff::by(mechanism, placed)?;
+        let hand_off = HandOff::with_mechanism(mechanism, placed)?;
         Ok(Self { hand_off, pair })
     }
 }
 
-impl Subject for Way {
+impl Subject for CpuPair {
     fn sample(
         &mut self,
         iterations: u64,

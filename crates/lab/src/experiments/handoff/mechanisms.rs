@@ -5,9 +5,9 @@ use std::time::Duration;
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
 
-use super::partners::{Part, Partners};
+use super::partners::{Partners, TurnWork};
+use super::primitives::{self, SEMAPHORE, SleepTiming};
 use super::settings::{MECHANISM, PERIOD, microseconds};
-use super::ways::{self, SEMAPHORE, Terms};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
@@ -46,7 +46,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let all = ways::waiting();
+    let all = primitives::waiting();
     let quick = ["semaphore", "eventfd", "condition", "pipe", "futex", "spin"];
     let mechanisms = scope.choose(&all, &quick, &all);
     let partners = scope.choose(&["process", "thread"], &["process"], &["process"]);
@@ -69,13 +69,13 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 /// What can be chosen.
 const SETTINGS: [&Setting; 5] = [&MECHANISM, &PARTNERS, &PLACEMENT, &SLACK, &PERIOD];
 
-/// Turns in which nothing is done.
+/// TurnTaking in which nothing is done.
 pub struct HandOff {
     partners: Partners,
     /// Of a sample, as soon as that is known.
     turns: Option<u64>,
     /// What the mechanism is.
-    what: &'static str,
+    mechanism_summary: &'static str,
     overhead: Overhead,
 }
 
@@ -83,58 +83,63 @@ impl HandOff {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let period = microseconds(parameters, &PERIOD, Duration::from_millis(1));
         let mechanism = parameters.text(MECHANISM.name).unwrap_or("");
-        let hand_off = Self::by(mechanism, pair(parameters, Placement::Free))?;
-        let terms = Terms { period, tick: Duration::ZERO };
-        let partners = Partners { terms, ..hand_off.partners };
+        let hand_off = Self::with_mechanism(mechanism, pair(parameters, Placement::Free))?;
+        let timing = SleepTiming { period, tick: Duration::ZERO };
+        let partners = Partners { timing, ..hand_off.partners };
         Ok(Self { partners, ..hand_off })
     }
 
-    /// One by this mechanism, both ways.
+    /// One by this mechanism, both primitives.
     ///
     /// # Errors
     /// When there is no such mechanism.
-    pub fn by(name: &str, pair: Pair) -> Result<Self, SubjectError> {
-        let mechanism = ways::find(name)
+    pub fn with_mechanism(name: &str, pair: Pair) -> Result<Self, SubjectError> {
+        let mechanism = primitives::find(name)
             .ok_or_else(|| SubjectError::Wrong(format!("there is no mechanism {name}")))?;
         let partners = Partners {
             pair,
             mechanisms: [SEMAPHORE, mechanism, mechanism, SEMAPHORE],
-            terms: Terms { period: Duration::from_millis(1), tick: Duration::ZERO },
-            warm_up: TRIAL,
+            timing: SleepTiming { period: Duration::from_millis(1), tick: Duration::ZERO },
+            warm_up: CALIBRATION_TURNS,
         };
-        Ok(Self { partners, turns: None, what: mechanism.summary, overhead: Overhead::measure() })
+        Ok(Self {
+            partners,
+            turns: None,
+            mechanism_summary: mechanism.summary,
+            overhead: Overhead::measure(),
+        })
     }
 }
 
-/// Turns by which it is found out how many make a sample, and before each.
-const TRIAL: u64 = 10;
+/// TurnTaking by which it is found out how many make a sample, and before each.
+const CALIBRATION_TURNS: u64 = 10;
 /// What a sample is to take, for turns that are timed together and again for those one by one.
-const SAMPLE: Duration = Duration::from_millis(15);
+const SAMPLE_TIME: Duration = Duration::from_millis(15);
 /// Those one by one may take so long for there to be enough for a percentile of 99.9.
-const ONE_BY_ONE: Duration = Duration::from_millis(45);
-/// Turns of a sample, at least and at most.
-const FEWEST: u64 = 4;
-const MOST: u64 = 100_000;
+const SINGLE_TURNS_TIME: Duration = Duration::from_millis(45);
+/// TurnTaking of a sample, at least and at most.
+const MIN_TURNS: u64 = 4;
+const MAX_TURNS: u64 = 100_000;
 
 impl HandOff {
-    fn turns_of_a_sample(&self, nothing: [Part<'_>; 2]) -> Result<u64, SubjectError> {
+    fn calibrate_turns(&self, nothing: [TurnWork<'_>; 2]) -> Result<u64, SubjectError> {
         let take = |turns| Ok(self.partners.run(turns, nothing, None)?.elapsed);
-        as_many_as_fit(SAMPLE, TRIAL, FEWEST..=MOST, take)
+        as_many_as_fit(SAMPLE_TIME, CALIBRATION_TURNS, MIN_TURNS..=MAX_TURNS, take)
     }
 }
 
 impl Subject for HandOff {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let nothing: [Part<'_>; 2] = [&|| (), &|| ()];
+        let nothing: [TurnWork<'_>; 2] = [&|| (), &|| ()];
         let turns = match self.turns {
             Some(turns) => turns,
-            None => *self.turns.insert(self.turns_of_a_sample(nothing)?),
+            None => *self.turns.insert(self.calibrate_turns(nothing)?),
         };
         let whole = self.partners.run(turns, nothing, None)?;
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
         let mut note = |turn: Duration| note(&mut histogram, turn.saturating_sub(clock) / 2);
-        let affordable = how_many(ONE_BY_ONE, whole.elapsed, turns);
+        let affordable = how_many(SINGLE_TURNS_TIME, whole.elapsed, turns);
         let timed = turns.max(affordable.min(ENOUGH));
         self.partners.run(timed, nothing, Some(&mut note))?;
         let hand_offs = 2.0 * turns as f64;
@@ -152,7 +157,7 @@ impl Subject for HandOff {
     }
 
     fn facts(&self) -> Facts {
-        let mut facts = Facts::from([("mechanism_is".to_owned(), self.what.into())]);
+        let mut facts = Facts::from([("mechanism_is".to_owned(), self.mechanism_summary.into())]);
         let cpus = self.partners.pair.placement.describe();
         facts.extend(cpus.map(|cpus| ("cpus".to_owned(), cpus.into())));
         facts

@@ -1,10 +1,10 @@
 //! Family `handoff`: two partners hand a turn to each other.
 
-mod load;
+mod load_meter;
 pub mod mechanisms;
 pub mod partners;
 mod preset;
 pub mod presets;
+mod primitives;
 mod settings;
-mod turns;
-mod ways;
+mod turn_taking;

@@ -3,12 +3,12 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::ways::{Mechanism, Terms, Waited, Way};
+use super::primitives::{Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::pair::{Link, Observer, Pair, Release, Used};
 
 /// What happens in a turn: main's part, then sub's. Each may take a while, and count something.
-pub type Part<'a> = &'a (dyn Fn() + Sync);
+pub type TurnWork<'a> = &'a (dyn Fn() + Sync);
 
 /// Two partners, and what they tell each other by.
 #[derive(Debug, Clone, Copy)]
@@ -19,28 +19,28 @@ pub struct Partners {
     /// that it has ended.
     pub mechanisms: [&'static Mechanism; 4],
     /// What some of them need to be told.
-    pub terms: Terms,
-    /// Turns before those that are measured.
+    pub timing: SleepTiming,
+    /// TurnTaking before those that are measured.
     pub warm_up: u64,
 }
 
 /// What they are told by, made for one session.
-struct Ways {
-    start: Box<dyn Way>,
-    to_sub: Box<dyn Way>,
-    to_main: Box<dyn Way>,
-    end: Box<dyn Way>,
+struct SessionPrimitives {
+    start: Box<dyn SyncPrimitive>,
+    to_sub: Box<dyn SyncPrimitive>,
+    to_main: Box<dyn SyncPrimitive>,
+    end: Box<dyn SyncPrimitive>,
 }
 
 /// What a session has taken.
 #[derive(Debug, Clone, Default)]
-pub struct Session {
+pub struct SessionStats {
     /// From main's first turn to sub's end.
     pub elapsed: Duration,
     /// What main and sub have used meanwhile.
     pub used: [Used; 2],
-    /// Turns in which main looked in vain.
-    pub turns_in_vain: u64,
+    /// TurnTaking in which main looked in vain.
+    pub not_ready_turns: u64,
     /// When main's first turn began.
     begun: Option<Instant>,
 }
@@ -53,9 +53,9 @@ impl Partners {
     pub fn run(
         &self,
         turns: u64,
-        parts: [Part<'_>; 2],
+        parts: [TurnWork<'_>; 2],
         each: Option<&mut dyn FnMut(Duration)>,
-    ) -> Result<Session, SubjectError> {
+    ) -> Result<SessionStats, SubjectError> {
         self.run_observed(turns, parts, each, &|_| ())
     }
 
@@ -66,29 +66,34 @@ impl Partners {
     pub fn run_observed(
         &self,
         turns: u64,
-        parts: [Part<'_>; 2],
+        parts: [TurnWork<'_>; 2],
         each: Option<&mut dyn FnMut(Duration)>,
         observer: Observer<'_>,
-    ) -> Result<Session, SubjectError> {
-        self.check()?;
-        let make = |of: usize| (self.mechanisms[of].make)(self.terms);
-        let ways = Ways { start: make(0)?, to_sub: make(1)?, to_main: make(2)?, end: make(3)? };
+    ) -> Result<SessionStats, SubjectError> {
+        self.check_compatible()?;
+        let make = |of: usize| (self.mechanisms[of].make)(self.timing);
+        let primitives = SessionPrimitives {
+            start: make(0)?,
+            to_sub: make(1)?,
+            to_main: make(2)?,
+            end: make(3)?,
+        };
         let link = Link::new().attempt("map shared memory")?;
         // Before there is anybody who posts.
-        for way in [&ways.start, &ways.to_main, &ways.end] {
-            way.attend().attempt("wait for a signal")?;
+        for primitive in [&primitives.start, &primitives.to_main, &primitives.end] {
+            primitive.register_waiter().attempt("wait for a signal")?;
         }
         let release = Release {
-            main: &|_| ways.release_main(),
+            main: &|_| primitives.release_main(),
             sub: &|_| {
-                let _ = ways.to_sub.post();
+                let _ = primitives.to_sub.post();
             },
         };
         let turns = [self.warm_up, turns];
         let mut session = self.pair.run(
             &link,
-            || main(&ways, turns, parts[0], each, &link),
-            || sub(&ways, turns, parts[1], &link),
+            || main(&primitives, turns, parts[0], each, &link),
+            || sub(&primitives, turns, parts[1], &link),
             release,
             observer,
         )?;
@@ -102,19 +107,19 @@ impl Partners {
 
     /// Whether these mechanisms go together: where one side does not wait, it posts many times
     /// before the other side looks, and each time counts.
-    fn check(&self) -> Result<(), SubjectError> {
+    fn check_compatible(&self) -> Result<(), SubjectError> {
         let [start, to_sub, to_main, _] = self.mechanisms;
         if !start.waits && to_sub.name == "signal" {
             let message =
                 "start has to wait where to_sub is a signal: sub has to say first who it is";
             return Err(SubjectError::Wrong(message.to_owned()));
         }
-        for (one, other) in [(to_sub, to_main), (to_main, to_sub)] {
-            if !one.waits && !other.counts {
+        for (waiter, poster) in [(to_sub, to_main), (to_main, to_sub)] {
+            if !waiter.waits && !poster.counts {
                 let message = format!(
                     "{} and {} do not go together: the one does not wait, and the other does not \
                      count",
-                    one.name, other.name
+                    waiter.name, poster.name
                 );
                 return Err(SubjectError::Wrong(message));
             }
@@ -123,12 +128,12 @@ impl Partners {
     }
 }
 
-impl Ways {
-    /// Sub has ended: main is told whatever it waits for, since nobody else does that any more, and
+impl SessionPrimitives {
+    /// Sub has ended: main is told whatever it waits for, since ignore else does that any more, and
     /// finds out if sub has not had all of its turns.
     fn release_main(&self) {
-        for way in [&self.start, &self.to_main, &self.end] {
-            way.release();
+        for primitive in [&self.start, &self.to_main, &self.end] {
+            primitive.release();
         }
     }
 }
@@ -136,20 +141,20 @@ impl Ways {
 const TAKE_TURNS: &str = "take turns";
 
 fn main(
-    ways: &Ways,
+    primitives: &SessionPrimitives,
     [warm_up, turns]: [u64; 2],
-    part: Part<'_>,
+    part: TurnWork<'_>,
     each: Option<&mut dyn FnMut(Duration)>,
     link: &Link,
-) -> Result<Session, SubjectError> {
-    ways.start.wait().attempt(TAKE_TURNS)?;
+) -> Result<SessionStats, SubjectError> {
+    primitives.start.wait().attempt(TAKE_TURNS)?;
     if link.is_broken() {
         return Err(link.broken());
     }
-    let mut session = Session::default();
+    let mut session = SessionStats::default();
     let turn = || {
-        ways.to_sub.post().attempt(TAKE_TURNS)?;
-        let waited = ways.to_main.wait().attempt(TAKE_TURNS)?;
+        primitives.to_sub.post().attempt(TAKE_TURNS)?;
+        let waited = primitives.to_main.wait().attempt(TAKE_TURNS)?;
         if link.is_broken() {
             return Err(link.broken());
         }
@@ -161,42 +166,47 @@ fn main(
     }
     let before = Used::so_far();
     let begun = Instant::now();
-    let mut nobody = |_| ();
+    let mut ignore = |_| ();
     let timed = each.is_some();
-    let each = each.unwrap_or(&mut nobody);
+    let each = each.unwrap_or(&mut ignore);
     for _ in 0..turns {
         part();
         let begun = timed.then(Instant::now);
-        let Waited { in_vain } = turn()?;
+        let WaitOutcome { failed_polls } = turn()?;
         if let Some(begun) = begun {
             each(begun.elapsed());
         }
-        session.turns_in_vain += u64::from(in_vain > 0);
+        session.not_ready_turns += u64::from(failed_polls > 0);
     }
-    ways.end.wait().attempt(TAKE_TURNS)?;
+    primitives.end.wait().attempt(TAKE_TURNS)?;
     session.elapsed = begun.elapsed();
     session.begun = Some(begun);
     session.used[0] = before.since();
     Ok(session)
 }
 
-fn sub(ways: &Ways, [warm_up, turns]: [u64; 2], part: Part<'_>, link: &Link) -> io::Result<()> {
-    ways.to_sub.attend()?;
-    ways.start.post()?;
+fn sub(
+    primitives: &SessionPrimitives,
+    [warm_up, turns]: [u64; 2],
+    part: TurnWork<'_>,
+    link: &Link,
+) -> io::Result<()> {
+    primitives.to_sub.register_waiter()?;
+    primitives.start.post()?;
     let mut before = Used::so_far();
     for turn in 0..warm_up.saturating_add(turns) {
         if turn == warm_up {
             before = Used::so_far();
         }
-        ways.to_sub.wait()?;
+        primitives.to_sub.wait()?;
         if link.is_broken() {
             return Ok(()); // main says why
         }
         part();
-        ways.to_main.post()?;
+        primitives.to_main.post()?;
     }
     link.finish(&before.since().to_figures()); // before main goes on
-    ways.end.post()
+    primitives.end.post()
 }
 
 #[cfg(test)]
@@ -206,23 +216,23 @@ mod tests {
     use contend_sys::Signal;
     use contend_sys::shared::{Line, Shared};
 
-    use super::super::ways::{TABLE, find};
+    use super::super::primitives::{TABLE, find};
     use super::*;
     use crate::support::pair::{Kind, Placement, Sub};
 
-    /// Turns in each session here; many more by `HANDOFF_TURNS`, a tenth of them by threads.
+    /// TurnTaking in each session here; many more by `HANDOFF_TURNS`, a tenth of them by threads.
     fn turns(kind: Kind, usual: u64) -> u64 {
         let wanted = std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok());
         wanted.map_or(usual, |turns: u64| if kind == Kind::Threads { turns / 10 } else { turns })
     }
 
     fn partners(kind: Kind, mechanism: &'static Mechanism) -> Partners {
-        let terms = Terms { period: Duration::from_micros(20), tick: Duration::ZERO };
+        let timing = SleepTiming { period: Duration::from_micros(20), tick: Duration::ZERO };
         let semaphore = find("semaphore").expect("it is in the table");
         Partners {
             pair: Pair { kind, placement: Placement::Free, slack: Some(Duration::from_nanos(1)) },
             mechanisms: [semaphore, mechanism, mechanism, semaphore],
-            terms,
+            timing,
             warm_up: 0,
         }
     }
@@ -233,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_taken_in_order_and_none_is_lost() {
+    fn turns_alternate_and_none_is_lost() {
         for mechanism in waiting() {
             for kind in [Kind::Processes, Kind::Threads] {
                 // One that spins where others want the CPU, too, loses whole time slices.
@@ -282,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_begin_ends_the_other() {
+    fn a_partner_that_cannot_start_ends_the_session() {
         let [signal, pipe] = ["signal", "pipe"].map(|name| find(name).expect("in the table"));
         for kind in [Kind::Processes, Kind::Threads] {
             for cpus in [[0, 999], [999, 0]] {
@@ -298,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_killed_in_front_of_a_full_pipe_ends_the_other() {
+    fn a_partner_killed_with_a_full_pipe_ends_the_session() {
         let [pipe, none] = ["pipe", "none"].map(|name| find(name).expect("in the table"));
         let kill = |sub: Sub| {
             let Sub::Process(sub) = sub else { panic!("it is a process") };
@@ -313,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_waited_for_has_its_turns_all_the_same() {
+    fn sub_finishes_its_turns_without_being_waited_for() {
         let none = find("none").expect("it is in the table");
         for kind in [Kind::Processes, Kind::Threads] {
             let mut partners = partners(kind, none);
@@ -325,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn those_that_do_not_wait_go_on() {
+    fn mechanisms_that_do_not_wait_never_block() {
         let none = find("none").expect("it is in the table");
         let session = partners(Kind::Processes, none).run(100, [&|| (), &|| ()], None);
-        assert_eq!(session.expect("they end").turns_in_vain, 0);
+        assert_eq!(session.expect("they end").not_ready_turns, 0);
         let pause = find("pause").expect("it is in the table");
         let mut partners = partners(Kind::Threads, none);
         partners.mechanisms[2] = pause;
         let session = partners.run(10, [&|| (), &|| ()], None).expect("they end");
-        assert!(session.elapsed >= 10 * partners.terms.period);
+        assert!(session.elapsed >= 10 * partners.timing.period);
     }
 }

@@ -1,6 +1,6 @@
 //! What a case of the document consists of.
 
-use super::ways::{Mechanism, SEMAPHORE};
+use super::primitives::{Mechanism, SEMAPHORE};
 use crate::support::pair::Placement;
 
 /// One of the document's cases, or what stands for whatever is not chosen.
@@ -27,11 +27,11 @@ impl Preset {
         Self { mechanisms, factor: 1, main_works: false, placement: Placement::Free }
     }
 
-    pub const fn a_hundred_times(self) -> Self {
+    pub const fn with_factor_100(self) -> Self {
         Self { factor: 100, ..self }
     }
 
-    pub const fn with_work_of_main(self) -> Self {
+    pub const fn with_main_working(self) -> Self {
         Self { main_works: true, ..self }
     }
 

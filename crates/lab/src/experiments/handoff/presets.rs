@@ -4,9 +4,9 @@ use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
 
 use super::preset::Preset;
+use super::primitives::{EVENT, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
 use super::settings::{TICK, TURNS};
-use super::turns::{SETTINGS, Settled, Turns};
-use super::ways::{EVENT, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
+use super::turn_taking::{ResolvedCase, SETTINGS, TurnTaking};
 use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, Scope};
 use crate::engine::setting::Setting;
 use crate::support::pair::Placement;
@@ -40,11 +40,13 @@ macro_rules! preset {
             settings: &SETTINGS,
             cases: |scope| cases(scope, &$preset),
             unavailable: |parameters| {
-                Settled::of(parameters, &$preset).pair.placement.unavailable()
+                ResolvedCase::of(parameters, &$preset).pair.placement.unavailable()
             },
-            hands_over: |parameters| Settled::of(parameters, &$preset).pair.placement.crosses(),
+            hands_over: |parameters| {
+                ResolvedCase::of(parameters, &$preset).pair.placement.crosses()
+            },
             demands: Demands::NONE,
-            subject: |parameters| Ok(Box::new(Turns::new(parameters, &$preset)?)),
+            subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &$preset)?)),
         };
     };
 }
@@ -59,7 +61,7 @@ preset!(
     ZERO_PLUS,
     "0+",
     "0 with 100 times the work",
-    Preset::of(SEMAPHORE, SLEEP, SLEEP).a_hundred_times()
+    Preset::of(SEMAPHORE, SLEEP, SLEEP).with_factor_100()
 );
 preset!(
     ONE,
@@ -71,20 +73,20 @@ preset!(
     ONE_A,
     "1a",
     "no synchronisation, and main computes instead of sleeping",
-    Preset::of(NONE, NONE, SEMAPHORE).with_work_of_main()
+    Preset::of(NONE, NONE, SEMAPHORE).with_main_working()
 );
 preset!(
     ONE_A_PLUS,
     "1a+",
     "1a with 100 times the work",
-    Preset::of(NONE, NONE, SEMAPHORE).with_work_of_main().a_hundred_times()
+    Preset::of(NONE, NONE, SEMAPHORE).with_main_working().with_factor_100()
 );
 preset!(TWO, "2", "semaphores both ways", Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE));
 preset!(
     TWO_PLUS,
     "2+",
     "2 with 100 times the work",
-    Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE).a_hundred_times()
+    Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE).with_factor_100()
 );
 preset!(
     THREE,
@@ -93,7 +95,7 @@ preset!(
     Preset::of(SEMAPHORE, TIMER, TIMER)
 );
 preset!(FOUR, "4", "events both ways", EVENTS);
-preset!(FOUR_PLUS, "4+", "4 with 100 times the work", EVENTS.a_hundred_times());
+preset!(FOUR_PLUS, "4+", "4 with 100 times the work", EVENTS.with_factor_100());
 preset!(
     EIGHT,
     "8",
@@ -120,18 +122,20 @@ pub const SWEEP: Experiment = Experiment {
     fit: Fit::None,
     settings: &SETTINGS,
     cases: sweep,
-    unavailable: |parameters| Settled::of(parameters, &BASE).pair.placement.unavailable(),
-    hands_over: |parameters| Settled::of(parameters, &BASE).pair.placement.crosses(),
+    unavailable: |parameters| {
+        ResolvedCase::of(parameters, &SWEEP_BASE).pair.placement.unavailable()
+    },
+    hands_over: |parameters| ResolvedCase::of(parameters, &SWEEP_BASE).pair.placement.crosses(),
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Turns::new(parameters, &BASE)?)),
+    subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &SWEEP_BASE)?)),
 };
 
-const BASE: Preset = Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE);
+const SWEEP_BASE: Preset = Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE);
 
 /// A case of every preset: the place is always shown.
 fn cases(scope: &Scope, preset: &Preset) -> Vec<Parameters> {
     let usual = Parameters::new().with(names::PLACEMENT, preset.placement.name());
-    finish(scope, preset, vec![usual])
+    with_ticks_and_turns(scope, preset, vec![usual])
 }
 
 fn sweep(scope: &Scope) -> Vec<Parameters> {
@@ -150,26 +154,26 @@ fn sweep(scope: &Scope) -> Vec<Parameters> {
             }
         }
     }
-    finish(scope, &BASE, cases)
+    with_ticks_and_turns(scope, &SWEEP_BASE, cases)
 }
 
 /// The cases with what was chosen; where partners sleep, one for each tick.
-fn finish(scope: &Scope, preset: &Preset, cases: Vec<Parameters>) -> Vec<Parameters> {
+fn with_ticks_and_turns(scope: &Scope, preset: &Preset, cases: Vec<Parameters>) -> Vec<Parameters> {
     let all_but_tick: Vec<&Setting> =
         SETTINGS.iter().copied().filter(|setting| setting.name != TICK.name).collect();
     let ticks: &[u64] = scope.choose(&[0, 1000, 10_000, 15_625], &[15_625], &[0]);
     let ticks = scope.choices.numbers(TICK.name, ticks);
-    // Turns of a sample: of a second at most, unless they are very long.
-    let longest = scope.choose(&[1_000_000_u64], &[300_000], &[20_000])[0];
+    // TurnTaking of a sample: of a second at most, unless they are very long.
+    let longest_us = scope.choose(&[1_000_000_u64], &[300_000], &[20_000])[0];
     let mut finished = Vec::new();
     for case in scope.choices.applied(cases, &all_but_tick) {
-        let ticked = if Settled::of(&case, preset).sleeps() {
+        let ticked = if ResolvedCase::of(&case, preset).sleeps() {
             ticks.iter().map(|&tick| case.clone().with(TICK.name, tick)).collect()
         } else {
             vec![case]
         };
         finished.extend(ticked.into_iter().map(|case| {
-            let usual = Settled::of(&case, preset).turns(longest);
+            let usual = ResolvedCase::of(&case, preset).turns_within(longest_us);
             let turns = case.number(TURNS.name).unwrap_or(usual);
             case.without(TURNS.name).with(TURNS.name, turns)
         }));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use contend_record::parameters::{Parameters, names};
 
-use super::ways;
+use super::primitives;
 use crate::engine::setting::Setting;
 
 /// How long one that polls sleeps.
@@ -50,28 +50,34 @@ pub const TURNS: Setting = Setting::number(
 );
 
 /// The mechanism of both.
-pub const MECHANISM: Setting =
-    Setting::named(names::MECHANISM, "the mechanism by which both tell each other", ways::waiting);
+pub const MECHANISM: Setting = Setting::named(
+    names::MECHANISM,
+    "the mechanism by which both tell each other",
+    primitives::waiting,
+);
 /// That of sub's beginning.
-pub const START: Setting =
-    Setting::named("start", "the mechanism by which sub tells main that it has begun", ways::names);
+pub const START: Setting = Setting::named(
+    "start",
+    "the mechanism by which sub tells main that it has begun",
+    primitives::names,
+);
 /// That of main.
 pub const TO_SUB: Setting = Setting::named(
     "to_sub",
     "the mechanism by which main tells sub that it is its turn",
-    ways::names,
+    primitives::names,
 );
 /// That of sub.
 pub const TO_MAIN: Setting = Setting::named(
     "to_main",
     "the mechanism by which sub tells main that it is its turn",
-    ways::names,
+    primitives::names,
 );
 /// That of sub's end.
 pub const END: Setting = Setting::named(
     "end",
     "the mechanism by which sub tells main that it has done all turns",
-    ways::names,
+    primitives::names,
 );
 
 /// What the parameters say of a time in microseconds, or this.

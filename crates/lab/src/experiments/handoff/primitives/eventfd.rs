@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::{Mechanism, Waited, Way};
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
 /// A counter in the kernel, by a descriptor.
@@ -23,14 +23,14 @@ pub const MECHANISM: Mechanism = Mechanism {
 
 struct Counter(OwnedFd);
 
-impl Way for Counter {
+impl SyncPrimitive for Counter {
     fn post(&self) -> io::Result<()> {
         rustix::io::write(&self.0, &1_u64.to_ne_bytes())?;
         Ok(())
     }
 
-    fn wait(&self) -> io::Result<Waited> {
+    fn wait(&self) -> io::Result<WaitOutcome> {
         rustix::io::read(&self.0, &mut [0_u8; 8])?;
-        Ok(Waited::default())
+        Ok(WaitOutcome::default())
     }
 }

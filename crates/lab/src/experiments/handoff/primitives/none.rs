@@ -3,7 +3,7 @@
 use std::io;
 
 use super::sleep::pause;
-use super::{Mechanism, Terms, Waited, Way};
+use super::{Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
 
 /// Nobody waits for anybody.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -12,7 +12,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     waits: false,
     sleeps: false,
     counts: true,
-    make: |_| Ok(Box::new(Nothing)),
+    make: |_| Ok(Box::new(NoSync)),
 };
 
 /// Nobody waits for anybody, but sleeps: what is left of polling when nothing is looked at.
@@ -22,29 +22,29 @@ pub const PAUSE: Mechanism = Mechanism {
     waits: false,
     sleeps: true,
     counts: true,
-    make: |terms| Ok(Box::new(Pause(terms))),
+    make: |timing| Ok(Box::new(Pause(timing))),
 };
 
-struct Nothing;
+struct NoSync;
 
-impl Way for Nothing {
+impl SyncPrimitive for NoSync {
     fn post(&self) -> io::Result<()> {
         Ok(())
     }
 
-    fn wait(&self) -> io::Result<Waited> {
-        Ok(Waited::default())
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        Ok(WaitOutcome::default())
     }
 }
 
-struct Pause(Terms);
+struct Pause(SleepTiming);
 
-impl Way for Pause {
+impl SyncPrimitive for Pause {
     fn post(&self) -> io::Result<()> {
         Ok(())
     }
 
-    fn wait(&self) -> io::Result<Waited> {
-        pause(self.0).map(|()| Waited { in_vain: 1 })
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        pause(self.0).map(|()| WaitOutcome { failed_polls: 1 })
     }
 }

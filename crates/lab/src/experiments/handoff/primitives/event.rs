@@ -7,7 +7,7 @@ use contend_sys::shared::{Line, Shared};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::{Mechanism, Waited, Way};
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::{Attempt, SubjectError};
 
 /// Whoever has waited resets it, in one step.
@@ -30,7 +30,7 @@ pub const MANUAL_RESET: Mechanism = Mechanism {
     make: |_| make(Reset::Manual),
 };
 
-fn make(reset: Reset) -> Result<Box<dyn Way>, SubjectError> {
+fn make(reset: Reset) -> Result<Box<dyn SyncPrimitive>, SubjectError> {
     let state = Shared::new(Line(AtomicU32::new(UNSET))).attempt("map shared memory")?;
     Ok(Box::new(Event { state, reset }))
 }
@@ -44,44 +44,47 @@ enum Reset {
 const UNSET: u32 = 0;
 const SET: u32 = 1;
 /// Not set, and somebody may sleep.
-const WAITED_FOR: u32 = 2;
+const UNSET_WITH_WAITERS: u32 = 2;
 
 struct Event {
     state: Shared<Line<AtomicU32>>,
     reset: Reset,
 }
 
-impl Way for Event {
+impl SyncPrimitive for Event {
     fn post(&self) -> io::Result<()> {
-        if self.state.swap(SET, Ordering::Release) == WAITED_FOR {
+        if self.state.swap(SET, Ordering::Release) == UNSET_WITH_WAITERS {
             // All that wait see a manual one; of the others, one gets it.
-            let how_many = if self.reset == Reset::Auto { 1 } else { i32::MAX.cast_unsigned() };
-            futex::wake(&self.state, futex::Flags::empty(), how_many)?;
+            let waiters = if self.reset == Reset::Auto { 1 } else { i32::MAX.cast_unsigned() };
+            futex::wake(&self.state, futex::Flags::empty(), waiters)?;
         }
         Ok(())
     }
 
-    fn wait(&self) -> io::Result<Waited> {
+    fn wait(&self) -> io::Result<WaitOutcome> {
         loop {
             match self.state.load(Ordering::Acquire) {
                 SET if self.reset == Reset::Manual => {
                     self.state.store(UNSET, Ordering::Relaxed); // the waiter resets it
-                    return Ok(Waited::default());
+                    return Ok(WaitOutcome::default());
                 }
                 SET => {
                     let (order, failed) = (Ordering::Acquire, Ordering::Relaxed);
                     if self.state.compare_exchange(SET, UNSET, order, failed).is_ok() {
-                        return Ok(Waited::default());
+                        return Ok(WaitOutcome::default());
                     }
                 }
                 UNSET => {
                     let order = Ordering::Relaxed;
-                    let _ = self.state.compare_exchange(UNSET, WAITED_FOR, order, order);
+                    let _ = self.state.compare_exchange(UNSET, UNSET_WITH_WAITERS, order, order);
                 }
-                _ => match futex::wait(&self.state, futex::Flags::empty(), WAITED_FOR, None) {
-                    Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
-                },
+                _ => {
+                    match futex::wait(&self.state, futex::Flags::empty(), UNSET_WITH_WAITERS, None)
+                    {
+                        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use contend_sys::semaphore::Semaphore;
 
-use super::{Mechanism, Waited, Way};
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
 /// In memory that the partners share.
@@ -27,12 +27,12 @@ pub const NAMED: Mechanism = Mechanism {
     make: |_| Ok(Box::new(Semaphore::named().attempt("open a semaphore")?)),
 };
 
-impl Way for Semaphore {
+impl SyncPrimitive for Semaphore {
     fn post(&self) -> io::Result<()> {
         Semaphore::post(self)
     }
 
-    fn wait(&self) -> io::Result<Waited> {
-        Semaphore::wait(self).map(|()| Waited::default())
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        Semaphore::wait(self).map(|()| WaitOutcome::default())
     }
 }

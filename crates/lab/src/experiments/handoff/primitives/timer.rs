@@ -9,8 +9,8 @@ use rustix::time::{
 };
 
 use super::polling::polling;
-use super::sleep::{end, timespec};
-use super::{Mechanism, Terms};
+use super::sleep::{next_tick, timespec};
+use super::{Mechanism, SleepTiming};
 use crate::engine::experiment::Attempt;
 
 /// The document's waitable timer.
@@ -20,18 +20,18 @@ pub const MECHANISM: Mechanism = Mechanism {
     waits: true,
     sleeps: true,
     counts: true,
-    make: |terms| {
+    make: |timing| {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC);
         let timer = timer.attempt("make a timer")?;
-        polling(move || await_timer(&timer, terms))
+        polling(move || await_timer(&timer, timing))
     },
 };
 
 /// Sets the timer to the period, or the end of a tick, and waits for it.
-fn await_timer(timer: &OwnedFd, terms: Terms) -> io::Result<()> {
-    let (flags, it_value) = match end(terms) {
-        Some(end) => (TimerfdTimerFlags::ABSTIME, end),
-        None => (TimerfdTimerFlags::empty(), timespec(terms.period)),
+fn await_timer(timer: &OwnedFd, timing: SleepTiming) -> io::Result<()> {
+    let (flags, it_value) = match next_tick(timing) {
+        Some(deadline) => (TimerfdTimerFlags::ABSTIME, deadline),
+        None => (TimerfdTimerFlags::empty(), timespec(timing.period)),
     };
     let once = Itimerspec { it_interval: Timespec::default(), it_value };
     timerfd_settime(timer, flags, &once)?;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use contend_sys::shared::{Line, Shared};
 use rustix::thread::futex;
 
-use super::flag::Flag;
-use super::{Mechanism, Waited, Way};
+use super::post_counter::PostCounter;
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
 /// What good mutexes do.
@@ -18,45 +18,45 @@ pub const MECHANISM: Mechanism = Mechanism {
     sleeps: false,
     counts: true,
     make: |_| {
-        let flag = Flag::new().attempt("map shared memory")?;
+        let posts = PostCounter::new().attempt("map shared memory")?;
         let asleep = Shared::new(Line(AtomicBool::new(false))).attempt("map shared memory")?;
-        Ok(Box::new(SpinThenFutex { flag, asleep }))
+        Ok(Box::new(SpinThenFutex { posts, asleep }))
     },
 };
 
 /// Looks before sleeping: some 50 µs where a pause takes 25 ns.
-const LOOKS: u32 = 2000;
+const MAX_SPINS: u32 = 2000;
 
 struct SpinThenFutex {
-    flag: Flag,
+    posts: PostCounter,
     /// The waiter sleeps, or is about to.
     asleep: Shared<Line<AtomicBool>>,
 }
 
-impl Way for SpinThenFutex {
+impl SyncPrimitive for SpinThenFutex {
     fn post(&self) -> io::Result<()> {
-        self.flag.post();
+        self.posts.post();
         // What is written is seen by who goes to sleep, or that it goes to sleep is seen here.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) {
-            futex::wake(self.flag.posted(), futex::Flags::empty(), 1)?;
+            futex::wake(self.posts.posted(), futex::Flags::empty(), 1)?;
         }
         Ok(())
     }
 
-    fn wait(&self) -> io::Result<Waited> {
-        for in_vain in 0..LOOKS {
-            if self.flag.take() {
-                return Ok(Waited { in_vain: in_vain.into() });
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        for failed_polls in 0..MAX_SPINS {
+            if self.posts.try_take() {
+                return Ok(WaitOutcome { failed_polls: failed_polls.into() });
             }
             std::hint::spin_loop();
         }
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        while !self.flag.take() {
-            super::futex::sleep(&self.flag)?;
+        while !self.posts.try_take() {
+            super::futex::sleep(&self.posts)?;
         }
         self.asleep.store(false, Ordering::Relaxed);
-        Ok(Waited { in_vain: LOOKS.into() })
+        Ok(WaitOutcome { failed_polls: MAX_SPINS.into() })
     }
 }

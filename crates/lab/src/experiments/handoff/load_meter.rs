@@ -10,16 +10,16 @@ use crate::support::pair::Sub;
 
 /// Looks what main and sub use, piece by piece.
 #[derive(Debug)]
-pub struct Meter {
+pub struct LoadMeter {
     main: Option<Clock>,
     /// Sub's, as soon as there is one.
     sub: OnceLock<Clock>,
     done: AtomicBool,
 }
 
-impl Meter {
+impl LoadMeter {
     /// How long a piece is.
-    const PIECE: Duration = Duration::from_millis(50);
+    const SAMPLING_INTERVAL: Duration = Duration::from_millis(50);
 
     /// One for the calling thread, which is main.
     pub fn new() -> Self {
@@ -35,33 +35,33 @@ impl Meter {
 
     /// CPU time of both so far, and when that was; none when one is not there, or when this thread
     /// lost its CPU in the middle of looking.
-    fn look(&self) -> Option<(Instant, Duration)> {
+    fn read_cpu_time(&self) -> Option<(Instant, Duration)> {
         let begun = Instant::now();
         let cpu = self.main?.time()? + self.sub.get()?.time()?;
         let now = Instant::now();
-        (now - begun < Self::PIECE / 100).then_some((now, cpu))
+        (now - begun < Self::SAMPLING_INTERVAL / 100).then_some((now, cpu))
     }
 
     /// Does something, and says what the largest load was meanwhile in percent of all CPUs; none if
     /// it was over too soon.
-    pub fn during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
+    pub fn measure_during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
         std::thread::scope(|scope| {
             let meter = scope.spawn(|| {
                 let mut most: Option<f64> = None;
                 let mut before: Option<(Instant, Duration)> = None;
                 while !self.done.load(Ordering::Relaxed) {
-                    let now = self.look();
+                    let now = self.read_cpu_time();
                     if let (Some((then, used)), Some((now, cpu))) = (before, now) {
                         let piece = now - then;
                         // What is left at the end may be too short to tell a load.
-                        if piece >= Self::PIECE / 2 {
+                        if piece >= Self::SAMPLING_INTERVAL / 2 {
                             let part = cpu.saturating_sub(used).as_secs_f64();
                             let load = part / piece.as_secs_f64() / cpu::allowed() as f64;
                             most = Some(most.unwrap_or(0.0).max(100.0 * load.min(1.0)));
                         }
                     }
                     before = now;
-                    std::thread::park_timeout(Self::PIECE);
+                    std::thread::park_timeout(Self::SAMPLING_INTERVAL);
                 }
                 most
             });

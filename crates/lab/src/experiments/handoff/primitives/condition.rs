@@ -4,7 +4,7 @@ use std::io;
 
 use contend_sys::condition::Condition;
 
-use super::{Mechanism, Waited, Way};
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
 /// As most programs do it.
@@ -17,12 +17,12 @@ pub const MECHANISM: Mechanism = Mechanism {
     make: |_| Ok(Box::new(Condition::new().attempt("make a condition variable")?)),
 };
 
-impl Way for Condition {
+impl SyncPrimitive for Condition {
     fn post(&self) -> io::Result<()> {
         Condition::post(self)
     }
 
-    fn wait(&self) -> io::Result<Waited> {
-        Condition::wait(self).map(|()| Waited::default())
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        Condition::wait(self).map(|()| WaitOutcome::default())
     }
 }

@@ -8,9 +8,9 @@ use contend_sys::shared::{Line, Shared};
 /// Each of the two is written by one partner alone, so that its cache line goes to the other one and
 /// back once for each turn. They wrap around.
 #[derive(Debug)]
-pub struct Flag(Shared<[Line<AtomicU32>; 2]>);
+pub struct PostCounter(Shared<[Line<AtomicU32>; 2]>);
 
-impl Flag {
+impl PostCounter {
     /// Nothing posted.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Flag {
 
     /// Takes one, if there is one. The waiter's.
     #[inline]
-    pub fn take(&self) -> bool {
+    pub fn try_take(&self) -> bool {
         let taken = self.taken();
         let is_there = self.posted().load(Ordering::Acquire) != taken;
         if is_there {

@@ -5,8 +5,8 @@ use std::io;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::flag::Flag;
-use super::{Mechanism, Waited, Way};
+use super::post_counter::PostCounter;
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
 /// What the C library's semaphores and mutexes are made of.
@@ -16,29 +16,29 @@ pub const MECHANISM: Mechanism = Mechanism {
     waits: true,
     sleeps: false,
     counts: true,
-    make: |_| Ok(Box::new(Futex(Flag::new().attempt("map shared memory")?))),
+    make: |_| Ok(Box::new(Futex(PostCounter::new().attempt("map shared memory")?))),
 };
 
-struct Futex(Flag);
+struct Futex(PostCounter);
 
-impl Way for Futex {
+impl SyncPrimitive for Futex {
     fn post(&self) -> io::Result<()> {
         self.0.post();
         futex::wake(self.0.posted(), futex::Flags::empty(), 1)?;
         Ok(())
     }
 
-    fn wait(&self) -> io::Result<Waited> {
-        while !self.0.take() {
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        while !self.0.try_take() {
             sleep(&self.0)?;
         }
-        Ok(Waited::default())
+        Ok(WaitOutcome::default())
     }
 }
 
 /// Sleeps until something has been posted, or for no reason.
-pub(super) fn sleep(flag: &Flag) -> io::Result<()> {
-    match futex::wait(flag.posted(), futex::Flags::empty(), flag.taken(), None) {
+pub(super) fn sleep(posts: &PostCounter) -> io::Result<()> {
+    match futex::wait(posts.posted(), futex::Flags::empty(), posts.taken(), None) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::PipeFlags;
 use rustix::time::Timespec;
 
-use super::{Mechanism, Waited, Way};
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
 /// What shells' pipelines and many event loops use.
@@ -19,16 +19,16 @@ pub const MECHANISM: Mechanism = Mechanism {
     counts: true,
     make: |_| {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
-        Ok(Box::new(Byte { read, write }))
+        Ok(Box::new(BytePipe { read, write }))
     },
 };
 
-struct Byte {
+struct BytePipe {
     read: OwnedFd,
     write: OwnedFd,
 }
 
-impl Way for Byte {
+impl SyncPrimitive for BytePipe {
     fn post(&self) -> io::Result<()> {
         rustix::io::write(&self.write, b"x")?;
         Ok(())
@@ -44,8 +44,8 @@ impl Way for Byte {
         }
     }
 
-    fn wait(&self) -> io::Result<Waited> {
+    fn wait(&self) -> io::Result<WaitOutcome> {
         rustix::io::read(&self.read, &mut [0_u8; 1])?;
-        Ok(Waited::default())
+        Ok(WaitOutcome::default())
     }
 }

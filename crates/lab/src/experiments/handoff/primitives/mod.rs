@@ -1,13 +1,13 @@
-//! Ways to tell a partner that it is its turn: one file each, and the one table.
+//! SessionPrimitives to tell a partner that it is its turn: one file each, and the one table.
 
 mod condition;
 mod event;
 mod eventfd;
-mod flag;
 mod futex;
 mod none;
 mod pipe;
 mod polling;
+mod post_counter;
 mod semaphore;
 mod signal;
 mod sleep;
@@ -24,12 +24,12 @@ use crate::engine::experiment::SubjectError;
 
 /// What partners tell each other by, in one direction: one posts, the other one waits. It is made
 /// before the partners part, and both have it.
-pub trait Way: Sync {
+pub trait SyncPrimitive: Sync {
     /// Says that the thread that calls is the one that will wait, before anybody posts.
     ///
     /// # Errors
     /// What the kernel says.
-    fn attend(&self) -> io::Result<()> {
+    fn register_waiter(&self) -> io::Result<()> {
         Ok(())
     }
 
@@ -48,19 +48,19 @@ pub trait Way: Sync {
     ///
     /// # Errors
     /// What the kernel says.
-    fn wait(&self) -> io::Result<Waited>;
+    fn wait(&self) -> io::Result<WaitOutcome>;
 }
 
 /// How waiting went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Waited {
+pub struct WaitOutcome {
     /// How often it was looked in vain, by those ways that look again and again.
-    pub in_vain: u64,
+    pub failed_polls: u64,
 }
 
 /// What some ways need to be told.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Terms {
+pub struct SleepTiming {
     /// For how long one that polls sleeps, before it looks again.
     pub period: Duration,
     /// Sleeps and timers end at a multiple of this, as on systems with such a clock; not, if zero.
@@ -81,7 +81,7 @@ pub struct Mechanism {
     /// Whether what is posted several times can be waited for as often.
     pub counts: bool,
     /// Makes one.
-    pub make: fn(Terms) -> Result<Box<dyn Way>, SubjectError>,
+    pub make: fn(SleepTiming) -> Result<Box<dyn SyncPrimitive>, SubjectError>,
 }
 
 /// All of them, in the order in which they are shown.

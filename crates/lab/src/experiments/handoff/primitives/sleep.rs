@@ -8,7 +8,7 @@ use rustix::thread::{NanosleepRelativeResult, clock_nanosleep_absolute, clock_na
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::polling::polling;
-use super::{Mechanism, Terms};
+use super::{Mechanism, SleepTiming};
 
 /// Ruinous, as the document says: whoever comes a moment too early sleeps for a whole period.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -17,14 +17,14 @@ pub const MECHANISM: Mechanism = Mechanism {
     waits: true,
     sleeps: true,
     counts: true,
-    make: |terms| polling(move || pause(terms)),
+    make: |timing| polling(move || pause(timing)),
 };
 
 /// Sleeps for the period, to the end of a tick if there are ticks.
-pub(super) fn pause(terms: Terms) -> io::Result<()> {
-    let slept = match end(terms) {
-        Some(end) => clock_nanosleep_absolute(ClockId::Monotonic, &end),
-        None => match clock_nanosleep_relative(ClockId::Monotonic, &timespec(terms.period)) {
+pub(super) fn pause(timing: SleepTiming) -> io::Result<()> {
+    let slept = match next_tick(timing) {
+        Some(deadline) => clock_nanosleep_absolute(ClockId::Monotonic, &deadline),
+        None => match clock_nanosleep_relative(ClockId::Monotonic, &timespec(timing.period)) {
             NanosleepRelativeResult::Err(error) => Err(error),
             _ => Ok(()),
         },
@@ -36,13 +36,13 @@ pub(super) fn pause(terms: Terms) -> io::Result<()> {
 }
 
 /// The first tick when the period is over; none if there are no ticks.
-pub(super) fn end(Terms { period, tick }: Terms) -> Option<Timespec> {
+pub(super) fn next_tick(SleepTiming { period, tick }: SleepTiming) -> Option<Timespec> {
     let tick = tick.as_nanos();
     (tick > 0).then(|| {
         let now = clock_gettime(ClockId::Monotonic);
         let now = Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec.try_into().unwrap_or(0));
-        let end = (now + period).as_nanos().div_ceil(tick) * tick;
-        timespec(Duration::from_nanos(u64::try_from(end).unwrap_or(u64::MAX)))
+        let deadline = (now + period).as_nanos().div_ceil(tick) * tick;
+        timespec(Duration::from_nanos(u64::try_from(deadline).unwrap_or(u64::MAX)))
     })
 }
 

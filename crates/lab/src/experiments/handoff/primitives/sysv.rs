@@ -4,7 +4,7 @@ use std::io;
 
 use contend_sys::semaphore::SysvSemaphore;
 
-use super::{Mechanism, Waited, Way};
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
 /// Each operation is a system call.
@@ -17,12 +17,12 @@ pub const MECHANISM: Mechanism = Mechanism {
     make: |_| Ok(Box::new(SysvSemaphore::new().attempt("make a System V semaphore")?)),
 };
 
-impl Way for SysvSemaphore {
+impl SyncPrimitive for SysvSemaphore {
     fn post(&self) -> io::Result<()> {
         SysvSemaphore::post(self)
     }
 
-    fn wait(&self) -> io::Result<Waited> {
-        SysvSemaphore::wait(self).map(|()| Waited::default())
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        SysvSemaphore::wait(self).map(|()| WaitOutcome::default())
     }
 }

@@ -7,7 +7,7 @@ use contend_sys::shared::{Line, Shared};
 use contend_sys::signal::Wake;
 use rustix::thread::gettid;
 
-use super::{Mechanism, Waited, Way};
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
 /// Real-time signals are counted, so that none is lost.
@@ -31,8 +31,8 @@ struct Signal {
     waiter: Shared<[Line<AtomicU32>; 2]>,
 }
 
-impl Way for Signal {
-    fn attend(&self) -> io::Result<()> {
+impl SyncPrimitive for Signal {
+    fn register_waiter(&self) -> io::Result<()> {
         let number = |pid: rustix::process::Pid| pid.as_raw_nonzero().get().cast_unsigned();
         self.waiter[0].store(number(rustix::process::getpid()), Ordering::Relaxed);
         self.waiter[1].store(number(gettid()), Ordering::Release);
@@ -49,7 +49,7 @@ impl Way for Signal {
         self.wake.send(self.waiter[0].load(Ordering::Relaxed), thread)
     }
 
-    fn wait(&self) -> io::Result<Waited> {
-        self.wake.wait().map(|()| Waited::default())
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        self.wake.wait().map(|()| WaitOutcome::default())
     }
 }

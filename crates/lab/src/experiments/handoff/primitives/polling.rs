@@ -1,0 +1,38 @@
+//! Looking again and again, with something in between.
+
+use std::io;
+
+use super::post_counter::PostCounter;
+use super::{SyncPrimitive, WaitOutcome};
+use crate::engine::experiment::{Attempt, SubjectError};
+
+struct Polling<P> {
+    posts: PostCounter,
+    /// What is done between two looks.
+    between: P,
+}
+
+/// A way whose waiter does this between two looks.
+pub fn polling<P>(between: P) -> Result<Box<dyn SyncPrimitive>, SubjectError>
+where
+    P: Fn() -> io::Result<()> + Sync + 'static,
+{
+    let posts = PostCounter::new().attempt("map shared memory")?;
+    Ok(Box::new(Polling { posts, between }))
+}
+
+impl<P: Fn() -> io::Result<()> + Sync> SyncPrimitive for Polling<P> {
+    fn post(&self) -> io::Result<()> {
+        self.posts.post();
+        Ok(())
+    }
+
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        let mut failed_polls = 0;
+        while !self.posts.try_take() {
+            failed_polls += 1;
+            (self.between)()?;
+        }
+        Ok(WaitOutcome { failed_polls })
+    }
+}
