@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::getpid;
 use rustix::thread::gettid;
 
-use super::channels::{End, Mechanism, Terms};
+use super::channels::{ChannelConfig, Endpoint, Mechanism};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::engine::timing::now;
 use crate::support::calls::{KINDS, Tally};
@@ -36,7 +36,7 @@ pub struct Exchange {
 
 /// What one of the partners has done.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Done {
+pub struct PartnerStats {
     /// When it was done, in nanoseconds of `CLOCK_MONOTONIC`.
     pub at: u64,
     /// What it has used for the messages that are measured.
@@ -47,26 +47,26 @@ pub struct Done {
     pub peak_rss: u64,
 }
 
-/// What an exchange has taken.
+/// What an exchange has result.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Taken {
+pub struct ExchangeResult {
     /// When main began with its first message, in nanoseconds of `CLOCK_MONOTONIC`.
     begun: u64,
     /// From then to the last message received: sub's, or, with answers, main's.
     pub elapsed: Duration,
     /// What main has done, and sub.
-    pub done: [Done; 2],
-    /// What else sub has told.
-    pub told: [u64; MORE],
+    pub stats: [PartnerStats; 2],
+    /// What else sub has extra.
+    pub extra: [u64; EXTRA_FIGURES],
 }
 
 /// Numbers that sub can tell besides what it has done.
-pub const MORE: usize = 8;
+pub const EXTRA_FIGURES: usize = 8;
 /// What it has done, as numbers.
-const DONE: usize = 2 + USED + KINDS;
-const _: () = assert!(DONE + MORE <= FIGURES, "the link has to hold all of it");
+const STATS_FIGURES: usize = 2 + USED + KINDS;
+const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link has to hold all of it");
 
-impl Done {
+impl PartnerStats {
     /// With what was used since it was this, and these calls.
     pub fn now(before: Used, calls: Tally) -> Self {
         let (at, used) = (now(), before.since());
@@ -76,8 +76,8 @@ impl Done {
     }
 
     /// As numbers, for the link.
-    pub fn to_figures(self) -> [u64; DONE] {
-        let mut figures = [0; DONE];
+    pub fn to_figures(self) -> [u64; STATS_FIGURES] {
+        let mut figures = [0; STATS_FIGURES];
         figures[0] = self.at;
         figures[1] = self.peak_rss;
         figures[2..][..USED].copy_from_slice(&self.used.to_figures());
@@ -86,43 +86,44 @@ impl Done {
     }
 
     /// From what the link brings: what sub has done, and what it has told behind it.
-    pub fn split(figures: &[u64; FIGURES]) -> (Self, [u64; MORE]) {
-        let of = |from: usize| move |place: usize| figures[from + place];
-        let done = Self {
+    pub fn split(figures: &[u64; FIGURES]) -> (Self, [u64; EXTRA_FIGURES]) {
+        let figure = |from: usize| move |index: usize| figures[from + index];
+        let stats = Self {
             at: figures[0],
             peak_rss: figures[1],
-            used: Used::from_figures(std::array::from_fn(of(2))),
-            calls: Tally::from_figures(std::array::from_fn(of(2 + USED))),
+            used: Used::from_figures(std::array::from_fn(figure(2))),
+            calls: Tally::from_figures(std::array::from_fn(figure(2 + USED))),
         };
-        (done, std::array::from_fn(of(DONE)))
+        (stats, std::array::from_fn(figure(STATS_FIGURES)))
     }
 }
 
 /// How far the partners are with getting ready.
 type Gate = Shared<Line<AtomicU64>>;
 /// Sub can be sent to, …
-const ATTENDS: u64 = 1;
+const SUB_READY: u64 = 1;
 /// … main can be answered, …
-const BEGINS: u64 = 2;
+const MAIN_READY: u64 = 2;
 /// … and sub has had what comes before.
-const IS_WARM: u64 = 3;
+const SUB_WARMED_UP: u64 = 3;
 
 /// What main does with the messages of these numbers: first with those of the warm-up, then with those
 /// that are measured.
-pub type Main<'a> = &'a mut dyn FnMut(&mut dyn End, Range<u64>) -> io::Result<()>;
+pub type MainPart<'a> = &'a mut dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<()>;
 /// What sub does with them. What it tells in the end is kept.
-pub type Sub<'a> = &'a mut (dyn FnMut(&mut dyn End, Range<u64>) -> io::Result<[u64; MORE]> + Send);
+pub type SubPart<'a> =
+    &'a mut (dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<[u64; EXTRA_FIGURES]> + Send);
 
 impl Exchange {
     /// Main sends so many messages, sub receives and reads them.
     ///
     /// # Errors
     /// As [`Exchange::run`].
-    pub fn one_way(&self, messages: u64) -> Result<Taken, SubjectError> {
+    pub fn one_way(&self, messages: u64) -> Result<ExchangeResult, SubjectError> {
         self.run(
             messages,
             &mut |end, numbers| end.send_all(numbers),
-            &mut |end, numbers| end.receive_all(numbers).map(|()| [0; MORE]),
+            &mut |end, numbers| end.receive_all(numbers).map(|()| [0; EXTRA_FIGURES]),
             &|_| (),
         )
     }
@@ -136,19 +137,19 @@ impl Exchange {
         &self,
         messages: u64,
         mut each: Option<&mut dyn FnMut(Duration)>,
-    ) -> Result<Taken, SubjectError> {
+    ) -> Result<ExchangeResult, SubjectError> {
         let warm_up = self.warm_up;
-        let taken = self.run(
+        let result = self.run(
             messages,
             &mut |end, numbers| match &mut each {
-                Some(each) if numbers.start >= warm_up => end.ask_each(numbers, each),
-                _ => end.ask_all(numbers),
+                Some(each) if numbers.start >= warm_up => end.request_each(numbers, each),
+                _ => end.request_all(numbers),
             },
-            &mut |end, numbers| end.answer_all(numbers).map(|()| [0; MORE]),
+            &mut |end, numbers| end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES]),
             &|_| (),
         )?;
-        let elapsed = Duration::from_nanos(taken.done[0].at.saturating_sub(taken.begun));
-        Ok(Taken { elapsed, ..taken })
+        let elapsed = Duration::from_nanos(result.stats[0].at.saturating_sub(result.begun));
+        Ok(ExchangeResult { elapsed, ..result })
     }
 
     /// Has both do their parts. `observer` is told of sub when it has just been created.
@@ -159,49 +160,49 @@ impl Exchange {
     pub fn run(
         &self,
         messages: u64,
-        main: Main<'_>,
-        sub: Sub<'_>,
+        main: MainPart<'_>,
+        sub: SubPart<'_>,
         observer: Observer<'_>,
-    ) -> Result<Taken, SubjectError> {
+    ) -> Result<ExchangeResult, SubjectError> {
         let link = Arc::new(Link::new().attempt("map shared memory")?);
-        let terms = Terms { bytes: self.bytes, link: Arc::clone(&link) };
-        let ends = (self.mechanism.make)(terms);
+        let config = ChannelConfig { bytes: self.bytes, link: Arc::clone(&link) };
+        let ends = (self.mechanism.make)(config);
         let [main_end, sub_end] = ends.attempt(&format!("make a {}", self.mechanism.name))?;
         let gate = Shared::new(Line(AtomicU64::new(0))).attempt("map shared memory")?;
-        let threads = Waits::new().attempt("prepare a signal")?;
+        let threads = BlockedThreads::new().attempt("prepare a signal")?;
         let phases = [0..self.warm_up, self.warm_up..self.warm_up + messages];
         let ran = self.pair.run(
             &link,
             || {
-                threads.enter(0);
-                let part = Begun { end: main_end, gate: &gate, link: &link, phases: &phases };
+                threads.register(0);
+                let part = Participant { end: main_end, gate: &gate, link: &link, phases: &phases };
                 part.main(main).attempt("exchange messages")
             },
             || {
-                threads.enter(1);
-                let part = Begun { end: sub_end, gate: &gate, link: &link, phases: &phases };
+                threads.register(1);
+                let part = Participant { end: sub_end, gate: &gate, link: &link, phases: &phases };
                 part.sub(sub)
             },
             Release {
-                main: &|is_through| threads.end_wait(0, &link, is_through),
-                sub: &|is_through| threads.end_wait(1, &link, is_through),
+                main: &|is_through| threads.interrupt_wait(0, &link, is_through),
+                sub: &|is_through| threads.interrupt_wait(1, &link, is_through),
             },
             observer,
         );
-        let (begun, done, _end) = match ran {
+        let (begun, main_stats, _end) = match ran {
             Ok(main) => main,
-            Err(error) if link.is_broken() && means_gone(&error) => return Err(link.broken()),
+            Err(error) if link.is_broken() && is_disconnect(&error) => return Err(link.broken()),
             Err(error) => return Err(error),
         };
-        let (of_sub, told) = Done::split(&link.figures()?);
-        let done = [done, of_sub];
-        let elapsed = Duration::from_nanos(done[1].at.saturating_sub(begun));
-        Ok(Taken { begun, elapsed, done, told })
+        let (sub_stats, extra) = PartnerStats::split(&link.figures()?);
+        let stats = [main_stats, sub_stats];
+        let elapsed = Duration::from_nanos(stats[1].at.saturating_sub(begun));
+        Ok(ExchangeResult { begun, elapsed, stats, extra })
     }
 }
 
 /// Whether it only says that the other one has gone.
-fn means_gone(error: &SubjectError) -> bool {
+fn is_disconnect(error: &SubjectError) -> bool {
     let SubjectError::Refused { source, .. } = error else { return false };
     let kinds = [
         io::ErrorKind::BrokenPipe,
@@ -213,57 +214,57 @@ fn means_gone(error: &SubjectError) -> bool {
 }
 
 /// What a partner has when it begins.
-struct Begun<'a> {
-    end: Box<dyn End>,
+struct Participant<'a> {
+    end: Box<dyn Endpoint>,
     gate: &'a Gate,
     link: &'a Link,
     /// The numbers of the warm-up, and of what is measured.
     phases: &'a [Range<u64>; 2],
 }
 
-impl Begun<'_> {
+impl Participant<'_> {
     /// When it began with what is measured, and what it has done; and its end, which others may still need.
-    fn main(mut self, part: Main<'_>) -> io::Result<(u64, Done, Box<dyn End>)> {
-        self.wait(ATTENDS)?;
-        self.end.attend()?;
-        self.gate.store(BEGINS, Ordering::Release);
+    fn main(mut self, part: MainPart<'_>) -> io::Result<(u64, PartnerStats, Box<dyn Endpoint>)> {
+        self.wait(SUB_READY)?;
+        self.end.bind_to_thread()?;
+        self.gate.store(MAIN_READY, Ordering::Release);
         let [warm_up, measured] = self.phases.clone();
         part(&mut *self.end, warm_up)?;
-        self.wait(IS_WARM)?;
+        self.wait(SUB_WARMED_UP)?;
         let before = (Used::so_far(), self.end.calls());
         let begun = now();
         part(&mut *self.end, measured)?;
-        Ok((begun, self.done(&before), self.end))
+        Ok((begun, self.stats_since(&before), self.end))
     }
 
-    fn sub(mut self, part: Sub<'_>) -> io::Result<()> {
-        self.end.attend()?;
-        self.gate.store(ATTENDS, Ordering::Release);
-        self.wait(BEGINS)?;
+    fn sub(mut self, part: SubPart<'_>) -> io::Result<()> {
+        self.end.bind_to_thread()?;
+        self.gate.store(SUB_READY, Ordering::Release);
+        self.wait(MAIN_READY)?;
         let [warm_up, measured] = self.phases.clone();
         part(&mut *self.end, warm_up)?;
         let before = (Used::so_far(), self.end.calls());
-        self.gate.store(IS_WARM, Ordering::Release);
-        let told = part(&mut *self.end, measured)?;
-        let done = self.done(&before);
-        self.link.finish(&[done.to_figures().as_slice(), &told].concat());
+        self.gate.store(SUB_WARMED_UP, Ordering::Release);
+        let extra = part(&mut *self.end, measured)?;
+        let stats = self.stats_since(&before);
+        self.link.finish(&[stats.to_figures().as_slice(), &extra].concat());
         Ok(())
     }
 
-    fn done(&self, before: &(Used, Tally)) -> Done {
-        Done::now(before.0, self.end.calls().since(&before.1))
+    fn stats_since(&self, before: &(Used, Tally)) -> PartnerStats {
+        PartnerStats::now(before.0, self.end.calls().since(&before.1))
     }
 
-    /// Waits until both are so far.
+    /// BlockedThreads until both are so far.
     fn wait(&self, state: u64) -> io::Result<()> {
-        const LOOKS: u32 = 1000;
-        let mut looks = 0;
+        const YIELDS_BEFORE_SLEEP: u32 = 1000;
+        let mut yields = 0;
         while self.gate.load(Ordering::Acquire) < state {
             if self.link.is_broken() {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            looks += 1;
-            if looks < LOOKS {
+            yields += 1;
+            if yields < YIELDS_BEFORE_SLEEP {
                 rustix::thread::sched_yield();
             } else {
                 std::thread::sleep(Duration::from_micros(50));
@@ -275,24 +276,24 @@ impl Begun<'_> {
 
 /// The threads of both, as far as they are in this process, and how what they wait for in the kernel is
 /// ended: by signals, until they have noticed.
-struct Waits {
+struct BlockedThreads {
     nudge: Nudge,
     threads: [AtomicU32; 2],
 }
 
-impl Waits {
+impl BlockedThreads {
     fn new() -> io::Result<Self> {
         Ok(Self { nudge: Nudge::prepare()?, threads: Default::default() })
     }
 
     /// The calling thread is main (0) or sub (1).
-    fn enter(&self, who: usize) {
+    fn register(&self, who: usize) {
         let thread = gettid().as_raw_nonzero().get().unsigned_abs();
         self.threads[who].store(thread, Ordering::Release);
     }
 
-    /// Ends what it waits for, if the other one has gone too early.
-    fn end_wait(&self, who: usize, link: &Link, is_through: IsThrough<'_>) {
+    /// Endpoints what it waits for, if the other one has gone too early.
+    fn interrupt_wait(&self, who: usize, link: &Link, is_through: IsThrough<'_>) {
         while link.is_broken() && !is_through() {
             match self.threads[who].load(Ordering::Acquire) {
                 0 => {} // it has not begun

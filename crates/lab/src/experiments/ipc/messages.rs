@@ -6,7 +6,7 @@ use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::channels;
-use super::exchange::{Exchange, Taken};
+use super::exchange::{Exchange, ExchangeResult};
 use super::settings::{SETTINGS, case, exchange, hands_over, unavailable};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
@@ -29,7 +29,7 @@ pub const ONE_WAY: Experiment = row(
             receiver take turns, a buffer full at a time; one that spins holds the CPU until the end of \
             its time slice.",
     View::OneWay,
-    |parameters| Ok(Box::new(Messages::new(parameters, Pattern::OneWay)?)),
+    |parameters| Ok(Box::new(MessageExchange::new(parameters, Pattern::OneWay)?)),
 );
 
 /// The row of `ipc/round-trip`.
@@ -44,7 +44,7 @@ pub const ROUND_TRIP: Experiment = row(
             switched to, another CPU that is idle has to be woken, and one that something else keeps \
             awake does not.",
     View::RoundTrip,
-    |parameters| Ok(Box::new(Messages::new(parameters, Pattern::RoundTrip)?)),
+    |parameters| Ok(Box::new(MessageExchange::new(parameters, Pattern::RoundTrip)?)),
 );
 
 /// A row of the table: messages of which each is timed with many others.
@@ -91,7 +91,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let mechanisms = scope.choose(&all, &few, &all);
     let mut cases = Vec::new();
     for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
-        for &bytes in lengths.iter().filter(|&&bytes| bytes <= mechanism.most as u64) {
+        for &bytes in lengths.iter().filter(|&&bytes| bytes <= mechanism.max_message_bytes as u64) {
             for &partners in partners {
                 for &placement in placements {
                     if partners == "process" || mechanism.between_threads {
@@ -111,8 +111,8 @@ enum Pattern {
     RoundTrip,
 }
 
-/// Messages that are exchanged.
-struct Messages {
+/// MessageExchange that are exchanged.
+struct MessageExchange {
     exchange: Exchange,
     pattern: Pattern,
     /// Of a sample, as soon as that is known.
@@ -120,28 +120,28 @@ struct Messages {
     overhead: Overhead,
 }
 
-/// Messages by which it is found out how many make a sample.
-const TRIAL: u64 = 10;
-/// Messages before those that are measured: caches are warm, and pages are there.
-const WARM_UP: u64 = 100;
+/// MessageExchange by which it is found out how many make a sample.
+const CALIBRATION_MESSAGES: u64 = 10;
+/// MessageExchange before those that are measured: caches are warm, and pages are there.
+const WARM_UP_MESSAGES: u64 = 100;
 /// What a sample is to take.
-const SAMPLE: Duration = Duration::from_millis(20);
+const SAMPLE_TIME: Duration = Duration::from_millis(20);
 /// Round trips one by one may take so long for there to be enough for a percentile of 99.9.
-const ONE_BY_ONE: Duration = Duration::from_millis(45);
-/// Messages of a sample, at least and at most.
-const FEWEST: u64 = 10;
-const MOST: u64 = 4_000_000;
+const SINGLE_TRIPS_TIME: Duration = Duration::from_millis(45);
+/// MessageExchange of a sample, at least and at most.
+const MIN_MESSAGES: u64 = 10;
+const MAX_MESSAGES: u64 = 4_000_000;
 
-impl Messages {
+impl MessageExchange {
     fn new(parameters: &Parameters, pattern: Pattern) -> Result<Self, SubjectError> {
-        let exchange = exchange(parameters, WARM_UP)?;
+        let exchange = exchange(parameters, WARM_UP_MESSAGES)?;
         // Long ones are soon warm.
-        let warm_up = WARM_UP.min((16 << 20) / exchange.bytes as u64);
+        let warm_up = WARM_UP_MESSAGES.min((16 << 20) / exchange.bytes as u64);
         let exchange = Exchange { warm_up, ..exchange };
         Ok(Self { exchange, pattern, count: None, overhead: Overhead::measure() })
     }
 
-    fn take(&self, count: u64) -> Result<Taken, SubjectError> {
+    fn exchange_messages(&self, count: u64) -> Result<ExchangeResult, SubjectError> {
         match self.pattern {
             Pattern::OneWay => self.exchange.one_way(count),
             Pattern::RoundTrip => self.exchange.round_trips(count, None),
@@ -149,11 +149,11 @@ impl Messages {
     }
 
     /// Adds percentiles of single round trips.
-    fn one_by_one(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
+    fn with_percentiles(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
         let mut each = |time: Duration| note(&mut histogram, time.saturating_sub(clock));
-        self.exchange.round_trips(affordable.clamp(FEWEST, ENOUGH), Some(&mut each))?;
+        self.exchange.round_trips(affordable.clamp(MIN_MESSAGES, ENOUGH), Some(&mut each))?;
         Ok(percentiles(&histogram).fold(sample, |sample, (name, nanoseconds)| {
             sample.with(name, Unit::Nanoseconds, nanoseconds)
         }))
@@ -161,20 +161,20 @@ impl Messages {
 }
 
 /// The sample of so many messages.
-pub fn sample_of(taken: &Taken, count: u64) -> Sample {
+pub fn sample_of(result: &ExchangeResult, count: u64) -> Sample {
     let each = |figure: f64| figure / count as f64;
-    let mut sample = Sample::of(each(taken.elapsed.as_nanos() as f64));
-    for (who, done) in ["main", "sub"].into_iter().zip(&taken.done) {
-        let cpu = each(done.used.cpu.as_nanos() as f64);
+    let mut sample = Sample::of(each(result.elapsed.as_nanos() as f64));
+    for (who, stats) in ["main", "sub"].into_iter().zip(&result.stats) {
+        let cpu = each(stats.used.cpu.as_nanos() as f64);
         sample = sample.with(&format!("cpu_{who}"), Unit::Nanoseconds, cpu);
-        let calls = each(done.calls.total() as f64);
+        let calls = each(stats.calls.total() as f64);
         sample = sample.with(&format!("calls_{who}"), Unit::Count, calls);
-        for (name, calls) in done.calls.named() {
+        for (name, calls) in stats.calls.named() {
             sample = sample.with(&format!("{who}.{name}"), Unit::Count, each(calls as f64));
         }
     }
     let of_both = |figure: fn(&Used) -> u64| {
-        each(taken.done.iter().map(|done| figure(&done.used)).sum::<u64>() as f64)
+        each(result.stats.iter().map(|stats| figure(&stats.used)).sum::<u64>() as f64)
     };
     sample
         .with("voluntary_switches", Unit::Count, of_both(|used| used.voluntary_switches))
@@ -182,18 +182,24 @@ pub fn sample_of(taken: &Taken, count: u64) -> Sample {
         .with("minor_faults", Unit::Count, of_both(|used| used.faults))
 }
 
-impl Subject for Messages {
+impl Subject for MessageExchange {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let count = if let Some(count) = self.count {
             count
         } else {
-            let take = |count| Ok(self.take(count)?.elapsed);
-            *self.count.insert(as_many_as_fit(SAMPLE, TRIAL, FEWEST..=MOST, take)?)
+            let take = |count| Ok(self.exchange_messages(count)?.elapsed);
+            *self.count.insert(as_many_as_fit(
+                SAMPLE_TIME,
+                CALIBRATION_MESSAGES,
+                MIN_MESSAGES..=MAX_MESSAGES,
+                take,
+            )?)
         };
-        let taken = self.take(count)?;
-        let mut sample = sample_of(&taken, count);
+        let result = self.exchange_messages(count)?;
+        let mut sample = sample_of(&result, count);
         if self.pattern == Pattern::RoundTrip {
-            sample = self.one_by_one(sample, how_many(ONE_BY_ONE, taken.elapsed, count))?;
+            sample =
+                self.with_percentiles(sample, how_many(SINGLE_TRIPS_TIME, result.elapsed, count))?;
         }
         sample.facts = self.facts();
         sample.facts.insert("messages".to_owned(), count.into());

@@ -8,13 +8,13 @@ pub fn write(message: &mut [u8], number: u64) {
         *byte = number.to_le_bytes()[0]; // what follows takes longer than sending it
         return;
     }
-    let mut word = number.wrapping_mul(SPREAD);
-    let (lines, rest) = message.as_chunks_mut::<LINE>();
+    let mut word = number.wrapping_mul(MULTIPLIER);
+    let (lines, rest) = message.as_chunks_mut::<LINE_BYTES>();
     for line in lines {
         for (place, bytes) in (0..).zip(line.as_chunks_mut::<8>().0) {
             *bytes = word.wrapping_add(place).to_le_bytes();
         }
-        word = word.wrapping_add(WORDS);
+        word = word.wrapping_add(WORDS_PER_LINE);
     }
     let (words, rest) = rest.as_chunks_mut::<8>();
     for (place, bytes) in (0..).zip(words) {
@@ -27,18 +27,18 @@ pub fn write(message: &mut [u8], number: u64) {
 
 /// Reads a message: whether all of it is as it was written for this number.
 #[inline]
-pub fn is_whole(message: &[u8], number: u64) -> bool {
+pub fn is_intact(message: &[u8], number: u64) -> bool {
     if let [byte] = message {
         return *byte == number.to_le_bytes()[0];
     }
-    let mut word = number.wrapping_mul(SPREAD);
+    let mut word = number.wrapping_mul(MULTIPLIER);
     let mut differences = 0;
-    let (lines, rest) = message.as_chunks::<LINE>();
+    let (lines, rest) = message.as_chunks::<LINE_BYTES>();
     for line in lines {
         for (place, bytes) in (0..).zip(line.as_chunks::<8>().0) {
             differences |= u64::from_le_bytes(*bytes) ^ word.wrapping_add(place);
         }
-        word = word.wrapping_add(WORDS);
+        word = word.wrapping_add(WORDS_PER_LINE);
     }
     let (words, rest) = rest.as_chunks::<8>();
     for (place, bytes) in (0..).zip(words) {
@@ -51,24 +51,24 @@ pub fn is_whole(message: &[u8], number: u64) -> bool {
 }
 
 /// How much is written at once, and its words: a loop over so many of them is one over vectors.
-const LINE: usize = 64;
-const WORDS: u64 = LINE as u64 / 8;
+const LINE_BYTES: usize = 64;
+const WORDS_PER_LINE: u64 = LINE_BYTES as u64 / 8;
 /// Neighbouring numbers give words that differ in many bits.
-const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_known_by_its_number_and_whole() {
+    fn a_changed_byte_or_another_number_is_detected() {
         for length in [1, 7, 8, 9, 64, 1000] {
             let mut message = vec![0; length];
             write(&mut message, 200);
-            assert!(is_whole(&message, 200) && !is_whole(&message, 201), "{length}");
+            assert!(is_intact(&message, 200) && !is_intact(&message, 201), "{length}");
             for place in 0..length {
                 message[place] ^= 1;
-                assert!(!is_whole(&message, 200), "{length} {place}");
+                assert!(!is_intact(&message, 200), "{length} {place}");
                 message[place] ^= 1;
             }
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use contend_record::parameters::{Parameters, names};
 
-use super::channels::{self, Mechanism, Terms};
+use super::channels::{self, ChannelConfig, Mechanism};
 use super::exchange::Exchange;
 use crate::engine::experiment::SubjectError;
 use crate::engine::setting::Setting;
@@ -58,8 +58,8 @@ pub fn exchange(parameters: &Parameters, warm_up: u64) -> Result<Exchange, Subje
 /// Why messages cannot be exchanged so here, if so.
 pub fn unavailable(parameters: &Parameters) -> Option<String> {
     let (mechanism, bytes) = (mechanism(parameters)?, bytes(parameters));
-    if bytes > mechanism.most {
-        let most = mechanism.most;
+    if bytes > mechanism.max_message_bytes {
+        let most = mechanism.max_message_bytes;
         let bytes = if most == 1 { "byte" } else { "bytes" };
         return Some(format!("carries messages of {most} {bytes} at most"));
     }
@@ -67,19 +67,19 @@ pub fn unavailable(parameters: &Parameters) -> Option<String> {
         return Some("makes sense between processes only".to_owned());
     }
     let placement = placement(parameters, Placement::Free);
-    placement.unavailable().or_else(|| refused(mechanism, bytes))
+    placement.unavailable().or_else(|| creation_error(mechanism, bytes))
 }
 
 /// Why a channel for messages of this length cannot be made here, if so: what is known to be in the way,
 /// or what the kernel says when it is tried. Each is tried once.
-fn refused(mechanism: &'static Mechanism, bytes: usize) -> Option<String> {
-    type Known = BTreeMap<(&'static str, usize), Option<String>>;
-    static KNOWN: Mutex<Known> = Mutex::new(Known::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let why = known.entry((mechanism.name, bytes)).or_insert_with(|| {
+fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String> {
+    type Cache = BTreeMap<(&'static str, usize), Option<String>>;
+    static CACHE: Mutex<Cache> = Mutex::new(Cache::new());
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let why = cache.entry((mechanism.name, bytes)).or_insert_with(|| {
         (mechanism.unavailable)(bytes).or_else(|| {
-            let terms = Terms { bytes, link: Arc::new(Link::new().ok()?) };
-            let error = (mechanism.make)(terms).err()?;
+            let config = ChannelConfig { bytes, link: Arc::new(Link::new().ok()?) };
+            let error = (mechanism.make)(config).err()?;
             Some(format!("cannot be made here: {error}"))
         })
     });

@@ -5,19 +5,19 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat, openat, unlinkat};
 
-use super::stream::crossed;
-use super::{ANY, Mechanism, Waiting, always_available};
+use super::stream::duplex_streams;
+use super::{Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::files::name_in;
 
 /// What `mkfifo` makes.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "fifo",
     summary: "a pipe with a name (mkfifo)",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| Ok(crossed(&terms, fifo()?, fifo()?)),
+    make: |config| Ok(duplex_streams(&config, fifo()?, fifo()?)),
 };
 
 /// One whose ends are open, and whose name is gone.

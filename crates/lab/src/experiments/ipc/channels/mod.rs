@@ -2,12 +2,12 @@
 
 mod batches;
 mod cell;
-mod event_counter;
+mod eventfd;
 mod fifo;
 mod file;
 mod pipe;
 mod posix_queue;
-mod remote;
+mod process_vm;
 mod ring;
 mod signal;
 mod splice;
@@ -28,12 +28,12 @@ use crate::support::pair::Link;
 
 /// One of the two ends of a channel that carries whole messages of one length, both ways. Both are made
 /// before the partners part, and each has one.
-pub trait End: Send {
+pub trait Endpoint: Send {
     /// Gets ready: called once by whoever has this end, before any message; by main after sub.
     ///
     /// # Errors
     /// What the kernel says.
-    fn attend(&mut self) -> io::Result<()> {
+    fn bind_to_thread(&mut self) -> io::Result<()> {
         Ok(())
     }
 
@@ -43,22 +43,22 @@ pub trait End: Send {
     /// What the kernel says; `BrokenPipe` when the partner has gone.
     fn draft(&mut self) -> io::Result<&mut [u8]>;
 
-    /// Sends what was written there, at the latest with [`End::flush`].
+    /// Sends what was written there, at the latest with [`Endpoint::flush`].
     ///
     /// # Errors
-    /// As [`End::draft`].
+    /// As [`Endpoint::draft`].
     fn send(&mut self) -> io::Result<()>;
 
     /// The next message, which stands until the one after it is asked for; waits until there is one.
     ///
     /// # Errors
-    /// As [`End::draft`]; `UnexpectedEof` where the partner has gone.
+    /// As [`Endpoint::draft`]; `UnexpectedEof` where the partner has gone.
     fn receive(&mut self) -> io::Result<&[u8]>;
 
     /// Sends what is held back, if anything is.
     ///
     /// # Errors
-    /// As [`End::draft`].
+    /// As [`Endpoint::draft`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -71,7 +71,7 @@ pub trait End: Send {
     /// Writes and sends the messages of these numbers.
     ///
     /// # Errors
-    /// As [`End::send`].
+    /// As [`Endpoint::send`].
     fn send_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
             payload::write(self.draft()?, number);
@@ -83,10 +83,10 @@ pub trait End: Send {
     /// Receives and reads the messages of these numbers.
     ///
     /// # Errors
-    /// As [`End::receive`]; `InvalidData` when a message is not the next one, whole.
+    /// As [`Endpoint::receive`]; `InvalidData` when a message is not the next one, whole.
     fn receive_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
-            seen(self.receive()?, number)?;
+            verify(self.receive()?, number)?;
         }
         Ok(())
     }
@@ -94,13 +94,13 @@ pub trait End: Send {
     /// Sends each message and waits for its answer, which is the same again.
     ///
     /// # Errors
-    /// As [`End::receive_all`].
-    fn ask_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
+    /// As [`Endpoint::receive_all`].
+    fn request_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
             payload::write(self.draft()?, number);
             self.send()?;
             self.flush()?;
-            seen(self.receive()?, number)?;
+            verify(self.receive()?, number)?;
         }
         Ok(())
     }
@@ -108,14 +108,18 @@ pub trait End: Send {
     /// The same, and says what each round trip took.
     ///
     /// # Errors
-    /// As [`End::ask_all`].
-    fn ask_each(&mut self, numbers: Range<u64>, each: &mut dyn FnMut(Duration)) -> io::Result<()> {
+    /// As [`Endpoint::request_all`].
+    fn request_each(
+        &mut self,
+        numbers: Range<u64>,
+        each: &mut dyn FnMut(Duration),
+    ) -> io::Result<()> {
         for number in numbers {
             let begun = Instant::now();
             payload::write(self.draft()?, number);
             self.send()?;
             self.flush()?;
-            seen(self.receive()?, number)?;
+            verify(self.receive()?, number)?;
             each(begun.elapsed());
         }
         Ok(())
@@ -124,10 +128,10 @@ pub trait End: Send {
     /// Answers each message with the same again.
     ///
     /// # Errors
-    /// As [`End::receive_all`].
-    fn answer_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
+    /// As [`Endpoint::receive_all`].
+    fn reply_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
-            seen(self.receive()?, number)?;
+            verify(self.receive()?, number)?;
             payload::write(self.draft()?, number);
             self.send()?;
             self.flush()?;
@@ -138,28 +142,28 @@ pub trait End: Send {
 
 /// Reads a message in full.
 #[inline]
-fn seen(message: &[u8], number: u64) -> io::Result<()> {
-    if payload::is_whole(message, number) { Ok(()) } else { Err(wrong(number)) }
+fn verify(message: &[u8], number: u64) -> io::Result<()> {
+    if payload::is_intact(message, number) { Ok(()) } else { Err(corrupt_message(number)) }
 }
 
 #[cold]
-fn wrong(number: u64) -> io::Error {
+fn corrupt_message(number: u64) -> io::Error {
     let message = format!("where message {number} was due came another one, or it is not whole");
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 /// What a channel is made for.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct ChannelConfig {
     /// How long each message is, in bytes.
     pub bytes: usize,
     /// By which one is told that the other has gone.
     pub link: Arc<Link>,
 }
 
-impl Terms {
+impl ChannelConfig {
     /// Does a system call, and again after a signal, unless the partner has gone.
-    fn patiently<T>(
+    fn retry_interrupted<T>(
         &self,
         tally: &mut Tally,
         call: Call,
@@ -180,14 +184,14 @@ impl Terms {
 }
 
 /// Both ends: main's and sub's.
-pub type Ends = [Box<dyn End>; 2];
+pub type Endpoints = [Box<dyn Endpoint>; 2];
 
 /// Both ends of something that goes one way, made once for each way: an end is given what it receives
 /// from, and what it sends to.
-fn both_ways<T>(
+fn duplex<T>(
     make: impl Fn() -> io::Result<T>,
-    end: impl Fn(&Arc<T>, &Arc<T>) -> Box<dyn End>,
-) -> io::Result<Ends> {
+    end: impl Fn(&Arc<T>, &Arc<T>) -> Box<dyn Endpoint>,
+) -> io::Result<Endpoints> {
     let (to_sub, to_main) = (Arc::new(make()?), Arc::new(make()?));
     Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
 }
@@ -200,44 +204,44 @@ pub struct Mechanism {
     /// What it does, in some words.
     pub summary: &'static str,
     /// How one waits for the other.
-    pub waiting: Waiting,
+    pub waiting: WaitStrategy,
     /// The longest message that it can carry anywhere, in bytes.
-    pub most: usize,
+    pub max_message_bytes: usize,
     /// Whether it makes sense between threads.
     pub between_threads: bool,
     /// Why messages of this length cannot be carried on this machine, if so.
     pub unavailable: fn(usize) -> Option<String>,
     /// Makes one.
-    pub make: fn(Terms) -> io::Result<Ends>,
+    pub make: fn(ChannelConfig) -> io::Result<Endpoints>,
 }
 
 /// How one waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum WaitStrategy {
     /// Asleep.
-    Asleep,
+    Sleep,
     /// By looking for some 25 µs, then asleep.
-    SpinningFirst,
+    SpinThenSleep,
     /// By looking again and again, so that the CPU is not free for the other.
-    Spinning,
+    Spin,
     /// By looking again, and giving the CPU to others in between.
-    Yielding,
+    Yield,
 }
 
-impl Waiting {
+impl WaitStrategy {
     /// In some words.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Asleep => "asleep",
-            Self::SpinningFirst => "spinning, then asleep",
-            Self::Spinning => "spinning",
-            Self::Yielding => "yielding",
+            Self::Sleep => "asleep",
+            Self::SpinThenSleep => "spinning, then asleep",
+            Self::Spin => "spinning",
+            Self::Yield => "yielding",
         }
     }
 }
 
 /// Mechanisms without a limit of their own.
-const ANY: usize = usize::MAX;
+const UNLIMITED_BYTES: usize = usize::MAX;
 
 /// For those that work everywhere.
 fn always_available(_: usize) -> Option<String> {
@@ -255,7 +259,7 @@ pub const TABLE: &[&Mechanism] = &[
     &tcp::MECHANISM,
     &posix_queue::MECHANISM,
     &sysv_queue::MECHANISM,
-    &event_counter::MECHANISM,
+    &eventfd::MECHANISM,
     &signal::MECHANISM,
     &file::MECHANISM,
     &ring::MAPPED_FILE,
@@ -265,7 +269,7 @@ pub const TABLE: &[&Mechanism] = &[
     &batches::MECHANISM,
     &cell::MECHANISM,
     &splice::MECHANISM,
-    &remote::MECHANISM,
+    &process_vm::MECHANISM,
     &uring::MECHANISM,
 ];
 
@@ -285,7 +289,7 @@ fn sysctl(name: &str) -> Option<usize> {
 }
 
 /// Why messages of this length go beyond a limit of the kernel's, if so.
-fn beyond(bytes: usize, name: &str) -> Option<String> {
+fn exceeds_sysctl(bytes: usize, name: &str) -> Option<String> {
     let most = sysctl(name).filter(|&most| bytes > most)?;
     let name = name.replace('/', ".");
     Some(format!("{name} allows messages of {most} bytes at most"))

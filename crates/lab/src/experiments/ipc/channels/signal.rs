@@ -1,4 +1,4 @@
-//! Signals that bring a number.
+//! SignalEndpoint that bring a number.
 
 use std::io;
 use std::sync::Arc;
@@ -9,31 +9,32 @@ use contend_sys::signal::Wake;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use super::{End, Mechanism, Terms, Waiting};
+use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy};
 use crate::support::calls::{Call, Tally};
 
-/// What `sigqueue(3)` sends, to a thread. Signals are only queued up to a limit for all of a user's
+/// What `sigqueue(3)` sends, to a thread. SignalEndpoint are only queued up to a limit for all of a user's
 /// processes, so that the receiver has to say now and then that it has taken some.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "signal",
     summary: "real-time signals that bring a number (sigqueue), 32 on their way at most",
-    waiting: Waiting::Asleep,
-    most: 7,
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: 7,
     between_threads: true,
     unavailable: |_| {
-        let most = getrlimit(Resource::Sigpending).current.filter(|&most| most < ROOM)?;
+        let most =
+            getrlimit(Resource::Sigpending).current.filter(|&most| most < MIN_PENDING_SIGNALS)?;
         Some(format!("RLIMIT_SIGPENDING allows {most} signals on their way"))
     },
-    make: |terms| {
+    make: |config| {
         let threads = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 4])?);
-        let end = |who: usize| -> Box<dyn End> {
-            Box::new(Signals {
-                terms: terms.clone(),
+        let end = |who: usize| -> Box<dyn Endpoint> {
+            Box::new(SignalEndpoint {
+                config: config.clone(),
                 who,
                 threads: Arc::clone(&threads),
                 wake: None,
-                credit: WINDOW,
-                taken: 0,
+                credit: WINDOW_MESSAGES,
+                uncredited: 0,
                 draft: [0; 8],
                 message: [0; 8],
                 tally: Tally::default(),
@@ -44,14 +45,14 @@ pub const MECHANISM: Mechanism = Mechanism {
 };
 
 /// Messages on their way at most, in each direction.
-const WINDOW: u32 = 32;
+const WINDOW_MESSAGES: u32 = 32;
 /// What both directions need, those that tell what was taken included, and others of the user.
-const ROOM: u64 = 4 * WINDOW as u64;
+const MIN_PENDING_SIGNALS: u64 = 4 * WINDOW_MESSAGES as u64;
 /// The last byte of a number that says how many messages were taken.
-const TAKEN: u8 = 1;
+const CREDIT_MARK: u8 = 1;
 
-struct Signals {
-    terms: Terms,
+struct SignalEndpoint {
+    config: ChannelConfig,
     /// Main is 0, sub is 1.
     who: usize,
     /// Process and thread of main, then of sub.
@@ -60,13 +61,13 @@ struct Signals {
     /// How many more may be sent.
     credit: u32,
     /// How many were taken and not told of.
-    taken: u32,
+    uncredited: u32,
     draft: [u8; 8],
     message: [u8; 8],
     tally: Tally,
 }
 
-impl Signals {
+impl SignalEndpoint {
     fn send_number(&mut self, number: [u8; 8]) -> io::Result<()> {
         let partner = 2 * (1 - self.who);
         let [process, thread] = [partner, partner + 1];
@@ -74,24 +75,25 @@ impl Signals {
             [process, thread].map(|of| self.threads[of].load(Ordering::Acquire));
         let wake = self.wake.ok_or(io::ErrorKind::NotConnected)?;
         let send = || wake.send_number(process, thread, u64::from_le_bytes(number));
-        self.terms.patiently(&mut self.tally, Call::Sigqueue, send)
+        self.config.retry_interrupted(&mut self.tally, Call::Sigqueue, send)
     }
 
     /// The next number; those that say how many were taken are treated on the way.
     fn wait(&mut self) -> io::Result<Option<[u8; 8]>> {
         let wake = self.wake.ok_or(io::ErrorKind::NotConnected)?;
         let wait = || wake.wait_for_number();
-        let number = self.terms.patiently(&mut self.tally, Call::Sigwait, wait)?.to_le_bytes();
-        if number[7] == TAKEN {
-            self.credit += WINDOW / 2;
+        let number =
+            self.config.retry_interrupted(&mut self.tally, Call::Sigwait, wait)?.to_le_bytes();
+        if number[7] == CREDIT_MARK {
+            self.credit += WINDOW_MESSAGES / 2;
             return Ok(None);
         }
         Ok(Some(number))
     }
 }
 
-impl End for Signals {
-    fn attend(&mut self) -> io::Result<()> {
+impl Endpoint for SignalEndpoint {
+    fn bind_to_thread(&mut self) -> io::Result<()> {
         let wake = Wake::block()?;
         wake.drain(); // what an exchange before has left
         self.wake = Some(wake);
@@ -108,7 +110,7 @@ impl End for Signals {
                 return Err(io::ErrorKind::Deadlock.into());
             }
         }
-        Ok(&mut self.draft[..self.terms.bytes])
+        Ok(&mut self.draft[..self.config.bytes])
     }
 
     fn send(&mut self) -> io::Result<()> {
@@ -118,21 +120,21 @@ impl End for Signals {
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
-        if self.taken == WINDOW / 2 {
-            match self.send_number([0, 0, 0, 0, 0, 0, 0, TAKEN]) {
+        if self.uncredited == WINDOW_MESSAGES / 2 {
+            match self.send_number([0, 0, 0, 0, 0, 0, 0, CREDIT_MARK]) {
                 // Whoever has sent its last message may have ended.
                 Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
                 told => told?,
             }
-            self.taken = 0;
+            self.uncredited = 0;
         }
         self.message = loop {
             if let Some(number) = self.wait()? {
                 break number;
             }
         };
-        self.taken += 1;
-        Ok(&self.message[..self.terms.bytes])
+        self.uncredited += 1;
+        Ok(&self.message[..self.config.bytes])
     }
 
     fn calls(&self) -> Tally {

@@ -3,18 +3,18 @@
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-use super::stream::Stream;
-use super::{ANY, End, Mechanism, Waiting, always_available};
+use super::stream::StreamEndpoint;
+use super::{Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 
 /// As a local service is reached.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "tcp",
     summary: "a TCP connection within this machine, every message sent at once (TCP_NODELAY)",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| {
+    make: |config| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let main = TcpStream::connect(listener.local_addr()?)?;
         // Somebody else may have found the port.
@@ -24,10 +24,10 @@ pub const MECHANISM: Mechanism = Mechanism {
                 break sub;
             }
         };
-        let end = |socket: TcpStream| -> std::io::Result<Box<dyn End>> {
+        let end = |socket: TcpStream| -> std::io::Result<Box<dyn Endpoint>> {
             socket.set_nodelay(true)?;
             let both = Arc::new(socket);
-            Ok(Box::new(Stream::new(&terms, Arc::clone(&both), both)))
+            Ok(Box::new(StreamEndpoint::new(&config, Arc::clone(&both), both)))
         };
         Ok([end(main)?, end(sub)?])
     },

@@ -9,8 +9,8 @@ use contend_sys::remote::{Landing, Other, allow};
 use contend_sys::ring::{Receiver, Sender, Shape, ring};
 use contend_sys::shared::{Line, Shared};
 
-use super::ring::{SPIN_THEN_SLEEP, calls, few};
-use super::{ANY, End, Mechanism, Terms, Waiting};
+use super::ring::{SPIN_THEN_SLEEP, ring_calls, small_ring_slots};
+use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy};
 use crate::support::calls::{Call, Tally};
 
 /// One copy from memory to memory by the kernel, and a ring that says what has landed.
@@ -18,39 +18,39 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "process-vm-writev",
     summary: "bytes written into the partner's memory by the kernel (process_vm_writev), and a ring \
               that says so",
-    waiting: Waiting::SpinningFirst,
-    most: ANY,
+    waiting: WaitStrategy::SpinThenSleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: false,
     unavailable: |_| {
         let tried = Landing::try_it();
         tried.err().map(|error| format!("writing into a process's memory is refused: {error}"))
     },
-    make: |terms| {
-        let shape = Shape { slots: few(terms.bytes), bytes: 0 };
-        let told = || {
+    make: |config| {
+        let shape = Shape { slots: small_ring_slots(config.bytes), bytes: 0 };
+        let inbound = || {
             let memory = Mapping::new(Backing::Shared, shape.length())?;
             ring(memory, shape, SPIN_THEN_SLEEP)
         };
-        let landing = || Landing::new(shape.slots as usize, terms.bytes).map(Arc::new);
-        let (to_sub, to_main) = (told()?, told()?);
+        let landing = || Landing::new(shape.slots as usize, config.bytes).map(Arc::new);
+        let (to_sub, to_main) = (inbound()?, inbound()?);
         let (in_sub, in_main) = (landing()?, landing()?);
         let processes = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 2])?);
-        let end = |who, told, tells, landing: &Arc<Landing>, partners: &Arc<Landing>| {
-            Box::new(Remote {
-                terms: terms.clone(),
+        let end = |who, inbound, outbound, landing: &Arc<Landing>, partners: &Arc<Landing>| {
+            Box::new(ProcessVmEndpoint {
+                config: config.clone(),
                 who,
                 processes: Arc::clone(&processes),
                 partner: None,
                 slots: shape.slots as usize,
-                told,
-                tells,
+                inbound,
+                outbound,
                 landing: Arc::clone(landing),
                 partners: Arc::clone(partners),
                 sent: 0,
                 received: 0,
-                draft: vec![0; terms.bytes],
+                draft: vec![0; config.bytes],
                 tally: Tally::default(),
-            }) as Box<dyn End>
+            }) as Box<dyn Endpoint>
         };
         Ok([
             end(0, to_main.1, to_sub.0, &in_main, &in_sub),
@@ -59,8 +59,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-struct Remote {
-    terms: Terms,
+struct ProcessVmEndpoint {
+    config: ChannelConfig,
     /// Main is 0, sub is 1.
     who: usize,
     /// Main's and sub's.
@@ -69,8 +69,8 @@ struct Remote {
     partner: Option<Other>,
     slots: usize,
     /// What has landed here, and what has there.
-    told: Receiver,
-    tells: Sender,
+    inbound: Receiver,
+    outbound: Sender,
     landing: Arc<Landing>,
     partners: Arc<Landing>,
     /// The places of the next messages.
@@ -80,8 +80,8 @@ struct Remote {
     tally: Tally,
 }
 
-impl End for Remote {
-    fn attend(&mut self) -> io::Result<()> {
+impl Endpoint for ProcessVmEndpoint {
+    fn bind_to_thread(&mut self) -> io::Result<()> {
         self.partner = None;
         self.processes[self.who].store(std::process::id(), Ordering::Release);
         if self.who == 0 {
@@ -91,7 +91,7 @@ impl End for Remote {
     }
 
     fn draft(&mut self) -> io::Result<&mut [u8]> {
-        self.tells.draft(&|| self.terms.link.is_broken())?; // there is room for it
+        self.outbound.draft(&|| self.config.link.is_broken())?; // there is room for it
         Ok(&mut self.draft)
     }
 
@@ -101,22 +101,22 @@ impl End for Remote {
         }
         let partner = self.partner.ok_or(io::ErrorKind::NotFound)?;
         let write = || self.partners.write(partner, self.sent, &self.draft);
-        self.terms.patiently(&mut self.tally, Call::ProcessVmWritev, write)?;
+        self.config.retry_interrupted(&mut self.tally, Call::ProcessVmWritev, write)?;
         self.sent = (self.sent + 1) % self.slots;
-        self.tells.send();
+        self.outbound.send();
         Ok(())
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
-        self.told.receive(&|| self.terms.link.is_broken())?;
-        let place = self.received;
-        self.received = (place + 1) % self.slots;
-        Ok(self.landing.piece(place))
+        self.inbound.receive(&|| self.config.link.is_broken())?;
+        let slot = self.received;
+        self.received = (slot + 1) % self.slots;
+        Ok(self.landing.piece(slot))
     }
 
     fn calls(&self) -> Tally {
         let mut tally = self.tally;
-        tally += calls(&self.tells, &self.told);
+        tally += ring_calls(&self.outbound, &self.inbound);
         tally
     }
 }

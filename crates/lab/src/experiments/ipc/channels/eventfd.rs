@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::{End, Mechanism, Terms, Waiting, always_available, both_ways};
+use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy, always_available, duplex};
 use crate::support::calls::{Call, Tally};
 
 /// A number for the kernel to add to a counter. The message stands in its lower bytes; two of them are
@@ -14,31 +14,31 @@ use crate::support::calls::{Call, Tally};
 pub const MECHANISM: Mechanism = Mechanism {
     name: "eventfd",
     summary: "an event counter (eventfd): its number is the message, one at a time",
-    waiting: Waiting::Asleep,
-    most: 7,
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: 7,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| {
+    make: |config| {
         let counter = || Ok(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let end = |from: &Arc<OwnedFd>, to: &Arc<OwnedFd>| -> Box<dyn End> {
-            Box::new(Counters {
-                terms: terms.clone(),
+        let end = |from: &Arc<OwnedFd>, to: &Arc<OwnedFd>| -> Box<dyn Endpoint> {
+            Box::new(EventfdEndpoint {
+                config: config.clone(),
                 from: Arc::clone(from),
                 to: Arc::clone(to),
-                draft: FULL.to_le_bytes(),
+                draft: HALF_CAPACITY.to_le_bytes(),
                 message: [0; 8],
                 tally: Tally::default(),
             })
         };
-        both_ways(counter, end)
+        duplex(counter, end)
     },
 };
 
 /// Half of what a counter can hold, and a bit more.
-const FULL: u64 = 1 << 63;
+const HALF_CAPACITY: u64 = 1 << 63;
 
-struct Counters {
-    terms: Terms,
+struct EventfdEndpoint {
+    config: ChannelConfig,
     from: Arc<OwnedFd>,
     to: Arc<OwnedFd>,
     draft: [u8; 8],
@@ -46,23 +46,23 @@ struct Counters {
     tally: Tally,
 }
 
-impl End for Counters {
+impl Endpoint for EventfdEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
-        Ok(&mut self.draft[..self.terms.bytes])
+        Ok(&mut self.draft[..self.config.bytes])
     }
 
     fn send(&mut self) -> io::Result<()> {
         let number = u64::from_le_bytes(self.draft).to_ne_bytes();
         let write = || Ok(rustix::io::write(&self.to, &number)?);
-        self.terms.patiently(&mut self.tally, Call::Write, write).map(drop)
+        self.config.retry_interrupted(&mut self.tally, Call::Write, write).map(drop)
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
         let mut number = [0; 8];
         let read = || Ok(rustix::io::read(&self.from, &mut number)?);
-        self.terms.patiently(&mut self.tally, Call::Read, read)?;
+        self.config.retry_interrupted(&mut self.tally, Call::Read, read)?;
         self.message = u64::from_ne_bytes(number).to_le_bytes();
-        Ok(&self.message[..self.terms.bytes])
+        Ok(&self.message[..self.config.bytes])
     }
 
     fn calls(&self) -> Tally {
