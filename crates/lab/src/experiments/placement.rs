@@ -45,18 +45,18 @@ const CACHE_LINE: &str = "cache-line";
 const MECHANISMS: [&str; 3] = [CACHE_LINE, "futex", "pipe"];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let most = scope.choose(&[16], &[6], &[2])[0];
-    let cpus = topology::spread(&scope.cpus.allowed, most);
+    let max_cpus = scope.choose(&[16], &[6], &[2])[0];
+    let cpus = topology::spread(&scope.cpus.allowed, max_cpus);
     let case = |mechanism: &str, from: &Cpu, to: &Cpu| {
         let case = Parameters::new().with(names::MECHANISM, mechanism);
         case.with(FROM.name, from.number as u64).with(TO.name, to.number as u64)
     };
     let mut cases = Vec::new();
     for mechanism in MECHANISMS {
-        for (place, from) in cpus.iter().enumerate() {
+        for (index, from) in cpus.iter().enumerate() {
             // One that spins never lets its partner run on the same CPU.
-            let itself = mechanism != CACHE_LINE || cpus.len() == 1;
-            let others = &cpus[place + usize::from(!itself)..];
+            let include_same = mechanism != CACHE_LINE || cpus.len() == 1;
+            let others = &cpus[index + usize::from(!include_same)..];
             cases.extend(others.iter().map(|to| case(mechanism, from, to)));
         }
     }

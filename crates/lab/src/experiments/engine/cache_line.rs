@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
-use super::bounce::{self, Bounce, Hop};
+use super::ping_pong::{self, PingPong, WaitStyle};
 use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, never_hands_over};
 
 /// The row of the table.
@@ -23,18 +23,18 @@ pub const EXPERIMENT: Experiment = Experiment {
     fit: Fit::None,
     settings: &[],
     cases: |_| vec![Parameters::new()],
-    unavailable: |_| bounce::unavailable(),
+    unavailable: |_| ping_pong::unavailable(),
     hands_over: never_hands_over,
     demands: Demands::NONE,
-    subject: |_| Ok(Box::new(Bounce::<Spin>::new()?)),
+    subject: |_| Ok(Box::new(PingPong::<SpinWait>::new()?)),
 };
 
 /// Looks again and again.
-pub struct Spin;
+pub struct SpinWait;
 
-impl Hop for Spin {
+impl WaitStyle for SpinWait {
     #[inline]
-    fn tell(line: &AtomicU32, number: u32) {
+    fn publish(line: &AtomicU32, number: u32) {
         line.store(number, Ordering::Release);
     }
 

@@ -6,7 +6,7 @@ use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 use rustix::thread::futex::{self, Flags};
 
-use super::bounce::{self, Bounce, Hop};
+use super::ping_pong::{self, PingPong, WaitStyle};
 use crate::engine::experiment::{Demands, Experiment, Fit, Sampling};
 
 /// The row of the table.
@@ -22,17 +22,17 @@ pub const EXPERIMENT: Experiment = Experiment {
     fit: Fit::None,
     settings: &[],
     cases: |_| vec![Parameters::new()],
-    unavailable: |_| bounce::unavailable(),
+    unavailable: |_| ping_pong::unavailable(),
     hands_over: |_| true,
     demands: Demands::NONE,
-    subject: |_| Ok(Box::new(Bounce::<Futex>::new()?)),
+    subject: |_| Ok(Box::new(PingPong::<FutexWait>::new()?)),
 };
 
 /// Sleeps until it is woken.
-pub struct Futex;
+pub struct FutexWait;
 
-impl Hop for Futex {
-    fn tell(line: &AtomicU32, number: u32) {
+impl WaitStyle for FutexWait {
+    fn publish(line: &AtomicU32, number: u32) {
         line.store(number, Ordering::Release);
         let _ = futex::wake(line, Flags::empty(), 1); // it cannot fail for an address of ours
     }

@@ -4,7 +4,7 @@ use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
 
 use super::stages::Stage;
-use super::subject::Pipeline;
+use super::subject::PipelineSubject;
 use crate::engine::experiment::{
     Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
@@ -48,5 +48,5 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     if parameters.text(names::ORDER) == Some("early") {
         stages.reverse();
     }
-    Ok(Box::new(Pipeline::on_lines(parameters.number("lines").unwrap_or(0), stages)))
+    Ok(Box::new(PipelineSubject::on_lines(parameters.number("lines").unwrap_or(0), stages)))
 }

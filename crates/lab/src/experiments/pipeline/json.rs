@@ -4,7 +4,7 @@ use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
 
 use super::awk;
-use super::subject::Pipeline;
+use super::subject::PipelineSubject;
 use crate::engine::experiment::{
     Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
@@ -69,5 +69,5 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let documents = parameters.number("documents").ok_or_else(wrong)?;
     let copies = parameters.number(names::COPIES).unwrap_or(1);
     let input = Box::new(move || Input::of(|file| json_array(file, documents)));
-    Ok(Box::new(Pipeline { stages, copies, input }))
+    Ok(Box::new(PipelineSubject { stages, copies, input }))
 }

@@ -4,7 +4,7 @@ use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
 
 use super::stages::Stage;
-use super::subject::Pipeline;
+use super::subject::PipelineSubject;
 use crate::engine::experiment::{
     Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
@@ -30,7 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject,
 };
 
-const LETTERS: [&str; 4] = ["s/a/A/g", "s/b/B/g", "s/c/C/g", "s/d/D/g"];
+const SUBSTITUTIONS: [&str; 4] = ["s/a/A/g", "s/b/B/g", "s/c/C/g", "s/d/D/g"];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let lines = scope.choose(&[1_000_000], &[100_000], &[500])[0];
@@ -43,11 +43,13 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 #[expect(clippy::unnecessary_wraps, reason = "as every subject of the table")]
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let mut stages: Vec<_> = match parameters.text(names::FORM) {
-        Some("piped") => LETTERS.iter().map(|letter| Stage::new(&["sed", letter])).collect(),
-        _ => vec![Stage::new(&["sed", &LETTERS.join("; ")])],
+        Some("piped") => {
+            SUBSTITUTIONS.iter().map(|substitution| Stage::new(&["sed", substitution])).collect()
+        }
+        _ => vec![Stage::new(&["sed", &SUBSTITUTIONS.join("; ")])],
     };
     if parameters.flag(names::SLOW) {
         stages.push(Stage::new(&["sed", "s/[0-9]//g"]));
     }
-    Ok(Box::new(Pipeline::on_lines(parameters.number("lines").unwrap_or(0), stages)))
+    Ok(Box::new(PipelineSubject::on_lines(parameters.number("lines").unwrap_or(0), stages)))
 }

@@ -38,24 +38,24 @@ impl Stage {
 }
 
 /// A stage that is running, or was.
-struct Running {
+struct RunningStage {
     pid: Pid,
     /// Becomes readable at its end.
     end: OwnedFd,
-    began: Instant,
+    begun: Instant,
     /// When it was found to have ended, how, and what it had used.
     ended: Option<(Instant, ExitStatus, Usage)>,
 }
 
-impl Running {
+impl RunningStage {
     fn start(stage: &Stage, input: Stdio, output: Stdio, errors: &File) -> io::Result<Self> {
         let (program, arguments) = stage.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(input).stdout(output).stderr(errors.try_clone()?);
-        let began = Instant::now();
+        let begun = Instant::now();
         let pid = Pid::from_child(&spawn::spawn_bound(&mut command)?);
         match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(end) => Ok(Self { pid, end, began, ended: None }),
+            Ok(end) => Ok(Self { pid, end, begun, ended: None }),
             Err(error) => {
                 let _ = kill_process(pid, Signal::KILL);
                 reap(pid)?;
@@ -72,7 +72,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningStage {
     fn drop(&mut self) {
         if self.ended.is_none() {
             // Until it is reaped, nobody else can have its number.
@@ -82,14 +82,14 @@ impl Drop for Running {
     }
 }
 
-/// Times of a whole pipeline and of its stages.
+/// PipelineTimes of a whole pipeline and of its stages.
 #[derive(Debug, Clone)]
-struct Times {
-    real: Duration,
+struct PipelineTimes {
+    wall: Duration,
     stages: Vec<(Duration, Usage)>,
 }
 
-impl Times {
+impl PipelineTimes {
     fn user(&self) -> Duration {
         self.stages.iter().map(|(_, usage)| usage.user).sum()
     }
@@ -110,13 +110,13 @@ pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, Subje
         rustix::fs::memfd_create("contend-errors", rustix::fs::MemfdFlags::CLOEXEC)
             .attempt("keep the messages of stages")?,
     );
-    let began = Instant::now();
+    let begun = Instant::now();
     let mut running = Vec::new();
     for _ in 0..copies {
         running.push(start(stages, input, &errors)?);
     }
     await_all(&mut running).attempt("wait for stages")?;
-    let real = began.elapsed();
+    let real = begun.elapsed();
     for pipeline in &running {
         check(stages, pipeline, &mut errors)?;
     }
@@ -124,7 +124,11 @@ pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, Subje
     Ok(sample(stages, &times, real, input.bytes() * copies))
 }
 
-fn start(stages: &[Stage], input: &Input, errors: &File) -> Result<Vec<Running>, SubjectError> {
+fn start(
+    stages: &[Stage],
+    input: &Input,
+    errors: &File,
+) -> Result<Vec<RunningStage>, SubjectError> {
     let mut running = Vec::new();
     let mut next = Stdio::from(input.open().attempt("read the input")?);
     for (index, stage) in stages.iter().enumerate() {
@@ -136,15 +140,15 @@ fn start(stages: &[Stage], input: &Input, errors: &File) -> Result<Vec<Running>,
         };
         let input = std::mem::replace(&mut next, after);
         let what = format!("start {}", stage.words.first().map_or("a stage", String::as_str));
-        running.push(Running::start(stage, input, output, errors).attempt(&what)?);
+        running.push(RunningStage::start(stage, input, output, errors).attempt(&what)?);
     }
     Ok(running)
 }
 
 /// Waits until all have ended, noting each end as it comes.
-fn await_all(pipelines: &mut [Vec<Running>]) -> io::Result<()> {
+fn await_all(pipelines: &mut [Vec<RunningStage>]) -> io::Result<()> {
     loop {
-        let mut left: Vec<&mut Running> =
+        let mut left: Vec<&mut RunningStage> =
             pipelines.iter_mut().flatten().filter(|stage| stage.ended.is_none()).collect();
         if left.is_empty() {
             return Ok(());
@@ -164,8 +168,12 @@ fn await_all(pipelines: &mut [Vec<Running>]) -> io::Result<()> {
 
 /// All must have ended with status 0. Where one has failed, those before it may have been killed
 /// for want of a reader: the first that was not is the one to name.
-fn check(stages: &[Stage], pipeline: &[Running], errors: &mut File) -> Result<(), SubjectError> {
-    let status = |one: &Running| one.ended.map(|(_, status, _)| status);
+fn check(
+    stages: &[Stage],
+    pipeline: &[RunningStage],
+    errors: &mut File,
+) -> Result<(), SubjectError> {
+    let status = |one: &RunningStage| one.ended.map(|(_, status, _)| status);
     let failed = stages
         .iter()
         .zip(pipeline.iter().map(status))
@@ -186,30 +194,30 @@ fn check(stages: &[Stage], pipeline: &[Running], errors: &mut File) -> Result<()
     Err(SubjectError::Wrong(format!("{} {how}{line}", stage.label)))
 }
 
-fn times(pipeline: &[Running]) -> Times {
-    let end = |stage: &Running| stage.ended.map_or(stage.began, |(at, _, _)| at);
-    let began = pipeline.first().map(|stage| stage.began);
-    let real = pipeline.iter().map(end).max().zip(began);
+fn times(pipeline: &[RunningStage]) -> PipelineTimes {
+    let end = |stage: &RunningStage| stage.ended.map_or(stage.begun, |(at, _, _)| at);
+    let begun = pipeline.first().map(|stage| stage.begun);
+    let wall = pipeline.iter().map(end).max().zip(begun);
     let stages = pipeline.iter().map(|stage| {
         let usage = stage.ended.map(|(_, _, usage)| usage).unwrap_or_default();
-        (end(stage).saturating_duration_since(stage.began), usage)
+        (end(stage).saturating_duration_since(stage.begun), usage)
     });
-    Times {
-        real: real.map_or(Duration::ZERO, |(end, began)| end.saturating_duration_since(began)),
+    PipelineTimes {
+        wall: wall.map_or(Duration::ZERO, |(end, begun)| end.saturating_duration_since(begun)),
         stages: stages.collect(),
     }
 }
 
 /// Of several copies a stage's figures are the means, and a copy's are the medians.
-fn sample(stages: &[Stage], copies: &[Times], real: Duration, bytes: u64) -> Sample {
+fn sample(stages: &[Stage], copies: &[PipelineTimes], real: Duration, bytes: u64) -> Sample {
     let nanos = |time: Duration| time.as_nanos() as f64;
-    let mean = |of: &dyn Fn(&Times) -> Duration| {
+    let mean = |of: &dyn Fn(&PipelineTimes) -> Duration| {
         copies.iter().map(|times| nanos(of(times))).sum::<f64>() / copies.len().max(1) as f64
     };
-    let middle = |of: &dyn Fn(&Times) -> Duration| {
+    let median_of = |of: &dyn Fn(&PipelineTimes) -> Duration| {
         median(&copies.iter().map(|times| nanos(of(times))).collect::<Vec<_>>()).unwrap_or(0.0)
     };
-    let all = |of: &dyn Fn(&Times) -> Duration| mean(of) * copies.len() as f64;
+    let all = |of: &dyn Fn(&PipelineTimes) -> Duration| mean(of) * copies.len() as f64;
     let stage = |(index, stage): (usize, &Stage)| StageSample {
         stage: stage.label.clone(),
         real: mean(&|times| times.stages[index].0),
@@ -217,14 +225,14 @@ fn sample(stages: &[Stage], copies: &[Times], real: Duration, bytes: u64) -> Sam
         system: mean(&|times| times.stages[index].1.system),
     };
     let mut sample = Sample::of(nanos(real))
-        .with("user", Unit::Nanoseconds, all(&Times::user))
-        .with("system", Unit::Nanoseconds, all(&Times::system))
+        .with("user", Unit::Nanoseconds, all(&PipelineTimes::user))
+        .with("system", Unit::Nanoseconds, all(&PipelineTimes::system))
         .with("input", Unit::Bytes, bytes as f64);
     if copies.len() > 1 {
         sample = sample
-            .with("copy_real", Unit::Nanoseconds, middle(&|times| times.real))
-            .with("copy_user", Unit::Nanoseconds, middle(&Times::user))
-            .with("copy_system", Unit::Nanoseconds, middle(&Times::system));
+            .with("copy_real", Unit::Nanoseconds, median_of(&|times| times.wall))
+            .with("copy_user", Unit::Nanoseconds, median_of(&PipelineTimes::user))
+            .with("copy_system", Unit::Nanoseconds, median_of(&PipelineTimes::system));
     }
     sample.stages = stages.iter().enumerate().map(stage).collect();
     sample
@@ -244,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_reads_what_the_one_before_it_wrote() {
+    fn every_stage_reads_the_output_of_the_previous_one() {
         let stages = [Stage::new(&["cat"]), sh("grep two"), sh("[ \"$(cat)\" = two ]")];
         let sample = run(&stages, &input(), 1).expect("it works");
         assert_eq!(sample.stages.len(), 3);
@@ -274,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_started_is_gone_when_a_later_stage_cannot_be() {
+    fn started_stages_are_killed_when_a_later_one_cannot_start() {
         let stages = [Stage::new(&["sleep", "1000"]), Stage::new(&["/no/such/program"])];
         let error = run(&stages, &input(), 1).expect_err("it is not there").to_string();
         assert!(error.starts_with("cannot start /no/such/program: "), "{error}");

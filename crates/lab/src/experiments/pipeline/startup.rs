@@ -39,26 +39,26 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 }
 
 /// Whether bash itself takes the turns.
-fn loops(parameters: &Parameters) -> bool {
+fn is_bash_loop(parameters: &Parameters) -> bool {
     parameters.text(names::COMMAND).is_some_and(|command| command.starts_with("bash-"))
 }
 
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    if loops(parameters) {
+    if is_bash_loop(parameters) {
         return startup::subject(parameters);
     }
     let turns = parameters.number(names::TURNS).unwrap_or(1);
     let once = startup::subject(&parameters.without(names::TURNS))?;
-    Ok(Box::new(InTurns { once, turns }))
+    Ok(Box::new(Repeated { once, turns }))
 }
 
 /// What is done so many times for a sample.
-struct InTurns {
+struct Repeated {
     once: Box<dyn Subject>,
     turns: u64,
 }
 
-impl Subject for InTurns {
+impl Subject for Repeated {
     fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         self.once.sample(self.turns, tell)
     }

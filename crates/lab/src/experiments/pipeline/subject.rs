@@ -9,7 +9,7 @@ use crate::support::programs;
 
 /// A pipeline on an input that is made anew for each sample: between samples it would only hold
 /// memory, and that of all cases is much.
-pub struct Pipeline {
+pub struct PipelineSubject {
     /// Its commands.
     pub stages: Vec<Stage>,
     /// How many of it run at the same time.
@@ -18,7 +18,7 @@ pub struct Pipeline {
     pub input: Box<dyn Fn() -> std::io::Result<Input>>,
 }
 
-impl Pipeline {
+impl PipelineSubject {
     /// One on so many lines of base64.
     pub fn on_lines(lines: u64, stages: Vec<Stage>) -> Self {
         let input = move || Input::of(|file| base64_lines(file, lines));
@@ -26,7 +26,7 @@ impl Pipeline {
     }
 }
 
-impl Subject for Pipeline {
+impl Subject for PipelineSubject {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let input = (self.input)().attempt("make the input")?;
         run(&self.stages, &input, self.copies)

@@ -2,7 +2,7 @@
 
 use contend_record::lab::View;
 
-use super::crew::Job;
+use super::workers::Workload;
 use super::{about, row, saturation};
 use crate::engine::experiment::Experiment;
 use crate::support::work::Work;
@@ -17,15 +17,17 @@ pub const EXPERIMENT: Experiment = row(
          generator of random numbers."
     ),
     View::Computing,
-    |parameters| Ok(saturation(parameters, |work, _| Compute(Work::steps(work * STEPS)))),
+    |parameters| {
+        Ok(saturation(parameters, |work, _| Compute(Work::steps(work * STEPS_PER_WORK_UNIT))))
+    },
 );
 
 /// Steps for each unit of work.
-const STEPS: u64 = 500_000;
+const STEPS_PER_WORK_UNIT: u64 = 500_000;
 
 struct Compute(Work);
 
-impl Job for Compute {
+impl Workload for Compute {
     fn prepare(&self) -> Box<dyn FnOnce() + '_> {
         Box::new(|| self.0.work())
     }

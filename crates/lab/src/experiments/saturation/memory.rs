@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use contend_record::lab::View;
 
-use super::crew::Job;
+use super::workers::Workload;
 use super::{about, row, saturation};
 use crate::engine::experiment::{Experiment, Facts};
 use crate::support::limits;
@@ -19,29 +19,32 @@ pub const EXPERIMENT: Experiment = row(
          then more of them do not do more. One `work` is 8 MiB."
     ),
     View::Saturation,
-    |parameters| Ok(saturation(parameters, Copying::new)),
+    |parameters| Ok(saturation(parameters, MemoryCopy::new)),
 );
 
 /// Bytes of a buffer: caches of more are rare.
-const BUFFER: u64 = 64 << 20;
+const MAX_BUFFER_BYTES: u64 = 64 << 20;
 /// Bytes of one, at least.
-const SMALLEST: u64 = 64 << 10;
+const MIN_BUFFER_BYTES: u64 = 64 << 10;
 /// Bytes that are copied for each unit of work.
-const WORK: u64 = 8 << 20;
+const BYTES_PER_WORK_UNIT: u64 = 8 << 20;
 
-struct Copying {
+struct MemoryCopy {
     /// Of a buffer.
     bytes: usize,
     /// To be copied.
     work: u64,
 }
 
-impl Copying {
+impl MemoryCopy {
     /// So much work, with buffers of which so many workers can have two each.
     fn new(work: u64, workers: u64) -> Self {
         let room = limits::memory_available() / 2 / workers.max(1) / 2;
-        let bytes = BUFFER.min(room).max(SMALLEST);
-        Self { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), work: work * WORK }
+        let bytes = MAX_BUFFER_BYTES.min(room).max(MIN_BUFFER_BYTES);
+        Self {
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            work: work * BYTES_PER_WORK_UNIT,
+        }
     }
 }
 
@@ -55,7 +58,7 @@ fn copy([from, to]: &mut [Vec<u8>; 2], work: u64) {
     }
 }
 
-impl Job for Copying {
+impl Workload for MemoryCopy {
     fn prepare(&self) -> Box<dyn FnOnce() + '_> {
         let mut buffers = [vec![1_u8; self.bytes], vec![2_u8; self.bytes]];
         Box::new(move || copy(&mut buffers, self.work))

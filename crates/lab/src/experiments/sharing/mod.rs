@@ -49,7 +49,7 @@ fn unavailable(_: &Parameters) -> Option<String> {
 }
 
 /// Tells the steps of a demonstration, with a pause after each.
-struct Story<'a> {
+struct Narration<'a> {
     began: Instant,
     pause: Duration,
     tell: &'a mut dyn FnMut(Step),
@@ -57,24 +57,24 @@ struct Story<'a> {
 
 /// What a unit has seen of the variable.
 #[derive(Clone, Copy)]
-struct Seen {
+struct Observation {
     address: usize,
     value: i64,
 }
 
-impl<'a> Story<'a> {
+impl<'a> Narration<'a> {
     fn new(parameters: &Parameters, tell: &'a mut dyn FnMut(Step)) -> Self {
         let pause = Duration::from_millis(parameters.number("step_ms").unwrap_or(0));
         Self { began: Instant::now(), pause, tell }
     }
 
-    fn step(&mut self, who: &str, what: &str, seen: Option<Seen>, tasks: Vec<Task>) {
+    fn step(&mut self, who: &str, what: &str, observed: Option<Observation>, tasks: Vec<Task>) {
         (self.tell)(Step {
             at_seconds: self.began.elapsed().as_secs_f64(),
             who: who.to_owned(),
             what: what.to_owned(),
-            address: seen.map(|seen| format!("{:#x}", seen.address)),
-            value: seen.map(|seen| seen.value),
+            address: observed.map(|observed| format!("{:#x}", observed.address)),
+            value: observed.map(|observed| observed.value),
             tasks,
         });
         std::thread::sleep(self.pause);
@@ -82,7 +82,7 @@ impl<'a> Story<'a> {
 }
 
 /// All threads of these processes, as the kernel shows them now.
-fn look(pids: &[i32]) -> Vec<Task> {
+fn read_tasks(pids: &[i32]) -> Vec<Task> {
     pids.iter()
         .flat_map(|&pid| threads_of(pid).into_iter().map(move |tid| task(pid, tid)))
         .collect()
@@ -115,7 +115,7 @@ fn task(pid: i32, tid: i32) -> Task {
 }
 
 /// Gives a process that is about to wait a moment to do so.
-fn until_asleep(pid: i32) {
+fn wait_until_asleep(pid: i32) {
     for _ in 0..200 {
         if task(pid, pid).state == "S" {
             break;
@@ -125,7 +125,7 @@ fn until_asleep(pid: i32) {
 }
 
 /// The process's own entry in a look.
-fn of(tasks: &[Task], pid: i32) -> Task {
+fn find_task(tasks: &[Task], pid: i32) -> Task {
     tasks.iter().find(|task| task.tid == pid).cloned().unwrap_or_default()
 }
 

@@ -11,7 +11,7 @@ use contend_sys::{Pid, Signal};
 use rustix::pipe::PipeFlags;
 use std::os::fd::OwnedFd;
 
-use super::{Seen, Story, look, of, own_pid, row, until_asleep};
+use super::{Narration, Observation, find_task, own_pid, read_tasks, row, wait_until_asleep};
 use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
 
 /// The row of the table.
@@ -26,10 +26,10 @@ pub const EXPERIMENT: Experiment = row(
             4 KiB of private memory: this growth is the value. The page fault is counted by the \
             kernel for the child.",
     View::ProcessSharing,
-    |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
+    |parameters| Ok(Box::new(ProcessSharing(parameters.clone()))),
 );
 
-struct Demonstration(Parameters);
+struct ProcessSharing(Parameters);
 
 /// The child does what it is told: one byte a command, and the variable's value in answer.
 struct Child {
@@ -41,18 +41,18 @@ struct Child {
 impl Child {
     fn create(variable: &Pages) -> Result<Self, SubjectError> {
         let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe");
-        let ((hear, commands), (answers, answer)) = (pipe()?, pipe()?);
+        let ((command_reader, commands), (answers, answer_writer)) = (pipe()?, pipe()?);
         let mut commands = Some(commands);
         let pid = fork(|| {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
             commands = None;
             let mut command = [0];
-            while matches!(rustix::io::read(&hear, &mut command), Ok(1)) {
+            while matches!(rustix::io::read(&command_reader, &mut command), Ok(1)) {
                 let value = match command {
                     [b'+'] => increment(variable.number()),
                     _ => variable.number().load(Ordering::SeqCst),
                 };
-                let _ = rustix::io::write(&answer, &value.to_ne_bytes());
+                let _ = rustix::io::write(&answer_writer, &value.to_ne_bytes());
             }
             0
         })
@@ -61,7 +61,7 @@ impl Child {
         Ok(Self { pid, commands, answers })
     }
 
-    fn tell(&self, command: u8) -> Result<i64, SubjectError> {
+    fn request(&self, command: u8) -> Result<i64, SubjectError> {
         rustix::io::write(&self.commands, &[command]).attempt("tell the child")?;
         let mut value = [0; 8];
         let read = rustix::io::read(&self.answers, &mut value).attempt("hear from the child")?;
@@ -78,43 +78,48 @@ impl Child {
     }
 }
 
-impl Subject for Demonstration {
+impl Subject for ProcessSharing {
     fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let mut story = Story::new(&self.0, tell);
+        let mut narration = Narration::new(&self.0, tell);
         let variable = Pages::map(4096).attempt("map a page")?;
         let address = variable.address();
-        let at = |value| Some(Seen { address, value });
+        let at = |value| Some(Observation { address, value });
         let own = || variable.number().load(Ordering::SeqCst);
         let parent = own_pid();
 
         variable.number().store(1, Ordering::SeqCst);
-        story.step("parent", "sets n to 1", at(own()), look(&[parent]));
+        narration.step("parent", "sets n to 1", at(own()), read_tasks(&[parent]));
 
         let child = Child::create(&variable)?;
         let pid = child.pid.as_raw_nonzero().get();
         let both = [parent, pid];
-        let inherited = child.tell(b'?')?;
-        until_asleep(pid);
-        story.step("child", "is there after the fork, and looks", at(inherited), look(&both));
+        let inherited = child.request(b'?')?;
+        wait_until_asleep(pid);
+        narration.step(
+            "child",
+            "is there after the fork, and looks",
+            at(inherited),
+            read_tasks(&both),
+        );
 
-        let before = of(&look(&both), pid);
-        let written = child.tell(b'+')?;
-        until_asleep(pid);
-        let after = look(&both);
-        let copied = of(&after, pid).private_bytes as f64 - before.private_bytes as f64;
-        let faults = of(&after, pid).minor_faults.saturating_sub(before.minor_faults);
-        story.step("child", "adds 1 to n: its first write", at(written), after);
+        let before = find_task(&read_tasks(&both), pid);
+        let written = child.request(b'+')?;
+        wait_until_asleep(pid);
+        let after = read_tasks(&both);
+        let copied = find_task(&after, pid).private_bytes as f64 - before.private_bytes as f64;
+        let faults = find_task(&after, pid).minor_faults.saturating_sub(before.minor_faults);
+        narration.step("child", "adds 1 to n: its first write", at(written), after);
 
         let unchanged = own();
-        story.step("parent", "looks: its own n is as before", at(unchanged), look(&both));
+        narration.step("parent", "looks: its own n is as before", at(unchanged), read_tasks(&both));
 
         child.end()?;
         let last = increment(variable.number());
-        story.step(
+        narration.step(
             "parent",
             "has waited for the child, and adds 1 to n",
             at(last),
-            look(&[parent]),
+            read_tasks(&[parent]),
         );
 
         let count = |value: i64| u64::try_from(value).unwrap_or(0).into();

@@ -3,9 +3,9 @@
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
 
-use super::memory::Waited;
+use super::memory::ParkedMeasurement;
 use super::parent;
-use super::park::{self, Callbacks, Park};
+use super::parked::{self, Callbacks, ParkedUnits};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
     never_hands_over,
@@ -37,7 +37,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable,
     hands_over: never_hands_over,
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Waiting::new(parameters)?)),
+    subject: |parameters| Ok(Box::new(UnitComparison::new(parameters)?)),
 };
 
 const CALLBACK: &str = "callback";
@@ -66,32 +66,33 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         .or_else(|| kind(parameters).and_then(|kind| limits::not_so_many(kind, n)))
 }
 
-struct Waiting {
+struct UnitComparison {
     n: u64,
-    park: Box<dyn Park>,
+    parked: Box<dyn ParkedUnits>,
 }
 
-impl Waiting {
+impl UnitComparison {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let n = parameters.number(names::N).unwrap_or(0);
-        let park = match kind(parameters) {
-            Some(kind) => park::of_kind(kind)?,
+        let parked = match kind(parameters) {
+            Some(kind) => parked::of_kind(kind)?,
             None => Box::new(Callbacks::new()?),
         };
-        Ok(Self { n, park })
+        Ok(Self { n, parked })
     }
 }
 
-impl Subject for Waiting {
+impl Subject for UnitComparison {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let waited = Waited::measure(self.park.as_mut(), self.n)?;
-        let (create, end) = (waited.each(waited.created), waited.each(waited.ended));
-        let sample = waited.sample();
+        let measured = ParkedMeasurement::measure(self.parked.as_mut(), self.n)?;
+        let (create, end) =
+            (measured.per_unit_ns(measured.create_time), measured.per_unit_ns(measured.end_time));
+        let sample = measured.sample();
         Ok(sample.with("create", Unit::Nanoseconds, create).with("end", Unit::Nanoseconds, end))
     }
 
     fn facts(&self) -> Facts {
-        match self.park.stack_bytes() {
+        match self.parked.stack_bytes() {
             0 => Facts::new(),
             bytes => Facts::from([("stack_bytes".to_owned(), bytes.into())]),
         }

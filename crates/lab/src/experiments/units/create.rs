@@ -14,7 +14,7 @@ use contend_sys::process::{
 use contend_sys::thread::{Attributes, Job, start};
 use contend_sys::{Pid, cpu};
 
-use super::one_byte::{null_device, the_work};
+use super::null_write::{null_device, write_one_byte};
 use super::parent::{self, Parent};
 use super::pool::{ProcessPool, ThreadPool};
 use super::tiny::{self, TinyProgram};
@@ -77,11 +77,12 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
         sizes.iter().flat_map(move |&mib: &u64| {
             [false, true].map(|huge| {
                 let parameters = Parameters::new().with(names::KIND, kind).with(names::N, 1);
-                parameters.with(parent::SIZE, mib).with(parent::HUGE, huge)
+                parameters.with(parent::PARENT_MIB, mib).with(parent::HUGE_PAGES, huge)
             })
         })
     });
-    let large = large.filter(|p| p.text(names::KIND) == Some("fork") || !p.flag(parent::HUGE));
+    let large =
+        large.filter(|p| p.text(names::KIND) == Some("fork") || !p.flag(parent::HUGE_PAGES));
     small.chain(large).collect()
 }
 
@@ -125,14 +126,14 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
 
 type Operation = Box<dyn FnMut() -> io::Result<()>>;
 
-fn room(n: u64) -> usize {
+fn capacity(n: u64) -> usize {
     usize::try_from(n).unwrap_or(0)
 }
 
 /// Creates n processes and waits for all, also for those that were created before one could
 /// not be.
 fn processes(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> Operation {
-    let mut pids = Vec::with_capacity(room(n));
+    let mut pids = Vec::with_capacity(capacity(n));
     Box::new(move || {
         let mut result = Ok(());
         for _ in 0..n {
@@ -156,22 +157,22 @@ fn processes(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> O
 fn forks(n: u64) -> Operation {
     processes(n, || {
         fork(|| {
-            the_work();
+            write_one_byte();
             0
         })
     })
 }
 
-const NAME: &CStr = c"tiny";
+const TINY_NAME: &CStr = c"tiny";
 
 fn spawns(n: u64) -> Result<Operation, SubjectError> {
     let program = TinyProgram::new()?;
-    Ok(processes(n, move || posix_spawn(program.path(), &[NAME])))
+    Ok(processes(n, move || posix_spawn(program.path(), &[TINY_NAME])))
 }
 
 fn executions(n: u64) -> Result<Operation, SubjectError> {
     let program = TinyProgram::new()?;
-    let arguments = pointers(&[NAME]);
+    let arguments = pointers(&[TINY_NAME]);
     Ok(processes(n, move || {
         fork(|| {
             execute(program.path(), &arguments);
@@ -183,7 +184,7 @@ fn executions(n: u64) -> Result<Operation, SubjectError> {
 fn sharing(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
     let stacks: io::Result<Vec<_>> = (0..n).map(|_| ChildStack::new()).collect();
     let mut stacks = stacks.attempt("map stacks")?;
-    let mut children = Vec::with_capacity(room(n));
+    let mut children = Vec::with_capacity(capacity(n));
     let null = null_device().attempt("open /dev/null")?.as_fd();
     Ok(Box::new(move || {
         for stack in stacks.drain(..) {
@@ -198,8 +199,8 @@ fn sharing(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
 
 fn threads(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
     let attributes = Attributes::new(stack).attempt("choose the threads' attributes")?;
-    let job = Job::leaked(the_work);
-    let mut threads = Vec::with_capacity(room(n));
+    let job = Job::leaked(write_one_byte);
+    let mut threads = Vec::with_capacity(capacity(n));
     Ok(Box::new(move || {
         let mut result = Ok(());
         for _ in 0..n {
@@ -224,7 +225,7 @@ fn detached(n: u64) -> Result<Operation, SubjectError> {
     let attributes = attributes.attempt("choose the threads' attributes")?;
     let creator = std::thread::current();
     let job = Job::leaked(move || {
-        the_work();
+        write_one_byte();
         if FINISHED.fetch_add(1, Ordering::AcqRel) + 1 == n {
             creator.unpark();
         }

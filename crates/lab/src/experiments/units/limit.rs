@@ -1,7 +1,7 @@
 //! `units/limit`: how many units can exist at once, and what stops more.
 //!
 //! Three processes take part. The case's own process is the guard: it predicts, starts the
-//! breeder, and watches the memory of the machine. The breeder creates units until it cannot,
+//! creator, and watches the memory of the machine. The creator creates units until it cannot,
 //! and finds out why while all of them are there. The units wait. Whichever of them dies, the
 //! kernel kills those below it. When contend dies, the guard ends the trial and reaps everything.
 
@@ -21,7 +21,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::park::{Park, of_kind};
+use super::parked::{ParkedUnits, of_kind};
 use crate::engine::experiment::{
     Attempt, Cap, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     always_available, never_hands_over,
@@ -53,12 +53,12 @@ pub const EXPERIMENT: Experiment = Experiment {
     hands_over: never_hands_over,
     demands: Demands { exhausts, ..Demands::NONE },
     subject: |parameters| {
-        Ok(Box::new(Trial { kind: kind(parameters), cap: parameters.number("cap") }))
+        Ok(Box::new(LimitSearch { kind: kind(parameters), cap: parameters.number("cap") }))
     },
 };
 
 /// Where a trial of this size stops unless something else is asked for.
-fn usual_cap(size: Size) -> u64 {
+fn default_cap(size: Size) -> u64 {
     match size {
         Size::Full => 10_000,
         Size::Quick => 1000,
@@ -69,11 +69,11 @@ fn usual_cap(size: Size) -> u64 {
 /// The same, but at half of the tightest limit that other programs share where that is less.
 fn considerate_cap(size: Size) -> u64 {
     let limits = [Kind::Process, Kind::Thread].into_iter().filter_map(limits::tightest_shared);
-    lowered(usual_cap(size), limits.map(|limit| limit.allows / 2).min())
+    lower_cap(default_cap(size), limits.map(|limit| limit.allows / 2).min())
 }
 
 /// The usual cap, or what is safe if that is less; one unit at least.
-fn lowered(usual: u64, safe: Option<u64>) -> u64 {
+fn lower_cap(usual: u64, safe: Option<u64>) -> u64 {
     safe.map_or(usual, |safe| usual.min(safe.max(1)))
 }
 
@@ -90,7 +90,7 @@ fn kind(parameters: &Parameters) -> Kind {
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let cap = match scope.cap {
-        Cap::Usual => Some(usual_cap(scope.size)),
+        Cap::Usual => Some(default_cap(scope.size)),
         Cap::Considerate => Some(considerate_cap(scope.size)),
         Cap::At(cap) => Some(cap),
         Cap::None => None,
@@ -107,22 +107,22 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
         .collect()
 }
 
-struct Trial {
+struct LimitSearch {
     kind: Kind,
     cap: Option<u64>,
 }
 
-/// What the breeder tells.
+/// What the creator tells.
 #[derive(Debug, Serialize, Deserialize)]
-enum News {
+enum CreatorMessage {
     /// So many are there.
     Created(u64),
     /// It is over.
-    Over(Outcome),
+    Finished(SearchOutcome),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Outcome {
+struct SearchOutcome {
     created: u64,
     errno: Option<String>,
     stopped_by: StoppedBy,
@@ -130,17 +130,17 @@ struct Outcome {
 }
 
 /// Units whose memory is measured before the trial.
-const FEW: u64 = 64;
-/// How often the breeder tells how far it is and looks at the memory.
-const EVERY: u64 = 64;
+const SAMPLE_UNITS: u64 = 64;
+/// How often the creator tells how far it is and looks at the memory.
+const REPORT_INTERVAL_UNITS: u64 = 64;
 
-impl Subject for Trial {
+impl Subject for LimitSearch {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let unit = measure_few(self.kind);
+        let unit = estimate_unit(self.kind);
         let watched = limits::applying(self.kind, unit);
         let predicted: Vec<Limit> =
-            watched.iter().map(|watched| beside_breeder(watched.limit.clone())).collect();
-        let outcome = self.try_out(&watched)?;
+            watched.iter().map(|watched| with_creator_process(watched.limit.clone())).collect();
+        let outcome = self.search(&watched)?;
         let held = prediction_held(predicted.first(), &outcome);
         let created = outcome.created;
         let report = LimitReport {
@@ -160,8 +160,8 @@ impl Subject for Trial {
     }
 }
 
-/// The limit when the breeder, a process more, is there.
-fn beside_breeder(mut limit: Limit) -> Limit {
+/// The limit when the creator, a process more, is there.
+fn with_creator_process(mut limit: Limit) -> Limit {
     if limit.name.contains("pid")
         || [limits::NPROC, "kernel.threads-max"].contains(&limit.name.as_str())
     {
@@ -172,15 +172,15 @@ fn beside_breeder(mut limit: Limit) -> Limit {
 }
 
 /// How far a number may be from the prediction: others come and go.
-const TOLERANCE: f64 = 0.02;
-const FEW_UNITS: f64 = 4.0;
+const TOLERANCE_RATIO: f64 = 0.02;
+const TOLERANCE_UNITS: f64 = 4.0;
 /// The same for memory, which is estimated by a few units.
-const ROUGHLY: f64 = 0.3;
+const MEMORY_TOLERANCE_RATIO: f64 = 0.3;
 
 /// Whether what was predicted came to pass, as far as the trial went.
-fn prediction_held(predicted: Option<&Limit>, outcome: &Outcome) -> Option<bool> {
+fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
     let predicted = predicted?;
-    let about = (predicted.allows as f64 * TOLERANCE).max(FEW_UNITS);
+    let about = (predicted.allows as f64 * TOLERANCE_RATIO).max(TOLERANCE_UNITS);
     let apart = (outcome.created as f64 / predicted.allows.max(1) as f64 - 1.0).abs();
     let near = (outcome.created as f64 - predicted.allows as f64).abs() <= about;
     if outcome.created == 0 {
@@ -188,7 +188,7 @@ fn prediction_held(predicted: Option<&Limit>, outcome: &Outcome) -> Option<bool>
     }
     Some(match &outcome.stopped_by {
         StoppedBy::Cap => predicted.allows >= outcome.created,
-        StoppedBy::MemoryFloor => predicted.name == "memory" && apart <= ROUGHLY,
+        StoppedBy::MemoryFloor => predicted.name == "memory" && apart <= MEMORY_TOLERANCE_RATIO,
         StoppedBy::Limit(name) => *name == predicted.name && near,
         StoppedBy::Unknown => false,
     })
@@ -196,18 +196,18 @@ fn prediction_held(predicted: Option<&Limit>, outcome: &Outcome) -> Option<bool>
 
 /// The memory of a unit, the kernel's included, by a few of them. Where even these cannot be
 /// created, the trial will tell.
-fn measure_few(kind: Kind) -> OfUnit {
+fn estimate_unit(kind: Kind) -> OfUnit {
     let usual = limits::usual_unit(kind);
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
     let memory = || MemInfo::read().of_tasks() + own_memory();
     let (before, mappings) = (memory(), limits::own_mappings());
     let Ok(mut units) = of_kind(kind) else { return usual };
     let stack = units.stack_bytes();
-    let complete = units.add(FEW).is_ok() && units.await_all().is_ok();
+    let complete = units.add(SAMPLE_UNITS).is_ok() && units.await_all().is_ok();
     // Of a process its own pages are counted, not those that it shares with its creator.
     let own = if kind == Kind::Process { 36e3 } else { 0.0 };
-    let each = memory().saturating_sub(before) as f64 / FEW as f64 + own;
-    let mappings = limits::own_mappings().saturating_sub(mappings) as f64 / FEW as f64;
+    let each = memory().saturating_sub(before) as f64 / SAMPLE_UNITS as f64 + own;
+    let mappings = limits::own_mappings().saturating_sub(mappings) as f64 / SAMPLE_UNITS as f64;
     let released = units.release();
     if !complete || released.is_err() {
         return OfUnit { stack, ..usual };
@@ -216,36 +216,41 @@ fn measure_few(kind: Kind) -> OfUnit {
     OfUnit { memory: each.clamp(0.3 * usual.memory, 3.0 * usual.memory), stack, mappings }
 }
 
-impl Trial {
-    /// Starts the breeder and guards it.
-    fn try_out(&self, watched: &[Watched]) -> Result<Outcome, SubjectError> {
+impl LimitSearch {
+    /// Starts the creator and guards it.
+    fn search(&self, watched: &[Watched]) -> Result<SearchOutcome, SubjectError> {
         child::become_subreaper().attempt("become the parent of orphans")?;
-        let (news, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
-        let breeder = fork(|| {
+        let (reader, messages) =
+            rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
+        let creator = fork(|| {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-            let outcome = self.breed(watched, &tell);
+            let outcome = self.create_until_refused(watched, &messages);
             i32::from(outcome.is_err())
         })
         .attempt("create a process")?;
-        drop(tell);
-        let outcome = guard(breeder, news);
-        let _ = rustix::process::kill_process(breeder, Signal::KILL);
-        let _ = child::reap(breeder);
+        drop(messages);
+        let outcome = watch_creator(creator, reader);
+        let _ = rustix::process::kill_process(creator, Signal::KILL);
+        let _ = child::reap(creator);
         reap_orphans();
         outcome
     }
 
     /// Creates units until it cannot, and finds out why.
-    fn breed(&self, watched: &[Watched], tell: &OwnedFd) -> Result<(), SubjectError> {
+    fn create_until_refused(
+        &self,
+        watched: &[Watched],
+        messages: &OwnedFd,
+    ) -> Result<(), SubjectError> {
         let mut units = of_kind(self.kind)?;
         let mut created = 0;
         let (error, stopped_by) = loop {
             if self.cap.is_some_and(|cap| created >= cap) {
                 break (None, StoppedBy::Cap);
             }
-            if created.is_multiple_of(EVERY) {
+            if created.is_multiple_of(REPORT_INTERVAL_UNITS) {
                 units.await_all()?;
-                send(tell, &News::Created(created))?;
+                send_message(messages, &CreatorMessage::Created(created))?;
                 if limits::memory_available() < limits::memory_floor() {
                     break (None, StoppedBy::MemoryFloor);
                 }
@@ -256,22 +261,22 @@ impl Trial {
             }
         };
         units.await_all()?;
-        let mut outcome = Outcome {
+        let mut outcome = SearchOutcome {
             created,
             errno: error.as_ref().map(errno_name),
             stopped_by,
             evidence: Vec::new(),
         };
         if error.is_some() {
-            find_culprit(&mut outcome, watched, units.as_mut());
+            identify_limit(&mut outcome, watched, units.as_mut());
         }
-        send(tell, &News::Over(outcome))?;
+        send_message(messages, &CreatorMessage::Finished(outcome))?;
         units.release()
     }
 }
 
 /// Which limit it was, with all units there.
-fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut dyn Park) {
+fn identify_limit(outcome: &mut SearchOutcome, watched: &[Watched], units: &mut dyn ParkedUnits) {
     let mut full = Vec::new();
     for watched in watched {
         let name = watched.limit.name.as_str();
@@ -290,7 +295,7 @@ fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut dyn Park
     // Raising this limit and trying again is the best evidence there is, either way: what others
     // of this user have elsewhere cannot be counted.
     let counts = watched.iter().any(|watched| watched.limit.name == limits::NPROC);
-    match if counts { raise_and_try_again(units) } else { None } {
+    match if counts { retry_with_raised_nproc(units) } else { None } {
         Some((true, evidence)) => {
             outcome.evidence.push(evidence);
             full.sort_by_key(|(name, _)| *name != limits::NPROC);
@@ -312,7 +317,7 @@ fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut dyn Park
 
 /// Whether one more can be created with the soft limit on processes raised, where that is
 /// allowed, and how this is told.
-fn raise_and_try_again(units: &mut dyn Park) -> Option<(bool, String)> {
+fn retry_with_raised_nproc(units: &mut dyn ParkedUnits) -> Option<(bool, String)> {
     let before = getrlimit(Resource::Nproc);
     if before.current == before.maximum {
         return None;
@@ -345,67 +350,69 @@ fn errno_name(error: &io::Error) -> String {
     }
 }
 
-fn send(tell: &OwnedFd, news: &News) -> Result<(), SubjectError> {
-    let line = serde_json::to_string(news).map_err(|e| SubjectError::Wrong(e.to_string()))? + "\n";
+fn send_message(messages: &OwnedFd, message: &CreatorMessage) -> Result<(), SubjectError> {
+    let line =
+        serde_json::to_string(message).map_err(|e| SubjectError::Wrong(e.to_string()))? + "\n";
     let mut left = line.as_bytes();
     while !left.is_empty() {
-        let written = rustix::io::write(tell, left).attempt("tell the guard")?;
+        let written = rustix::io::write(messages, left).attempt("tell the guard")?;
         left = &left[written..];
     }
     Ok(())
 }
 
 /// How often the guard looks at the memory.
-const LOOK: Duration = Duration::from_millis(20);
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Follows the breeder, and ends it when memory runs out.
-fn guard(breeder: Pid, news: OwnedFd) -> Result<Outcome, SubjectError> {
-    let mut news = BufReader::new(File::from(news));
+/// Follows the creator, and ends it when memory runs out.
+fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, SubjectError> {
+    let mut reader = BufReader::new(File::from(reader));
     let mut created = 0;
     let contend = rustix::process::getppid();
     loop {
         if rustix::process::getppid() != contend {
             return Err(SubjectError::Wrong("whoever asked for it has died".to_owned()));
         }
-        if news.buffer().is_empty() && !is_ready(news.get_ref()) {
+        if reader.buffer().is_empty() && !wait_readable(reader.get_ref()) {
             if limits::memory_available() < limits::memory_floor() / 2 {
-                let _ = rustix::process::kill_process(breeder, Signal::KILL);
+                let _ = rustix::process::kill_process(creator, Signal::KILL);
                 let evidence = vec!["the guard stopped it: hardly any memory was left".to_owned()];
                 let stopped_by = StoppedBy::MemoryFloor;
-                return Ok(Outcome { created, errno: None, stopped_by, evidence });
+                return Ok(SearchOutcome { created, errno: None, stopped_by, evidence });
             }
             continue;
         }
         let mut line = String::new();
-        if news.read_line(&mut line).attempt("hear from the breeder")? == 0 {
+        if reader.read_line(&mut line).attempt("read from the creator")? == 0 {
             let message = format!("the process that created units ended after {created} of them");
             return Err(SubjectError::Wrong(message));
         }
-        let heard = serde_json::from_str(&line);
-        match heard.map_err(|error| SubjectError::Wrong(error.to_string()))? {
-            News::Created(count) => created = count,
-            News::Over(outcome) => {
-                await_end(breeder);
+        let message = serde_json::from_str(&line);
+        match message.map_err(|error| SubjectError::Wrong(error.to_string()))? {
+            CreatorMessage::Created(count) => created = count,
+            CreatorMessage::Finished(outcome) => {
+                await_end(creator);
                 return Ok(outcome);
             }
         }
     }
 }
 
-fn is_ready(file: &File) -> bool {
+fn wait_readable(file: &File) -> bool {
     let mut fds = [PollFd::new(file, PollFlags::IN)];
-    let wait = rustix::time::Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+    let wait =
+        rustix::time::Timespec { tv_sec: 0, tv_nsec: MEMORY_CHECK_INTERVAL.subsec_nanos().into() };
     poll(&mut fds, Some(&wait)).is_ok_and(|ready| ready > 0)
 }
 
-/// The breeder lets its units go and reaps them; it is not hurried.
-fn await_end(breeder: Pid) {
-    while matches!(child::peek(Which::One(breeder)), Ok(None)) {
+/// The creator lets its units go and reaps them; it is not hurried.
+fn await_end(creator: Pid) {
+    while matches!(child::peek(Which::One(creator)), Ok(None)) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Units whose breeder was killed are handed to us.
+/// Units whose creator was killed are handed to us.
 fn reap_orphans() {
     while let Ok(found) = child::peek(Which::Any) {
         match found {
@@ -424,14 +431,14 @@ mod tests {
         Limit { name, source, value: allows, in_use: 0, per_unit: 1.0, allows }
     }
 
-    fn outcome(created: u64, stopped_by: StoppedBy) -> Outcome {
-        Outcome { created, errno: None, stopped_by, evidence: Vec::new() }
+    fn outcome(created: u64, stopped_by: StoppedBy) -> SearchOutcome {
+        SearchOutcome { created, errno: None, stopped_by, evidence: Vec::new() }
     }
 
     #[test]
     fn a_considerate_cap_stays_below_what_others_need() {
-        assert_eq!([lowered(10_000, None), lowered(10_000, Some(40_000))], [10_000; 2]);
-        assert_eq!([lowered(10_000, Some(300)), lowered(10_000, Some(0))], [300, 1]);
+        assert_eq!([lower_cap(10_000, None), lower_cap(10_000, Some(40_000))], [10_000; 2]);
+        assert_eq!([lower_cap(10_000, Some(300)), lower_cap(10_000, Some(0))], [300, 1]);
         let cap = |case: &Parameters| case.number("cap");
         let considerate = Scope { cap: Cap::Considerate, ..Scope::of(Size::Quick) };
         let (usual, considerate) = (cases(&Scope::of(Size::Quick)), cases(&considerate));

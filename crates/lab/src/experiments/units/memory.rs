@@ -9,7 +9,7 @@ use contend_sys::procfs::{MemInfo, Rollup, Status};
 use rustix::process::getpid;
 
 use super::parent::{self, Parent};
-use super::park::{self, Park};
+use super::parked::{self, ParkedUnits};
 use crate::engine::experiment::never_hands_over;
 use crate::engine::experiment::{
     Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
@@ -40,11 +40,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable,
     hands_over: never_hands_over,
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
+    subject: |parameters| Ok(Box::new(UnitMemory::new(parameters)?)),
 };
 
 /// As in the document that says 100 MiB: what a server may have loaded before it forks.
-const LARGE_PARENT: u64 = 100;
+const LARGE_PARENT_MIB: u64 = 100;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let counts = scope.choose(&[100, 1000, 2000, 5000, 10_000], &[100, 500, 1000], &[2, 4]);
@@ -53,7 +53,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let of =
         |kind: &'static str, n: &u64| Parameters::new().with(names::KIND, kind).with(names::N, *n);
     let kinds = ["process", "thread"].into_iter();
-    let large = |n| of("process", n).with(parent::SIZE, LARGE_PARENT);
+    let large = |n| of("process", n).with(parent::PARENT_MIB, LARGE_PARENT_MIB);
     kinds
         .flat_map(|kind| counts.iter().map(move |n| of(kind, n)))
         .chain(fewer.iter().map(large))
@@ -72,15 +72,15 @@ fn kind(parameters: &Parameters) -> Kind {
     if parameters.text(names::KIND) == Some("thread") { Kind::Thread } else { Kind::Process }
 }
 
-struct Memory {
+struct UnitMemory {
     n: u64,
     parent: Parent,
-    park: Box<dyn Park>,
+    parked: Box<dyn ParkedUnits>,
 }
 
 /// What there was at a moment.
 #[derive(Debug, Clone, Copy, Default)]
-struct Snapshot {
+struct MemorySnapshot {
     machine: MemInfo,
     own: Rollup,
     page_tables: u64,
@@ -90,11 +90,11 @@ struct Snapshot {
     children_page_tables: u64,
 }
 
-impl Snapshot {
+impl MemorySnapshot {
     /// Reads it. The machine first: to look at processes takes kernel memory itself.
-    fn take(children: &[Pid]) -> Result<Self, SubjectError> {
+    fn read(children: &[Pid]) -> Result<Self, SubjectError> {
         let own = getpid();
-        let mut taken = Self {
+        let mut snapshot = Self {
             machine: MemInfo::read(),
             tasks: limits::tasks().unwrap_or(0),
             own: Rollup::of(own).unwrap_or_default(),
@@ -103,24 +103,24 @@ impl Snapshot {
         };
         for &child in children {
             let rollup = Rollup::of(child).attempt("read the memory of a process")?;
-            taken.children.rss += rollup.rss;
-            taken.children.pss += rollup.pss;
-            taken.children.private += rollup.private;
+            snapshot.children.rss += rollup.rss;
+            snapshot.children.pss += rollup.pss;
+            snapshot.children.private += rollup.private;
             let status = Status::of(child).attempt("read the page tables of a process")?;
-            taken.children_page_tables += status.page_tables;
+            snapshot.children_page_tables += status.page_tables;
         }
-        Ok(taken)
+        Ok(snapshot)
     }
 }
 
 /// Waits until the kernel has given back what ended processes had: it does so in batches,
 /// some time later.
-fn settle() {
-    const STEP: Duration = Duration::from_millis(15);
-    const STEPS: usize = 30;
+fn wait_for_reclaim() {
+    const POLL_INTERVAL: Duration = Duration::from_millis(15);
+    const MAX_POLLS: usize = 30;
     let mut before = MemInfo::read().of_tasks();
-    for _ in 0..STEPS {
-        std::thread::sleep(STEP);
+    for _ in 0..MAX_POLLS {
+        std::thread::sleep(POLL_INTERVAL);
         let now = MemInfo::read().of_tasks();
         if now + (256 << 10) >= before {
             break;
@@ -130,61 +130,61 @@ fn settle() {
 }
 
 /// What n units have taken while they waited, and how long it took to create and to end them.
-pub(super) struct Waited {
+pub(super) struct ParkedMeasurement {
     n: u64,
-    before: Snapshot,
-    waiting: Snapshot,
+    before: MemorySnapshot,
+    waiting: MemorySnapshot,
     /// Others have created or ended tasks meanwhile: the counts of the whole machine then say
     /// nothing of these units.
     disturbed: bool,
     /// From none to all of them waiting, and from letting them go to all having ended.
-    pub created: Duration,
-    pub ended: Duration,
+    pub create_time: Duration,
+    pub end_time: Duration,
 }
 
-impl Waited {
+impl ParkedMeasurement {
     /// Measures, and again if it was disturbed.
-    pub fn measure(park: &mut dyn Park, n: u64) -> Result<Self, SubjectError> {
-        const TRIES: usize = 3;
-        park.reserve(n)?;
-        for _ in 1..TRIES {
-            let waited = Self::measure_once(park, n)?;
-            if !waited.disturbed {
-                return Ok(waited);
+    pub fn measure(parked: &mut dyn ParkedUnits, n: u64) -> Result<Self, SubjectError> {
+        const MAX_ATTEMPTS: usize = 3;
+        parked.reserve(n)?;
+        for _ in 1..MAX_ATTEMPTS {
+            let measured = Self::measure_once(parked, n)?;
+            if !measured.disturbed {
+                return Ok(measured);
             }
         }
-        Self::measure_once(park, n)
+        Self::measure_once(parked, n)
     }
 
-    fn measure_once(park: &mut dyn Park, n: u64) -> Result<Self, SubjectError> {
-        settle();
-        let before = Snapshot::take(&[])?;
+    fn measure_once(parked: &mut dyn ParkedUnits, n: u64) -> Result<Self, SubjectError> {
+        wait_for_reclaim();
+        let before = MemorySnapshot::read(&[])?;
         let begun = Instant::now();
-        park.add(n).map_err(|source| {
-            let what = format!("create more than {} units", park.count());
+        parked.add(n).map_err(|source| {
+            let what = format!("create more than {} units", parked.count());
             SubjectError::Refused { what, source }
         })?;
-        park.await_all()?;
-        let created = begun.elapsed();
-        let waiting = Snapshot::take(park.pids())?;
+        parked.await_all()?;
+        let create_time = begun.elapsed();
+        let waiting = MemorySnapshot::read(parked.pids())?;
         let begun = Instant::now();
-        park.release()?;
-        let ended = begun.elapsed();
-        settle();
-        let tasks = if park.are_tasks() { n } else { 0 };
-        let strangers = waiting.tasks.abs_diff(before.tasks + tasks);
-        let disturbed = strangers > 2 + tasks / 50;
-        Ok(Self { n, before, waiting, disturbed, created, ended })
+        parked.release()?;
+        let end_time = begun.elapsed();
+        wait_for_reclaim();
+        let tasks = if parked.are_tasks() { n } else { 0 };
+        let unrelated_tasks = waiting.tasks.abs_diff(before.tasks + tasks);
+        let disturbed = unrelated_tasks > 2 + tasks / 50;
+        Ok(Self { n, before, waiting, disturbed, create_time, end_time })
     }
 
     /// The memory of all of them, and what it is made of.
     pub fn sample(&self) -> Sample {
         let Self { before, waiting, .. } = self;
-        let more = |of: fn(&Snapshot) -> u64| of(waiting) as f64 - of(before) as f64;
-        let user = more(|s| s.own.pss + s.children.pss);
-        let stacks = more(|s| s.machine.kernel_stacks);
-        let tables = more(|s| s.page_tables + s.children_page_tables);
-        let objects = more(|s| s.machine.slab_unreclaimable);
+        let growth = |of: fn(&MemorySnapshot) -> u64| of(waiting) as f64 - of(before) as f64;
+        let user = growth(|s| s.own.pss + s.children.pss);
+        let stacks = growth(|s| s.machine.kernel_stacks);
+        let tables = growth(|s| s.page_tables + s.children_page_tables);
+        let objects = growth(|s| s.machine.slab_unreclaimable);
         let mut facts = Facts::new();
         if self.disturbed {
             facts.insert("others_created_tasks".to_owned(), true.into());
@@ -197,24 +197,24 @@ impl Waited {
     }
 
     /// Time of one of them.
-    pub fn each(&self, time: Duration) -> f64 {
+    pub fn per_unit_ns(&self, time: Duration) -> f64 {
         time.as_nanos() as f64 / self.n.max(1) as f64
     }
 }
 
-impl Memory {
+impl UnitMemory {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let n = parameters.number(names::N).unwrap_or(0);
         let parent = Parent::new(parameters)?;
-        Ok(Self { n, parent, park: park::of_kind(kind(parameters))? })
+        Ok(Self { n, parent, parked: parked::of_kind(kind(parameters))? })
     }
 }
 
-impl Subject for Memory {
+impl Subject for UnitMemory {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let waited = Waited::measure(self.park.as_mut(), self.n)?;
-        let Snapshot { own, children, .. } = waited.waiting;
-        Ok(waited
+        let measured = ParkedMeasurement::measure(self.parked.as_mut(), self.n)?;
+        let MemorySnapshot { own, children, .. } = measured.waiting;
+        Ok(measured
             .sample()
             .with("rss_sum", Unit::Bytes, (own.rss + children.rss) as f64)
             .with("pss_sum", Unit::Bytes, (own.pss + children.pss) as f64)
@@ -223,8 +223,8 @@ impl Subject for Memory {
 
     fn facts(&self) -> Facts {
         let mut facts = self.parent.facts();
-        if self.park.stack_bytes() > 0 {
-            facts.insert("stack_bytes".to_owned(), self.park.stack_bytes().into());
+        if self.parked.stack_bytes() > 0 {
+            facts.insert("stack_bytes".to_owned(), self.parked.stack_bytes().into());
         }
         facts
     }

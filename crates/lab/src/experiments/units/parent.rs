@@ -9,11 +9,11 @@ use crate::engine::experiment::{Attempt, Facts, SubjectError};
 use crate::support::limits;
 
 /// The parameter that says how much memory the creator has touched.
-pub const SIZE: &str = "parent_mib";
+pub const PARENT_MIB: &str = "parent_mib";
 /// The parameter that says whether this memory is in huge pages.
-pub const HUGE: &str = "huge_pages";
+pub const HUGE_PAGES: &str = "huge_pages";
 
-const MIB: u64 = 1 << 20;
+const BYTES_PER_MIB: u64 = 1 << 20;
 
 /// Memory that the creator holds.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Parent {
         if let Some(reason) = unavailable(parameters) {
             return Err(SubjectError::Wrong(reason));
         }
-        let huge = parameters.flag(HUGE);
+        let huge = parameters.flag(HUGE_PAGES);
         let size = if huge { PageSize::Huge } else { PageSize::Base };
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
         Ok(Self(Some(Pages::touched(length, size).attempt("touch the parent's memory")?)))
@@ -57,7 +57,7 @@ impl Parent {
 }
 
 fn bytes(parameters: &Parameters) -> u64 {
-    parameters.number(SIZE).unwrap_or(0) * MIB
+    parameters.number(PARENT_MIB).unwrap_or(0) * BYTES_PER_MIB
 }
 
 /// Why there cannot be such a parent here, if so.
@@ -66,11 +66,11 @@ pub fn unavailable(parameters: &Parameters) -> Option<String> {
     let available = limits::memory_available();
     let needed = bytes + bytes / 4 + limits::memory_floor();
     if bytes > 0 && available < needed {
-        let (need, have) = (needed / MIB, available / MIB);
+        let (need, have) = (needed / BYTES_PER_MIB, available / BYTES_PER_MIB);
         return Some(format!("needs {need} MiB of memory, and {have} MiB are available"));
     }
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-    if parameters.flag(HUGE) && setting.map_or(true, |text| text.contains("[never]")) {
+    if parameters.flag(HUGE_PAGES) && setting.map_or(true, |text| text.contains("[never]")) {
         return Some("transparent huge pages are switched off".to_owned());
     }
     None

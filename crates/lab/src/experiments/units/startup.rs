@@ -41,43 +41,52 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 /// A command that is started.
-struct What {
+struct StartupCommand {
     name: &'static str,
     /// The program that must be there, if it is not made here.
     program: Option<&'static str>,
     arguments: &'static [&'static str],
-    /// What bash repeats, if it is a loop.
+    /// StartupCommand bash repeats, if it is a loop.
     repeated: Option<&'static str>,
-    /// What it answers to when it is asked for its version.
+    /// StartupCommand it answers to when it is asked for its version.
     version: &'static [&'static str],
 }
 
-const fn direct(name: &'static str, arguments: &'static [&'static str]) -> What {
-    What { name, program: Some(name), arguments, repeated: None, version: &["--version"] }
+const fn direct(name: &'static str, arguments: &'static [&'static str]) -> StartupCommand {
+    StartupCommand { name, program: Some(name), arguments, repeated: None, version: &["--version"] }
 }
 
 const fn named(
     name: &'static str,
     program: &'static str,
     arguments: &'static [&'static str],
-) -> What {
-    What { name, ..direct(program, arguments) }
+) -> StartupCommand {
+    StartupCommand { name, ..direct(program, arguments) }
 }
 
-const fn looped(name: &'static str, repeated: &'static str) -> What {
+const fn looped(name: &'static str, repeated: &'static str) -> StartupCommand {
     let program = Some("bash");
-    What { name, program, arguments: &[], repeated: Some(repeated), version: &["--version"] }
+    StartupCommand {
+        name,
+        program,
+        arguments: &[],
+        repeated: Some(repeated),
+        version: &["--version"],
+    }
 }
 
-const COMMANDS: &[What] = &[
-    What { name: "fork", program: None, arguments: &[], repeated: None, version: &[] },
-    What { name: "static", program: None, arguments: &[], repeated: None, version: &[] },
+const COMMANDS: &[StartupCommand] = &[
+    StartupCommand { name: "fork", program: None, arguments: &[], repeated: None, version: &[] },
+    StartupCommand { name: "static", program: None, arguments: &[], repeated: None, version: &[] },
     direct("true", &[]),
-    What { version: &[], ..direct("sh", &["-c", ":"]) },
+    StartupCommand { version: &[], ..direct("sh", &["-c", ":"]) },
     direct("bash", &["-c", ":"]),
-    What { version: &["-W", "version"], ..direct("mawk", &["BEGIN {}"]) },
+    StartupCommand { version: &["-W", "version"], ..direct("mawk", &["BEGIN {}"]) },
     direct("gawk", &["BEGIN {}"]),
-    What { version: &["--help"], ..named("busybox-awk", "busybox", &["awk", "BEGIN {}"]) },
+    StartupCommand {
+        version: &["--help"],
+        ..named("busybox-awk", "busybox", &["awk", "BEGIN {}"])
+    },
     direct("original-awk", &["BEGIN {}"]),
     direct("perl", &["-e", "1"]),
     direct("python3", &["-c", "pass"]),
@@ -91,24 +100,28 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let turns = scope.choose(&[1000], &[100], &[2])[0];
     COMMANDS
         .iter()
-        .map(|what| {
-            let parameters = Parameters::new().with(names::COMMAND, what.name);
-            if what.repeated.is_some() { parameters.with(names::TURNS, turns) } else { parameters }
+        .map(|command| {
+            let parameters = Parameters::new().with(names::COMMAND, command.name);
+            if command.repeated.is_some() {
+                parameters.with(names::TURNS, turns)
+            } else {
+                parameters
+            }
         })
         .collect()
 }
 
-fn what(parameters: &Parameters) -> Option<&'static What> {
-    COMMANDS.iter().find(|what| Some(what.name) == parameters.text(names::COMMAND))
+fn find_command(parameters: &Parameters) -> Option<&'static StartupCommand> {
+    COMMANDS.iter().find(|command| Some(command.name) == parameters.text(names::COMMAND))
 }
 
 pub(in crate::experiments) fn unavailable(parameters: &Parameters) -> Option<String> {
-    let what = what(parameters)?;
-    if what.name == "static" {
+    let command = find_command(parameters)?;
+    if command.name == "static" {
         return tiny::unavailable();
     }
-    let repeated = what.repeated.and_then(repeated_program);
-    programs::missing(what.program.into_iter().chain(repeated))
+    let repeated = command.repeated.and_then(repeated_program);
+    programs::missing(command.program.into_iter().chain(repeated))
 }
 
 fn repeated_program(repeated: &'static str) -> Option<&'static str> {
@@ -119,32 +132,34 @@ pub(in crate::experiments) fn subject(
     parameters: &Parameters,
 ) -> Result<Box<dyn Subject>, SubjectError> {
     let wrong = |name: &str| SubjectError::Wrong(format!("{name} is not there"));
-    let what = what(parameters).ok_or_else(|| wrong("the command"))?;
+    let command = find_command(parameters).ok_or_else(|| wrong("the command"))?;
     let mut facts = Parent::new(&Parameters::new())?.facts();
-    match (what.name, what.program) {
-        ("fork", _) => Ok(Box::new(Timed::new(|| ended(fork(|| 0)?)).with_facts(facts))),
+    match (command.name, command.program) {
+        ("fork", _) => Ok(Box::new(Timed::new(|| reap_success(fork(|| 0)?)).with_facts(facts))),
         (_, None) => {
             let tiny = TinyProgram::new()?;
-            let start = move || ended(posix_spawn(tiny.path(), &[c"tiny"])?);
+            let start = move || reap_success(posix_spawn(tiny.path(), &[c"tiny"])?);
             Ok(Box::new(Timed::new(start).with_facts(facts)))
         }
         (name, Some(program)) => {
             let program = find(program).ok_or_else(|| wrong(program))?;
-            facts.extend(describe(&program, what));
+            facts.extend(describe(&program, command));
             let turns = parameters.number(names::TURNS).unwrap_or(1);
-            let mut arguments = vec![what.program.unwrap_or(name).to_owned()];
-            match what.repeated {
-                None => arguments.extend(what.arguments.iter().map(|&argument| argument.into())),
-                Some(repeated) => arguments.extend(["-c".to_owned(), text(repeated, turns)?]),
+            let mut arguments = vec![command.program.unwrap_or(name).to_owned()];
+            match command.repeated {
+                None => arguments.extend(command.arguments.iter().map(|&argument| argument.into())),
+                Some(repeated) => {
+                    arguments.extend(["-c".to_owned(), loop_script(repeated, turns)?])
+                }
             }
-            let command = Prepared::new(&program, arguments)?;
+            let command = PreparedCommand::new(&program, arguments)?;
             Ok(Box::new(Timed::new(move || command.run()).of_units(turns).with_facts(facts)))
         }
     }
 }
 
 /// The loop. A program is given by its path, for `true` is also a command of bash itself.
-fn text(repeated: &'static str, turns: u64) -> Result<String, SubjectError> {
+fn loop_script(repeated: &'static str, turns: u64) -> Result<String, SubjectError> {
     let body = match repeated_program(repeated) {
         None => repeated.to_owned(),
         Some(name) => {
@@ -158,12 +173,12 @@ fn text(repeated: &'static str, turns: u64) -> Result<String, SubjectError> {
 }
 
 /// A command that can be started again and again.
-struct Prepared {
+struct PreparedCommand {
     program: CString,
     arguments: Vec<CString>,
 }
 
-impl Prepared {
+impl PreparedCommand {
     fn new(program: &std::path::Path, arguments: Vec<String>) -> Result<Self, SubjectError> {
         let c_string = |text: String| {
             CString::new(text).map_err(|error| SubjectError::Wrong(error.to_string()))
@@ -176,25 +191,25 @@ impl Prepared {
 
     fn run(&self) -> io::Result<()> {
         let arguments: Vec<_> = self.arguments.iter().map(CString::as_c_str).collect();
-        ended(posix_spawn(&self.program, &arguments)?)
+        reap_success(posix_spawn(&self.program, &arguments)?)
     }
 }
 
-fn ended(pid: Pid) -> io::Result<()> {
+fn reap_success(pid: Pid) -> io::Result<()> {
     match reap(pid)?.status {
         ExitStatus::Exited(0) => Ok(()),
         other => Err(io::Error::other(format!("the command ended with {other:?}"))),
     }
 }
 
-fn describe(program: &std::path::Path, what: &What) -> Facts {
+fn describe(program: &std::path::Path, command: &StartupCommand) -> Facts {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     let mut facts = Facts::from([("program".to_owned(), real.display().to_string().into())]);
-    if what.version.is_empty() {
+    if command.version.is_empty() {
         return facts;
     }
-    let mut command = Command::new(program);
-    let output = command.args(what.version).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let mut version = Command::new(program);
+    let output = version.args(command.version).stdin(Stdio::null()).stderr(Stdio::null()).output();
     if let Some(line) = output
         .ok()
         .filter(|output| output.status.success())

@@ -6,24 +6,24 @@ use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 
-static NULL: OnceLock<OwnedFd> = OnceLock::new();
+static NULL_DEVICE: OnceLock<OwnedFd> = OnceLock::new();
 
 /// `/dev/null`, opened on the first call: what is measured must not open it.
 ///
 /// # Errors
 /// When it cannot be opened.
 pub fn null_device() -> io::Result<&'static OwnedFd> {
-    if let Some(null) = NULL.get() {
+    if let Some(null) = NULL_DEVICE.get() {
         return Ok(null);
     }
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let opened = rustix::fs::open("/dev/null", flags, Mode::empty())?;
-    Ok(NULL.get_or_init(|| opened))
+    Ok(NULL_DEVICE.get_or_init(|| opened))
 }
 
 /// Writes the byte, if [`null_device`] has been opened.
-pub fn the_work() {
-    if let Some(null) = NULL.get() {
+pub fn write_one_byte() {
+    if let Some(null) = NULL_DEVICE.get() {
         let _ = rustix::io::write(null, b"x");
     }
 }

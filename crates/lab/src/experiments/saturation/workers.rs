@@ -1,4 +1,4 @@
-//! Processes with threads that begin together.
+//! WorkerProcesses with threads that begin together.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::engine::experiment::{Attempt, Facts, SubjectError};
 use crate::engine::timing::{nanoseconds, now};
 
 /// What each worker does.
-pub trait Job: Sync {
+pub trait Workload: Sync {
     /// Gets ready, and returns what is to be done when the gate opens.
     fn prepare(&self) -> Box<dyn FnOnce() + '_>;
 
@@ -26,8 +26,8 @@ pub trait Job: Sync {
 
 /// So many processes with so many threads each.
 #[derive(Debug, Clone, Copy)]
-pub struct Crew {
-    /// Processes.
+pub struct WorkerGroup {
+    /// WorkerProcesses.
     pub processes: u64,
     /// Threads of each of them.
     pub threads: u64,
@@ -35,7 +35,7 @@ pub struct Crew {
 
 /// What they have taken.
 #[derive(Debug, Clone, Default)]
-pub struct Shift {
+pub struct GroupResult {
     /// From the opening of the gate until the last one was done.
     pub elapsed: Duration,
     /// CPU time of all workers meanwhile.
@@ -48,24 +48,24 @@ pub struct Shift {
 
 /// What workers and whoever watches them share.
 #[derive(Debug)]
-struct Board {
+struct SharedState {
     /// 0, or 1 when the gate is open.
     gate: Shared<Line<AtomicU32>>,
     figures: Shared<[Line<AtomicU64>; 5]>,
 }
 
 /// Workers that wait at the gate.
-const READY: usize = 0;
+const READY_WORKERS: usize = 0;
 /// When the last one was done, in nanoseconds of `CLOCK_MONOTONIC`.
-const LAST: usize = 1;
+const LAST_END_NS: usize = 1;
 /// CPU time of all, in nanoseconds.
-const CPU: usize = 2;
+const CPU_NS: usize = 2;
 /// Their involuntary switches.
-const SWITCHES: usize = 3;
+const INVOLUNTARY_SWITCHES: usize = 3;
 /// Workers that are done.
-const DONE: usize = 4;
+const DONE_WORKERS: usize = 4;
 
-impl Board {
+impl SharedState {
     fn new() -> Result<Self, SubjectError> {
         let gate = Shared::new(Line(AtomicU32::new(0))).attempt("map shared memory")?;
         let figures = Shared::new([const { Line(AtomicU64::new(0)) }; 5]);
@@ -78,33 +78,33 @@ impl Board {
 
     fn open(&self) {
         self.gate.store(1, Ordering::Release);
-        let everybody = i32::MAX.cast_unsigned();
-        let _ = futex::wake(&self.gate, Flags::empty(), everybody); // it cannot fail for our memory
+        let all_waiters = i32::MAX.cast_unsigned();
+        let _ = futex::wake(&self.gate, Flags::empty(), all_waiters); // it cannot fail for our memory
     }
 
     /// What one worker does.
-    fn work(&self, job: &dyn Job) {
-        let work = job.prepare();
-        self.figures[READY].fetch_add(1, Ordering::Release);
+    fn run_worker(&self, workload: &dyn Workload) {
+        let work = workload.prepare();
+        self.figures[READY_WORKERS].fetch_add(1, Ordering::Release);
         while self.gate.load(Ordering::Acquire) == 0 {
             let _ = futex::wait(&self.gate, Flags::empty(), 0, None);
         }
         let (cpu, before) = (cpu::own_thread_time(), child::thread_usage());
         work();
-        self.figures[LAST].fetch_max(now(), Ordering::Relaxed);
+        self.figures[LAST_END_NS].fetch_max(now(), Ordering::Relaxed);
         let cpu = cpu::own_thread_time().saturating_sub(cpu);
         let switches = child::thread_usage().involuntary_switches - before.involuntary_switches;
-        self.figures[CPU].fetch_add(nanoseconds(cpu), Ordering::Relaxed);
-        self.figures[SWITCHES].fetch_add(switches, Ordering::Relaxed);
-        self.figures[DONE].fetch_add(1, Ordering::Release);
+        self.figures[CPU_NS].fetch_add(nanoseconds(cpu), Ordering::Relaxed);
+        self.figures[INVOLUNTARY_SWITCHES].fetch_add(switches, Ordering::Relaxed);
+        self.figures[DONE_WORKERS].fetch_add(1, Ordering::Release);
     }
 }
 
-/// Processes that are ended and reaped, whatever happens.
+/// WorkerProcesses that are ended and reaped, whatever happens.
 #[derive(Debug, Default)]
-struct Processes(Vec<Pid>);
+struct WorkerProcesses(Vec<Pid>);
 
-impl Processes {
+impl WorkerProcesses {
     /// Waits for all to end.
     fn reap(mut self) -> Result<(), SubjectError> {
         for pid in std::mem::take(&mut self.0) {
@@ -113,12 +113,12 @@ impl Processes {
         Ok(())
     }
 
-    fn has_lost_one(&self) -> bool {
+    fn any_has_exited(&self) -> bool {
         self.0.iter().any(|&pid| matches!(child::peek(Which::One(pid)), Ok(Some(_))))
     }
 }
 
-impl Drop for Processes {
+impl Drop for WorkerProcesses {
     fn drop(&mut self) {
         for &pid in &self.0 {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
@@ -130,9 +130,9 @@ impl Drop for Processes {
 }
 
 /// How often it is looked whether all are ready.
-const LOOK: Duration = Duration::from_micros(200);
+const READY_POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-impl Crew {
+impl WorkerGroup {
     /// How many workers.
     pub fn workers(&self) -> u64 {
         self.processes * self.threads
@@ -142,52 +142,52 @@ impl Crew {
     ///
     /// # Errors
     /// When there cannot be so many, or one of them ends early.
-    pub fn work(&self, job: &dyn Job) -> Result<Shift, SubjectError> {
-        let board = Board::new()?;
-        let mut processes = Processes::default();
+    pub fn run(&self, workload: &dyn Workload) -> Result<GroupResult, SubjectError> {
+        let state = SharedState::new()?;
+        let mut processes = WorkerProcesses::default();
         for _ in 0..self.processes {
             let pid = fork(|| {
                 let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-                self.in_process(&board, job);
+                self.run_threads(&state, workload);
                 0
             });
             processes.0.push(pid.attempt("create a process")?);
         }
-        while board.figure(READY) < self.workers() {
-            if processes.has_lost_one() {
+        while state.figure(READY_WORKERS) < self.workers() {
+            if processes.any_has_exited() {
                 let message = "a process ended early: it could not have its threads, or its memory";
                 return Err(SubjectError::Wrong(message.to_owned()));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(READY_POLL_INTERVAL);
         }
         let (throttled, begun) = (Load::read().throttled, now());
-        board.open();
+        state.open();
         processes.reap()?;
-        if board.figure(DONE) != self.workers() {
+        if state.figure(DONE_WORKERS) != self.workers() {
             return Err(SubjectError::Wrong(
                 "a process ended in the middle of its work".to_owned(),
             ));
         }
         let throttled = Load::read().throttled.saturating_sub(throttled);
-        Ok(Shift {
-            elapsed: Duration::from_nanos(board.figure(LAST).saturating_sub(begun)),
-            cpu: Duration::from_nanos(board.figure(CPU)),
-            involuntary_switches: board.figure(SWITCHES),
+        Ok(GroupResult {
+            elapsed: Duration::from_nanos(state.figure(LAST_END_NS).saturating_sub(begun)),
+            cpu: Duration::from_nanos(state.figure(CPU_NS)),
+            involuntary_switches: state.figure(INVOLUNTARY_SWITCHES),
             throttled: cpu::quota().map(|_| throttled),
         })
     }
 
     /// The threads of one process; the process's first one is one of them.
-    fn in_process(&self, board: &Board, job: &dyn Job) {
+    fn run_threads(&self, state: &SharedState, workload: &dyn Workload) {
         std::thread::scope(|scope| {
             for _ in 1..self.threads {
                 let thread = std::thread::Builder::new();
-                let thread = thread.spawn_scoped(scope, || board.work(job));
+                let thread = thread.spawn_scoped(scope, || state.run_worker(workload));
                 if thread.is_err() {
                     exit_now(1); // the others wait for ever
                 }
             }
-            board.work(job);
+            state.run_worker(workload);
         });
     }
 }
@@ -197,12 +197,12 @@ mod tests {
     use super::*;
 
     /// Waits until all have begun, for ten seconds at most.
-    struct Meet {
+    struct MeetAll {
         met: Shared<Line<AtomicU64>>,
         all: u64,
     }
 
-    impl Job for Meet {
+    impl Workload for MeetAll {
         fn prepare(&self) -> Box<dyn FnOnce() + '_> {
             Box::new(|| {
                 self.met.fetch_add(1, Ordering::SeqCst);
@@ -217,35 +217,35 @@ mod tests {
         }
     }
 
-    struct Die;
+    struct ExitWhilePreparing;
 
-    impl Job for Die {
+    impl Workload for ExitWhilePreparing {
         fn prepare(&self) -> Box<dyn FnOnce() + '_> {
             exit_now(1)
         }
     }
 
-    struct DieLater;
+    struct ExitWhileWorking;
 
-    impl Job for DieLater {
+    impl Workload for ExitWhileWorking {
         fn prepare(&self) -> Box<dyn FnOnce() + '_> {
             Box::new(|| exit_now(1))
         }
     }
 
     #[test]
-    fn all_work_at_the_same_time() {
+    fn all_workers_run_at_the_same_time() {
         let met = Shared::new(Line(AtomicU64::new(0))).expect("memory");
-        let shift = Crew { processes: 3, threads: 2 }.work(&Meet { met, all: 6 });
-        assert!(shift.expect("they meet").elapsed > Duration::ZERO);
+        let result = WorkerGroup { processes: 3, threads: 2 }.run(&MeetAll { met, all: 6 });
+        assert!(result.expect("they meet").elapsed > Duration::ZERO);
     }
 
     #[test]
-    fn one_that_ends_early_is_an_error() {
-        let crew = Crew { processes: 2, threads: 1 };
-        let error = crew.work(&Die).expect_err("they have died").to_string();
+    fn a_worker_that_exits_early_is_an_error() {
+        let group = WorkerGroup { processes: 2, threads: 1 };
+        let error = group.run(&ExitWhilePreparing).expect_err("they have died").to_string();
         assert!(error.contains("ended early"), "{error}");
-        let error = crew.work(&DieLater).expect_err("they have died").to_string();
+        let error = group.run(&ExitWhileWorking).expect_err("they have died").to_string();
         assert!(error.contains("in the middle"), "{error}");
     }
 }

@@ -13,9 +13,9 @@ use contend_sys::{cpu, topology};
 use crate::engine::experiment::{Attempt, Sample, Subject, SubjectError};
 
 /// How one sees that the other one has written.
-pub trait Hop: Send + 'static {
+pub trait WaitStyle: Send + 'static {
     /// Writes the number, for the other one to see.
-    fn tell(line: &AtomicU32, number: u32);
+    fn publish(line: &AtomicU32, number: u32);
 
     /// Waits while this number stands there, or a moment.
     fn wait_while(line: &AtomicU32, number: u32);
@@ -28,25 +28,25 @@ pub fn unavailable() -> Option<String> {
 
 /// Alone on its cache lines, those fetched together included.
 #[repr(align(256))]
-struct Line(AtomicU32);
+struct CacheLine(AtomicU32);
 
 /// The partner stops when it sees this.
 const STOP: u32 = u32::MAX;
 /// The partner goes to sleep when it sees this.
-const REST: u32 = u32::MAX - 1;
+const PARK: u32 = u32::MAX - 1;
 /// Parts of a sample: their median is taken.
-const PARTS: u64 = 20;
+const BATCHES_PER_SAMPLE: u64 = 20;
 /// Numbers of a sample, at most.
-const MOST: u64 = 1 << 30;
+const MAX_ROUND_TRIPS: u64 = 1 << 30;
 
 /// The number and who answers.
-pub struct Bounce<H> {
-    line: Arc<Line>,
+pub struct PingPong<H> {
+    line: Arc<CacheLine>,
     partner: Option<JoinHandle<()>>,
-    hop: PhantomData<H>,
+    wait_style: PhantomData<H>,
 }
 
-impl<H: Hop> Bounce<H> {
+impl<H: WaitStyle> PingPong<H> {
     /// One between two cores as near to each other as any.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl<H: Hop> Bounce<H> {
         let Some([here, there]) = topology::apart(&topology::allowed()) else {
             return Err(SubjectError::Wrong("needs two CPUs".to_owned()));
         };
-        let line = Arc::new(Line(AtomicU32::new(REST)));
+        let line = Arc::new(CacheLine(AtomicU32::new(PARK)));
         let shared = Arc::clone(&line);
         let partner = std::thread::Builder::new()
             .spawn(move || {
@@ -64,20 +64,20 @@ impl<H: Hop> Bounce<H> {
             })
             .attempt("create a thread")?;
         cpu::pin(here).attempt("bind a thread to a CPU")?;
-        Ok(Self { line, partner: Some(partner), hop: PhantomData })
+        Ok(Self { line, partner: Some(partner), wait_style: PhantomData })
     }
 
     /// Tells the partner something that it may have to be woken for.
-    fn rouse(&self, number: u32) {
-        H::tell(&self.line.0, number);
+    fn publish_and_unpark(&self, number: u32) {
+        H::publish(&self.line.0, number);
         if let Some(partner) = &self.partner {
             partner.thread().unpark();
         }
     }
 
-    fn round(&self, number: u32) {
+    fn round_trip(&self, number: u32) {
         let line = &self.line.0;
-        H::tell(line, number);
+        H::publish(line, number);
         while line.load(Ordering::Acquire) != number + 1 {
             H::wait_while(line, number);
         }
@@ -85,42 +85,42 @@ impl<H: Hop> Bounce<H> {
 }
 
 /// Answers every odd number with the next even one.
-fn answer<H: Hop>(line: &AtomicU32) {
+fn answer<H: WaitStyle>(line: &AtomicU32) {
     loop {
         match line.load(Ordering::Acquire) {
             STOP => return,
-            REST => std::thread::park(),
-            number if number % 2 == 1 => H::tell(line, number + 1),
+            PARK => std::thread::park(),
+            number if number % 2 == 1 => H::publish(line, number + 1),
             number => H::wait_while(line, number),
         }
     }
 }
 
-impl<H: Hop> Subject for Bounce<H> {
+impl<H: WaitStyle> Subject for PingPong<H> {
     fn sample(
         &mut self,
         iterations: u64,
         _tell: &mut dyn FnMut(Step),
     ) -> Result<Sample, SubjectError> {
-        self.rouse(0);
-        self.round(1); // the partner is awake now
-        let turns = iterations.min(MOST).div_ceil(PARTS);
+        self.publish_and_unpark(0);
+        self.round_trip(1); // the partner is awake now
+        let trips = iterations.min(MAX_ROUND_TRIPS).div_ceil(BATCHES_PER_SAMPLE);
         let mut number = 3;
-        let mut parts = Vec::with_capacity(usize::try_from(PARTS).unwrap_or(0));
-        for _ in 0..PARTS {
+        let mut batches = Vec::with_capacity(usize::try_from(BATCHES_PER_SAMPLE).unwrap_or(0));
+        for _ in 0..BATCHES_PER_SAMPLE {
             let started = Instant::now();
-            for _ in 0..turns {
-                self.round(number);
+            for _ in 0..trips {
+                self.round_trip(number);
                 number += 2;
             }
-            parts.push(started.elapsed().as_nanos() as f64 / turns as f64);
+            batches.push(started.elapsed().as_nanos() as f64 / trips as f64);
         }
-        self.rouse(REST);
-        Ok(Sample::of(median(&parts).unwrap_or(0.0)))
+        self.publish_and_unpark(PARK);
+        Ok(Sample::of(median(&batches).unwrap_or(0.0)))
     }
 }
 
-impl<H> Drop for Bounce<H> {
+impl<H> Drop for PingPong<H> {
     fn drop(&mut self) {
         self.line.0.store(STOP, Ordering::SeqCst);
         let _ = rustix::thread::futex::wake(&self.line.0, rustix::thread::futex::Flags::empty(), 1);
@@ -133,25 +133,25 @@ impl<H> Drop for Bounce<H> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{cache_line::Spin, futex::Futex};
+    use super::super::{cache_line::SpinWait, futex::FutexWait};
     use super::*;
 
     #[test]
-    fn numbers_come_back_again_and_again() {
-        fn twice<H: Hop>() {
+    fn numbers_come_back_in_repeated_samples() {
+        fn twice<H: WaitStyle>() {
             // It binds the thread to a CPU.
             let thread = std::thread::spawn(|| {
-                let mut bounce = Bounce::<H>::new().expect("two CPUs");
+                let mut ping_pong = PingPong::<H>::new().expect("two CPUs");
                 for _ in 0..2 {
-                    let sample = bounce.sample(200, &mut |_| ()).expect("a sample");
+                    let sample = ping_pong.sample(200, &mut |_| ()).expect("a sample");
                     assert!(sample.value > 0.0);
                 }
             });
             thread.join().expect("it works");
         }
         if unavailable().is_none() {
-            twice::<Spin>();
-            twice::<Futex>();
+            twice::<SpinWait>();
+            twice::<FutexWait>();
         }
     }
 }

@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Address, Context, Never, Next, Receptor, Reply};
 
-use super::{Park, all_have_ended};
+use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{Attempt, SubjectError};
 
 /// Callback threads that each wait for one message, with a closure of 8 bytes. One more, the
-/// keeper, creates them and sends it.
+/// spawner, creates them and sends it.
 #[derive(Debug)]
 pub struct Callbacks {
     receptor: Receptor,
-    keeper: Address<Order>,
+    spawner: Address<SpawnerCommand>,
     /// How many have got their message.
     ended: &'static AtomicU64,
     count: u64,
 }
 
-/// What the keeper is to do.
-enum Order {
+/// What the spawner is to do.
+enum SpawnerCommand {
     /// Have room to note so many.
     Reserve(usize, Reply<()>),
     /// Create so many. The answer is how many there is room for.
@@ -33,40 +33,40 @@ enum Order {
 }
 
 /// Messages that are on their way at once.
-const BATCH: usize = 4096;
+const BATCH_MESSAGES: usize = 4096;
 
-/// What the keeper knows.
-struct Kept {
+/// What the spawner knows.
+struct SpawnerState {
     ended: &'static AtomicU64,
     /// The first `count` of them are units that wait.
     addresses: Vec<Address<()>>,
     count: usize,
 }
 
-impl Kept {
-    fn obey(&mut self, context: &mut Context<'_, Order>, order: Order) {
-        match order {
-            Order::Reserve(count, reply) => {
+impl SpawnerState {
+    fn handle(&mut self, context: &mut Context<'_, SpawnerCommand>, command: SpawnerCommand) {
+        match command {
+            SpawnerCommand::Reserve(count, reply) => {
                 self.reserve(context, count);
                 reply.send(());
             }
-            Order::Forget(reply) => {
+            SpawnerCommand::Forget(reply) => {
                 self.addresses.truncate(self.count);
                 self.addresses.shrink_to_fit();
                 reply.send(());
             }
-            Order::Add(more, reply) => {
+            SpawnerCommand::Add(more, reply) => {
                 let added = (0..more).take_while(|_| self.add(context)).count();
                 reply.send(added as u64);
             }
-            Order::Release(from, reply) => {
-                let to = self.count.min(from + BATCH);
+            SpawnerCommand::Release(from, reply) => {
+                let to = self.count.min(from + BATCH_MESSAGES);
                 for &address in &self.addresses[from..to] {
                     let _ = context.send(address, ()); // they are counted
                 }
                 if from < to {
                     // It comes behind what was sent to them.
-                    let _ = context.send(context.address(), Order::Release(to, reply));
+                    let _ = context.send(context.address(), SpawnerCommand::Release(to, reply));
                 } else {
                     self.count = 0;
                     reply.send(());
@@ -76,14 +76,14 @@ impl Kept {
     }
 
     /// Fills the list, so that memory for it is there, and not taken when units are created.
-    fn reserve(&mut self, context: &mut Context<'_, Order>, count: usize) {
-        let nobody = context.spawn_receiving(|context: &mut Context<'_, ()>| context.end());
-        if let Ok(nobody) = nobody {
-            self.addresses.resize(self.count + count, nobody);
+    fn reserve(&mut self, context: &mut Context<'_, SpawnerCommand>, count: usize) {
+        let placeholder = context.spawn_receiving(|context: &mut Context<'_, ()>| context.end());
+        if let Ok(placeholder) = placeholder {
+            self.addresses.resize(self.count + count, placeholder);
         }
     }
 
-    fn add(&mut self, context: &mut Context<'_, Order>) -> bool {
+    fn add(&mut self, context: &mut Context<'_, SpawnerCommand>) -> bool {
         let ended = self.ended;
         let waits = move |context: &mut Context<'_, ()>, ()| {
             ended.fetch_add(1, Ordering::Relaxed);
@@ -107,40 +107,43 @@ impl Callbacks {
     pub fn new() -> Result<Self, SubjectError> {
         let receptor = Receptor::builder().workers(1).start().attempt("start a Worker")?;
         let ended: &'static AtomicU64 = Box::leak(Box::default());
-        let mut kept = Kept { ended, addresses: Vec::new(), count: 0 };
-        let keeper = receptor.spawn_receiving(move |context: &mut Context<'_, Order>| -> Next {
-            context.receive(move |context, order| {
-                kept.obey(context, order);
-                context.keep_receiving()
-            })
-        });
-        let keeper = keeper.map_err(wrong)?;
-        Ok(Self { receptor, keeper, ended, count: 0 })
+        let mut state = SpawnerState { ended, addresses: Vec::new(), count: 0 };
+        let spawner =
+            receptor.spawn_receiving(move |context: &mut Context<'_, SpawnerCommand>| -> Next {
+                context.receive(move |context, command| {
+                    state.handle(context, command);
+                    context.keep_receiving()
+                })
+            });
+        let spawner = spawner.map_err(subject_error)?;
+        Ok(Self { receptor, spawner, ended, count: 0 })
     }
 
-    /// Has the keeper do something, and waits for its answer.
-    fn ask<T: Send + 'static>(
+    /// Has the spawner do something, and waits for its answer.
+    fn request<T: Send + 'static>(
         &self,
-        order: impl FnOnce(Reply<T>) -> Order + Send + 'static,
+        command: impl FnOnce(Reply<T>) -> SpawnerCommand + Send + 'static,
     ) -> Result<T, SubjectError> {
-        let keeper = self.keeper;
-        let asks = move |context: &mut Context<'_, Never>, reply| {
-            let sent = context.send(keeper, order(reply));
-            if sent.is_ok() { context.end() } else { context.fail("the keeper has ended") }
+        let spawner = self.spawner;
+        let send = move |context: &mut Context<'_, Never>, reply| {
+            let sent = context.send(spawner, command(reply));
+            if sent.is_ok() { context.end() } else { context.fail("the spawner has ended") }
         };
-        self.receptor.spawn_reply(asks).map_err(wrong)?.wait().map_err(wrong)
+        self.receptor.spawn_reply(send).map_err(subject_error)?.wait().map_err(subject_error)
     }
 }
 
 /// As a [`SubjectError`] for `map_err`.
 #[expect(clippy::needless_pass_by_value, reason = "that is how `map_err` passes it")]
-fn wrong(error: impl ToString) -> SubjectError {
+fn subject_error(error: impl ToString) -> SubjectError {
     SubjectError::Wrong(error.to_string())
 }
 
-impl Park for Callbacks {
+impl ParkedUnits for Callbacks {
     fn add(&mut self, more: u64) -> io::Result<()> {
-        let added = self.ask(move |reply| Order::Add(more, reply)).map_err(io::Error::other)?;
+        let added = self
+            .request(move |reply| SpawnerCommand::Add(more, reply))
+            .map_err(io::Error::other)?;
         self.count += added;
         if added == more { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) }
     }
@@ -152,12 +155,15 @@ impl Park for Callbacks {
     fn await_all(&mut self) -> Result<(), SubjectError> {
         // They wait from the moment on in which they are created. The Worker tells how many it
         // has at the end of its turn.
-        const MOST: Duration = Duration::from_secs(10);
+        const MAX_START_TIME: Duration = Duration::from_secs(10);
         let begun = Instant::now();
         while self.receptor.alive() < self.count + 1 {
-            if begun.elapsed() > MOST {
+            if begun.elapsed() > MAX_START_TIME {
                 let alive = self.receptor.alive();
-                return Err(wrong(format!("of {} callback threads, {alive} wait", self.count)));
+                return Err(subject_error(format!(
+                    "of {} callback threads, {alive} wait",
+                    self.count
+                )));
             }
             std::thread::yield_now();
         }
@@ -166,18 +172,18 @@ impl Park for Callbacks {
 
     fn release(&mut self) -> Result<(), SubjectError> {
         self.ended.store(0, Ordering::Relaxed);
-        self.ask(|reply| Order::Release(0, reply))?;
+        self.request(|reply| SpawnerCommand::Release(0, reply))?;
         let created = std::mem::take(&mut self.count);
-        all_have_ended(created, self.ended.load(Ordering::Relaxed))
+        check_all_ended(created, self.ended.load(Ordering::Relaxed))
     }
 
     fn reserve(&mut self, more: u64) -> Result<(), SubjectError> {
-        let more = usize::try_from(more).map_err(wrong)?;
-        self.ask(move |reply| Order::Reserve(more, reply))
+        let more = usize::try_from(more).map_err(subject_error)?;
+        self.request(move |reply| SpawnerCommand::Reserve(more, reply))
     }
 
     fn forget(&mut self) -> Result<(), SubjectError> {
-        self.ask(Order::Forget)
+        self.request(SpawnerCommand::Forget)
     }
 
     fn are_tasks(&self) -> bool {

@@ -33,7 +33,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable: |parameters| programs::missing([words(parameters)[0]]),
     hands_over: never_hands_over,
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
+    subject: |parameters| Ok(Box::new(BufferingStage(parameters.clone()))),
 };
 
 const LINES: u64 = 5;
@@ -49,33 +49,33 @@ fn words(parameters: &Parameters) -> Vec<&str> {
     parameters.text(names::STAGE).unwrap_or("cat").split(' ').collect()
 }
 
-struct Demonstration(Parameters);
+struct BufferingStage(Parameters);
 
-impl Subject for Demonstration {
+impl Subject for BufferingStage {
     fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let pause = Duration::from_millis(self.0.number("pause_ms").unwrap_or(0));
-        let began = Instant::now();
+        let begun = Instant::now();
         let words = words(&self.0);
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn::spawn_bound(&mut command).attempt("start the stage")?;
         let pid = Pid::from_child(&child);
         let ends = child.stdin.take().zip(child.stdout.take());
-        let passed = ends
+        let times = ends
             .ok_or_else(|| io::ErrorKind::BrokenPipe.into())
-            .and_then(|(input, output)| pass(input, output, pause, began));
+            .and_then(|(input, output)| time_lines(input, output, pause, begun));
         let ended = reap(pid).attempt("wait for the stage")?.status;
-        let (produced, arrived) = passed.attempt("pass lines through the stage")?;
+        let (produced, arrived) = times.attempt("pass lines through the stage")?;
         if ended != ExitStatus::Exited(0) || arrived.len() != produced.len() {
             return Err(SubjectError::Wrong(format!("{} ended with {ended:?}", words.join(" "))));
         }
         steps(&words.join(" "), &produced, &arrived).into_iter().for_each(tell);
-        let held = |(produced, arrived): (&Duration, &Duration)| {
+        let delays = |(produced, arrived): (&Duration, &Duration)| {
             arrived.saturating_sub(*produced).as_nanos() as f64
         };
-        let held: Vec<f64> = produced.iter().zip(&arrived).map(held).collect();
-        let median = contend_record::stats::median(&held).unwrap_or(0.0);
-        Ok(Sample::of(median).with("first_line", Unit::Nanoseconds, held[0]))
+        let delays: Vec<f64> = produced.iter().zip(&arrived).map(delays).collect();
+        let median = contend_record::stats::median(&delays).unwrap_or(0.0);
+        Ok(Sample::of(median).with("first_line", Unit::Nanoseconds, delays[0]))
     }
 }
 
@@ -97,20 +97,20 @@ fn steps(stage: &str, produced: &[Duration], arrived: &[Duration]) -> Vec<Step> 
 }
 
 /// When each line was produced and when it arrived.
-type Passed = (Vec<Duration>, Vec<Duration>);
+type LineTimes = (Vec<Duration>, Vec<Duration>);
 
 /// Produces lines in a thread and receives them here; a word is a line, wherever its line ends.
-fn pass(
+fn time_lines(
     mut input: ChildStdin,
     output: ChildStdout,
     pause: Duration,
-    began: Instant,
-) -> io::Result<Passed> {
+    begun: Instant,
+) -> io::Result<LineTimes> {
     std::thread::scope(|scope| {
         let producer = scope.spawn(move || -> io::Result<Vec<Duration>> {
             let mut produced = Vec::new();
             for line in 1..=LINES {
-                produced.push(began.elapsed());
+                produced.push(begun.elapsed());
                 writeln!(input, "{line}")?;
                 std::thread::sleep(pause);
             }
@@ -118,7 +118,7 @@ fn pass(
         });
         let mut arrived = Vec::new();
         for line in BufReader::new(output).lines() {
-            let at = began.elapsed();
+            let at = begun.elapsed();
             arrived.extend(line?.split_whitespace().map(|_| at));
         }
         let produced = producer.join().map_err(|_| io::Error::other("the producer panicked"))??;

@@ -1,6 +1,6 @@
 //! Units that exist and wait, until they are released.
 //!
-//! [`Park`] and the constructor by kind are one facade: each kind of unit is a child module that
+//! [`ParkedUnits`] and the constructor by kind are one facade: each kind of unit is a child module that
 //! implements the trait, and [`of_kind`] names the children, so they import each other.
 
 mod callback;
@@ -15,11 +15,11 @@ use contend_sys::Pid;
 use crate::engine::experiment::SubjectError;
 use crate::support::limits::Kind;
 pub use callback::Callbacks;
-use process::Processes;
-use thread::Threads;
+use process::ParkedProcesses;
+use thread::ParkedThreads;
 
 /// Units of one kind that wait.
-pub trait Park: Debug {
+pub trait ParkedUnits: Debug {
     /// Creates so many more.
     ///
     /// # Errors
@@ -75,15 +75,15 @@ pub trait Park: Debug {
 ///
 /// # Errors
 /// When there are no descriptors or no memory.
-pub fn of_kind(kind: Kind) -> Result<Box<dyn Park>, SubjectError> {
+pub fn of_kind(kind: Kind) -> Result<Box<dyn ParkedUnits>, SubjectError> {
     Ok(match kind {
-        Kind::Process => Box::new(Processes::new()?),
-        Kind::Thread => Box::new(Threads::new()?),
+        Kind::Process => Box::new(ParkedProcesses::new()?),
+        Kind::Thread => Box::new(ParkedThreads::new()?),
     })
 }
 
 /// Compares how many were there with how many have ended as they should.
-fn all_have_ended(created: u64, ended: u64) -> Result<(), SubjectError> {
+fn check_all_ended(created: u64, ended: u64) -> Result<(), SubjectError> {
     if created == ended {
         return Ok(());
     }
@@ -96,25 +96,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_wait_and_are_released_again_and_again() {
-        let parks = [
+    fn units_wait_and_can_be_released_repeatedly() {
+        let all = [
             of_kind(Kind::Process),
             of_kind(Kind::Thread),
-            Callbacks::new().map(|park| Box::new(park) as Box<dyn Park>),
+            Callbacks::new().map(|units| Box::new(units) as Box<dyn ParkedUnits>),
         ];
-        for park in parks {
-            let mut park = park.expect("there is room");
+        for parked in all {
+            let mut parked = parked.expect("there is room");
             for n in [3, 5] {
-                park.reserve(n).expect("memory");
-                park.add(n - 1).expect("units");
-                park.add(1).expect("a unit");
-                park.await_all().expect("they wait");
-                assert_eq!(park.count(), n);
-                let pids = park.pids().to_vec();
-                park.release().expect("they end");
-                assert_eq!(park.count(), 0);
+                parked.reserve(n).expect("memory");
+                parked.add(n - 1).expect("units");
+                parked.add(1).expect("a unit");
+                parked.await_all().expect("they wait");
+                assert_eq!(parked.count(), n);
+                let pids = parked.pids().to_vec();
+                parked.release().expect("they end");
+                assert_eq!(parked.count(), 0);
                 assert!(pids.iter().all(|&pid| contend_sys::child::reap(pid).is_err()), "reaped");
-                park.forget().expect("it is still there");
+                parked.forget().expect("it is still there");
             }
         }
     }

@@ -1,16 +1,16 @@
-//! Threads.
+//! ParkedThreads.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use contend_sys::thread::{Attributes, Job, Thread, start};
 
-use super::{Park, all_have_ended};
+use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Threads that wait.
+/// ParkedThreads that wait.
 #[derive(Debug)]
-pub struct Threads {
+pub struct ParkedThreads {
     waiting: Vec<Thread>,
     attributes: Attributes,
     gate: Arc<Gate>,
@@ -19,36 +19,36 @@ pub struct Threads {
 
 #[derive(Debug, Default)]
 struct Gate {
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     opened: Condvar,
-    came: Condvar,
+    arrived: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     waiting: usize,
     open: bool,
     /// Those that have waited until it was open.
-    gone: u64,
+    released: u64,
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wait(&self) {
         let mut state = self.lock();
         state.waiting += 1;
-        self.came.notify_one();
+        self.arrived.notify_one();
         while !state.open {
             state = self.opened.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.gone += 1;
+        state.released += 1;
     }
 }
 
-impl Threads {
+impl ParkedThreads {
     /// None yet.
     ///
     /// # Errors
@@ -56,13 +56,13 @@ impl Threads {
     pub fn new() -> Result<Self, SubjectError> {
         let attributes = Attributes::new(None).attempt("choose the threads' attributes")?;
         let gate = Arc::new(Gate::default());
-        let theirs = Arc::clone(&gate);
-        let job = Job::leaked(move || theirs.wait());
+        let thread_gate = Arc::clone(&gate);
+        let job = Job::leaked(move || thread_gate.wait());
         Ok(Self { waiting: Vec::new(), attributes, gate, job })
     }
 }
 
-impl Park for Threads {
+impl ParkedUnits for ParkedThreads {
     fn add(&mut self, more: u64) -> io::Result<()> {
         for _ in 0..more {
             self.waiting.push(start(&self.attributes, self.job)?);
@@ -77,7 +77,7 @@ impl Park for Threads {
     fn await_all(&mut self) -> Result<(), SubjectError> {
         let mut state = self.gate.lock();
         while state.waiting < self.waiting.len() {
-            state = self.gate.came.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.gate.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         Ok(())
     }
@@ -89,8 +89,8 @@ impl Park for Threads {
         for thread in self.waiting.drain(..) {
             thread.join().attempt("join a thread")?;
         }
-        let ended = std::mem::take(&mut *self.gate.lock()).gone;
-        all_have_ended(created, ended)
+        let ended = std::mem::take(&mut *self.gate.lock()).released;
+        check_all_ended(created, ended)
     }
 
     fn forget(&mut self) -> Result<(), SubjectError> {

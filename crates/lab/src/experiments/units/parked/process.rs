@@ -1,4 +1,4 @@
-//! Processes, by fork.
+//! ParkedProcesses, by fork.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,30 +9,30 @@ use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::PipeFlags;
 
-use super::{Park, all_have_ended};
+use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Processes that wait. They end when they are released, and the kernel kills them should
+/// ParkedProcesses that wait. They end when they are released, and the kernel kills them should
 /// their creator die.
 #[derive(Debug)]
-pub struct Processes {
+pub struct ParkedProcesses {
     pids: Vec<Pid>,
     /// They read from the other end, and find its end when this one is closed.
     gate: Option<OwnedFd>,
-    waits_at: OwnedFd,
+    gate_reader: OwnedFd,
     ready: (OwnedFd, OwnedFd),
     /// How many have told that they wait.
-    heard: usize,
+    ready_count: usize,
 }
 
-impl Processes {
+impl ParkedProcesses {
     /// None yet.
     ///
     /// # Errors
     /// When there are no descriptors.
     pub fn new() -> Result<Self, SubjectError> {
-        let (waits_at, gate) = pipe()?;
-        Ok(Self { pids: Vec::new(), gate: Some(gate), waits_at, ready: pipe()?, heard: 0 })
+        let (gate_reader, gate) = pipe()?;
+        Ok(Self { pids: Vec::new(), gate: Some(gate), gate_reader, ready: pipe()?, ready_count: 0 })
     }
 
     fn wait_at_gate(&mut self) -> i32 {
@@ -41,24 +41,24 @@ impl Processes {
         if !matches!(rustix::io::write(&self.ready.1, b"x"), Ok(1)) {
             exit_now(1);
         }
-        match rustix::io::read(&self.waits_at, &mut [0; 1]) {
+        match rustix::io::read(&self.gate_reader, &mut [0; 1]) {
             Ok(0) => 0,
             _ => 1,
         }
     }
 
-    /// Whether one has told that it waits; not, after a moment without.
-    fn someone_is_ready(&self) -> Result<bool, SubjectError> {
+    /// Whether one has told that it waits; not, after a timeout without.
+    fn wait_for_ready(&self) -> Result<bool, SubjectError> {
         let mut fds = [PollFd::new(&self.ready.0, PollFlags::IN)];
-        let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-        match poll(&mut fds, Some(&moment)) {
+        let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        match poll(&mut fds, Some(&timeout)) {
             Err(rustix::io::Errno::INTR) => Ok(false),
             ready => Ok(ready.attempt("hear from a process")? > 0),
         }
     }
 }
 
-impl Park for Processes {
+impl ParkedUnits for ParkedProcesses {
     fn add(&mut self, more: u64) -> io::Result<()> {
         for _ in 0..more {
             let pid = fork(|| self.wait_at_gate())?;
@@ -73,17 +73,17 @@ impl Park for Processes {
 
     fn await_all(&mut self) -> Result<(), SubjectError> {
         let mut buffer = [0; 4096];
-        while self.heard < self.pids.len() {
-            if !self.someone_is_ready()? {
+        while self.ready_count < self.pids.len() {
+            if !self.wait_for_ready()? {
                 if let Ok(Some((pid, _))) = child::peek(Which::Any) {
                     let message = format!("process {pid} ended instead of waiting");
                     return Err(SubjectError::Wrong(message));
                 }
                 continue;
             }
-            let wanted = (self.pids.len() - self.heard).min(buffer.len());
+            let wanted = (self.pids.len() - self.ready_count).min(buffer.len());
             let read = rustix::io::read(&self.ready.0, &mut buffer[..wanted]);
-            self.heard += read.attempt("hear from a process")?;
+            self.ready_count += read.attempt("hear from a process")?;
         }
         Ok(())
     }
@@ -95,10 +95,10 @@ impl Park for Processes {
             let reaped = child::reap(pid).attempt("reap a process")?;
             ended += u64::from(reaped.status == child::ExitStatus::Exited(0));
         }
-        self.heard = 0;
-        let (waits_at, gate) = pipe()?;
-        (self.waits_at, self.gate) = (waits_at, Some(gate));
-        all_have_ended(created, ended)
+        self.ready_count = 0;
+        let (gate_reader, gate) = pipe()?;
+        (self.gate_reader, self.gate) = (gate_reader, Some(gate));
+        check_all_ended(created, ended)
     }
 
     fn forget(&mut self) -> Result<(), SubjectError> {
@@ -111,7 +111,7 @@ impl Park for Processes {
     }
 }
 
-impl Drop for Processes {
+impl Drop for ParkedProcesses {
     fn drop(&mut self) {
         self.gate = None;
         for pid in self.pids.drain(..) {
