@@ -11,7 +11,7 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::support::pair::{Kind, Pair, Placement};
 
-/// The row of the table.
+/// The definition of `placement/cpus`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "placement/cpus",
     summary: "a turn from each CPU to each other one, by cache line, futex and pipe: a heat map",

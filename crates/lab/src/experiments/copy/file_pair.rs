@@ -12,7 +12,7 @@ use rustix::fs::{Advice, fadvise, fsync};
 use super::location::Location;
 use crate::support::files::{path_of, unnamed_in};
 
-/// A file that is to be copied, and the one that it is copied to. Neither has a name.
+/// A source and a target file, both without a name in the file system.
 #[derive(Debug)]
 pub struct FilePair {
     folder: PathBuf,
@@ -22,7 +22,7 @@ pub struct FilePair {
 }
 
 impl FilePair {
-    /// Makes both, with bytes in the one that look random and are the same everywhere.
+    /// Creates an empty target and a source with pseudo-random bytes, the same in every run.
     ///
     /// # Errors
     /// What the kernel says of making them.
@@ -41,27 +41,28 @@ impl FilePair {
         Ok(Self { folder, source, target, bytes })
     }
 
-    /// What is to be copied.
+    /// Returns a path that opens the source.
     pub fn source(&self) -> PathBuf {
         path_of(&self.source)
     }
 
-    /// What it is to be copied to: empty.
+    /// Returns a path that opens the target.
     pub fn target(&self) -> PathBuf {
         path_of(&self.target)
     }
 
-    /// Where they are.
+    /// Returns the folder of both files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Takes the source out of memory, as far as the kernel does that: what part of it is still there.
+    /// Evicts the source from the page cache, as far as the kernel permits. Returns the share of
+    /// its pages that are still cached.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Returns an error if no folder is writable or a file cannot be created or written.
     pub fn evict_source(&self) -> io::Result<f64> {
-        fsync(&self.source)?; // what is not on the disk cannot be taken out
+        fsync(&self.source)?; // dirty pages cannot be evicted
         fadvise(&self.source, 0, None, Advice::DontNeed)?;
         let bytes = usize::try_from(self.bytes).unwrap_or(usize::MAX);
         let mapping = Mapping::new(Backing::FileToRead(self.source.as_fd()), bytes)?;
@@ -69,10 +70,10 @@ impl FilePair {
         Ok(resident as f64 / all.max(1) as f64)
     }
 
-    /// Has all of the source in memory.
+    /// Reads the source, so that all of it is in the page cache.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Returns the error of the system call that failed.
     pub fn cache_source(&self) -> io::Result<()> {
         let (mut block, mut place) = (vec![0; BLOCK_BYTES], 0);
         loop {
@@ -83,14 +84,14 @@ impl FilePair {
         }
     }
 
-    /// Whether the target has the same bytes as the source. It is another one, empty, from then on.
+    /// Compares the target with the source, then replaces the target by a new, empty file.
     ///
     /// # Errors
-    /// What the kernel says; that they differ.
+    /// Returns an error if the files differ or a system call fails.
     pub fn verify_copy(&mut self) -> io::Result<()> {
         let target = std::mem::replace(&mut self.target, unnamed_in(&self.folder)?);
         if target.metadata()?.len() != self.bytes {
-            return Err(io::Error::other("the copy is not as long as what was copied"));
+            return Err(io::Error::other("the copy and the source differ in length"));
         }
         let mut blocks = [vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]];
         let mut place = 0;
@@ -100,7 +101,7 @@ impl FilePair {
                 file.read_exact_at(&mut block[..part], place)?;
             }
             if blocks[0][..part] != blocks[1][..part] {
-                return Err(io::Error::other("the copy differs from what was copied"));
+                return Err(io::Error::other("the copy and the source differ in content"));
             }
             place += part as u64;
         }
@@ -108,7 +109,7 @@ impl FilePair {
     }
 }
 
-/// How much is made or compared at a time.
+/// The size of the blocks that are written and compared.
 const BLOCK_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
@@ -130,8 +131,8 @@ mod tests {
             bench.verify_copy().map_err(|error| error.to_string())
         };
         assert_eq!(copy(|_| ()), Ok(()));
-        assert!(copy(|bytes| bytes[2_999_999] ^= 1).expect_err("one differs").contains("differs"));
-        assert!(copy(|bytes| bytes.push(0)).expect_err("it is longer").contains("as long"));
+        assert!(copy(|bytes| bytes[2_999_999] ^= 1).expect_err("one differs").contains("content"));
+        assert!(copy(|bytes| bytes.push(0)).expect_err("it is longer").contains("length"));
         assert!(copy(|bytes| bytes.truncate(10)).is_err());
         bench.cache_source().expect("it can be read");
         assert!((0.0..=1.0).contains(&bench.evict_source().expect("it is known")));

@@ -1,4 +1,4 @@
-//! Where files are copied: on a disk or in memory.
+//! Where files are copied: on a disk or in memory (tmpfs).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,35 +10,35 @@ use crate::support::limits;
 /// A kind of file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Location {
-    /// One on a disk, or whatever is not memory alone.
+    /// A file system on a disk, or any other that is not purely in memory.
     Disk,
-    /// One in memory.
+    /// A tmpfs.
     Tmpfs,
 }
 
-/// What is behind a file system, as far as its kind tells.
+/// The storage of a file system, as far as its type tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Storage {
-    /// Memory alone.
+    /// Memory only.
     Memory,
     /// A disk.
     Disk,
-    /// A network, another file system, or what is not known here.
+    /// A network, another file system, or an unknown type.
     Other,
 }
 
 impl Storage {
-    /// What a copy that waits there waits for.
+    /// Returns what a copy on this storage waits for when it is off the CPU.
     pub fn waiting(self) -> &'static str {
         match self {
-            Self::Memory => "waiting, though not for a disk",
+            Self::Memory => "waiting, but not for a disk",
             Self::Disk => "waiting for the disk",
             Self::Other => "waiting for the file system",
         }
     }
 }
 
-/// What `statfs(2)` says of a kind of file system, its name, and what is behind it.
+/// Types of file systems: the magic number in `statfs(2)`, the name, and the storage.
 const FILE_SYSTEMS: [(i64, &str, Storage); 13] = [
     (0x0102_1994, "tmpfs", Storage::Memory),
     (0x8584_58f6, "ramfs", Storage::Memory),
@@ -55,27 +55,27 @@ const FILE_SYSTEMS: [(i64, &str, Storage); 13] = [
     (0xff53_4d42, "cifs", Storage::Other),
 ];
 
-/// The kind of file system of a folder, if it is known here.
+/// Returns the file system type of a folder, if it is in [`FILE_SYSTEMS`].
 fn known_file_system(folder: &Path) -> Option<(&'static str, Storage)> {
     let magic = fstatfs(File::open(folder).ok()?).ok()?.f_type;
     FILE_SYSTEMS.iter().find(|kind| kind.0 == magic).map(|&(_, name, storage)| (name, storage))
 }
 
 impl Location {
-    /// Those with a name.
+    /// The values of the `place` parameter.
     pub const NAMED: [(&'static str, Self); 2] = [("tmpfs", Self::Tmpfs), ("disk", Self::Disk)];
 
-    /// The names.
+    /// Returns the names of all locations.
     pub fn names() -> Vec<&'static str> {
         Self::NAMED.iter().map(|(name, _)| *name).collect()
     }
 
-    /// The one of this name.
+    /// Returns the location with this name.
     pub fn find(name: &str) -> Option<Self> {
         Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, place)| place)
     }
 
-    /// A folder there that can be written to.
+    /// Returns a writable folder at this location.
     pub fn folder(self) -> Option<PathBuf> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let known = ["/dev/shm", "/run/shm", "/var/tmp"].map(PathBuf::from);
@@ -90,14 +90,14 @@ impl Location {
         }
     }
 
-    /// Why two files of so many bytes cannot be there, if so.
+    /// Returns why two files of this size cannot be stored here, or `None` if they can.
     pub fn unavailable(self, bytes: u64) -> Option<String> {
-        /// For others to go on.
+        /// Left free for other programs, in bytes.
         const RESERVED_BYTES: u64 = 64 << 20;
         let Some(folder) = self.folder() else {
             return Some(match self {
-                Self::Disk => "found no folder on a disk to write to: set TMPDIR to one".to_owned(),
-                Self::Tmpfs => "found no folder in memory (tmpfs) to write to".to_owned(),
+                Self::Disk => "no writable folder on a disk found; set TMPDIR to one".to_owned(),
+                Self::Tmpfs => "no writable folder in a tmpfs found".to_owned(),
             });
         };
         let room = statvfs(&folder).ok()?;
@@ -105,7 +105,7 @@ impl Location {
         let needed = 2 * bytes + RESERVED_BYTES;
         if free < needed {
             return Some(format!(
-                "needs {needed} bytes in {}, and {free} are free",
+                "needs {needed} bytes in {}, but only {free} are free",
                 folder.display()
             ));
         }
@@ -115,23 +115,23 @@ impl Location {
     }
 }
 
-/// Why two files that are in memory alone may not take so much of it, if so. A tmpfs may be larger than the
-/// memory behind it.
+/// Returns why files in a tmpfs may not use this much memory, or `None` if they may. A tmpfs can be
+/// configured larger than the memory of the machine.
 fn insufficient_memory(needed: u64, available: u64) -> Option<String> {
     let free = available.saturating_sub(limits::memory_floor());
-    (needed > free).then(|| format!("needs {needed} bytes of memory, and {free} may be used"))
+    (needed > free).then(|| format!("needs {needed} bytes of memory, but only {free} may be used"))
 }
 
 fn is_writable(folder: &Path) -> bool {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// The name of the kind of file system of a folder, as far as it is known here.
+/// Returns the name of the file system type of a folder, or `unknown`.
 pub fn file_system_name(folder: &Path) -> &'static str {
     known_file_system(folder).map_or("unknown", |(name, _)| name)
 }
 
-/// What is behind the file system of a folder.
+/// Returns the storage of the file system of a folder.
 pub fn storage_of(folder: &Path) -> Storage {
     known_file_system(folder).map_or(Storage::Other, |(_, storage)| storage)
 }
@@ -162,7 +162,7 @@ mod tests {
         let floor = limits::memory_floor();
         assert_eq!(insufficient_memory(1000, floor + 1000), None);
         let reason = insufficient_memory(1001, floor + 1000).expect("too much");
-        assert_eq!(reason, "needs 1001 bytes of memory, and 1000 may be used");
+        assert_eq!(reason, "needs 1001 bytes of memory, but only 1000 may be used");
         let all = limits::memory_available();
         assert!(Location::Tmpfs.unavailable(all).is_some(), "two files of {all} bytes each");
     }

@@ -1,4 +1,24 @@
-//! `copy/file`: a file copied by every way there is.
+//! `copy/file`: the time to copy a file, by every method that Linux offers, and what limits it.
+//!
+//! A sample makes one copy. Only the middle step is timed:
+//!
+//! ```text
+//! before                      timed                    after
+//! ─────────────────────────   ──────────────────────   ──────────────────────────
+//! unit costs (first sample)   open source and target   read usage counters
+//! cache or evict the source   copy                     compare target with source
+//! read usage counters         close both               start with an empty target
+//! ```
+//!
+//! The target is empty at the start, and nothing waits for it to reach the disk. The time is then
+//! attributed to causes ([`TimeBreakdown`]): counts of calls, faults, pages and bytes times the
+//! unit costs measured on the same file system ([`UnitCosts`]), plus the time off the CPU. The
+//! largest share is reported as the limit.
+//!
+//! - [`methods`]: one file for each method, and the table of them
+//! - [`location`]: disk or tmpfs, and what storage a file system has
+//! - [`file_pair`]: the source and target of a copy
+//! - [`unit_costs`]: what a call, a fault, a page and a byte cost here
 
 mod file_pair;
 mod location;
@@ -25,22 +45,24 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::support::calls::Tally;
 
-/// The row of the table.
+/// The definition of `copy/file`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "copy/file",
-    summary: "a file of 104,857,600 bytes copied: read and write, mmap, the kernel alone, cp and dd",
-    about: "A file is copied from opening it to closing its copy, which was empty; nobody waits for a disk \
-            to have written it. Each copy is compared with the original afterwards. CopyMeasurement a byte at a \
-            time by system calls it is 1 MiB long instead. `cache`: `warm`, the source is in memory; \
-            `cold`, it was taken out (posix_fadvise), as far as `still_cached_percent` says. System calls \
-            are counted where they are made; those of the C library and of programs as far as the kernel \
-            counts reading and writing: one that does both in the kernel is counted twice. `limit` names what most of the time goes into, by prices measured \
-            before the first copy: a system call for one byte, a page touched for the first time in a \
-            mapping, a page that the copy gets and one that is read, without the copying itself, a byte \
-            copied from memory to memory; `at_calls`, \
-            `at_faults`, `at_pages`, `at_memory` are their parts of the time, `at_queue` is what was spent \
-            waiting for a CPU that others used, `at_waiting` other waiting: for the disk where the file system \
-            (`file_system`) has one, `at_program` what the program itself computes, and `at_kernel` the rest.",
+    summary: "time to copy a 100 MiB file: read/write, mmap, in-kernel copies, io_uring, cp, dd",
+    about: "Times a copy from opening the source to closing the target, which is empty at the \
+        start; the copy does not wait for the disk to write it. Each copy is compared with the \
+        source afterwards. With one system call for each byte, the file has 1 MiB instead of 100. \
+        `cache`: with `warm`, the source is in the page cache; with `cold`, it was evicted \
+        (posix_fadvise), except for the share in `still_cached_percent`. System calls are counted \
+        where this program makes them. Those of the C library, cp and dd come from the kernel's \
+        counters of reads and writes, which count a call that does both twice. `limit` names the \
+        largest share of the time. The shares are computed from unit costs that are measured \
+        before the first copy: `at_calls` from the cost of a system call for one byte, `at_faults` \
+        from that of the first access to a page of a mapping, `at_pages` from those of a page \
+        cache page that is written or read (without the copying), `at_memory` from that of a byte \
+        copied from memory to memory. `at_queue` is the time spent queued for a CPU, `at_waiting` \
+        other time off the CPU (waiting for the disk, where the file system in `file_system` has \
+        one), `at_program` computation in user space, and `at_kernel` the remainder.",
     view: View::FileCopy,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
@@ -53,50 +75,49 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(FileCopy::new(parameters)?)),
 };
 
-/// How it is copied.
-const WAY: Setting = Setting::named(names::WAY, "how the file is copied", methods::names);
-/// How much at a time.
+/// The copy method.
+const WAY: Setting = Setting::named(names::WAY, "how to copy the file", methods::names);
+/// The block size, in bytes.
 const BLOCK: Setting = Setting::number(
     names::BLOCK,
-    "how many bytes `read-write` moves at a time; 1, 512, 4,096, 65,536, 1,048,576 and 4,194,304 by \
-     itself",
+    "bytes that `read-write` moves with each call [default: 1, 512, 4096, 65536, 1048576, 4194304]",
     1,
     64 << 20,
 );
-/// What the kernel is told of mappings.
+/// The advice for mappings.
 const ADVICE: Setting = Setting::named(
     names::ADVICE,
-    "what the kernel is told of mappings: `none`, `sequential` (MADV_SEQUENTIAL), `populate` \
+    "advice to the kernel about mappings: `none`, `sequential` (MADV_SEQUENTIAL), `populate` \
      (MAP_POPULATE) or `huge-pages` (MADV_HUGEPAGE)",
     || MappingAdvice::NAMED.iter().map(|(name, _)| *name).collect(),
 );
-/// How long the file is.
+/// The size of the file, in bytes.
 const BYTES: Setting = Setting::number(
     names::BYTES,
-    "how long the file is; 104,857,600 by itself, and 1,048,576 copied a byte at a time",
+    "size of the file in bytes [default: 104857600; 1048576 with a block of 1 byte]",
     1,
     1 << 32,
 );
-/// Where it is.
+/// The kind of file system.
 const PLACE: Setting = Setting::named(
     names::PLACE,
-    "where both files are: on a `disk` or in memory, `tmpfs`",
+    "where both files are: on a disk (`disk`) or in memory (`tmpfs`)",
     Location::names,
 );
-/// Whether it is in memory.
+/// The state of the page cache.
 const CACHE: Setting = Setting::named(
     names::CACHE,
-    "whether the source is in memory before: `warm`, or `cold`",
+    "whether the source is in the page cache before the copy (`warm`) or not (`cold`)",
     || vec!["warm", "cold"],
 );
 
 const SETTINGS: [&Setting; 6] = [&WAY, &BLOCK, &ADVICE, &BYTES, &PLACE, &CACHE];
 
-/// As long as the document's.
+/// The size of the file in the article on mmap and shared memory.
 const ARTICLE_FILE_BYTES: u64 = 104_857_600;
-/// Larger than most caches, and done sooner.
+/// Larger than most CPU caches, and faster to copy than the full size.
 const QUICK_FILE_BYTES: u64 = 32 << 20;
-/// For a byte at a time.
+/// For copies with one system call for each byte.
 const SMALL_FILE_BYTES: u64 = 1 << 20;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
@@ -123,7 +144,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// What the parameters say.
+/// The parameters of a case, parsed.
 struct CopyCase {
     method: &'static CopyMethod,
     block: usize,
@@ -153,19 +174,19 @@ impl CopyCase {
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let chosen = CopyCase::of(parameters)?;
     if chosen.method.blocks.is_empty() == (chosen.block > 0) {
-        return Some("a block is what `read-write` moves at a time, and nothing else".to_owned());
+        return Some("`block` applies to `read-write` only".to_owned());
     }
     if chosen.method.advices.is_empty() && parameters.get(ADVICE.name).is_some() {
-        return Some("nothing is mapped that the kernel could be told of".to_owned());
+        return Some("`advice` applies to methods that map a file only".to_owned());
     }
     if chosen.is_cold && chosen.place == Location::Tmpfs {
-        return Some("what is in memory alone cannot be taken out of it".to_owned());
+        return Some("a file in tmpfs cannot be evicted from memory".to_owned());
     }
     let refused = (chosen.method.unavailable)(chosen.place, chosen.advice);
     refused.or_else(|| chosen.place.unavailable(chosen.bytes))
 }
 
-/// A file that is copied again and again.
+/// The subject: a source file that every sample copies once.
 struct FileCopy {
     chosen: CopyCase,
     files: FilePair,
@@ -178,7 +199,7 @@ impl FileCopy {
             .ok_or_else(|| SubjectError::Wrong("a parameter is missing".to_owned()))?;
         let files = FilePair::new(chosen.place, chosen.bytes).attempt("make a file to copy")?;
         let resources = match chosen.method.prepare {
-            Some(prepare) => prepare(chosen.block).attempt("make ready to copy")?,
+            Some(prepare) => prepare(chosen.block).attempt("prepare the copy")?,
             None => Resources::default(),
         };
         Ok(Self { chosen, files, resources })
@@ -209,36 +230,37 @@ impl FileCopy {
     }
 }
 
-/// What a copy has taken.
+/// The measurements of one copy.
 struct CopyMeasurement {
     elapsed: Duration,
     used: Usage,
-    /// How long it waited for a CPU.
+    /// Time spent queued for a CPU.
     queued: Duration,
     tally: Tally,
-    /// Reads and writes by the kernel's own count, those of looking at it included.
+    /// Calls that read and write, counted by the kernel, including the read of the counter itself.
     io: Option<[u64; 2]>,
 }
 
-/// What this process and the programs that it has started have used so far.
+/// Returns the resources that this process and its reaped children have used.
 fn resource_usage() -> Usage {
     let mut usage = own_usage();
     usage += children_usage();
     usage
 }
 
-/// How long this thread has waited for a CPU so far; nothing where the kernel does not tell.
+/// Returns the time that this thread has spent queued for a CPU; zero if the kernel does not report
+/// it.
 fn run_queue_time() -> Duration {
     run_queue_time_of(Path::new("/proc/thread-self/schedstat"))
 }
 
-/// How long a task has waited for a CPU, by its `schedstat`.
+/// Returns the time that a task has spent queued for a CPU, from its `schedstat` file.
 fn run_queue_time_of(schedstat: &Path) -> Duration {
     let text = std::fs::read(schedstat).unwrap_or_default();
     SchedStat::parse(&text).map_or(Duration::ZERO, |known| Duration::from_nanos(known.run_queue))
 }
 
-/// The kernel's own count of reads and writes, of ended children, too.
+/// Returns the kernel's I/O counters of this process and its reaped children.
 fn io_counters() -> Option<Io> {
     let mut buffer = [0; 512];
     Io::parse(ProcFile::open("/proc/self/io").ok()?.read(&mut buffer).ok()?)
@@ -246,10 +268,10 @@ fn io_counters() -> Option<Io> {
 
 impl Subject for FileCopy {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let unit_costs = UnitCosts::in_folder(self.files.folder()).attempt("measure prices")?;
+        let unit_costs = UnitCosts::in_folder(self.files.folder()).attempt("measure unit costs")?;
         let mut facts = self.facts();
         if self.chosen.is_cold {
-            let rest = self.files.evict_source().attempt("take a file out of memory")?;
+            let rest = self.files.evict_source().attempt("evict a file from memory")?;
             facts.insert("still_cached_percent".to_owned(), format!("{:.1}", 100.0 * rest).into());
         } else {
             self.files.cache_source().attempt("read a file")?;
@@ -271,7 +293,7 @@ impl Subject for FileCopy {
             }
             tally.total()
         } else {
-            // One read of the count itself is among them.
+            // Do not count the read of /proc/self/io itself.
             let [reads, writes] =
                 io.map_or([0; 2], |[reads, writes]| [reads.saturating_sub(1), writes]);
             sample = sample.with("calls.read", Unit::Count, reads as f64);
@@ -279,7 +301,7 @@ impl Subject for FileCopy {
             reads + writes
         };
         sample = sample.with("calls", Unit::Count, calls as f64);
-        let reads = self.chosen.method.advices.is_empty(); // others look at pages by themselves
+        let reads = self.chosen.method.advices.is_empty(); // mapped sources are read by page faults
         let taken = CopyTotals { time, queued: nanoseconds(queued), used: &used, calls };
         let storage = storage_of(self.files.folder());
         let parts = TimeBreakdown::of(&unit_costs, self.chosen.bytes, reads, &taken, storage);
@@ -299,25 +321,27 @@ impl Subject for FileCopy {
     }
 }
 
-/// What a copy has taken, in nanoseconds.
+/// What a copy has used; times in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct CopyTotals<'a> {
-    /// From its beginning to its end.
+    /// Wall time.
     time: f64,
-    /// Of that, waiting for a CPU.
+    /// The part of it spent queued for a CPU.
     queued: f64,
-    /// What the kernel says that was used.
+    /// CPU time, page faults and context switches, as the kernel counts them.
     used: &'a Usage,
-    /// System calls.
+    /// Number of system calls.
     calls: u64,
 }
 
-/// What the time of a copy goes into, in nanoseconds, by prices of single things.
+/// The wall time of a copy, attributed to causes: the name of the metric, the text for the `limit`
+/// fact, and nanoseconds. The first four are products of counts and unit costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TimeBreakdown([(&'static str, &'static str, f64); 8]);
 
 impl TimeBreakdown {
-    /// Those of a copy that is written by the kernel, and read by it, too, or not.
+    /// Attributes the time of a copy. `reads` says whether the kernel reads the source through the
+    /// page cache, rather than through page faults of a mapping.
     fn of(
         unit_costs: &UnitCosts,
         bytes: u64,
@@ -334,23 +358,23 @@ impl TimeBreakdown {
         let off_cpu = (time - used.cpu().as_nanos() as f64).max(0.0);
         let queue = taken.queued.min(off_cpu);
         let waiting = off_cpu - queue;
-        // Where the program copies by itself, that is memory, too.
+        // A copy in user space is counted as memory bandwidth.
         let program = (used.user.as_nanos() as f64 - memory).max(0.0);
-        // What is priced alone may take less together.
+        // Operations may overlap and take less than the sum of their unit costs.
         let kernel = (time - off_cpu - calls - faults - pages - memory - program).max(0.0);
         Self([
             ("at_calls", "system calls", calls),
             ("at_faults", "page faults", faults),
-            ("at_pages", "the kernel's pages", pages),
+            ("at_pages", "page cache", pages),
             ("at_memory", "memory bandwidth", memory),
             ("at_queue", "waiting for a CPU", queue),
             ("at_waiting", storage.waiting(), waiting),
-            ("at_program", "its own instructions", program),
-            ("at_kernel", "other work of the kernel", kernel),
+            ("at_program", "user-space code", program),
+            ("at_kernel", "other kernel work", kernel),
         ])
     }
 
-    /// What most of it goes into.
+    /// Returns the cause with the largest share.
     fn limit(&self) -> &'static str {
         let largest = self.0.into_iter().max_by(|a, b| a.2.total_cmp(&b.2));
         largest.map_or("", |(_, limit, _)| limit)
@@ -375,7 +399,7 @@ mod tests {
             let calls = metric("calls");
             assert!(calls >= 2.0, "{parameters}: {calls}");
             if let Some(block) = parameters.number(BLOCK.name) {
-                // One more read finds the end.
+                // One more read finds the end of the file.
                 let blocks = SMALL_FILE_BYTES.div_ceil(block) as f64;
                 let (reads, writes) = (metric("calls.read"), metric("calls.write"));
                 assert!((reads - blocks - 1.0).abs() < 0.5, "{parameters}: {reads}");
@@ -393,9 +417,9 @@ mod tests {
             TimeBreakdown::of(&unit_costs, 4096, true, &taken, storage)
         };
         assert_eq!(parts(0.0, Storage::Disk).limit(), "waiting for the disk");
-        assert_eq!(parts(0.0, Storage::Memory).limit(), "waiting, though not for a disk");
+        assert_eq!(parts(0.0, Storage::Memory).limit(), "waiting, but not for a disk");
         assert_eq!(parts(0.0, Storage::Other).limit(), "waiting for the file system");
-        // What others used of the CPUs is not the disk's time.
+        // Time queued for a CPU is not attributed to the disk.
         for queued in [800e3, 5e6] {
             assert_eq!(parts(queued, Storage::Disk).limit(), "waiting for a CPU", "{queued}");
         }
@@ -411,7 +435,7 @@ mod tests {
     #[test]
     fn a_copy_in_memory_never_waits_for_a_disk() {
         if Location::Tmpfs.folder().is_none() {
-            return; // the case says so itself
+            return; // the case is reported as unavailable
         }
         for way in ["read-write", "cp"] {
             let parameters = Parameters::new().with("way", way).with("bytes", 1_u64 << 20);
@@ -456,8 +480,8 @@ mod tests {
         assert_eq!(limit(3e6, &used(3000, 0), 10_000), "system calls");
         assert_eq!(limit(1e6, &used(1000, 1000), 2), "page faults");
         assert_eq!(limit(9e6, &used(700, 0), 10), "waiting for the disk");
-        assert_eq!(limit(9e6, &used(9000, 0), 10), "other work of the kernel");
+        assert_eq!(limit(9e6, &used(9000, 0), 10), "other kernel work");
         let computing = Usage { user: Duration::from_millis(9), ..Usage::default() };
-        assert_eq!(limit(9e6, &computing, 10), "its own instructions");
+        assert_eq!(limit(9e6, &computing, 10), "user-space code");
     }
 }

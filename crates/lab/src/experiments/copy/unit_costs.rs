@@ -1,4 +1,4 @@
-//! What the parts of copying cost on this machine, so that it can be said which of them a copy comes to.
+//! Unit costs of the operations that a copy consists of, measured on this machine.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,31 +11,32 @@ use rustix::fs::ftruncate;
 
 use crate::support::files::unnamed_in;
 
-/// What single things take, in nanoseconds.
+/// The cost of single operations, in nanoseconds: the minimum of [`ROUNDS`] measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct UnitCosts {
-    /// A system call that reads or writes one byte of a file, where the file has it in memory.
+    /// A system call that reads or writes one byte of a cached page.
     pub call_ns: f64,
-    /// A page of a file touched for the first time in a mapping, where the file has it in memory.
+    /// The first access to a cached page through a mapping: a minor page fault.
     pub fault_ns: f64,
-    /// A page that a file gets when it is written to, without the copying itself.
+    /// A page that a write adds to the page cache, without the copying.
     pub new_page_ns: f64,
-    /// A page of a file that is read, without the copying itself.
+    /// A page read from the page cache, without the copying.
     pub read_page_ns: f64,
-    /// A byte copied from memory to memory, both far beyond all caches.
+    /// A byte copied from memory to memory, beyond the size of all CPU caches.
     pub byte_ns: f64,
 }
 
 const PAGE_BYTES: usize = 4096;
-/// Bytes that are tried: far beyond all caches.
+/// Size of the files and buffers that are measured: far larger than CPU caches.
 const PROBE_BYTES: usize = 64 << 20;
 const ROUNDS: usize = 2;
 
 impl UnitCosts {
-    /// Those of this folder, measured when they are first asked for: a few tenths of a second.
+    /// Returns the unit costs on the file system of a folder. The first call for a folder measures
+    /// them, which takes a few tenths of a second.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Returns the error of the system call that failed.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         static CACHE: Mutex<Vec<(PathBuf, UnitCosts)>> = Mutex::new(Vec::new());
         let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +90,7 @@ fn time_call(folder: &Path) -> io::Result<f64> {
 fn time_fault(folder: &Path) -> io::Result<f64> {
     let file = unnamed_in(folder)?;
     ftruncate(&file, PROBE_BYTES as u64)?;
-    let all = Mapping::populated(Backing::File(file.as_fd()), PROBE_BYTES)?; // the file has its pages now
+    let all = Mapping::populated(Backing::File(file.as_fd()), PROBE_BYTES)?; // allocates the pages of the file
     let mapping = Mapping::new(Backing::File(file.as_fd()), PROBE_BYTES)?;
     let begun = Instant::now();
     let faults = mapping.touch();
@@ -98,7 +99,7 @@ fn time_fault(folder: &Path) -> io::Result<f64> {
     Ok(ns_per(time, faults))
 }
 
-/// A page that is written, and one that is read.
+/// Returns the times to write and to read a page, in nanoseconds, the copying included.
 fn time_pages(folder: &Path) -> io::Result<[f64; 2]> {
     let file = unnamed_in(folder)?;
     let mut bytes = vec![1; 1 << 20];

@@ -8,7 +8,7 @@ use contend_record::parameters::Parameters;
 use super::ping_pong::{self, PingPong, WaitStyle};
 use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, never_hands_over};
 
-/// The row of the table.
+/// The definition of `engine/cache-line`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/cache-line",
     summary: "a cache line to another CPU and back: the sentinel",

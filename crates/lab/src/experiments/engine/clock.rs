@@ -11,7 +11,7 @@ use crate::engine::experiment::{
 };
 use crate::engine::timing::Timed;
 
-/// The row of the table.
+/// The definition of `engine/clock`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/clock",
     summary: "one reading of CLOCK_MONOTONIC",

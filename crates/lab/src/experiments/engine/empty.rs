@@ -8,7 +8,7 @@ use crate::engine::experiment::{
 };
 use crate::engine::timing::{Overhead, Timed, clock_resolution};
 
-/// The row of the table.
+/// The definition of `engine/empty`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/empty",
     summary: "an empty operation: what the calibration leaves over",

@@ -9,7 +9,7 @@ use rustix::thread::futex::{self, Flags};
 use super::ping_pong::{self, PingPong, WaitStyle};
 use crate::engine::experiment::{Demands, Experiment, Fit, Sampling};
 
-/// The row of the table.
+/// The definition of `engine/futex`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/futex",
     summary: "a futex to another CPU and back: what every hand-off that sleeps is made of",

@@ -13,7 +13,7 @@ use crate::engine::experiment::{
     Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 
-/// The row of the table.
+/// The definition of `engine/handed-copy`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/handed-copy",
     summary: "64 bytes copied into a buffer on one CPU and out of it on another: what a message is made of",

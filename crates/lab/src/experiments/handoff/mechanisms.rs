@@ -17,7 +17,7 @@ use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
 use crate::support::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
 use crate::support::pair::{Pair, Placement, Used};
 
-/// The row of the table.
+/// The definition of `handoff/mechanisms`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "handoff/mechanisms",
     summary: "a turn handed to a partner, by each mechanism and placement: time, tail, CPU",

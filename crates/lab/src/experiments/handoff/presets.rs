@@ -109,7 +109,7 @@ preset!(
     Preset::of(SEMAPHORE, SLEEP, SLEEP).on(Placement::Same)
 );
 
-/// The row of `handoff/sweep`.
+/// The definition of `handoff/sweep`.
 pub const SWEEP: Experiment = Experiment {
     name: "handoff/sweep",
     summary: "turns over mechanism, placement, work and tick, the model beside each",

@@ -15,7 +15,7 @@ use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
 use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
 use crate::support::pair::{Placement, Used};
 
-/// The row of `ipc/one-way`.
+/// The definition of `ipc/one-way`.
 pub const ONE_WAY: Experiment = row(
     "ipc/one-way",
     "messages sent as fast as they are received, by each mechanism, length and placement",
@@ -32,7 +32,7 @@ pub const ONE_WAY: Experiment = row(
     |parameters| Ok(Box::new(MessageExchange::new(parameters, Pattern::OneWay)?)),
 );
 
-/// The row of `ipc/round-trip`.
+/// The definition of `ipc/round-trip`.
 pub const ROUND_TRIP: Experiment = row(
     "ipc/round-trip",
     "a message to a partner and its answer, by each mechanism, length and placement",

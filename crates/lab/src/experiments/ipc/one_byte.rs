@@ -18,7 +18,7 @@ use crate::support::calls::Tally;
 use crate::support::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
 use crate::support::pair::{Link, Pair, Placement, Release, Used};
 
-/// The row of the table.
+/// The definition of `ipc/one-byte`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ipc/one-byte",
     summary: "1,000,000 one-byte messages from parent to child: through a pipe, and through shared memory",

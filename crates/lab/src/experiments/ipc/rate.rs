@@ -21,7 +21,7 @@ use crate::support::histogram::{histogram, note, percentiles};
 use crate::support::pair::Placement;
 use crate::support::pair::settings::{PARTNERS, PLACEMENT};
 
-/// The row of the table.
+/// The definition of `ipc/rate`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ipc/rate",
     summary: "latency of messages that are sent at a fixed rate, by each mechanism",

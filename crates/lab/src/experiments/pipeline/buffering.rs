@@ -15,7 +15,7 @@ use crate::engine::experiment::{
 };
 use crate::support::programs;
 
-/// The row of the table.
+/// The definition of `pipeline/hold`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/hold",
     summary: "sort and xargs hold their output: when lines are produced, and when they arrive",

@@ -10,7 +10,7 @@ use crate::engine::experiment::{
 };
 use crate::support::programs;
 
-/// The row of the table.
+/// The definition of `pipeline/filter`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/filter",
     summary: "sed then a filter against the filter first, by grep and by sed",

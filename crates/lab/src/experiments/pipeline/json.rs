@@ -11,7 +11,7 @@ use crate::engine::experiment::{
 use crate::support::inputs::{Input, json_array};
 use crate::support::programs;
 
-/// The row of the table.
+/// The definition of `pipeline/json`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/json",
     summary: "a JSON tokenizer in awk piped into a parser in awk: per stage, and ten copies",

@@ -10,7 +10,7 @@ use crate::engine::experiment::{
 };
 use crate::support::programs;
 
-/// The row of the table.
+/// The definition of `pipeline/sed`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/sed",
     summary: "four seds in a row against one that does their work, with and without a slow stage",

@@ -9,7 +9,7 @@ use crate::engine::experiment::{
 };
 use crate::experiments::units::startup;
 
-/// The row of the table.
+/// The definition of `pipeline/startup`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/startup",
     summary: "what starting a command costs: fork, exec, a subshell, true, every awk",

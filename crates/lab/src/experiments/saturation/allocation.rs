@@ -8,7 +8,7 @@ use super::workers::Workload;
 use super::{about, row, saturation};
 use crate::engine::experiment::Experiment;
 
-/// The row of the table.
+/// The definition of `saturation/allocation`.
 pub const EXPERIMENT: Experiment = row(
     "saturation/allocation",
     "allocating memory and giving it back: threads share an address space, processes do not",

@@ -7,7 +7,7 @@ use super::{about, row, saturation};
 use crate::engine::experiment::Experiment;
 use crate::support::work::Work;
 
-/// The row of the table.
+/// The definition of `saturation/compute`.
 pub const EXPERIMENT: Experiment = row(
     "saturation/compute",
     "computing: processes and threads, from one worker to two for each CPU",

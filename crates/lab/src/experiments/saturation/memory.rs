@@ -9,7 +9,7 @@ use super::{about, row, saturation};
 use crate::engine::experiment::{Experiment, Facts};
 use crate::support::limits;
 
-/// The row of the table.
+/// The definition of `saturation/memory`.
 pub const EXPERIMENT: Experiment = row(
     "saturation/memory",
     "copying memory: all workers share its bandwidth",

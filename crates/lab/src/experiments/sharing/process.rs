@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use super::{Narration, Observation, find_task, own_pid, read_tasks, row, wait_until_asleep};
 use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
 
-/// The row of the table.
+/// The definition of `sharing/process`.
 pub const EXPERIMENT: Experiment = row(
     "sharing/process",
     "a variable after a fork: same address, and a copy at the first write",

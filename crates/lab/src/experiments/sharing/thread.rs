@@ -10,7 +10,7 @@ use contend_sys::pages::{Pages, increment};
 use super::{Narration, Observation, find_task, own_pid, read_tasks, row};
 use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
 
-/// The row of the table.
+/// The definition of `sharing/thread`.
 pub const EXPERIMENT: Experiment = row(
     "sharing/thread",
     "a variable of two threads: one place, seen by both",

@@ -12,7 +12,7 @@ use crate::engine::experiment::{
 };
 use crate::support::limits::{self, Kind};
 
-/// The row of the table.
+/// The definition of `units/callback`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/callback",
     summary: "callback threads that wait, beside threads and processes: memory, creating, ending",

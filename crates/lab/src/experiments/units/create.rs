@@ -23,7 +23,7 @@ use crate::engine::experiment::{
 };
 use crate::engine::timing::Timed;
 
-/// The row of the table.
+/// The definition of `units/create`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/create",
     summary: "creating n processes or threads and waiting for all, per unit",

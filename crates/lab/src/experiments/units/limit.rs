@@ -28,7 +28,7 @@ use crate::engine::experiment::{
 };
 use crate::support::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
 
-/// The row of the table.
+/// The definition of `units/limit`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/limit",
     summary: "how many processes or threads can exist at once, and which limit stops more",

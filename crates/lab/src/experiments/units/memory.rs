@@ -16,7 +16,7 @@ use crate::engine::experiment::{
 };
 use crate::support::limits::{self, Kind};
 
-/// The row of the table.
+/// The definition of `units/memory`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/memory",
     summary: "memory of n processes or threads that wait, and of one by a line through n",

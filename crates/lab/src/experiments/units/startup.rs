@@ -18,7 +18,7 @@ use crate::engine::experiment::{
 use crate::engine::timing::Timed;
 use crate::support::programs::{self, find};
 
-/// The row of the table.
+/// The definition of `units/startup`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/startup",
     summary: "starting a command and waiting for its end, and starting 1,000 in a loop",

@@ -1,4 +1,4 @@
-//! By the kernel alone.
+//! Copies inside the kernel, without a buffer in user space.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, pipe, splice};
 use super::{CopyJob, CopyMethod, always_available};
 use crate::support::calls::Call;
 
-/// Told to copy, the kernel may have the file system or the disk do it.
+/// With `copy_file_range`, the file system or the disk may share blocks instead of copying them.
 pub const COPY_FILE_RANGE: CopyMethod = CopyMethod {
     name: "copy_file_range",
     summary: "copy_file_range: the kernel copies, or has the file system share blocks",
@@ -26,7 +26,7 @@ pub const COPY_FILE_RANGE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// What web servers send files by.
+/// The call by which web servers send files.
 pub const SENDFILE: CopyMethod = CopyMethod {
     name: "sendfile",
     summary: "sendfile: the kernel copies",
@@ -42,10 +42,10 @@ pub const SENDFILE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// Through a pipe that bytes never leave.
+/// Through a pipe, without leaving the kernel.
 pub const SPLICE: CopyMethod = CopyMethod {
     name: "splice",
-    summary: "splice into a pipe and out of it: the kernel moves pages, and copies them once",
+    summary: "splice into a pipe and out of it: pages are moved into the pipe, and copied once",
     blocks: &[],
     advices: &[],
     unavailable: always_available,
@@ -54,7 +54,7 @@ pub const SPLICE: CopyMethod = CopyMethod {
         const PIPE_BYTES: usize = 1 << 20;
         let files = job.open()?;
         let (read, write) = job.call(Call::Pipe, || Ok(pipe()?))?;
-        // As large as is allowed: it works with any.
+        // Larger is faster, but the copy works with any capacity.
         let capacity = job.call(Call::Fcntl, || Ok(fcntl_setpipe_size(&write, PIPE_BYTES)?));
         let capacity = capacity.unwrap_or(64 << 10);
         let mut left = job.bytes;
@@ -77,7 +77,7 @@ pub const SPLICE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// Has one call move all that is left, again and again.
+/// Calls `make` with the number of remaining bytes until the whole file is copied.
 fn copy_whole_file(
     job: &mut CopyJob<'_>,
     call: Call,
@@ -92,7 +92,7 @@ fn copy_whole_file(
     Ok(())
 }
 
-/// That something was moved.
+/// Fails if a call has moved nothing, because the copy would never end.
 fn require_progress(bytes: usize) -> io::Result<usize> {
     if bytes == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }

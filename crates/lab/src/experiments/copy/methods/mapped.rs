@@ -1,4 +1,4 @@
-//! By mapping the files into memory.
+//! Copies through mappings of the files.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use crate::support::calls::Call;
 
 const ADVICES: &[&str] = &["none", "sequential", "populate", "huge-pages"];
 
-/// The document's program.
+/// The program of the article on mmap and shared memory.
 pub const BY_BYTE: CopyMethod = CopyMethod {
     name: "mmap-bytes",
     summary: "both files mapped, copied byte by byte through pointers",
@@ -23,7 +23,7 @@ pub const BY_BYTE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// The same with the library's loop.
+/// The same, with the loop of the C library.
 pub const BY_MEMCPY: CopyMethod = CopyMethod {
     name: "mmap-memcpy",
     summary: "both files mapped, copied by memcpy",
@@ -35,10 +35,10 @@ pub const BY_MEMCPY: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// Only what is read is mapped.
+/// Maps the source only.
 pub const WRITE_FROM_MAPPING: CopyMethod = CopyMethod {
     name: "mmap-write",
-    summary: "the source mapped, and written from there, 1 MiB at a time",
+    summary: "the source mapped, and written from the mapping, 1 MiB at a time",
     blocks: &[],
     advices: ADVICES,
     unavailable,
@@ -73,20 +73,22 @@ fn copy_mapped(job: &mut CopyJob<'_>, copy: fn(&Mapping, &Mapping, usize)) -> io
     Ok(())
 }
 
-/// Huge pages are there for files in memory, where they are allowed.
+/// Returns why huge pages cannot be used, or `None` if they can: tmpfs has them, if enabled.
 fn unavailable(place: Location, advice: MappingAdvice) -> Option<String> {
     if advice != MappingAdvice::HugePages {
         return None;
     }
     if place == Location::Disk {
-        return Some("a disk's files have huge pages for programs alone".to_owned());
+        return Some("on a disk, only program code can use huge pages".to_owned());
     }
     let setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
     let chosen = std::fs::read_to_string(setting).ok();
     let chosen = chosen.as_deref().and_then(|text| text.split(['[', ']']).nth(1));
     match chosen {
         Some("always_available" | "within_size" | "advise" | "force") => None,
-        Some(other) => Some(format!("tmpfs gives no huge pages (shmem_enabled is {other})")),
-        None => Some("this kernel has no huge pages for tmpfs".to_owned()),
+        Some(other) => {
+            Some(format!("huge pages are disabled for tmpfs (shmem_enabled is {other})"))
+        }
+        None => Some("this kernel does not support huge pages in tmpfs".to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! Ways to copy a file: one file each, and the one table.
+//! Methods of copying a file: one file each, and the table of them.
 
 mod in_kernel;
 mod mapped;
@@ -20,48 +20,48 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use super::location::Location;
 use crate::support::calls::{Call, Tally};
 
-/// A copy that is to be made, and what was made ready for it.
+/// The input of a copy, and the counters that it fills in.
 pub struct CopyJob<'a> {
-    /// What is copied.
+    /// The source.
     pub from: &'a Path,
-    /// What is still empty.
+    /// The target, which is empty.
     pub to: &'a Path,
-    /// How long it is.
+    /// The size of the source, in bytes.
     pub bytes: usize,
-    /// What the kernel is told, where it is told something.
+    /// The advice for mappings, for methods that map a file.
     pub advice: MappingAdvice,
-    /// What was made before.
+    /// Buffers allocated before the copy.
     pub resources: &'a mut Resources,
-    /// The system calls that were made here.
+    /// The system calls that the method has made itself.
     pub tally: Tally,
-    /// How long programs that copy have waited for a CPU.
+    /// Time that child processes have spent queued for a CPU.
     pub queued: Duration,
 }
 
-/// What is made before a copy, and not part of it.
+/// What a method allocates before the copy, outside of its time.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// A block of memory.
+    /// The buffer of `read-write`.
     pub buffer: Vec<u8>,
-    /// A ring of submissions.
+    /// The submission ring of `io-uring`.
     pub uring: Option<Uring>,
 }
 
-/// What the kernel is told of a mapping.
+/// Advice to the kernel about a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MappingAdvice {
-    /// Nothing.
+    /// No advice.
     None,
-    /// That it is read from the beginning to the end.
+    /// It is read sequentially.
     Sequential,
-    /// That all of its pages are wanted at once.
+    /// Map all of its pages immediately.
     Populate,
-    /// That huge pages are wanted.
+    /// Use huge pages.
     HugePages,
 }
 
 impl MappingAdvice {
-    /// Those with a name.
+    /// The values of the `advice` parameter.
     pub const NAMED: [(&'static str, Self); 4] = [
         ("none", Self::None),
         ("sequential", Self::Sequential),
@@ -69,35 +69,35 @@ impl MappingAdvice {
         ("huge-pages", Self::HugePages),
     ];
 
-    /// The one of this name.
+    /// Returns the advice with this name.
     pub fn find(name: &str) -> Option<Self> {
         Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, advice)| advice)
     }
 }
 
-/// A row of the table.
+/// A row of the table: a method of copying a file.
 #[derive(Debug)]
 pub struct CopyMethod {
-    /// Its name.
+    /// The value of the `way` parameter.
     pub name: &'static str,
-    /// What it does, in some words.
+    /// One line for lists and reports.
     pub summary: &'static str,
-    /// How much it moves at a time, if that can be chosen.
+    /// The block sizes to measure, in bytes; empty if the method has none.
     pub blocks: &'static [u64],
-    /// What the kernel can be told, if anything.
+    /// The mapping advice to measure; empty if the method does not map files.
     pub advices: &'static [&'static str],
-    /// Why it cannot be done here, if so.
+    /// Returns why the method cannot be used here, or `None` if it can.
     pub unavailable: fn(Location, MappingAdvice) -> Option<String>,
-    /// Makes ready what is not part of it, for blocks of so many bytes, if there is something.
+    /// Allocates resources for blocks of this size, before the timed copy.
     pub prepare: Option<fn(usize) -> io::Result<Resources>>,
-    /// Copies.
+    /// Copies the file.
     pub copy: fn(&mut CopyJob<'_>) -> io::Result<()>,
-    /// Whether its system calls are made here; those of other programs and libraries are only known as
-    /// far as the kernel counts them.
+    /// Whether the method counts its system calls itself. Calls of other programs and libraries are
+    /// known only from the kernel's counters.
     pub counts_calls: bool,
 }
 
-/// All of them, in the order in which they are shown.
+/// All methods, in display order.
 pub const TABLE: &[&CopyMethod] = &[
     &stdio::METHOD,
     &read_write::METHOD,
@@ -112,23 +112,23 @@ pub const TABLE: &[&CopyMethod] = &[
     &program::DD,
 ];
 
-/// The names of all.
+/// Returns the names of all methods.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|method| method.name).collect()
 }
 
-/// The one of this name.
+/// Returns the method with this name.
 pub fn find(name: &str) -> Option<&'static CopyMethod> {
     TABLE.iter().copied().find(|method| method.name == name)
 }
 
-/// For those that work everywhere.
+/// For methods that work everywhere.
 fn always_available(_: Location, _: MappingAdvice) -> Option<String> {
     None
 }
 
 impl CopyJob<'_> {
-    /// Does a system call, and again after a signal.
+    /// Makes a system call, and retries it when a signal interrupts it.
     fn call<T>(&mut self, call: Call, mut make: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
             self.tally.add(call);
@@ -139,7 +139,7 @@ impl CopyJob<'_> {
         }
     }
 
-    /// Opens the one to read, and the other one to write from its beginning.
+    /// Opens the source for reading, and the target truncated for reading and writing.
     fn open(&mut self) -> io::Result<(File, File)> {
         let (from, to) = (self.from, self.to);
         let open = |path: &Path, flags: OFlags| {
@@ -151,13 +151,13 @@ impl CopyJob<'_> {
         Ok((File::from(from), File::from(to)))
     }
 
-    /// Closes both.
+    /// Closes both files.
     fn close(&mut self, files: (File, File)) {
         self.tally.add_many(Call::Close, 2);
         drop(files);
     }
 
-    /// Maps a file as advised.
+    /// Maps a file, with the advice of the case.
     fn map(&mut self, backing: Backing<'_>) -> io::Result<Mapping> {
         let (advice, bytes) = (self.advice, self.bytes);
         let mapping = self.call(Call::Mmap, || match advice {
@@ -173,7 +173,7 @@ impl CopyJob<'_> {
         Ok(mapping)
     }
 
-    /// Unmaps it.
+    /// Removes a mapping.
     fn unmap(&mut self, mapping: Mapping) {
         self.tally.add(Call::Munmap);
         drop(mapping);

@@ -1,4 +1,4 @@
-//! By programs that everybody has.
+//! Copies by programs that every system has.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use super::super::run_queue_time_of;
 use super::{CopyJob, CopyMethod};
 use crate::support::programs;
 
-/// What copies files every day.
+/// The usual program for copying files.
 pub const CP: CopyMethod = CopyMethod {
     name: "cp",
-    summary: "the program cp, its start included",
+    summary: "the program cp, including its start",
     blocks: &[],
     advices: &[],
     unavailable: |_, _| programs::missing(["cp"]),
@@ -25,10 +25,10 @@ pub const CP: CopyMethod = CopyMethod {
     counts_calls: false,
 };
 
-/// What copies disks.
+/// The usual program for copying disks.
 pub const DD: CopyMethod = CopyMethod {
     name: "dd",
-    summary: "the program dd with blocks of 64 KiB, its start included",
+    summary: "the program dd with blocks of 64 KiB, including its start",
     blocks: &[],
     advices: &[],
     unavailable: |_, _| programs::missing(["dd"]),
@@ -45,7 +45,8 @@ pub const DD: CopyMethod = CopyMethod {
     counts_calls: false,
 };
 
-/// Runs it, and adds how long it has waited for a CPU: the kernel tells until its end is taken.
+/// Runs a program and adds the time that it spent queued for a CPU, which the kernel reports until
+/// the process is reaped.
 fn run(command: &mut Command, queue: &mut Duration) -> io::Result<()> {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = quiet.spawn()?;
@@ -55,5 +56,12 @@ fn run(command: &mut Command, queue: &mut Duration) -> io::Result<()> {
     {}
     *queue += run_queue_time_of(&PathBuf::from(format!("/proc/{}/schedstat", child.id())));
     let status = child.wait()?;
-    if status.success() { Ok(()) } else { Err(io::Error::other(format!("it ended with {status}"))) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!(
+            "the program ended with \
+        {status}"
+        )))
+    }
 }

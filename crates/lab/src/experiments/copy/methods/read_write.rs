@@ -1,12 +1,12 @@
-//! By reading and writing.
+//! Copies by `read` and `write`.
 
 use super::{CopyMethod, Resources, always_available};
 use crate::support::calls::Call;
 
-/// A block at a time. Files that are copied a byte at a time are shorter.
+/// One block at a time. With a block of one byte, the file is smaller.
 pub const METHOD: CopyMethod = CopyMethod {
     name: "read-write",
-    summary: "read and write, a block at a time",
+    summary: "read and write, one block at a time",
     blocks: &[1, 512, 4096, 65_536, 1 << 20, 4 << 20],
     advices: &[],
     unavailable: always_available,

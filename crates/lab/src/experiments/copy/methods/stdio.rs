@@ -1,13 +1,13 @@
-//! By the C library's buffers.
+//! Copies through the buffers of the C library.
 
 use std::os::fd::AsFd;
 
 use super::{CopyMethod, always_available};
 
-/// As the first program of every textbook does it.
+/// The program of every C textbook.
 pub const METHOD: CopyMethod = CopyMethod {
     name: "fgetc-fputc",
-    summary: "fgetc and fputc, a character at a time, through the C library's buffers",
+    summary: "fgetc and fputc, one character at a time, through the buffers of the C library",
     blocks: &[],
     advices: &[],
     unavailable: always_available,

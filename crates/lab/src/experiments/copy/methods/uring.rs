@@ -1,4 +1,4 @@
-//! By submissions, several at a time.
+//! Copies by io_uring, with several reads and writes in flight.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,15 +8,15 @@ use contend_sys::uring::{Operation, Uring};
 use super::{CopyJob, CopyMethod, Resources};
 use crate::support::calls::Call;
 
-/// Reads and writes that are on their way at the same time.
+/// Each buffer is read into, then written from, independently of the others.
 pub const METHOD: CopyMethod = CopyMethod {
     name: "io-uring",
-    summary: "io_uring: 8 blocks of 256 KiB read and written at the same time",
+    summary: "io_uring: 8 blocks of 256 KiB in flight",
     blocks: &[],
     advices: &[],
     unavailable: |_, _| {
         let error = Uring::new(1, 1).err()?;
-        Some(format!("io_uring is refused: {error}"))
+        Some(format!("the kernel refuses io_uring: {error}"))
     },
     prepare: Some(|_| {
         let mut uring = Uring::new(BUFFER_COUNT, BLOCK_BYTES)?;
@@ -35,13 +35,13 @@ pub const METHOD: CopyMethod = CopyMethod {
 const BUFFER_COUNT: u32 = 8;
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// What is being done with a buffer.
+/// The operation in flight on a buffer.
 #[derive(Debug, Clone, Copy)]
 struct Transfer {
     operation: Operation,
-    /// Its place in the files.
+    /// Offset in both files, in bytes.
     offset: usize,
-    /// How much of it there is, and how much of that was read or written.
+    /// Bytes to transfer, and bytes transferred so far.
     bytes: usize,
     done: usize,
 }

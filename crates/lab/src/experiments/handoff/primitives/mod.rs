@@ -28,7 +28,7 @@ pub trait SyncPrimitive: Sync {
     /// Says that the thread that calls is the one that will wait, before anybody posts.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Returns the error of the system call that failed.
     fn register_waiter(&self) -> io::Result<()> {
         Ok(())
     }
@@ -36,7 +36,7 @@ pub trait SyncPrimitive: Sync {
     /// Tells the other one.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Returns the error of the system call that failed.
     fn post(&self) -> io::Result<()>;
 
     /// Tells it for the last time, as somebody else than the poster, who has gone: never blocks.
@@ -47,7 +47,7 @@ pub trait SyncPrimitive: Sync {
     /// Waits until it is told. Whatever is posted is waited for once.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Returns the error of the system call that failed.
     fn wait(&self) -> io::Result<WaitOutcome>;
 }
 

@@ -32,7 +32,7 @@ pub trait Endpoint: Send {
     /// Gets ready: called once by whoever has this end, before any message; by main after sub.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Returns the error of the system call that failed.
     fn bind_to_thread(&mut self) -> io::Result<()> {
         Ok(())
     }
