@@ -1,4 +1,4 @@
-//! How much of the CPUs two partners use at most.
+//! The largest CPU load of two partners during a session.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,33 +8,33 @@ use contend_sys::cpu::{self, Clock};
 
 use crate::support::pair::Sub;
 
-/// Looks what main and sub use, piece by piece.
+/// Samples the CPU time of main and sub at a fixed interval.
 #[derive(Debug)]
 pub struct LoadMeter {
     main: Option<Clock>,
-    /// Sub's, as soon as there is one.
+    /// The clock of sub, once it has started.
     sub: OnceLock<Clock>,
     done: AtomicBool,
 }
 
 impl LoadMeter {
-    /// How long a piece is.
+    /// Time between two samples.
     const SAMPLING_INTERVAL: Duration = Duration::from_millis(50);
 
-    /// One for the calling thread, which is main.
+    /// Creates a meter for the calling thread, which is main.
     pub fn new() -> Self {
         Self { main: Clock::of_this_thread(), sub: OnceLock::new(), done: AtomicBool::new(false) }
     }
 
-    /// Looks at sub, too, from now on.
+    /// Includes sub from now on.
     pub fn watch(&self, sub: Sub) {
         if let Some(clock) = sub.clock() {
-            let _ = self.sub.set(clock); // there is one sub
+            let _ = self.sub.set(clock); // already set only if `watch` was called twice
         }
     }
 
-    /// CPU time of both so far, and when that was; none when one is not there, or when this thread
-    /// lost its CPU in the middle of looking.
+    /// Returns the time and the CPU time of both partners so far; `None` if sub has not started or
+    /// is gone, or if this thread was preempted between the readings.
     fn read_cpu_time(&self) -> Option<(Instant, Duration)> {
         let begun = Instant::now();
         let cpu = self.main?.time()? + self.sub.get()?.time()?;
@@ -42,8 +42,8 @@ impl LoadMeter {
         (now - begun < Self::SAMPLING_INTERVAL / 100).then_some((now, cpu))
     }
 
-    /// Does something, and says what the largest load was meanwhile in percent of all CPUs; none if
-    /// it was over too soon.
+    /// Runs `body` and returns its result with the largest load between two samples, in percent of
+    /// all CPUs; `None` for the load if `body` was too short for two samples.
     pub fn measure_during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
         std::thread::scope(|scope| {
             let meter = scope.spawn(|| {
@@ -53,7 +53,7 @@ impl LoadMeter {
                     let now = self.read_cpu_time();
                     if let (Some((then, used)), Some((now, cpu))) = (before, now) {
                         let piece = now - then;
-                        // What is left at the end may be too short to tell a load.
+                        // The last interval can be too short for a meaningful load.
                         if piece >= Self::SAMPLING_INTERVAL / 2 {
                             let part = cpu.saturating_sub(used).as_secs_f64();
                             let load = part / piece.as_secs_f64() / cpu::allowed() as f64;

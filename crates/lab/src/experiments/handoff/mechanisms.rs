@@ -1,4 +1,4 @@
-//! `handoff/mechanisms`: what a hand-off costs, mechanism by mechanism and place by place.
+//! `handoff/mechanisms`: the time of a hand-off, by mechanism and placement.
 
 use std::time::Duration;
 
@@ -20,19 +20,18 @@ use crate::support::pair::{Pair, Placement, Used};
 /// The definition of `handoff/mechanisms`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "handoff/mechanisms",
-    summary: "a turn handed to a partner, by each mechanism and placement: time, tail, CPU",
-    about: "Two partners, processes or threads, hand a turn to each other and do nothing else. The \
-            value is half of a round trip, over turns that are timed together. As many turns, and up to \
-            1,000 if that takes 45 ms at most, are then timed one by one, for `p50`, `p99` and `p99.9` \
-            of half a round trip, in a histogram of two digits, without the clock's own time; with fewer \
-            than 100 and 1,000 turns the last two are left out. The next turn begins when the one before \
-            has ended, so that these are times of service, not of waiting for it. `cpu` is what \
-            both partners use for a hand-off, `switches` how often they are switched from. \
-            Placements: `free`, wherever the scheduler puts them; `same-cpu`; `two-cpus`, of which \
-            one is idle while its partner waits; `two-awake`, where something that runs only when \
-            nothing else wants to (SCHED_IDLE) keeps both awake. A sleep or a timer ends 1 ms \
-            later at the earliest. Spinning on one CPU waits for the end of the partner's time \
-            slice.",
+    summary: "time, tail and CPU cost of handing a turn to a partner, by mechanism and placement",
+    about: "Two partners, processes or threads, alternate turns without any work. The value is \
+        half of a round trip, from turns that are timed together. The same number of turns, or up \
+        to 1,000 if they fit into 45 ms, are then timed individually for `p50`, `p99` and `p99.9` \
+        of half a round trip; the time of the clock is subtracted, and the histogram keeps two \
+        digits. `p99` needs 100 turns and `p99.9` needs 1,000. Each turn starts when the previous \
+        one has ended, so these are service times without queueing. `cpu` is the CPU time that \
+        both partners use for a hand-off, `switches` their context switches. Placements: `free`, \
+        as the scheduler decides; `same-cpu`; `two-cpus`, where the CPU of the waiting partner \
+        becomes idle; `two-awake`, where a thread at idle priority (SCHED_IDLE) keeps both CPUs \
+        awake. `sleep` and `timer` take at least 1 ms. Spinning on one CPU waits for the end of \
+        the partner's time slice.",
     view: View::HandoffMechanisms,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(9),
@@ -66,15 +65,15 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// What can be chosen.
+/// Parameters that can be set.
 const SETTINGS: [&Setting; 5] = [&MECHANISM, &PARTNERS, &PLACEMENT, &SLACK, &PERIOD];
 
-/// TurnTaking in which nothing is done.
+/// The subject: turns without work.
 pub struct HandOff {
     partners: Partners,
-    /// Of a sample, as soon as that is known.
+    /// Turns of a sample, once calibrated.
     turns: Option<u64>,
-    /// What the mechanism is.
+    /// The description of the mechanism.
     mechanism_summary: &'static str,
     overhead: Overhead,
 }
@@ -89,13 +88,13 @@ impl HandOff {
         Ok(Self { partners, ..hand_off })
     }
 
-    /// One by this mechanism, both primitives.
+    /// Creates a subject that uses this mechanism in both directions.
     ///
     /// # Errors
-    /// When there is no such mechanism.
+    /// Returns an error if the mechanism does not exist.
     pub fn with_mechanism(name: &str, pair: Pair) -> Result<Self, SubjectError> {
         let mechanism = primitives::find(name)
-            .ok_or_else(|| SubjectError::Wrong(format!("there is no mechanism {name}")))?;
+            .ok_or_else(|| SubjectError::Wrong(format!("no mechanism '{name}'")))?;
         let partners = Partners {
             pair,
             mechanisms: [SEMAPHORE, mechanism, mechanism, SEMAPHORE],
@@ -111,13 +110,14 @@ impl HandOff {
     }
 }
 
-/// TurnTaking by which it is found out how many make a sample, and before each.
+/// Turns of the first calibration run, and of the warm-up of every session.
 const CALIBRATION_TURNS: u64 = 10;
-/// What a sample is to take, for turns that are timed together and again for those one by one.
+/// Target time for the turns that are timed together.
 const SAMPLE_TIME: Duration = Duration::from_millis(15);
-/// Those one by one may take so long for there to be enough for a percentile of 99.9.
+/// Upper bound for the turns that are timed individually, if they are too few for a 99.9th
+/// percentile otherwise.
 const SINGLE_TURNS_TIME: Duration = Duration::from_millis(45);
-/// TurnTaking of a sample, at least and at most.
+/// Bounds on the turns of a sample.
 const MIN_TURNS: u64 = 4;
 const MAX_TURNS: u64 = 100_000;
 

@@ -1,4 +1,4 @@
-//! Two partners that hand the turn to each other: main, who begins, and sub.
+//! A session of two partners that alternate turns: main, which starts, and sub.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -7,24 +7,24 @@ use super::primitives::{Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::pair::{Link, Observer, Pair, Release, Used};
 
-/// What happens in a turn: main's part, then sub's. Each may take a while, and count something.
+/// The work of one partner in a turn.
 pub type TurnWork<'a> = &'a (dyn Fn() + Sync);
 
-/// Two partners, and what they tell each other by.
+/// Two partners and the primitives that they use.
 #[derive(Debug, Clone, Copy)]
 pub struct Partners {
-    /// What they are, and where.
+    /// Processes or threads, and their placement.
     pub pair: Pair,
-    /// By what sub says that it has begun, main that it is sub's turn, sub that it is main's, and sub
-    /// that it has ended.
+    /// The primitives `start`, `to_sub`, `to_main` and `end`: sub has started, sub's turn, main's
+    /// turn, sub has finished.
     pub mechanisms: [&'static Mechanism; 4],
-    /// What some of them need to be told.
+    /// Sleep times of the primitives that poll.
     pub timing: SleepTiming,
-    /// TurnTaking before those that are measured.
+    /// Turns before the measured ones.
     pub warm_up: u64,
 }
 
-/// What they are told by, made for one session.
+/// The primitives of one session.
 struct SessionPrimitives {
     start: Box<dyn SyncPrimitive>,
     to_sub: Box<dyn SyncPrimitive>,
@@ -32,24 +32,24 @@ struct SessionPrimitives {
     end: Box<dyn SyncPrimitive>,
 }
 
-/// What a session has taken.
+/// The measurements of a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionStats {
-    /// From main's first turn to sub's end.
+    /// Wall time from main's first measured turn until sub has finished.
     pub elapsed: Duration,
-    /// What main and sub have used meanwhile.
+    /// CPU time and switches of main and sub in this time.
     pub used: [Used; 2],
-    /// TurnTaking in which main looked in vain.
+    /// Turns in which main polled at least once before sub was ready.
     pub not_ready_turns: u64,
-    /// When main's first turn began.
+    /// Start of main's first measured turn.
     begun: Option<Instant>,
 }
 
 impl Partners {
-    /// Has them take so many turns. `each` is told what each turn took, if it is to be measured.
+    /// Runs a session of `turns` turns. `each` receives the time of every single turn.
     ///
     /// # Errors
-    /// When the kernel refuses something, or sub ends before its last turn.
+    /// Returns an error if a system call fails or sub exits before its last turn.
     pub fn run(
         &self,
         turns: u64,
@@ -59,7 +59,7 @@ impl Partners {
         self.run_observed(turns, parts, each, &|_| ())
     }
 
-    /// The same; `observer` is told of sub when it has just been created.
+    /// Runs a session as [`Partners::run`] does, and calls `observer` once sub has been created.
     ///
     /// # Errors
     /// As [`Partners::run`].
@@ -79,7 +79,7 @@ impl Partners {
             end: make(3)?,
         };
         let link = Link::new().attempt("map shared memory")?;
-        // Before there is anybody who posts.
+        // Waiters register before any partner can post.
         for primitive in [&primitives.start, &primitives.to_main, &primitives.end] {
             primitive.register_waiter().attempt("wait for a signal")?;
         }
@@ -98,27 +98,27 @@ impl Partners {
             observer,
         )?;
         if let Some(begun) = session.begun.filter(|_| !self.mechanisms[3].waits) {
-            session.elapsed = begun.elapsed(); // sub has ended, which main has not waited for
+            session.elapsed = begun.elapsed(); // main has not waited for sub's last turn
         }
         let figures = link.figures()?;
         session.used[1] = Used::from_figures(std::array::from_fn(|place| figures[place]));
         Ok(session)
     }
 
-    /// Whether these mechanisms go together: where one side does not wait, it posts many times
-    /// before the other side looks, and each time counts.
+    /// Checks that the mechanisms are compatible: if one side does not wait, it posts many times
+    /// before the other side checks, so every post must be counted.
     fn check_compatible(&self) -> Result<(), SubjectError> {
         let [start, to_sub, to_main, _] = self.mechanisms;
         if !start.waits && to_sub.name == "signal" {
-            let message =
-                "start has to wait where to_sub is a signal: sub has to say first who it is";
+            let message = "start must be a mechanism that waits if to_sub is `signal`, because sub has to \
+                 register first";
             return Err(SubjectError::Wrong(message.to_owned()));
         }
         for (waiter, poster) in [(to_sub, to_main), (to_main, to_sub)] {
             if !waiter.waits && !poster.counts {
                 let message = format!(
-                    "{} and {} do not go together: the one does not wait, and the other does not \
-                     count",
+                    "mechanisms '{}' and '{}' cannot be combined: the first does not wait, and the \
+                     second does not count posts",
                     waiter.name, poster.name
                 );
                 return Err(SubjectError::Wrong(message));
@@ -129,8 +129,8 @@ impl Partners {
 }
 
 impl SessionPrimitives {
-    /// Sub has ended: main is told whatever it waits for, since ignore else does that any more, and
-    /// finds out if sub has not had all of its turns.
+    /// Wakes main wherever it waits, because sub has exited and will not post again. Main then
+    /// finds out whether sub has finished its turns.
     fn release_main(&self) {
         for primitive in [&self.start, &self.to_main, &self.end] {
             primitive.release();
@@ -200,12 +200,12 @@ fn sub(
         }
         primitives.to_sub.wait()?;
         if link.is_broken() {
-            return Ok(()); // main says why
+            return Ok(()); // main reports the error
         }
         part();
         primitives.to_main.post()?;
     }
-    link.finish(&before.since().to_figures()); // before main goes on
+    link.finish(&before.since().to_figures()); // before main is woken
     primitives.end.post()
 }
 
@@ -220,7 +220,8 @@ mod tests {
     use super::*;
     use crate::support::pair::{Kind, Placement, Sub};
 
-    /// TurnTaking in each session here; many more by `HANDOFF_TURNS`, a tenth of them by threads.
+    /// Returns the number of turns of a session: `usual`, or that in `HANDOFF_TURNS` (a tenth of it
+    /// for threads).
     fn turns(kind: Kind, usual: u64) -> u64 {
         let wanted = std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok());
         wanted.map_or(usual, |turns: u64| if kind == Kind::Threads { turns / 10 } else { turns })
@@ -237,7 +238,7 @@ mod tests {
         }
     }
 
-    /// Those by which partners wait for each other.
+    /// The mechanisms by which partners wait for each other.
     fn waiting() -> impl Iterator<Item = &'static Mechanism> {
         TABLE.iter().filter(|mechanism| mechanism.waits)
     }
@@ -246,20 +247,20 @@ mod tests {
     fn turns_alternate_and_none_is_lost() {
         for mechanism in waiting() {
             for kind in [Kind::Processes, Kind::Threads] {
-                // One that spins where others want the CPU, too, loses whole time slices.
+                // A spinning partner loses whole time slices if other programs use the CPU.
                 let turns = turns(kind, if mechanism.name == "spin" { 100 } else { 2000 });
                 let count = Shared::new([const { Line(AtomicU64::new(0)) }; 2]).expect("memory");
                 let random = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
                 let delay = |n: u64| (0..random(n)).for_each(|_| std::hint::spin_loop());
                 let main = || {
                     let turn = count[0].fetch_add(1, Ordering::Relaxed);
-                    assert_eq!(count[1].load(Ordering::Relaxed), turn, "sub has had its turns");
+                    assert_eq!(count[1].load(Ordering::Relaxed), turn, "sub is behind main");
                     delay(turn);
                 };
                 let sub = || {
                     let turn = count[1].fetch_add(1, Ordering::Relaxed);
                     if count[0].load(Ordering::Relaxed) != turn + 1 {
-                        count[1].store(u64::MAX / 2, Ordering::Relaxed); // main will notice
+                        count[1].store(u64::MAX / 2, Ordering::Relaxed); // main's assertion fails then
                     }
                     delay(!turn);
                 };

@@ -1,23 +1,23 @@
-//! What a case of the document consists of.
+//! What a program of the test report consists of.
 
 use super::primitives::{Mechanism, SEMAPHORE};
 use crate::support::pair::Placement;
 
-/// One of the document's cases, or what stands for whatever is not chosen.
+/// A program of the test report: the values of parameters that are not set.
 #[derive(Debug)]
 pub struct Preset {
-    /// Its mechanisms: start, main to sub, sub to main, end.
+    /// The mechanisms `start`, `to_sub`, `to_main` and `end`.
     pub mechanisms: [&'static Mechanism; 4],
-    /// How many times the usual work sub does in a turn.
+    /// Factor on the default work of sub in a turn.
     pub factor: u64,
-    /// Main computes in its turn, too, as much as sub.
+    /// Main computes in its turn as much as sub.
     pub main_works: bool,
-    /// Where it runs; the document says it of two of them only.
+    /// Placement. The test report specifies it for two programs only.
     pub placement: Placement,
 }
 
 impl Preset {
-    /// Sub tells main by a semaphore, and main looks whether it is its turn as the others say.
+    /// A preset whose sub announces its start by a semaphore.
     pub const fn of(
         to_sub: &'static Mechanism,
         to_main: &'static Mechanism,

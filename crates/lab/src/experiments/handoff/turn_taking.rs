@@ -1,4 +1,4 @@
-//! TurnTaking with work in them, and what a model says of their time.
+//! Sessions with work in every turn, and a model that predicts their time.
 
 use std::time::Duration;
 
@@ -20,40 +20,40 @@ use crate::support::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair};
 use crate::support::pair::{Pair, Used};
 use crate::support::work::Work;
 
-/// All that can be chosen.
+/// Parameters that can be set.
 pub const SETTINGS: [&Setting; 12] = [
     &START, &TO_SUB, &TO_MAIN, &END, &WORK, &FACTOR, &TICK, &PARTNERS, &PLACEMENT, &SLACK, &PERIOD,
     &TURNS,
 ];
 
-/// TurnTaking as in the document.
+/// Turns of a run in the test report; values are scaled to them.
 const REPORT_TURNS: u64 = 10_000;
-/// What a turn computes.
+/// Default CPU time of a turn's work.
 const DEFAULT_WORK: Duration = Duration::from_micros(37);
-/// What a sleep is asked to last.
+/// Default requested length of a sleep.
 const DEFAULT_PERIOD: Duration = Duration::from_millis(1);
-/// The kernel's usual slack of timers.
+/// The kernel's default timer slack.
 const DEFAULT_TIMER_SLACK: Duration = Duration::from_micros(50);
-/// What a sample may take: it is given up after some more.
+/// Longest predicted time of a sample; longer ones are refused.
 const MAX_SAMPLE_TIME: Duration = Duration::from_secs(200);
-/// Work in turns by which hand-offs are measured, at most.
+/// Longest time for measuring hand-offs for the model.
 const MAX_CALIBRATION_TIME: Duration = Duration::from_millis(300);
 
-/// What parameters and the preset that they change come to.
+/// A case: a preset with the parameters that are set applied to it.
 #[derive(Debug, Clone)]
 pub struct ResolvedCase {
-    /// Start, main to sub, sub to main, end.
+    /// `start`, `to_sub`, `to_main`, `end`.
     mechanisms: [&'static Mechanism; 4],
-    /// CPU time of a turn of sub.
+    /// CPU time of sub in a turn.
     work: Duration,
     main_works: bool,
     timing: SleepTiming,
-    /// What the partners are, and where.
+    /// Processes or threads, and their placement.
     pub pair: Pair,
 }
 
 impl ResolvedCase {
-    /// The preset with these parameters.
+    /// Applies parameters to a preset.
     pub fn of(parameters: &Parameters, preset: &Preset) -> Self {
         let mechanism = |place: usize, setting: &Setting| {
             let chosen = parameters.text(setting.name).and_then(primitives::find);
@@ -78,19 +78,21 @@ impl ResolvedCase {
         }
     }
 
-    /// Whether its turns end by a sleep, so that ticks matter.
+    /// Whether a mechanism sleeps, so that the clock tick matters.
     pub fn sleeps(&self) -> bool {
         self.mechanisms.iter().any(|mechanism| mechanism.sleeps)
     }
 
-    /// About what a turn takes at least: sub works while main sleeps, or is told in some time.
+    /// Returns a lower bound of a turn's time: sub works while main sleeps, or hands the turn over
+    /// after the work.
     fn min_turn_time(&self) -> Duration {
         const HAND_OFF_TIME: Duration = Duration::from_micros(3);
         let slept = self.timing.tick.max(self.timing.period);
         if self.sleeps() { self.work.max(slept) } else { self.work + HAND_OFF_TIME }
     }
 
-    /// How many turns last about so many microseconds.
+    /// Returns the number of turns that fit into a time in microseconds, from 4 to
+    /// [`REPORT_TURNS`].
     pub fn turns_within(&self, longest_us: u64) -> u64 {
         let turn = u64::try_from(self.min_turn_time().as_micros()).unwrap_or(u64::MAX);
         (longest_us / turn.max(1)).clamp(4, REPORT_TURNS)
@@ -100,7 +102,7 @@ impl ResolvedCase {
         Partners { pair: self.pair, mechanisms: self.mechanisms, timing: self.timing, warm_up: 0 }
     }
 
-    /// How main waits for sub.
+    /// Returns how main waits for sub, as the model sees it.
     fn main_wait(&self) -> MainWait {
         let SleepTiming { period, tick } = self.timing;
         match self.mechanisms[2] {
@@ -108,7 +110,8 @@ impl ResolvedCase {
                 MainWait::Polling(period + self.pair.slack.unwrap_or(DEFAULT_TIMER_SLACK))
             }
             Mechanism { sleeps: true, .. } => {
-                // It begins a moment after one tick, and ends with the first one behind its end.
+                // A sleep starts shortly after a tick and ends with the first tick after its
+                // length.
                 let ticks = period.as_nanos() / tick.as_nanos() + 1;
                 MainWait::Polling(tick * u32::try_from(ticks).unwrap_or(u32::MAX))
             }
@@ -117,18 +120,18 @@ impl ResolvedCase {
         }
     }
 
-    /// Whether main tells sub without a sleep of its own, as the model has it.
+    /// Whether the model covers this case: main must not sleep before it notifies sub.
     fn is_modelled(&self) -> bool {
         !self.mechanisms[1].sleeps
     }
 
-    /// How many turns fit into the time that a sample may take.
+    /// Returns the number of turns that fit into [`MAX_SAMPLE_TIME`].
     fn max_turns(&self) -> u64 {
         let turn = self.min_turn_time().as_nanos().max(1);
         u64::try_from(MAX_SAMPLE_TIME.as_nanos() / turn).unwrap_or(u64::MAX)
     }
 
-    /// Whether both can compute at the same time.
+    /// Whether both partners can run at the same time.
     fn has_two_cpus(&self) -> bool {
         match self.pair.placement.cpus() {
             Some([main, sub]) => main != sub,
@@ -137,38 +140,38 @@ impl ResolvedCase {
     }
 }
 
-/// How main waits for sub.
+/// How main waits for sub, as the model sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum MainWait {
-    /// By sleeping so long, again and again.
+    /// Polls, with sleeps of this length.
     Polling(Duration),
-    /// Until it is told.
+    /// Blocks until it is notified.
     Notified,
-    /// Not at all.
+    /// Does not wait.
     Never,
 }
 
-/// Partners that take turns.
+/// The subject: a session with work.
 #[derive(Debug)]
 pub struct TurnTaking {
     case: ResolvedCase,
     partners: Partners,
     count: u64,
-    /// What main and sub do in a turn.
+    /// The work of main and of sub in a turn.
     work: [Work; 2],
 }
 
 impl TurnTaking {
-    /// Those of the preset with these parameters.
+    /// Creates the subject of a case.
     ///
     /// # Errors
-    /// When so many turns take too long.
+    /// Returns an error if the turns would take longer than [`MAX_SAMPLE_TIME`].
     pub fn new(parameters: &Parameters, preset: &Preset) -> Result<Self, SubjectError> {
         let case = ResolvedCase::of(parameters, preset);
         let count = parameters.number(TURNS.name).unwrap_or(1).max(1);
         let max = case.max_turns();
         if count > max {
-            let message = format!("{count} turns would take some minutes: at max {max} fit");
+            let message = format!("{count} turns would take more than 200 s; use at most {max}");
             return Err(SubjectError::Wrong(message));
         }
         let work = Work::of(case.work);
@@ -176,8 +179,8 @@ impl TurnTaking {
         Ok(Self { partners: case.partners(), case, count, work: [of_main, work] })
     }
 
-    /// What a turn takes by the model, where main finds sub not ready in this part of the turns.
-    /// Hand-offs are measured in about as long as the turns themselves have taken.
+    /// Predicts the time of a turn; `not_ready` is the share of turns in which main finds sub not
+    /// ready. Measures hand-offs for at most `taken`, the time of the session itself.
     fn predict(&self, not_ready: f64, taken: Duration) -> Result<Option<Duration>, SubjectError> {
         let work = self.case.work;
         if !self.case.is_modelled() {
@@ -187,7 +190,7 @@ impl TurnTaking {
             MainWait::Never if self.case.main_works && !self.case.has_two_cpus() => 2 * work,
             MainWait::Never => work,
             MainWait::Notified => {
-                // While sub works for so long, the CPU of main falls asleep as deep as it does.
+                // Work of the same order keeps main's CPU in the same idle state as in the session.
                 let twice = self.work[1].times(2);
                 let time = taken.min(MAX_CALIBRATION_TIME);
                 let turns = time.as_nanos() / (2 * work).as_nanos().max(1);

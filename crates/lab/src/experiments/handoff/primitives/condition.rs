@@ -7,10 +7,10 @@ use contend_sys::condition::Condition;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// As most programs do it.
+/// The usual choice of multi-threaded programs.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "condition",
-    summary: "mutex and condition variable, shared by processes",
+    summary: "mutex and condition variable in shared memory",
     waits: true,
     sleeps: false,
     counts: true,

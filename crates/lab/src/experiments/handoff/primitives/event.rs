@@ -1,4 +1,4 @@
-//! Events as Windows has them, on a futex: set or not.
+//! Events with the semantics of Windows, on a futex.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,20 +10,20 @@ use rustix::thread::futex;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Whoever has waited resets it, in one step.
+/// Resets itself when a waiter has seen it.
 pub const AUTO_RESET: Mechanism = Mechanism {
     name: "event",
-    summary: "event that resets itself (futex)",
+    summary: "auto-reset event (futex)",
     waits: true,
     sleeps: false,
     counts: false,
     make: |_| make(Reset::Auto),
 };
 
-/// It stays set until the one who has waited resets it.
+/// Stays set until its waiter resets it.
 pub const MANUAL_RESET: Mechanism = Mechanism {
     name: "manual-event",
-    summary: "event that is reset by hand (futex)",
+    summary: "manual-reset event (futex)",
     waits: true,
     sleeps: false,
     counts: false,
@@ -43,7 +43,7 @@ enum Reset {
 
 const UNSET: u32 = 0;
 const SET: u32 = 1;
-/// Not set, and somebody may sleep.
+/// Not set, and a waiter may be asleep.
 const UNSET_WITH_WAITERS: u32 = 2;
 
 struct Event {
@@ -54,7 +54,7 @@ struct Event {
 impl SyncPrimitive for Event {
     fn post(&self) -> io::Result<()> {
         if self.state.swap(SET, Ordering::Release) == UNSET_WITH_WAITERS {
-            // All that wait see a manual one; of the others, one gets it.
+            // All waiters see a manual-reset event, but only one may consume an auto-reset event.
             let waiters = if self.reset == Reset::Auto { 1 } else { i32::MAX.cast_unsigned() };
             futex::wake(&self.state, futex::Flags::empty(), waiters)?;
         }

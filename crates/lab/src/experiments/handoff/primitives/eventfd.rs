@@ -1,4 +1,4 @@
-//! An eventfd as a semaphore.
+//! An eventfd in semaphore mode.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,10 +8,10 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// A counter in the kernel, by a descriptor.
+/// A counter in the kernel behind a file descriptor.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "eventfd",
-    summary: "eventfd, written to and read",
+    summary: "eventfd: write to post, read to wait",
     waits: true,
     sleeps: false,
     counts: true,

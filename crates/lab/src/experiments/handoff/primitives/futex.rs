@@ -1,4 +1,4 @@
-//! A futex, and nothing around it.
+//! A futex without a lock around it.
 
 use std::io;
 
@@ -9,10 +9,10 @@ use super::post_counter::PostCounter;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// What the C library's semaphores and mutexes are made of.
+/// The system call under the semaphores and mutexes of the C library.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "futex",
-    summary: "bare futex: woken for every turn",
+    summary: "futex, woken for every turn",
     waits: true,
     sleeps: false,
     counts: true,
@@ -36,7 +36,7 @@ impl SyncPrimitive for Futex {
     }
 }
 
-/// Sleeps until something has been posted, or for no reason.
+/// Sleeps until there is a post. May return early.
 pub(super) fn sleep(posts: &PostCounter) -> io::Result<()> {
     match futex::wait(posts.posted(), futex::Flags::empty(), posts.taken(), None) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),

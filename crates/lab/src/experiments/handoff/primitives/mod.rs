@@ -1,4 +1,4 @@
-//! SessionPrimitives to tell a partner that it is its turn: one file each, and the one table.
+//! Synchronisation primitives: one file each, and the table of them.
 
 mod condition;
 mod event;
@@ -22,10 +22,10 @@ use std::time::Duration;
 
 use crate::engine::experiment::SubjectError;
 
-/// What partners tell each other by, in one direction: one posts, the other one waits. It is made
-/// before the partners part, and both have it.
+/// A synchronisation primitive in one direction: one side posts, the other waits. It is created
+/// before the partners separate, so both have it.
 pub trait SyncPrimitive: Sync {
-    /// Says that the thread that calls is the one that will wait, before anybody posts.
+    /// Registers the calling thread as the waiter, before any post.
     ///
     /// # Errors
     /// Returns the error of the system call that failed.
@@ -33,58 +33,59 @@ pub trait SyncPrimitive: Sync {
         Ok(())
     }
 
-    /// Tells the other one.
+    /// Wakes the waiter, or makes its next wait return.
     ///
     /// # Errors
     /// Returns the error of the system call that failed.
     fn post(&self) -> io::Result<()>;
 
-    /// Tells it for the last time, as somebody else than the poster, who has gone: never blocks.
+    /// Wakes the waiter on behalf of a poster that has exited. Never blocks.
     fn release(&self) {
-        let _ = self.post(); // that it cannot be told shows where it is waited for
+        let _ = self.post(); // a waiter that stays blocked reports an error itself
     }
 
-    /// Waits until it is told. Whatever is posted is waited for once.
+    /// Blocks until there is a post, and consumes it.
     ///
     /// # Errors
     /// Returns the error of the system call that failed.
     fn wait(&self) -> io::Result<WaitOutcome>;
 }
 
-/// How waiting went.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WaitOutcome {
-    /// How often it was looked in vain, by those ways that look again and again.
+    /// Polls before the post arrived; 0 for primitives that do not poll.
     pub failed_polls: u64,
 }
 
-/// What some ways need to be told.
+/// Sleep times of the primitives that poll.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SleepTiming {
-    /// For how long one that polls sleeps, before it looks again.
+    /// Time between two polls.
     pub period: Duration,
-    /// Sleeps and timers end at a multiple of this, as on systems with such a clock; not, if zero.
+    /// Sleeps and timers end at a multiple of this, as on a system with a periodic clock tick; zero
+    /// for no ticks.
     pub tick: Duration,
 }
 
-/// A row of the table.
+/// A row of the table: a mechanism by which partners notify each other.
 #[derive(Debug)]
 pub struct Mechanism {
-    /// Its name.
+    /// The value of the `mechanism` parameter and of the parameters for one direction.
     pub name: &'static str,
-    /// What it does, in some words.
+    /// One line for lists and reports.
     pub summary: &'static str,
-    /// Whether it waits until it is told.
+    /// Whether a wait blocks until there is a post.
     pub waits: bool,
-    /// Whether it sleeps for a period before it goes on or looks again, so that ticks matter.
+    /// Whether a wait sleeps for a period, so that clock ticks matter.
     pub sleeps: bool,
-    /// Whether what is posted several times can be waited for as often.
+    /// Whether n posts allow n waits.
     pub counts: bool,
-    /// Makes one.
+    /// Creates a primitive.
     pub make: fn(SleepTiming) -> Result<Box<dyn SyncPrimitive>, SubjectError>,
 }
 
-/// All of them, in the order in which they are shown.
+/// All mechanisms, in display order.
 pub const TABLE: &[Mechanism] = &[
     semaphore::UNNAMED,
     semaphore::NAMED,
@@ -105,7 +106,7 @@ pub const TABLE: &[Mechanism] = &[
     none::PAUSE,
 ];
 
-/// Those that others are named by.
+/// Mechanisms that presets name.
 pub const SEMAPHORE: &Mechanism = &semaphore::UNNAMED;
 pub const EVENT: &Mechanism = &event::AUTO_RESET;
 pub const SLEEP: &Mechanism = &sleep::MECHANISM;
@@ -113,18 +114,18 @@ pub const TIMER: &Mechanism = &timer::MECHANISM;
 pub const NONE: &Mechanism = &none::MECHANISM;
 pub const PAUSE: &Mechanism = &none::PAUSE;
 
-/// The names of all.
+/// Returns the names of all mechanisms.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|mechanism| mechanism.name).collect()
 }
 
-/// The names of those by which partners wait for each other.
+/// Returns the names of the mechanisms that wait for a post.
 pub fn waiting() -> Vec<&'static str> {
     let waiting = TABLE.iter().filter(|mechanism| mechanism.waits);
     waiting.map(|mechanism| mechanism.name).collect()
 }
 
-/// The one of this name.
+/// Returns the mechanism with this name.
 pub fn find(name: &str) -> Option<&'static Mechanism> {
     TABLE.iter().find(|mechanism| mechanism.name == name)
 }

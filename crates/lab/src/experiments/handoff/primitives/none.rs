@@ -1,24 +1,24 @@
-//! No synchronisation at all.
+//! No synchronisation.
 
 use std::io;
 
 use super::sleep::pause;
 use super::{Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
 
-/// Nobody waits for anybody.
+/// Neither partner waits.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "none",
-    summary: "nothing: both go on",
+    summary: "no synchronisation: neither partner waits",
     waits: false,
     sleeps: false,
     counts: true,
     make: |_| Ok(Box::new(NoSync)),
 };
 
-/// Nobody waits for anybody, but sleeps: what is left of polling when nothing is looked at.
+/// Neither partner waits for the other, but each wait sleeps for a period, as polling would.
 pub const PAUSE: Mechanism = Mechanism {
     name: "pause",
-    summary: "nothing but a sleep of a period",
+    summary: "no synchronisation, but a sleep for each wait",
     waits: false,
     sleeps: true,
     counts: true,

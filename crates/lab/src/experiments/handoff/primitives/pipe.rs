@@ -1,4 +1,4 @@
-//! A byte through a pipe.
+//! A byte written to a pipe.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,10 +10,10 @@ use rustix::time::Timespec;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// What shells' pipelines and many event loops use.
+/// The mechanism of shell pipelines and of many event loops.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "pipe",
-    summary: "a byte through a pipe",
+    summary: "a byte through a pipe: write to post, read to wait",
     waits: true,
     sleeps: false,
     counts: true,
@@ -37,7 +37,7 @@ impl SyncPrimitive for BytePipe {
     fn release(&self) {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut end = [PollFd::new(&self.write, PollFlags::OUT)];
-        // A full pipe has enough in it to wake the other one.
+        // A full pipe wakes the reader without another byte.
         if matches!(poll(&mut end, Some(&now)), Ok(1)) && end[0].revents().contains(PollFlags::OUT)
         {
             let _ = self.post();

@@ -1,4 +1,4 @@
-//! Looking again and again, with something in between.
+//! Polling, with something between two polls.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use crate::engine::experiment::{Attempt, SubjectError};
 
 struct Polling<P> {
     posts: PostCounter,
-    /// What is done between two looks.
+    /// What to do between two polls.
     between: P,
 }
 
-/// A way whose waiter does this between two looks.
+/// Creates a primitive whose waiter polls and calls `between` after each failed poll.
 pub fn polling<P>(between: P) -> Result<Box<dyn SyncPrimitive>, SubjectError>
 where
     P: Fn() -> io::Result<()> + Sync + 'static,

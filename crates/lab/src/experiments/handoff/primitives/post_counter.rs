@@ -1,17 +1,17 @@
-//! Two numbers in memory that partners share: what was posted, and what was taken.
+//! Counters of posts and of consumed posts in shared memory.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::shared::{Line, Shared};
 
-/// Each of the two is written by one partner alone, so that its cache line goes to the other one and
-/// back once for each turn. They wrap around.
+/// A pair of counters. Each is written by one partner only, on a cache line of its own, so that a
+/// turn moves each line to the other CPU and back once. The counters wrap around.
 #[derive(Debug)]
 pub struct PostCounter(Shared<[Line<AtomicU32>; 2]>);
 
 impl PostCounter {
-    /// Nothing posted.
+    /// Creates counters without a post.
     ///
     /// # Errors
     /// `ENOMEM`.
@@ -19,26 +19,26 @@ impl PostCounter {
         Shared::new([const { Line(AtomicU32::new(0)) }; 2]).map(Self)
     }
 
-    /// What was posted, as it stands in memory.
+    /// Returns the number of posts, as a word that a futex can wait for.
     #[inline]
     pub fn posted(&self) -> &AtomicU32 {
         &self.0[0]
     }
 
-    /// The poster's.
+    /// Adds a post. Called by the poster only.
     #[inline]
     pub fn post(&self) {
         let posted = self.posted().load(Ordering::Relaxed);
         self.posted().store(posted.wrapping_add(1), Ordering::Release);
     }
 
-    /// What has been taken. The waiter's.
+    /// Returns the number of consumed posts. Called by the waiter only.
     #[inline]
     pub fn taken(&self) -> u32 {
         self.0[1].load(Ordering::Relaxed)
     }
 
-    /// Takes one, if there is one. The waiter's.
+    /// Consumes a post and returns whether there was one. Called by the waiter only.
     #[inline]
     pub fn try_take(&self) -> bool {
         let taken = self.taken();

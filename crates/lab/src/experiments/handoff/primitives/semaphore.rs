@@ -1,4 +1,4 @@
-//! A POSIX semaphore, with and without a name.
+//! POSIX semaphores, unnamed and named.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use contend_sys::semaphore::Semaphore;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// In memory that the partners share.
+/// In shared memory.
 pub const UNNAMED: Mechanism = Mechanism {
     name: "semaphore",
     summary: "POSIX semaphore in shared memory (sem_init)",
@@ -17,10 +17,10 @@ pub const UNNAMED: Mechanism = Mechanism {
     make: |_| Ok(Box::new(Semaphore::unnamed().attempt("make a semaphore")?)),
 };
 
-/// By name.
+/// Opened by name.
 pub const NAMED: Mechanism = Mechanism {
     name: "named-semaphore",
-    summary: "POSIX semaphore with a name (sem_open)",
+    summary: "named POSIX semaphore (sem_open)",
     waits: true,
     sleeps: false,
     counts: true,

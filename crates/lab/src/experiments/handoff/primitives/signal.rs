@@ -1,4 +1,4 @@
-//! A signal that the other one waits for.
+//! A signal that the waiter receives synchronously.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,16 +10,16 @@ use rustix::thread::gettid;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// Real-time signals are counted, so that none is lost.
+/// Real-time signals are queued, so that none is lost.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "signal",
-    summary: "a real-time signal, waited for by sigwaitinfo",
+    summary: "real-time signal, received with sigwaitinfo",
     waits: true,
     sleeps: false,
     counts: true,
     make: |_| {
         let wake = Wake::block().attempt("block a signal")?;
-        wake.drain(); // what is left of an earlier session
+        wake.drain(); // signals of an earlier session
         let waiter = Shared::new([const { Line(AtomicU32::new(0)) }; 2]);
         Ok(Box::new(Signal { wake, waiter: waiter.attempt("map shared memory")? }))
     },
@@ -27,7 +27,7 @@ pub const MECHANISM: Mechanism = Mechanism {
 
 struct Signal {
     wake: Wake,
-    /// Numbers of the process and the thread that wait; 0 before they have said so.
+    /// Process and thread id of the waiter; 0 until it has registered.
     waiter: Shared<[Line<AtomicU32>; 2]>,
 }
 
@@ -42,7 +42,7 @@ impl SyncPrimitive for Signal {
     fn post(&self) -> io::Result<()> {
         let thread = loop {
             match self.waiter[1].load(Ordering::Acquire) {
-                0 => std::thread::yield_now(), // it has not begun yet
+                0 => std::thread::yield_now(), // the waiter has not registered yet
                 thread => break thread,
             }
         };

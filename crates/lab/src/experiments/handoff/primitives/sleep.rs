@@ -1,4 +1,4 @@
-//! Looking, and sleeping for a time in between: the document's original form.
+//! Polling with a sleep between two polls, as in the original program of the test report.
 
 use std::io;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use super::polling::polling;
 use super::{Mechanism, SleepTiming};
 
-/// Ruinous, as the document says: whoever comes a moment too early sleeps for a whole period.
+/// Slow, as the report says: a waiter that polls slightly too early sleeps for a whole period.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sleep",
-    summary: "looking, and sleeping for a period in between",
+    summary: "poll, with a sleep of a period in between",
     waits: true,
     sleeps: true,
     counts: true,
     make: |timing| polling(move || pause(timing)),
 };
 
-/// Sleeps for the period, to the end of a tick if there are ticks.
+/// Sleeps for the period, extended to the next tick if there are ticks.
 pub(super) fn pause(timing: SleepTiming) -> io::Result<()> {
     let slept = match next_tick(timing) {
         Some(deadline) => clock_nanosleep_absolute(ClockId::Monotonic, &deadline),
@@ -35,7 +35,7 @@ pub(super) fn pause(timing: SleepTiming) -> io::Result<()> {
     }
 }
 
-/// The first tick when the period is over; none if there are no ticks.
+/// Returns the first tick after the period has elapsed; `None` if there are no ticks.
 pub(super) fn next_tick(SleepTiming { period, tick }: SleepTiming) -> Option<Timespec> {
     let tick = tick.as_nanos();
     (tick > 0).then(|| {

@@ -1,12 +1,12 @@
-//! Looking without a pause.
+//! Polling without a pause.
 
 use super::Mechanism;
 use super::polling::polling;
 
-/// The quickest there is between two CPUs, and the worst on one.
+/// The fastest primitive between two CPUs, and the slowest on one.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "spin",
-    summary: "looking again and again, without a pause",
+    summary: "poll without a pause (spin)",
     waits: true,
     sleeps: false,
     counts: true,

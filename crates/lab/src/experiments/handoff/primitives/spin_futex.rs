@@ -1,4 +1,4 @@
-//! Looking for a while, then sleeping.
+//! Spinning for a bounded time, then sleeping.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -10,10 +10,10 @@ use super::post_counter::PostCounter;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// What good mutexes do.
+/// The strategy of adaptive mutexes.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "spin-futex",
-    summary: "looking some thousand times, then sleeping on a futex",
+    summary: "spin 2,000 times, then sleep on a futex",
     waits: true,
     sleeps: false,
     counts: true,
@@ -24,19 +24,19 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Looks before sleeping: some 50 µs where a pause takes 25 ns.
+/// Polls before the waiter sleeps: about 50 µs where a pause instruction takes 25 ns.
 const MAX_SPINS: u32 = 2000;
 
 struct SpinThenFutex {
     posts: PostCounter,
-    /// The waiter sleeps, or is about to.
+    /// Whether the waiter sleeps or is about to.
     asleep: Shared<Line<AtomicBool>>,
 }
 
 impl SyncPrimitive for SpinThenFutex {
     fn post(&self) -> io::Result<()> {
         self.posts.post();
-        // What is written is seen by who goes to sleep, or that it goes to sleep is seen here.
+        // Either the waiter sees the post before it sleeps, or this load sees that it sleeps.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) {
             futex::wake(self.posts.posted(), futex::Flags::empty(), 1)?;

@@ -7,7 +7,7 @@ use contend_sys::semaphore::SysvSemaphore;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// Each operation is a system call.
+/// Every operation is a system call.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sysv-semaphore",
     summary: "System V semaphore (semop)",

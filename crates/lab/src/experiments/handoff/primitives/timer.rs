@@ -1,4 +1,4 @@
-//! Looking, and waiting for a timer in between.
+//! Polling with a timer between two polls.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,10 +13,10 @@ use super::sleep::{next_tick, timespec};
 use super::{Mechanism, SleepTiming};
 use crate::engine::experiment::Attempt;
 
-/// The document's waitable timer.
+/// The counterpart of the waitable timer in the test report.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "timer",
-    summary: "looking, and waiting for a timer (timerfd) in between",
+    summary: "poll, with a wait for a timer (timerfd) in between",
     waits: true,
     sleeps: true,
     counts: true,
@@ -27,7 +27,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Sets the timer to the period, or the end of a tick, and waits for it.
+/// Arms the timer for the period, or for the tick after it, and waits.
 fn await_timer(timer: &OwnedFd, timing: SleepTiming) -> io::Result<()> {
     let (flags, it_value) = match next_tick(timing) {
         Some(deadline) => (TimerfdTimerFlags::ABSTIME, deadline),

@@ -1,12 +1,12 @@
-//! Looking, and letting others run in between.
+//! Polling with `sched_yield` between two polls.
 
 use super::Mechanism;
 use super::polling::polling;
 
-/// It looks idle to no scheduler, and waits for others on the same CPU alone.
+/// Gives way to programs on the same CPU, but never lets the CPU become idle.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "yield",
-    summary: "looking, with sched_yield in between",
+    summary: "poll, with sched_yield in between",
     waits: true,
     sleeps: false,
     counts: true,
