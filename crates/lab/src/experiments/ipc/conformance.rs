@@ -1,5 +1,5 @@
-//! What every mechanism has to do: every message arrives once, in order and whole; a partner that dies is
-//! an error and nobody waits for it; nothing is left behind.
+//! Conformance tests of all mechanisms: every message arrives once, in order and intact; a partner
+//! that dies is an error and never blocks the other one; nothing is left behind.
 
 use std::fs;
 use std::ops::Range;
@@ -19,14 +19,14 @@ fn exchange(mechanism: &'static Mechanism, kind: Kind, bytes: usize) -> Exchange
     Exchange { pair, mechanism, bytes, warm_up: 3 }
 }
 
-/// The lengths of messages, in bytes; all of them with `CONTEND_TEST_EFFORT=full`.
+/// The lengths of messages in bytes; more of them with `CONTEND_TEST_EFFORT=full`.
 fn lengths() -> &'static [usize] {
     let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
     if is_full { &[1, 7, 64, 1000, 4096, 65_536, 1 << 20] } else { &[1, 1000, 65_536] }
 }
 
-/// Every mechanism between processes and, where that makes sense, threads, with messages of every length
-/// that it can carry here.
+/// Returns every mechanism, between processes and, where supported, between threads, with every
+/// message length that it can carry here.
 fn all() -> impl Iterator<Item = Exchange> {
     TABLE.iter().flat_map(move |mechanism| {
         let able = lengths().iter().copied().filter(|&bytes| {
@@ -42,14 +42,14 @@ fn all() -> impl Iterator<Item = Exchange> {
     })
 }
 
-/// Fewer of those that are long, and of those that take a time slice each.
+/// Returns the number of messages to send: fewer if they are long, or if each takes a time slice.
 fn messages(exchange: &Exchange, usual: u64) -> u64 {
     let spins = exchange.mechanism.waiting == WaitStrategy::Spin;
     let most = if exchange.bytes > 10_000 || spins { 50 } else { usual };
     usual.min(most)
 }
 
-/// Those that may need no system call for a message.
+/// Mechanisms that can send a message without a system call.
 const WITHOUT_SYSTEM_CALLS: [&str; 7] = [
     "mapped-file",
     "ring-futex",
@@ -83,7 +83,7 @@ fn messages_arrive_once_in_order_and_intact() {
     }
 }
 
-/// Has main send messages with pauses that look random, and sub receive them with others.
+/// Sends messages with pseudo-random delays on both sides.
 fn with_delays(exchange: &Exchange, messages: u64) {
     fn pause(number: u64) {
         let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -108,7 +108,7 @@ fn with_delays(exchange: &Exchange, messages: u64) {
     ran.unwrap_or_else(|error| panic!("{}: {error}", name(exchange)));
 }
 
-/// Many more by `IPC_MESSAGES`, and only by the mechanism that `IPC_MECHANISM` names.
+/// `IPC_MESSAGES` sets the number of messages, `IPC_MECHANISM` restricts the test to one mechanism.
 #[test]
 fn no_message_is_lost_under_random_delays() {
     let wanted = std::env::var("IPC_MESSAGES").ok().and_then(|text| text.parse().ok());
@@ -120,8 +120,7 @@ fn no_message_is_lost_under_random_delays() {
     }
 }
 
-/// Sub is killed when it has received so many messages, while main goes on sending, or waits for an
-/// answer.
+/// Sub is killed after a given number of messages, while main sends or waits for a reply.
 #[test]
 fn a_partner_killed_at_any_message_is_an_error() {
     for exchange in all().filter(|exchange| exchange.pair.kind == Kind::Processes) {
@@ -195,19 +194,18 @@ fn a_partner_that_cannot_start_ends_the_exchange() {
 fn a_skipped_message_is_detected() {
     for exchange in all().filter(|exchange| exchange.bytes == 1) {
         let mut sub = |end: &mut dyn Endpoint, numbers: Range<u64>| {
-            end.receive_all(numbers.start + 1..numbers.end)?; // not those that are sent
+            end.receive_all(numbers.start + 1..numbers.end)?; // expects numbers one too high
             Ok([0; EXTRA_FIGURES])
         };
         let mut main = |end: &mut dyn Endpoint, numbers| end.send_all(numbers);
         let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ());
         let error = ran.expect_err("it is not what was sent").to_string();
         let name = name(&exchange);
-        assert!(error.contains("where message 1 was due"), "{name}: {error}");
+        assert!(error.contains("message 1 is damaged"), "{name}: {error}");
     }
 }
 
-/// What is there of queues, semaphores and files that could have been left behind, and not by others:
-/// those of the process with this number.
+/// Returns queues and files of the process with this id that still exist.
 fn leftovers(process: u32) -> Vec<String> {
     let mut left = Vec::new();
     for folder in [std::env::temp_dir(), "/dev/shm".into(), "/dev/mqueue".into()] {
@@ -215,7 +213,7 @@ fn leftovers(process: u32) -> Vec<String> {
         let names = entries.map(|entry| entry.path().display().to_string());
         left.extend(names.filter(|name| name.contains(&format!("contend-{process}-"))));
     }
-    // Columns 4 and 5 of queues are who sent and received last; those of semaphores lack them.
+    // Fields 5 and 6 of a queue's line are the last sender and receiver.
     let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
     let is_of =
         |line: &&str| line.split_whitespace().skip(5).take(2).any(|of| of == process.to_string());
@@ -251,11 +249,11 @@ fn nothing_is_left_behind_when_main_is_killed() {
         rustix::process::kill_process(main, Signal::KILL).expect("it lives");
         child::reap(main).expect("it ends");
         let name = name(&exchange);
-        // Whoever removes them may take a moment.
-        let mut looks = 0;
+        // Cleanup by other processes may still be running.
+        let mut polls = 0;
         while !leftovers(process).is_empty() {
-            looks += 1;
-            assert!(looks < 10_000, "{name} leaves {:?}", leftovers(process));
+            polls += 1;
+            assert!(polls < 10_000, "{name} leaves {:?}", leftovers(process));
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -1,4 +1,4 @@
-//! Two partners that exchange messages: main sends, sub receives or answers.
+//! An exchange of messages between two partners: main sends, sub receives or replies.
 
 use std::io;
 use std::ops::Range;
@@ -21,61 +21,61 @@ use crate::support::pair::link::FIGURES;
 use crate::support::pair::used::USED;
 use crate::support::pair::{IsThrough, Link, Observer, Pair, Release, Used};
 
-/// Two partners, and what carries their messages.
+/// Two partners and the mechanism that carries their messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
-    /// What they are, and where.
+    /// Processes or threads, and their placement.
     pub pair: Pair,
-    /// By what they exchange messages.
+    /// The mechanism of the channel.
     pub mechanism: &'static Mechanism,
-    /// How long each message is.
+    /// Length of a message, in bytes.
     pub bytes: usize,
-    /// Messages before those that are measured.
+    /// Messages before the measured ones.
     pub warm_up: u64,
 }
 
-/// What one of the partners has done.
+/// What one of the partners has used for the measured messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartnerStats {
-    /// When it was done, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// End of its last message, in nanoseconds of `CLOCK_MONOTONIC`.
     pub at: u64,
-    /// What it has used for the messages that are measured.
+    /// CPU time, switches and page faults.
     pub used: Used,
-    /// Its system calls for them.
+    /// System calls.
     pub calls: Tally,
-    /// The largest resident set of its process so far, in bytes.
+    /// Peak resident set of its process so far, in bytes.
     pub peak_rss: u64,
 }
 
-/// What an exchange has result.
+/// The measurements of an exchange.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExchangeResult {
-    /// When main began with its first message, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Start of main's first measured message, in nanoseconds of `CLOCK_MONOTONIC`.
     begun: u64,
-    /// From then to the last message received: sub's, or, with answers, main's.
+    /// Time from then until the last message was received: by sub, or by main in round trips.
     pub elapsed: Duration,
-    /// What main has done, and sub.
+    /// Usage of main and of sub.
     pub stats: [PartnerStats; 2],
-    /// What else sub has extra.
+    /// Further figures from sub.
     pub extra: [u64; EXTRA_FIGURES],
 }
 
-/// Numbers that sub can tell besides what it has done.
+/// Figures that sub can report in addition to its usage.
 pub const EXTRA_FIGURES: usize = 8;
-/// What it has done, as numbers.
+/// Length of [`PartnerStats`] as figures of the link.
 const STATS_FIGURES: usize = 2 + USED + KINDS;
-const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link has to hold all of it");
+const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link must hold all figures");
 
 impl PartnerStats {
-    /// With what was used since it was this, and these calls.
+    /// Returns the usage since `before`, as of now, with these system calls.
     pub fn now(before: Used, calls: Tally) -> Self {
         let (at, used) = (now(), before.since());
-        // Only then: it takes a while.
+        // Last, because it takes several microseconds.
         let peak_rss = Status::of(getpid()).map_or(0, |status| status.peak_rss);
         Self { at, used, calls, peak_rss }
     }
 
-    /// As numbers, for the link.
+    /// Encodes the usage as figures for the link.
     pub fn to_figures(self) -> [u64; STATS_FIGURES] {
         let mut figures = [0; STATS_FIGURES];
         figures[0] = self.at;
@@ -85,7 +85,7 @@ impl PartnerStats {
         figures
     }
 
-    /// From what the link brings: what sub has done, and what it has told behind it.
+    /// Decodes sub's usage and its further figures from the link.
     pub fn split(figures: &[u64; FIGURES]) -> (Self, [u64; EXTRA_FIGURES]) {
         let figure = |from: usize| move |index: usize| figures[from + index];
         let stats = Self {
@@ -98,24 +98,24 @@ impl PartnerStats {
     }
 }
 
-/// How far the partners are with getting ready.
+/// The progress of the partners before the measured messages.
 type Gate = Shared<Line<AtomicU64>>;
-/// Sub can be sent to, …
+/// Sub can receive.
 const SUB_READY: u64 = 1;
-/// … main can be answered, …
+/// Main can receive.
 const MAIN_READY: u64 = 2;
-/// … and sub has had what comes before.
+/// Sub has received the warm-up messages.
 const SUB_WARMED_UP: u64 = 3;
 
-/// What main does with the messages of these numbers: first with those of the warm-up, then with those
-/// that are measured.
+/// Main's side of an exchange: called with the numbers of the warm-up messages, then with those of
+/// the measured ones.
 pub type MainPart<'a> = &'a mut dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<()>;
-/// What sub does with them. What it tells in the end is kept.
+/// Sub's side of an exchange. The figures that it returns at the end reach main.
 pub type SubPart<'a> =
     &'a mut (dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<[u64; EXTRA_FIGURES]> + Send);
 
 impl Exchange {
-    /// Main sends so many messages, sub receives and reads them.
+    /// Main sends messages; sub receives and checks them.
     ///
     /// # Errors
     /// As [`Exchange::run`].
@@ -128,8 +128,8 @@ impl Exchange {
         )
     }
 
-    /// Main sends so many messages, and waits for the answer to each. `each` is told what each of them
-    /// took, if it is to be measured.
+    /// Main sends messages and waits for the reply to each. `each` receives the time of every
+    /// single round trip.
     ///
     /// # Errors
     /// As [`Exchange::run`].
@@ -152,11 +152,11 @@ impl Exchange {
         Ok(ExchangeResult { elapsed, ..result })
     }
 
-    /// Has both do their parts. `observer` is told of sub when it has just been created.
+    /// Runs both sides. `observer` is called once sub has been created.
     ///
     /// # Errors
-    /// When the kernel refuses something, a message does not arrive as it was sent, or one partner ends
-    /// before the last one.
+    /// Returns an error if a system call fails, a message arrives damaged or out of order, or a
+    /// partner exits early.
     pub fn run(
         &self,
         messages: u64,
@@ -201,7 +201,7 @@ impl Exchange {
     }
 }
 
-/// Whether it only says that the other one has gone.
+/// Whether the error only says that the other partner has exited.
 fn is_disconnect(error: &SubjectError) -> bool {
     let SubjectError::Refused { source, .. } = error else { return false };
     let kinds = [
@@ -213,17 +213,18 @@ fn is_disconnect(error: &SubjectError) -> bool {
     kinds.contains(&source.kind()) || source.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
-/// What a partner has when it begins.
+/// What a partner owns during an exchange.
 struct Participant<'a> {
     end: Box<dyn Endpoint>,
     gate: &'a Gate,
     link: &'a Link,
-    /// The numbers of the warm-up, and of what is measured.
+    /// The numbers of the warm-up messages, and of the measured ones.
     phases: &'a [Range<u64>; 2],
 }
 
 impl Participant<'_> {
-    /// When it began with what is measured, and what it has done; and its end, which others may still need.
+    /// Runs main's side. Returns the start time, main's usage, and its endpoint, which must outlive
+    /// sub's side.
     fn main(mut self, part: MainPart<'_>) -> io::Result<(u64, PartnerStats, Box<dyn Endpoint>)> {
         self.wait(SUB_READY)?;
         self.end.bind_to_thread()?;
@@ -255,7 +256,7 @@ impl Participant<'_> {
         PartnerStats::now(before.0, self.end.calls().since(&before.1))
     }
 
-    /// BlockedThreads until both are so far.
+    /// Waits until the exchange has reached this state.
     fn wait(&self, state: u64) -> io::Result<()> {
         const YIELDS_BEFORE_SLEEP: u32 = 1000;
         let mut yields = 0;
@@ -274,8 +275,8 @@ impl Participant<'_> {
     }
 }
 
-/// The threads of both, as far as they are in this process, and how what they wait for in the kernel is
-/// ended: by signals, until they have noticed.
+/// Threads of main and sub in this process, and how to interrupt their blocking system calls: by
+/// signals, repeated until the thread has noticed.
 struct BlockedThreads {
     nudge: Nudge,
     threads: [AtomicU32; 2],
@@ -286,17 +287,17 @@ impl BlockedThreads {
         Ok(Self { nudge: Nudge::prepare()?, threads: Default::default() })
     }
 
-    /// The calling thread is main (0) or sub (1).
+    /// Registers the calling thread as main (0) or sub (1).
     fn register(&self, who: usize) {
         let thread = gettid().as_raw_nonzero().get().unsigned_abs();
         self.threads[who].store(thread, Ordering::Release);
     }
 
-    /// Endpoints what it waits for, if the other one has gone too early.
+    /// Interrupts a partner's system call if the other partner has exited early.
     fn interrupt_wait(&self, who: usize, link: &Link, is_through: IsThrough<'_>) {
         while link.is_broken() && !is_through() {
             match self.threads[who].load(Ordering::Acquire) {
-                0 => {} // it has not begun
+                0 => {} // not started yet
                 thread => self.nudge.end_wait(thread),
             }
             std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! `ipc/one-way` and `ipc/round-trip`: what a message costs, mechanism by mechanism.
+//! `ipc/one-way` and `ipc/round-trip`: the cost of a message, by mechanism.
 
 use std::time::Duration;
 
@@ -18,16 +18,15 @@ use crate::support::pair::{Placement, Used};
 /// The definition of `ipc/one-way`.
 pub const ONE_WAY: Experiment = row(
     "ipc/one-way",
-    "messages sent as fast as they are received, by each mechanism, length and placement",
-    "Main sends messages, sub receives them: as many as pass in about 20 ms. The value is the time \
-            of one of them, from main's first to sub's last. Every message is written in full, a \
-            different one each time, and read in full: one that is lost, comes twice, in the wrong order \
-            or not whole is an error. `cpu_main` and `cpu_sub` are the CPU time of either side for a \
-            message, that for writing and reading it included; `main.write` and the like are system \
-            calls for a message, counted where they are made; switches and page faults are those of both \
-            sides. Placements are those of handoff/mechanisms. Where both are on one CPU, sender and \
-            receiver take turns, a buffer full at a time; one that spins holds the CPU until the end of \
-            its time slice.",
+    "cost of a message in one direction at full speed, by mechanism, length and placement",
+    "Main sends and sub receives as many messages as pass in about 20 ms. The value is the time of \
+     one message, from main's first to sub's last. Each message is written in full, with different \
+     content every time, and checked in full; a lost, repeated, reordered or torn message is an \
+     error. `cpu_main` and `cpu_sub` are the CPU time of each side for a message, including \
+     writing and checking it; `main.write` and similar metrics are system calls for a message, \
+     counted where they are made; context switches and page faults are those of both sides. \
+     Placements are those of handoff/mechanisms. On one CPU, sender and receiver alternate, with a \
+     full buffer each time, and a mechanism that spins uses up its time slice.",
     View::OneWay,
     |parameters| Ok(Box::new(MessageExchange::new(parameters, Pattern::OneWay)?)),
 );
@@ -35,19 +34,18 @@ pub const ONE_WAY: Experiment = row(
 /// The definition of `ipc/round-trip`.
 pub const ROUND_TRIP: Experiment = row(
     "ipc/round-trip",
-    "a message to a partner and its answer, by each mechanism, length and placement",
-    "Main sends a message and waits for its answer, which is as long: the value is the time of \
-            both. Everything else is as in ipc/one-way. As many messages again are timed one by one, for \
-            `p50`, `p99` and `p99.9`, without the clock's own time. The next message is sent when the \
-            one before has been answered, so that these are times of service; ipc/rate sends at a fixed \
-            rate. What wakes a partner depends on where it sleeps: on the same CPU it only has to be \
-            switched to, another CPU that is idle has to be woken, and one that something else keeps \
-            awake does not.",
+    "round trip of a message and its answer, by mechanism, length and placement",
+    "Main sends a message and waits for an answer of the same length. The value is the time of \
+     both. Round trips are then timed individually for `p50`, `p99` and `p99.9`, with the time of \
+     the clock subtracted. The next message is sent when the previous one has been answered, so \
+     these are service times without queueing; ipc/rate sends at a fixed rate. Waking a partner \
+     costs least on the same CPU, where a context switch is enough; another CPU that is idle has \
+     to wake up first, unless `two-awake` keeps it awake. Everything else is as in ipc/one-way.",
     View::RoundTrip,
     |parameters| Ok(Box::new(MessageExchange::new(parameters, Pattern::RoundTrip)?)),
 );
 
-/// A row of the table: messages of which each is timed with many others.
+/// Defines an experiment with messages.
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -104,38 +102,38 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// Who sends when.
+/// The direction of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pattern {
     OneWay,
     RoundTrip,
 }
 
-/// MessageExchange that are exchanged.
+/// The subject: an exchange of messages.
 struct MessageExchange {
     exchange: Exchange,
     pattern: Pattern,
-    /// Of a sample, as soon as that is known.
+    /// Messages of a sample, once calibrated.
     count: Option<u64>,
     overhead: Overhead,
 }
 
-/// MessageExchange by which it is found out how many make a sample.
+/// Messages of the first calibration run.
 const CALIBRATION_MESSAGES: u64 = 10;
-/// MessageExchange before those that are measured: caches are warm, and pages are there.
+/// Messages before the measured ones, to warm caches and map pages.
 const WARM_UP_MESSAGES: u64 = 100;
-/// What a sample is to take.
+/// Target time of a sample.
 const SAMPLE_TIME: Duration = Duration::from_millis(20);
-/// Round trips one by one may take so long for there to be enough for a percentile of 99.9.
+/// Upper bound for the round trips that are timed individually.
 const SINGLE_TRIPS_TIME: Duration = Duration::from_millis(45);
-/// MessageExchange of a sample, at least and at most.
+/// Bounds on the messages of a sample.
 const MIN_MESSAGES: u64 = 10;
 const MAX_MESSAGES: u64 = 4_000_000;
 
 impl MessageExchange {
     fn new(parameters: &Parameters, pattern: Pattern) -> Result<Self, SubjectError> {
         let exchange = exchange(parameters, WARM_UP_MESSAGES)?;
-        // Long ones are soon warm.
+        // Long messages need fewer to warm up.
         let warm_up = WARM_UP_MESSAGES.min((16 << 20) / exchange.bytes as u64);
         let exchange = Exchange { warm_up, ..exchange };
         Ok(Self { exchange, pattern, count: None, overhead: Overhead::measure() })
@@ -148,7 +146,7 @@ impl MessageExchange {
         }
     }
 
-    /// Adds percentiles of single round trips.
+    /// Adds percentiles of individual round trips.
     fn with_percentiles(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
@@ -160,7 +158,7 @@ impl MessageExchange {
     }
 }
 
-/// The sample of so many messages.
+/// Returns the sample of an exchange of `count` messages.
 pub fn sample_of(result: &ExchangeResult, count: u64) -> Sample {
     let each = |figure: f64| figure / count as f64;
     let mut sample = Sample::of(each(result.elapsed.as_nanos() as f64));
@@ -211,7 +209,7 @@ impl Subject for MessageExchange {
     }
 }
 
-/// What is worth knowing of an exchange.
+/// Returns the facts of an exchange for the record.
 pub fn facts(exchange: &Exchange) -> Facts {
     let mechanism = exchange.mechanism;
     let mut facts = Facts::from([

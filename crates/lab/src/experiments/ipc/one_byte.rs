@@ -1,4 +1,4 @@
-//! `ipc/one-byte`: a million bytes from a parent to its child, one at a time.
+//! `ipc/one-byte`: a million one-byte messages from a parent to its child.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -21,18 +21,19 @@ use crate::support::pair::{Link, Pair, Placement, Release, Used};
 /// The definition of `ipc/one-byte`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ipc/one-byte",
-    summary: "1,000,000 one-byte messages from parent to child: through a pipe, and through shared memory",
-    about: "The document's program: a parent sends a million bytes, one by one, and its child reads them, \
-            one by one. `pipe`: a write and a read for each. `ring`: a ring in shared memory, one \
-            message at a time. `ring-batches`: the same, a page full of messages at a time. `cell`: one \
-            byte in shared memory; the parent waits until it was result. `cell-unguarded`: the same \
-            without waiting, which does not work: `lost` is how many bytes the child never saw, and \
-            would be 0 elsewhere, where every byte is checked and one that is missing is an error. The \
-            value is the time from the first byte sent to the last one read; the unguarded cell's ends when \
-            the parent has written all. For both sides: CPU time (`user_` and `system_` as the kernel \
-            samples it), the largest resident set, page faults, switches, and system calls by name, \
-            counted where they are made. Both are this very program, so that their resident sets have \
-            more in them than the document's.",
+    summary: "time of 1,000,000 one-byte messages from parent to child: pipe or shared memory",
+    about: "The program of the article on mmap and shared memory: a parent sends a million bytes \
+        one by one, and its child reads them one by one. `pipe`: a write and a read for each byte. \
+        `ring`: a ring in shared memory, one message at a time. `ring-batches`: the same, with a \
+        page of messages at a time. `cell`: one byte in shared memory; the parent waits until the \
+        child has consumed it. `cell-unguarded`: the same without waiting, which loses data: \
+        `lost` counts the bytes that the child never saw. All other forms check every byte, and a \
+        missing one is an error, so `lost` is 0. The value is the time from the first byte sent to \
+        the last one read; for `cell-unguarded`, until the parent has written all. For both sides, \
+        the record has CPU time (user and system time as the kernel samples them), peak resident \
+        set, page faults, context switches, and system calls by name, counted where they are made. \
+        Both sides run in contend itself, so their resident sets are larger than those of the \
+        article's program.",
     view: View::OneByte,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
@@ -45,7 +46,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(OneByte::new(parameters)?)),
 };
 
-/// What the bytes go through: by which mechanism, if it is one that works.
+/// Forms of the channel, and the mechanism of each that is correct.
 const FORMS: [(&str, Option<&str>); 5] = [
     ("pipe", Some("pipe")),
     ("ring", Some("ring-spin-futex")),
@@ -57,12 +58,12 @@ const UNGUARDED: &str = "cell-unguarded";
 
 const FORM: Setting = Setting::named(
     names::FORM,
-    "what the bytes go through: `pipe`, `ring`, `ring-batches`, `cell` or `cell-unguarded`",
+    "channel for the bytes: `pipe`, `ring`, `ring-batches`, `cell` or `cell-unguarded`",
     || FORMS.iter().map(|(name, _)| *name).collect(),
 );
 
 const MESSAGES: Setting =
-    Setting::number(names::MESSAGES, "how many; 1,000,000 by itself", 1, 100_000_000);
+    Setting::number(names::MESSAGES, "number of bytes to send [default: 1000000]", 1, 100_000_000);
 
 const SETTINGS: [&Setting; 4] = [&FORM, &MESSAGES, &PARTNERS, &PLACEMENT];
 
@@ -75,10 +76,10 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(FORMS.iter().map(case).collect(), &SETTINGS)
 }
 
-/// Bytes from a parent to its child.
+/// The subject: bytes from a parent to its child.
 struct OneByte {
     pair: Pair,
-    /// By what, if it works.
+    /// The mechanism; `None` for the unguarded cell.
     mechanism: Option<&'static channels::Mechanism>,
     messages: u64,
 }
@@ -89,7 +90,7 @@ impl OneByte {
         let (_, mechanism) = FORMS
             .iter()
             .find(|(name, _)| *name == form)
-            .ok_or_else(|| SubjectError::Wrong(format!("there is no form {form}")))?;
+            .ok_or_else(|| SubjectError::Wrong(format!("no form '{form}'")))?;
         Ok(Self {
             pair: pair(parameters, Placement::Free),
             mechanism: mechanism.and_then(channels::find),
@@ -98,11 +99,11 @@ impl OneByte {
     }
 }
 
-/// What came of it.
+/// The measurements of a transfer.
 struct TransferResult {
     elapsed: Duration,
     stats: [PartnerStats; 2],
-    /// Bytes that the child has seen.
+    /// Bytes that the child has read.
     received: u64,
 }
 
@@ -131,7 +132,7 @@ impl OneByte {
         })
     }
 
-    /// Without any guard: the parent overwrites what the child may not have seen.
+    /// Transfers without synchronisation: the parent overwrites bytes that the child has not read.
     fn transfer_unguarded(&self) -> Result<TransferResult, SubjectError> {
         let link = Link::new().attempt("map shared memory")?;
         let cell = Shared::new(Line(AtomicU32::new(0))).attempt("map shared memory")?;
@@ -170,7 +171,7 @@ impl OneByte {
                 link.finish(&[figures.as_slice(), &[received]].concat());
                 Ok(())
             },
-            // Neither waits for the other, but for sub's beginning, which main looks at by itself.
+            // Neither side blocks, except main at the start, and that loop checks the link itself.
             Release { main: &|_| (), sub: &|_| over.store(true, Ordering::Release) },
             &|_| (),
         )?;

@@ -1,11 +1,11 @@
-//! What stands in a message: all of it depends on the message's number, so that one that is lost, comes
-//! twice, in the wrong order or not whole is seen.
+//! The content of messages. All bytes depend on the number of the message, so that a lost,
+//! repeated, reordered or torn message is detected.
 
-/// Fills a message.
+/// Fills a message with the content for its number.
 #[inline]
 pub fn write(message: &mut [u8], number: u64) {
     if let [byte] = message {
-        *byte = number.to_le_bytes()[0]; // what follows takes longer than sending it
+        *byte = number.to_le_bytes()[0]; // the general case would take longer than sending
         return;
     }
     let mut word = number.wrapping_mul(MULTIPLIER);
@@ -25,7 +25,7 @@ pub fn write(message: &mut [u8], number: u64) {
     }
 }
 
-/// Reads a message: whether all of it is as it was written for this number.
+/// Reads a message in full; returns whether its content is that for this number.
 #[inline]
 pub fn is_intact(message: &[u8], number: u64) -> bool {
     if let [byte] = message {
@@ -50,10 +50,10 @@ pub fn is_intact(message: &[u8], number: u64) -> bool {
     differences == 0
 }
 
-/// How much is written at once, and its words: a loop over so many of them is one over vectors.
+/// Bytes written by one iteration, and its words: the compiler vectorises a loop over them.
 const LINE_BYTES: usize = 64;
 const WORDS_PER_LINE: u64 = LINE_BYTES as u64 / 8;
-/// Neighbouring numbers give words that differ in many bits.
+/// Makes the words of neighbouring numbers differ in many bits.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `ipc/rate`: how long messages are on their way that are sent at a fixed rate.
+//! `ipc/rate`: the latency of messages that are sent at a fixed rate.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -24,15 +24,15 @@ use crate::support::pair::settings::{PARTNERS, PLACEMENT};
 /// The definition of `ipc/rate`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ipc/rate",
-    summary: "latency of messages that are sent at a fixed rate, by each mechanism",
-    about: "Main sends `rate_per_s` messages a second, each when it is due, for a quarter of a second and for 100 of them at least; sub \
-            notes how long after that it has received each. The value is the median, `p99`, `p99.9` and \
-            `max` are beside it. Time counts from when a message was due, not from when it was sent: \
-            where one is late, those behind it are late, too, and that is seen. `late` is the part of the \
-            messages, in percent, that main could only begin to send more than 10 µs after they were due. \
-            Main waits for the time by looking at the clock, so that its own CPU is awake; on one CPU sub \
-            has to take it away from main, which is what that measures. Where a rate \
-            is more than a mechanism can carry, messages are the later the longer it goes on.",
+    summary: "latency of messages sent at a fixed rate, including queueing, by mechanism",
+    about: "Main sends `rate_per_s` messages a second, each when it is due, for 250 ms and at \
+        least 100 messages. Sub records when it has received each. The value is the median \
+        latency; `p99`, `p99.9` and `max` are recorded as well. Latency counts from when a message \
+        was due rather than from when it was sent, so that a delay also counts for the messages \
+        queued after it. `late` is the percentage of messages that main started to send more than \
+        10 µs after they were due. Main spins on the clock while it waits, so its CPU is awake; on \
+        one CPU, sub has to preempt main. If a mechanism cannot sustain the rate, latency grows \
+        during the sample.",
     view: View::MessageRate,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
@@ -45,10 +45,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(FixedRate::new(parameters)?)),
 };
 
-/// How many messages a second.
+/// The rate, in messages a second.
 const RATE: Setting = Setting::number(
     "rate_per_s",
-    "messages a second; 1,000, 10,000 and 100,000 by themselves",
+    "messages a second [default: 1000, 10000, 100000]",
     1,
     10_000_000,
 );
@@ -63,7 +63,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let placements = [Placement::Apart, Placement::Same];
     let mut cases = Vec::new();
     for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
-        // Two that never sleep cannot share a CPU at a rate.
+        // Two partners that only spin cannot share a CPU.
         let most = if mechanism.waiting == WaitStrategy::Spin { 1 } else { 2 };
         for &placement in &placements[..most] {
             for &rate in rates {
@@ -74,14 +74,14 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// How long a sample goes on.
+/// Time of a sample.
 const SAMPLE_TIME: Duration = Duration::from_millis(250);
-/// Messages of a sample, at least.
+/// Minimum number of messages of a sample.
 const MIN_MESSAGES: u64 = 100;
-/// A message is late that is begun so long after it was due.
+/// A message is late if it is sent this long after it was due, in nanoseconds.
 const LATE_THRESHOLD_NS: u64 = 10_000;
 
-/// Messages at a rate.
+/// The subject: messages at a fixed rate.
 struct FixedRate {
     exchange: Exchange,
     rate: u64,
@@ -94,7 +94,8 @@ impl FixedRate {
     }
 }
 
-/// BlockedThreads until this time, in nanoseconds of `CLOCK_MONOTONIC`, and says how late it is then.
+/// Spins until a time in nanoseconds of `CLOCK_MONOTONIC` and returns how late it is then, in
+/// nanoseconds.
 fn spin_until(due: u64) -> u64 {
     loop {
         match now().checked_sub(due) {

@@ -1,4 +1,4 @@
-//! Messages that go through a ring many at a time.
+//! A ring in shared memory that hands over many messages at a time.
 
 use std::io;
 
@@ -9,16 +9,16 @@ use super::ring::{SPIN_THEN_SLEEP, ring_calls, shape};
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::calls::Tally;
 
-/// What a sender does that has many messages at once: it hands them over a page full at a time.
+/// The sender hands over a page of messages at a time.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "ring-batches",
-    summary: "a ring in shared memory, messages handed over many at a time, then slept on",
+    summary: "ring in shared memory, handed over a page of messages at a time (spin, then futex)",
     waiting: WaitStrategy::SpinThenSleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
     make: |config| {
-        // Where messages are long, one at a time.
+        // Long messages are handed over one at a time.
         let batch = (PAGE_BYTES / config.bytes).max(1);
         let shape = shape(COUNT_BYTES + batch * config.bytes);
         let make = || {
@@ -36,23 +36,23 @@ pub const MECHANISM: Mechanism = Mechanism {
 };
 
 const PAGE_BYTES: usize = 4096;
-/// Before the messages: how many they are.
+/// Size of the message count before the messages, in bytes.
 const COUNT_BYTES: usize = 8;
 
 struct BatchEndpoint {
     config: ChannelConfig,
     to: Sender,
     from: Receiver,
-    /// Messages of a batch, at most.
+    /// Maximum number of messages in a batch.
     batch: usize,
-    /// Messages written into the next one.
+    /// Messages written into the next batch.
     filled: usize,
-    /// Messages consumed of the last one.
+    /// Messages consumed from the last batch.
     consumed: usize,
 }
 
 impl BatchEndpoint {
-    /// Messages in the last batch.
+    /// Returns the number of messages in the last batch.
     fn count(&self) -> usize {
         let count = self.from.last().first_chunk::<COUNT_BYTES>();
         count.map_or(0, |count| usize::from_le_bytes(*count))

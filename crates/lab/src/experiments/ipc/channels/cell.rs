@@ -1,4 +1,4 @@
-//! A single byte in shared memory.
+//! A single byte in shared memory, with a handshake.
 
 use std::io;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use contend_sys::shared::{Line, Shared};
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy, always_available, duplex};
 use crate::support::calls::{Call, Tally};
 
-/// The least that works: the sender waits until the byte has been taken, the receiver until there is one.
+/// The minimal correct protocol: the sender waits until the cell is empty, the receiver until it is
+/// full.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "cell",
-    summary: "one byte in shared memory, with a mark that it is there (handshake), looked at again and \
-              again (sched_yield)",
+    summary: "one byte in shared memory with a full/empty flag (spin, with sched_yield)",
     waiting: WaitStrategy::Yield,
     max_message_bytes: 1,
     between_threads: true,
@@ -29,12 +29,12 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// A byte with [`FULL`], or empty.
+/// A byte with the flag [`FULL`], or [`EMPTY`].
 type Cell = Arc<Shared<Line<AtomicU32>>>;
 const EMPTY: u32 = 0;
 const FULL: u32 = 1 << 8;
 
-/// Looks before the CPU is given to others.
+/// Polls before the CPU is yielded.
 const SPINS_BEFORE_YIELD: u32 = 100;
 
 struct CellEndpoint {
@@ -46,7 +46,7 @@ struct CellEndpoint {
     tally: Tally,
 }
 
-/// Looks until it is empty, or is not.
+/// Polls until the cell is empty or full, as asked.
 fn wait(
     config: &ChannelConfig,
     tally: &mut Tally,

@@ -1,4 +1,4 @@
-//! Event counters, made to carry a few bytes.
+//! Eventfd counters that carry a few bytes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,11 +9,11 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy, always_available, duplex};
 use crate::support::calls::{Call, Tally};
 
-/// A number for the kernel to add to a counter. The message stands in its lower bytes; two of them are
-/// more than a counter can hold, so that the second one waits until the first has been read.
+/// The message is in the lower bytes of a number that the kernel adds to a counter. Two of them
+/// exceed the capacity of the counter, so the second write blocks until the first was read.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "eventfd",
-    summary: "an event counter (eventfd): its number is the message, one at a time",
+    summary: "eventfd whose value is the message, one at a time",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: 7,
     between_threads: true,
@@ -34,7 +34,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Half of what a counter can hold, and a bit more.
+/// A little more than half of a counter's capacity.
 const HALF_CAPACITY: u64 = 1 << 63;
 
 struct EventfdEndpoint {

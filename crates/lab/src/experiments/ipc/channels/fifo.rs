@@ -1,4 +1,4 @@
-//! Pipes with a name in a file system.
+//! Named pipes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,10 +9,10 @@ use super::stream::duplex_streams;
 use super::{Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::files::name_in;
 
-/// What `mkfifo` makes.
+/// A named pipe, as `mkfifo` creates it.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "fifo",
-    summary: "a pipe with a name (mkfifo)",
+    summary: "named pipe (mkfifo)",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -20,12 +20,12 @@ pub const MECHANISM: Mechanism = Mechanism {
     make: |config| Ok(duplex_streams(&config, fifo()?, fifo()?)),
 };
 
-/// One whose ends are open, and whose name is gone.
+/// Creates a named pipe, opens both ends and removes the name.
 fn fifo() -> io::Result<(OwnedFd, OwnedFd)> {
     let path = name_in(&std::env::temp_dir());
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     let open = |flags| openat(CWD, &path, flags | OFlags::CLOEXEC, Mode::empty());
-    // To open the one end waits for somebody at the other one.
+    // Opening one end blocks until the other end is open, except with `O_NONBLOCK`.
     let ends = open(OFlags::RDONLY | OFlags::NONBLOCK)
         .and_then(|read| open(OFlags::WRONLY).map(|write| (read, write)));
     unlinkat(CWD, &path, rustix::fs::AtFlags::empty())?;

@@ -1,4 +1,4 @@
-//! A file that one side writes and the other one reads, again and again.
+//! A file that one side writes and the other one reads.
 
 use std::fs::File;
 use std::io;
@@ -12,11 +12,11 @@ use super::{
 use crate::support::calls::{Call, Tally};
 use crate::support::files::unnamed_in;
 
-/// What programs do that have nothing but files: a file is a ring of messages, and each side looks
-/// again and again at how far the other one is.
+/// What programs do that share only a file system: the file is a ring of messages, and each side
+/// polls how far the other has come.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "file",
-    summary: "a file, written and read (pwrite, pread), looked at again and again (sched_yield)",
+    summary: "ring in a file (pwrite, pread), polled with sched_yield",
     waiting: WaitStrategy::Yield,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -41,23 +41,23 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// How many messages were sent: 8 bytes at the beginning.
+/// Offset of the number of messages sent, 8 bytes.
 const SENT_OFFSET: u64 = 0;
-/// How many the sender need not keep any more.
+/// Offset of the number of messages that the receiver has freed, 8 bytes.
 const FREED_OFFSET: u64 = 4096;
-/// The messages.
+/// Offset of the messages.
 const SLOTS_OFFSET: u64 = 8192;
-/// How many messages there is room for.
+/// Capacity of the ring, in messages.
 const SLOT_COUNT: u64 = 16;
 
 struct FileEndpoint {
     config: ChannelConfig,
     from: Arc<File>,
     to: Arc<File>,
-    /// Messages sent, and as many as were freed when that was looked at last.
+    /// Messages sent, and messages freed when last polled.
     sent: u64,
     freed: u64,
-    /// Messages that were there when that was looked at last, and those received.
+    /// Messages available when last polled, and messages received.
     available: u64,
     received: u64,
     draft: Vec<u8>,
@@ -70,7 +70,7 @@ impl FileEndpoint {
         SLOTS_OFFSET + message % SLOT_COUNT * self.config.bytes.next_multiple_of(64) as u64
     }
 
-    /// Looks at a number until it is above this.
+    /// Polls a counter of the other side until it exceeds `above`, and returns it.
     fn wait(&mut self, sender: bool, above: u64) -> io::Result<u64> {
         let (file, offset) =
             if sender { (&self.to, FREED_OFFSET) } else { (&self.from, SENT_OFFSET) };

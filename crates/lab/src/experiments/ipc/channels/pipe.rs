@@ -10,10 +10,10 @@ use super::{
     ChannelConfig, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available, sysctl,
 };
 
-/// As shells make them: with room for 64 KiB.
+/// With the default capacity, as in shell pipelines.
 pub const PIPE: Mechanism = Mechanism {
     name: "pipe",
-    summary: "a pipe, with room for 64 KiB",
+    summary: "pipe with a capacity of 64 KiB",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -21,16 +21,16 @@ pub const PIPE: Mechanism = Mechanism {
     make: |config| ends(&config, None),
 };
 
-/// As large as any user may have them by default.
+/// With the largest capacity that any user may have by default.
 pub const LARGE: Mechanism = Mechanism {
     name: "pipe-1m",
-    summary: "a pipe with room for 1 MiB (F_SETPIPE_SZ)",
+    summary: "pipe with a capacity of 1 MiB (F_SETPIPE_SZ)",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: |_| {
         let most = sysctl("fs/pipe-max-size").filter(|&most| most < LARGE_PIPE_BYTES)?;
-        Some(format!("fs.pipe-max-size allows pipes of {most} bytes at most"))
+        Some(format!("fs.pipe-max-size limits pipes to {most} bytes"))
     },
     make: |config| ends(&config, Some(LARGE_PIPE_BYTES)),
 };
@@ -41,7 +41,7 @@ fn ends(config: &ChannelConfig, capacity: Option<usize>) -> io::Result<Endpoints
     Ok(duplex_streams(config, pipe(capacity)?, pipe(capacity)?))
 }
 
-/// A pipe with so much room, if that is said.
+/// Creates a pipe, with this capacity if one is given.
 fn pipe(capacity: Option<usize>) -> io::Result<(OwnedFd, OwnedFd)> {
     let pipe = pipe_with(PipeFlags::CLOEXEC)?;
     if let Some(capacity) = capacity {

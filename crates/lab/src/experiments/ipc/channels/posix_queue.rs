@@ -1,4 +1,4 @@
-//! Message queues of POSIX.
+//! POSIX message queues.
 
 use std::io;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::{
 };
 use crate::support::calls::{Call, Tally};
 
-/// What `mq_open(3)` makes: with as many places as any user may have by default, and fewer for long
-/// messages.
+/// A queue from `mq_open(3)` with the largest capacity that any user may have by default, and a
+/// smaller one for long messages.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "posix-queue",
-    summary: "a message queue of POSIX (mq_open), with room for 10 messages or as many as are allowed",
+    summary: "POSIX message queue (mq_open) for up to 10 messages",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -25,9 +25,9 @@ pub const MECHANISM: Mechanism = Mechanism {
             match PosixQueue::new(queue_capacity(bytes), bytes) {
                 Ok(_) => None,
                 Err(error) if queue_capacity(bytes) == 1 => Some(format!(
-                    "a queue for such a message is refused ({error}): see RLIMIT_MSGQUEUE"
+                    "a queue for messages of this length is refused ({error}); see RLIMIT_MSGQUEUE"
                 )),
-                Err(error) => Some(format!("queues of POSIX are refused: {error}")),
+                Err(error) => Some(format!("POSIX message queues are refused: {error}")),
             }
         })
     },
@@ -47,9 +47,9 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// For how many messages there may be room, in two queues.
+/// Returns the capacity of each of two queues, in messages.
 fn queue_capacity(bytes: usize) -> usize {
-    /// What the kernel takes for each message, at most.
+    /// Upper bound of the kernel's memory for each message, in bytes.
     const KERNEL_BYTES_PER_MESSAGE: usize = 256;
     let usual = sysctl("fs/mqueue/msg_max").unwrap_or(10).min(10);
     let allowed = getrlimit(Resource::Msgqueue).current;

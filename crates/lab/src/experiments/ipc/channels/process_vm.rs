@@ -1,4 +1,4 @@
-//! Writing into the partner's memory.
+//! Writes into the memory of the other process.
 
 use std::io;
 use std::sync::Arc;
@@ -13,17 +13,22 @@ use super::ring::{SPIN_THEN_SLEEP, ring_calls, small_ring_slots};
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy};
 use crate::support::calls::{Call, Tally};
 
-/// One copy from memory to memory by the kernel, and a ring that says what has landed.
+/// The kernel copies once from memory to memory; a ring announces the messages.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "process-vm-writev",
-    summary: "bytes written into the partner's memory by the kernel (process_vm_writev), and a ring \
-              that says so",
+    summary: "written into the memory of the other process (process_vm_writev), announced by a \
+        ring",
     waiting: WaitStrategy::SpinThenSleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: false,
     unavailable: |_| {
         let tried = Landing::try_it();
-        tried.err().map(|error| format!("writing into a process's memory is refused: {error}"))
+        tried.err().map(|error| {
+            format!(
+                "writing into the memory of another process is refused: \
+            {error}"
+            )
+        })
     },
     make: |config| {
         let shape = Shape { slots: small_ring_slots(config.bytes), bytes: 0 };
@@ -61,19 +66,19 @@ pub const MECHANISM: Mechanism = Mechanism {
 
 struct ProcessVmEndpoint {
     config: ChannelConfig,
-    /// Main is 0, sub is 1.
+    /// 0 for main, 1 for sub.
     who: usize,
-    /// Main's and sub's.
+    /// Process ids of main and sub.
     processes: Arc<Shared<[Line<AtomicU32>; 2]>>,
-    /// The other one, once it has been asked for.
+    /// The other process, once its id is known.
     partner: Option<Other>,
     slots: usize,
-    /// What has landed here, and what has there.
+    /// Announcements of messages to and from this side.
     inbound: Receiver,
     outbound: Sender,
     landing: Arc<Landing>,
     partners: Arc<Landing>,
-    /// The places of the next messages.
+    /// Slots of the next messages.
     sent: usize,
     received: usize,
     draft: Vec<u8>,
@@ -91,7 +96,7 @@ impl Endpoint for ProcessVmEndpoint {
     }
 
     fn draft(&mut self) -> io::Result<&mut [u8]> {
-        self.outbound.draft(&|| self.config.link.is_broken())?; // there is room for it
+        self.outbound.draft(&|| self.config.link.is_broken())?; // blocks until a slot is free
         Ok(&mut self.draft)
     }
 

@@ -14,10 +14,10 @@ use super::{
 use crate::support::calls::{Call, Tally};
 use crate::support::files::unnamed_in;
 
-/// The ring, in a file's pages.
+/// The ring in the pages of a file.
 pub const MAPPED_FILE: Mechanism = Mechanism {
     name: "mapped-file",
-    summary: "a ring in a file that both map (mmap), looked at a thousand times, then slept on",
+    summary: "ring in a file that both sides map (mmap); spin, then futex",
     waiting: WaitStrategy::SpinThenSleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -25,7 +25,7 @@ pub const MAPPED_FILE: Mechanism = Mechanism {
     make: |config| {
         ends(&config, SPIN_THEN_SLEEP, |shape| {
             let file = unnamed_in(&std::env::temp_dir())?;
-            // All of it: a page that there is no room for would be a signal later.
+            // Reserve the space now; a write to a page without space would raise SIGBUS later.
             let length = shape.length_of_pair() as u64;
             fallocate(&file, FallocateFlags::empty(), 0, length)?;
             Mapping::new(Backing::File(file.as_fd()), shape.length_of_pair())
@@ -33,10 +33,10 @@ pub const MAPPED_FILE: Mechanism = Mechanism {
     },
 };
 
-/// The ring, slept on at once.
+/// The ring, with a futex wait as soon as it is empty or full.
 pub const FUTEX: Mechanism = Mechanism {
     name: "ring-futex",
-    summary: "a ring in shared memory, slept on where there is nothing (futex)",
+    summary: "ring in shared memory; futex when empty or full",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -44,10 +44,10 @@ pub const FUTEX: Mechanism = Mechanism {
     make: |config| ends(&config, Patience::Sleep(1), anonymous),
 };
 
-/// The ring, slept on after a while.
+/// The ring, with a futex wait after spinning.
 pub const SPIN_FUTEX: Mechanism = Mechanism {
     name: "ring-spin-futex",
-    summary: "a ring in shared memory, looked at a thousand times, then slept on",
+    summary: "ring in shared memory; spin, then futex",
     waiting: WaitStrategy::SpinThenSleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -55,10 +55,10 @@ pub const SPIN_FUTEX: Mechanism = Mechanism {
     make: |config| ends(&config, SPIN_THEN_SLEEP, anonymous),
 };
 
-/// The ring, looked at again and again.
+/// The ring, with spinning only.
 pub const SPIN: Mechanism = Mechanism {
     name: "ring-spin",
-    summary: "a ring in shared memory, looked at again and again",
+    summary: "ring in shared memory; spin",
     waiting: WaitStrategy::Spin,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -66,16 +66,17 @@ pub const SPIN: Mechanism = Mechanism {
     make: |config| ends(&config, Patience::Spin, anonymous),
 };
 
-/// Looks for some 25 µs: about what it takes to wake a sleeper on another CPU.
+/// Spins for about 25 µs: as long as waking a sleeper on another CPU takes.
 pub const SPIN_THEN_SLEEP: Patience = Patience::Sleep(1000);
 
 fn anonymous(shape: Shape) -> io::Result<Mapping> {
     Mapping::new(Backing::Shared, shape.length_of_pair())
 }
 
-/// A ring that stays in the CPUs' nearest caches where messages are short. Where they are long, it is
-/// larger than the caches that each CPU has for itself: lines that the sender's has already given up are
-/// read from the one that both share, which takes a fraction of fetching them from the sender's.
+/// Returns the shape of a ring for messages of this length. With short messages, it fits into the
+/// L1 caches. With long ones, it is larger than the private caches of a CPU: lines that the
+/// sender's cache has evicted come from the shared cache, which is several times faster than
+/// fetching them from the sender's.
 pub fn shape(bytes: usize) -> Shape {
     const LARGE_RING_BYTES: usize = 8 << 20;
     let slots = if bytes <= SMALL_RING_BYTES {
@@ -86,15 +87,15 @@ pub fn shape(bytes: usize) -> Shape {
     Shape { slots, bytes }
 }
 
-/// Slots of which all are in the nearest cache, if they are short.
+/// Returns the number of slots of a ring that fits into an L1 cache.
 pub fn small_ring_slots(bytes: usize) -> u32 {
     slots(SMALL_RING_BYTES, bytes, 64)
 }
 
-/// Of the CPUs' nearest caches, what a ring may take.
+/// Size of a ring that fits into an L1 cache, in bytes.
 const SMALL_RING_BYTES: usize = 8 << 10;
 
-/// As many as there is room for, 4 at least.
+/// Returns as many slots as fit, from [`MIN_SLOTS`] to `max`.
 const MIN_SLOTS: u32 = 4;
 
 fn slots(ring_bytes: usize, message_bytes: usize, max: u32) -> u32 {
@@ -114,7 +115,7 @@ fn ends(
     Ok(ends.map(end))
 }
 
-/// The system calls of both ends of two rings.
+/// Returns the system calls of both directions.
 pub fn ring_calls(to: &Sender, from: &Receiver) -> Tally {
     let mut tally = Tally::default();
     for calls in [to.calls(), from.calls()] {

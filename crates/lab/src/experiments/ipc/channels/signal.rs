@@ -1,4 +1,4 @@
-//! SignalEndpoint that bring a number.
+//! Signals that carry a number.
 
 use std::io;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use rustix::process::{Resource, getrlimit};
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy};
 use crate::support::calls::{Call, Tally};
 
-/// What `sigqueue(3)` sends, to a thread. SignalEndpoint are only queued up to a limit for all of a user's
-/// processes, so that the receiver has to say now and then that it has taken some.
+/// A signal as `sigqueue(3)` sends it, to a thread. The kernel limits the queued signals of a user,
+/// so the receiver grants credit: it acknowledges messages in groups.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "signal",
-    summary: "real-time signals that bring a number (sigqueue), 32 on their way at most",
+    summary: "real-time signals that carry a number (sigqueue), at most 32 in flight",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: 7,
     between_threads: true,
     unavailable: |_| {
         let most =
             getrlimit(Resource::Sigpending).current.filter(|&most| most < MIN_PENDING_SIGNALS)?;
-        Some(format!("RLIMIT_SIGPENDING allows {most} signals on their way"))
+        Some(format!("RLIMIT_SIGPENDING limits queued signals to {most}"))
     },
     make: |config| {
         let threads = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 4])?);
@@ -44,23 +44,24 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Messages on their way at most, in each direction.
+/// Maximum number of messages in flight, in each direction.
 const WINDOW_MESSAGES: u32 = 32;
-/// What both directions need, those that tell what was taken included, and others of the user.
+/// Queued signals that both directions need, acknowledgements included, with a reserve for other
+/// programs of the user.
 const MIN_PENDING_SIGNALS: u64 = 4 * WINDOW_MESSAGES as u64;
-/// The last byte of a number that says how many messages were taken.
+/// The last byte of a number that grants credit.
 const CREDIT_MARK: u8 = 1;
 
 struct SignalEndpoint {
     config: ChannelConfig,
-    /// Main is 0, sub is 1.
+    /// 0 for main, 1 for sub.
     who: usize,
-    /// Process and thread of main, then of sub.
+    /// Process and thread id of main, then of sub.
     threads: Arc<Shared<[Line<AtomicU32>; 4]>>,
     wake: Option<Wake>,
-    /// How many more may be sent.
+    /// Messages that may still be sent.
     credit: u32,
-    /// How many were taken and not told of.
+    /// Messages received and not yet acknowledged.
     uncredited: u32,
     draft: [u8; 8],
     message: [u8; 8],
@@ -78,7 +79,7 @@ impl SignalEndpoint {
         self.config.retry_interrupted(&mut self.tally, Call::Sigqueue, send)
     }
 
-    /// The next number; those that say how many were taken are treated on the way.
+    /// Receives a number. Returns `None` if it grants credit.
     fn wait(&mut self) -> io::Result<Option<[u8; 8]>> {
         let wake = self.wake.ok_or(io::ErrorKind::NotConnected)?;
         let wait = || wake.wait_for_number();
@@ -95,7 +96,7 @@ impl SignalEndpoint {
 impl Endpoint for SignalEndpoint {
     fn bind_to_thread(&mut self) -> io::Result<()> {
         let wake = Wake::block()?;
-        wake.drain(); // what an exchange before has left
+        wake.drain(); // signals of an earlier exchange
         self.wake = Some(wake);
         let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         self.threads[2 * self.who].store(std::process::id(), Ordering::Release);
@@ -106,7 +107,7 @@ impl Endpoint for SignalEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
         while self.credit == 0 {
             if self.wait()?.is_some() {
-                // Both sides send without asking: nobody here does.
+                // Both sides send without receiving, which no exchange does.
                 return Err(io::ErrorKind::Deadlock.into());
             }
         }
@@ -122,7 +123,7 @@ impl Endpoint for SignalEndpoint {
     fn receive(&mut self) -> io::Result<&[u8]> {
         if self.uncredited == WINDOW_MESSAGES / 2 {
             match self.send_number([0, 0, 0, 0, 0, 0, 0, CREDIT_MARK]) {
-                // Whoever has sent its last message may have ended.
+                // The sender may have exited after its last message.
                 Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
                 told => told?,
             }

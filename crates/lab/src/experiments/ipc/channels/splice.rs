@@ -1,4 +1,4 @@
-//! Pages that are lent to a pipe.
+//! Pages lent to a pipe.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,10 +10,10 @@ use super::stream::read_whole;
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::calls::{Call, Tally};
 
-/// The sender's pages go into the pipe as they are, so that bytes are copied once instead of twice.
+/// The pipe refers to the sender's pages, so bytes are copied once instead of twice.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "vmsplice",
-    summary: "pages lent to a pipe instead of being copied into it (vmsplice), then read",
+    summary: "pipe that refers to the sender's pages (vmsplice), then read",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,

@@ -1,4 +1,4 @@
-//! Descriptors that are read from and written to.
+//! Channels over file descriptors with `read` and `write`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use super::{ChannelConfig, Endpoint};
 use crate::support::calls::{Call, Tally};
 
-/// An end of two descriptors, or of one that goes both ways.
+/// An endpoint with two descriptors, or one that works in both directions.
 #[derive(Debug)]
 pub struct StreamEndpoint<D> {
     config: ChannelConfig,
@@ -18,7 +18,7 @@ pub struct StreamEndpoint<D> {
 }
 
 impl<D: AsFd> StreamEndpoint<D> {
-    /// One that receives from `from` and sends to `to`.
+    /// Creates an endpoint that receives from `from` and sends to `to`.
     pub fn new(config: &ChannelConfig, from: D, to: D) -> Self {
         let room = || vec![0; config.bytes];
         let (draft, message) = (room(), room());
@@ -26,7 +26,7 @@ impl<D: AsFd> StreamEndpoint<D> {
     }
 }
 
-/// Reads a message, as many calls as that may take.
+/// Reads a whole message, in as many calls as necessary.
 pub fn read_whole(
     config: &ChannelConfig,
     tally: &mut Tally,
@@ -45,7 +45,8 @@ pub fn read_whole(
     Ok(())
 }
 
-/// Two ends of two one-way channels, each with what is read from and what is written to.
+/// Builds both endpoints from two one-way channels, each with the descriptor to read from and the
+/// one to write to.
 pub fn duplex_streams(
     config: &ChannelConfig,
     to_sub: (OwnedFd, OwnedFd),

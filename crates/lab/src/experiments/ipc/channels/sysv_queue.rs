@@ -1,4 +1,4 @@
-//! Message queues of System V.
+//! System V message queues.
 
 use std::io;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::support::calls::{Call, Tally};
 
-/// What `msgget(2)` makes.
+/// A queue from `msgget(2)`.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sysv-queue",
-    summary: "a message queue of System V (msgget), with room for kernel.msgmnb bytes",
+    summary: "System V message queue (msgget) for kernel.msgmnb bytes",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -22,7 +22,7 @@ pub const MECHANISM: Mechanism = Mechanism {
             .or_else(|| exceeds_sysctl(bytes, "kernel/msgmnb"))
             .or_else(|| {
                 let error = SysvQueue::new().err()?;
-                Some(format!("queues of System V are refused: {error}"))
+                Some(format!("System V message queues are refused: {error}"))
             })
     },
     make: |config| {

@@ -1,4 +1,4 @@
-//! TCP within this machine.
+//! TCP over the loopback interface.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::stream::StreamEndpoint;
 use super::{Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 
-/// As a local service is reached.
+/// How clients reach a local service.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "tcp",
-    summary: "a TCP connection within this machine, every message sent at once (TCP_NODELAY)",
+    summary: "TCP over loopback, without Nagle's algorithm (TCP_NODELAY)",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -17,7 +17,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     make: |config| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let main = TcpStream::connect(listener.local_addr()?)?;
-        // Somebody else may have found the port.
+        // Another program may have connected to the port first.
         let sub = loop {
             let (sub, peer) = listener.accept()?;
             if peer == main.local_addr()? {

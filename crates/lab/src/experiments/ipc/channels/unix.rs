@@ -1,4 +1,4 @@
-//! Pairs of Unix sockets.
+//! Unix socket pairs.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,10 +11,10 @@ use super::{
     ChannelConfig, Endpoint, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available,
 };
 
-/// Bytes, as through TCP.
+/// A byte stream, as with TCP.
 pub const STREAM: Mechanism = Mechanism {
     name: "unix-stream",
-    summary: "a pair of Unix sockets for bytes (SOCK_STREAM)",
+    summary: "Unix socket pair, byte stream (SOCK_STREAM)",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -22,10 +22,10 @@ pub const STREAM: Mechanism = Mechanism {
     make: |config| ends(&config, SocketType::STREAM),
 };
 
-/// Messages, without an end.
+/// Messages without end of file.
 pub const DATAGRAM: Mechanism = Mechanism {
     name: "unix-datagram",
-    summary: "a pair of Unix sockets for messages (SOCK_DGRAM)",
+    summary: "Unix socket pair, datagrams (SOCK_DGRAM)",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -33,10 +33,10 @@ pub const DATAGRAM: Mechanism = Mechanism {
     make: |config| ends(&config, SocketType::DGRAM),
 };
 
-/// Messages, and an end.
+/// Messages with end of file.
 pub const SEQPACKET: Mechanism = Mechanism {
     name: "unix-seqpacket",
-    summary: "a pair of Unix sockets for messages, with an end (SOCK_SEQPACKET)",
+    summary: "Unix socket pair, messages with end of file (SOCK_SEQPACKET)",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -53,12 +53,12 @@ fn ends(config: &ChannelConfig, kind: SocketType) -> io::Result<Endpoints> {
     Ok([end(main), end(sub)])
 }
 
-/// A message has to fit into the room for those that are on their way.
+/// Returns an explanation if a message exceeds the send buffer, into which it must fit.
 fn exceeds_send_buffer(bytes: usize, kind: SocketType) -> Option<String> {
-    /// What the kernel notes about each message takes of the room, too.
+    /// The kernel's memory for each message, which counts against the buffer, in bytes.
     const KERNEL_BYTES_PER_MESSAGE: usize = 1024;
     let (socket, _) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).ok()?;
     let room = sockopt::socket_send_buffer_size(&socket).ok()?;
     let fits = bytes + KERNEL_BYTES_PER_MESSAGE <= room;
-    (!fits).then(|| format!("a message has to fit into net.core.wmem_default, {room} bytes"))
+    (!fits).then(|| format!("a message must fit into net.core.wmem_default, {room} bytes"))
 }

@@ -1,4 +1,4 @@
-//! A pipe that is read and written through a ring of submissions.
+//! A pipe that is read and written through io_uring.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,7 +12,7 @@ use crate::support::calls::{Call, Tally};
 /// One submission and one system call for each message.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "io-uring",
-    summary: "a pipe, read and written through io_uring, one submission at a time",
+    summary: "pipe, read and written through io_uring, one submission at a time",
     waiting: WaitStrategy::Sleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
@@ -20,8 +20,8 @@ pub const MECHANISM: Mechanism = Mechanism {
         let error = Uring::new(1, 1).err()?;
         let disabled = super::sysctl("kernel/io_uring_disabled").filter(|&disabled| disabled > 0);
         Some(match disabled {
-            Some(level) => format!("io_uring is disabled (kernel.io_uring_disabled is {level})"),
-            None => format!("io_uring is refused: {error}"),
+            Some(level) => format!("io_uring is disabled (kernel.io_uring_disabled = {level})"),
+            None => format!("the kernel refuses io_uring: {error}"),
         })
     },
     make: |config| {
@@ -34,7 +34,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// The buffer of what is sent, and of what is received.
+/// Indices of the send and receive buffers.
 const SEND_BUFFER: usize = 0;
 const RECEIVE_BUFFER: usize = 1;
 
@@ -42,7 +42,7 @@ struct UringEndpoint {
     config: ChannelConfig,
     from: OwnedFd,
     to: OwnedFd,
-    /// Made by whoever uses it.
+    /// Created by the thread that uses it.
     uring: Option<Uring>,
     tally: Tally,
 }
@@ -52,7 +52,7 @@ impl UringEndpoint {
         self.uring.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Moves a whole message.
+    /// Transfers a whole message.
     fn transfer(&mut self, operation: Operation, buffer: usize) -> io::Result<()> {
         let Self { config, from, to, uring: Some(uring), tally } = self else {
             return Err(io::ErrorKind::NotConnected.into());
