@@ -1,4 +1,4 @@
-//! `placement/cpus`: what a hand-off costs from each CPU to each other one.
+//! `placement/cpus`: the time of a hand-off between every pair of CPUs.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -14,14 +14,15 @@ use crate::support::pair::{Kind, Pair, Placement};
 /// The definition of `placement/cpus`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "placement/cpus",
-    summary: "a turn from each CPU to each other one, by cache line, futex and pipe: a heat map",
-    about: "Two processes, one bound to `from`, the other to `to`, hand a turn to each other as in \
-            handoff/mechanisms: `cache-line` by spinning, `futex` and `pipe` by sleeping, also on one \
-            and the same CPU. The value is half of a round trip. A cache line takes longer the farther \
-            two CPUs are apart; for the others the wake-up of an idle CPU counts more than the way. \
-            Which CPUs are threads of one core, and which have caches in common, is what sysfs says: \
-            a virtual machine may be told anything. Of more than 16 CPUs, 16 are measured that lie as \
-            far apart and as near to each other as any.",
+    summary: "time of a hand-off between every pair of CPUs, by cache line, futex and pipe: a heat \
+        map",
+    about: "Two processes, one bound to CPU `from` and the other to CPU `to`, alternate turns as \
+        in handoff/mechanisms: `cache-line` spins, `futex` and `pipe` sleep, and are also measured \
+        on a single CPU. The value is half of a round trip. A cache line takes longer the farther \
+        two CPUs are apart; for the others, waking an idle CPU matters more than the distance. \
+        Which CPUs are threads of one core and which share caches comes from sysfs, which need not \
+        be true in a virtual machine. On machines with more than 16 CPUs, 16 are measured that \
+        cover the full range of distances.",
     view: View::CpuPairs,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
@@ -34,10 +35,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(CpuPair::new(parameters)?)),
 };
 
-const FROM: Setting =
-    Setting::number(names::FROM, "the number of the CPU on which main runs", 0, 4095);
+const FROM: Setting = Setting::number(names::FROM, "number of the CPU on which main runs", 0, 4095);
 
-const TO: Setting = Setting::number(names::TO, "the number of the CPU on which sub runs", 0, 4095);
+const TO: Setting = Setting::number(names::TO, "number of the CPU on which sub runs", 0, 4095);
 
 const SETTINGS: [&Setting; 2] = [&FROM, &TO];
 
@@ -54,7 +54,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let mut cases = Vec::new();
     for mechanism in MECHANISMS {
         for (index, from) in cpus.iter().enumerate() {
-            // One that spins never lets its partner run on the same CPU.
+            // Two spinning partners cannot share a CPU.
             let include_same = mechanism != CACHE_LINE || cpus.len() == 1;
             let others = &cpus[index + usize::from(!include_same)..];
             cases.extend(others.iter().map(|to| case(mechanism, from, to)));
@@ -75,11 +75,11 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     let cpus = topology::allowed();
     let missing = [from, to].into_iter().find(|cpu| cpus.iter().all(|c| c.number != *cpu));
     if let Some(missing) = missing {
-        return Some(format!("CPU {missing} is not there, or may not be used"));
+        return Some(format!("CPU {missing} does not exist or may not be used"));
     }
     if from == to && parameters.text(names::MECHANISM) == Some(CACHE_LINE) {
         let why = if cpus.len() == 1 {
-            "two CPUs, and only one may be used"
+            "two CPUs, but only one may be used"
         } else {
             "two different CPUs"
         };
@@ -88,7 +88,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     None
 }
 
-/// From one CPU to another one.
+/// The subject: hand-offs between two CPUs.
 struct CpuPair {
     hand_off: HandOff,
     pair: [usize; 2],

@@ -16,11 +16,12 @@ use crate::engine::experiment::{
 /// The definition of `engine/handed-copy`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/handed-copy",
-    summary: "64 bytes copied into a buffer on one CPU and out of it on another: what a message is made of",
-    about: "A thread copies bytes into a quarter of a small buffer, another one on another CPU copies them \
-            out meanwhile and into memory of its own, both by memcpy and as fast as they can. The buffer is \
-            as large as a ring for messages of 64 bytes. The value is the time of 64 bytes: what \
-            ipc/one-way takes for a message of 64 bytes is to be set beside it.",
+    summary: "time to copy 64 bytes into a buffer on one CPU and out on another: the floor of a \
+        message",
+    about: "A thread copies bytes into the slots of a small buffer with four slots; a second \
+        thread, on another CPU, concurrently copies them out into memory of its own. Both use \
+        memcpy at full speed. The buffer has the size of a ring for messages of 64 bytes. The \
+        value is the time for 64 bytes: the lower bound for a message of 64 bytes in ipc/one-way.",
     view: View::HandedCopy,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
@@ -37,14 +38,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-/// What is handed over at a time, and in how many places.
+/// The slots of the buffer.
 const SHAPE: Shape = Shape { slots: 4, bytes: 1152 };
-/// Pieces before those that are measured.
+/// Slots copied before the measured ones.
 const WARM_UP_SLOTS: u64 = 100;
-/// What the value is of.
+/// The bytes that the value refers to.
 const MESSAGE_BYTES: usize = 64;
 
-/// On two CPUs.
+/// The subject, with the two CPUs.
 struct HandedCopy([usize; 2]);
 
 fn copy_in(sender: &mut Sender, slots: u64) -> std::io::Result<()> {
@@ -76,7 +77,7 @@ impl Subject for HandedCopy {
         cpu::pin(here).attempt("bind a thread to a CPU")?;
         let time = std::thread::scope(|scope| {
             let other = scope.spawn(move || {
-                let _ = cpu::pin(there); // if it fails, the distance is merely another one
+                let _ = cpu::pin(there); // a failure only changes the distance
                 copy_out(&mut receiver, WARM_UP_SLOTS + slots)
             });
             copy_in(&mut sender, WARM_UP_SLOTS)?;

@@ -1,4 +1,5 @@
-//! Family `engine`: how well the lab itself measures.
+//! Family `engine`: the accuracy of the lab, and the elementary costs that other figures are
+//! compared with.
 
 pub mod cache_line;
 pub mod clock;

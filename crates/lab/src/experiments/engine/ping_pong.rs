@@ -1,4 +1,4 @@
-//! A number that two threads, each on a CPU of its own, hand to and fro, and nothing around it.
+//! A number that two threads, each on a CPU of its own, pass back and forth.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -12,34 +12,34 @@ use contend_sys::{cpu, topology};
 
 use crate::engine::experiment::{Attempt, Sample, Subject, SubjectError};
 
-/// How one sees that the other one has written.
+/// How one thread notices that the other one has written.
 pub trait WaitStyle: Send + 'static {
-    /// Writes the number, for the other one to see.
+    /// Writes a number and wakes the other thread if necessary.
     fn publish(line: &AtomicU32, number: u32);
 
-    /// Waits while this number stands there, or a moment.
+    /// Waits while the number is unchanged. May return early.
     fn wait_while(line: &AtomicU32, number: u32);
 }
 
-/// Why there cannot be any here, if so.
+/// Returns why this cannot run here, or `None` if it can.
 pub fn unavailable() -> Option<String> {
-    (cpu::allowed() < 2).then(|| "needs two CPUs, and only one may be used".to_owned())
+    (cpu::allowed() < 2).then(|| "needs two CPUs, but only one may be used".to_owned())
 }
 
-/// Alone on its cache lines, those fetched together included.
+/// Aligned so that no other data shares its cache lines, or those that are prefetched with them.
 #[repr(align(256))]
 struct CacheLine(AtomicU32);
 
-/// The partner stops when it sees this.
+/// Stops the partner.
 const STOP: u32 = u32::MAX;
-/// The partner goes to sleep when it sees this.
+/// Parks the partner.
 const PARK: u32 = u32::MAX - 1;
-/// Parts of a sample: their median is taken.
+/// Batches of a sample, whose median is the value.
 const BATCHES_PER_SAMPLE: u64 = 20;
-/// Numbers of a sample, at most.
+/// Maximum round trips of a sample.
 const MAX_ROUND_TRIPS: u64 = 1 << 30;
 
-/// The number and who answers.
+/// The number and the thread that replies.
 pub struct PingPong<H> {
     line: Arc<CacheLine>,
     partner: Option<JoinHandle<()>>,
@@ -47,10 +47,10 @@ pub struct PingPong<H> {
 }
 
 impl<H: WaitStyle> PingPong<H> {
-    /// One between two cores as near to each other as any.
+    /// Creates a pair on two cores that are as close to each other as possible.
     ///
     /// # Errors
-    /// When there is one CPU only, or no thread.
+    /// Returns an error if there is only one CPU or the thread cannot be created.
     pub fn new() -> Result<Self, SubjectError> {
         let Some([here, there]) = topology::apart(&topology::allowed()) else {
             return Err(SubjectError::Wrong("needs two CPUs".to_owned()));
@@ -59,7 +59,7 @@ impl<H: WaitStyle> PingPong<H> {
         let shared = Arc::clone(&line);
         let partner = std::thread::Builder::new()
             .spawn(move || {
-                let _ = cpu::pin(there); // if it fails, the distance is merely another one
+                let _ = cpu::pin(there); // a failure only changes the distance
                 answer::<H>(&shared.0);
             })
             .attempt("create a thread")?;
@@ -67,7 +67,7 @@ impl<H: WaitStyle> PingPong<H> {
         Ok(Self { line, partner: Some(partner), wait_style: PhantomData })
     }
 
-    /// Tells the partner something that it may have to be woken for.
+    /// Writes a number for a partner that may be parked.
     fn publish_and_unpark(&self, number: u32) {
         H::publish(&self.line.0, number);
         if let Some(partner) = &self.partner {
@@ -84,7 +84,7 @@ impl<H: WaitStyle> PingPong<H> {
     }
 }
 
-/// Answers every odd number with the next even one.
+/// Replies to every odd number with the next even one.
 fn answer<H: WaitStyle>(line: &AtomicU32) {
     loop {
         match line.load(Ordering::Acquire) {
@@ -103,7 +103,7 @@ impl<H: WaitStyle> Subject for PingPong<H> {
         _tell: &mut dyn FnMut(Step),
     ) -> Result<Sample, SubjectError> {
         self.publish_and_unpark(0);
-        self.round_trip(1); // the partner is awake now
+        self.round_trip(1); // wait until the partner is awake
         let trips = iterations.min(MAX_ROUND_TRIPS).div_ceil(BATCHES_PER_SAMPLE);
         let mut number = 3;
         let mut batches = Vec::with_capacity(usize::try_from(BATCHES_PER_SAMPLE).unwrap_or(0));
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn numbers_come_back_in_repeated_samples() {
         fn twice<H: WaitStyle>() {
-            // It binds the thread to a CPU.
+            // `new` binds its thread to a CPU.
             let thread = std::thread::spawn(|| {
                 let mut ping_pong = PingPong::<H>::new().expect("two CPUs");
                 for _ in 0..2 {

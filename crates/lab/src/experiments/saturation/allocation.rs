@@ -1,4 +1,4 @@
-//! `saturation/allocation`: work of the allocator and of the kernel's memory management.
+//! `saturation/allocation`: workers that allocate and free memory.
 
 use std::hint::black_box;
 
@@ -11,13 +11,13 @@ use crate::engine::experiment::Experiment;
 /// The definition of `saturation/allocation`.
 pub const EXPERIMENT: Experiment = row(
     "saturation/allocation",
-    "allocating memory and giving it back: threads share an address space, processes do not",
+    "scaling of memory allocation: threads share an address space and its locks, processes do not",
     about!(
-        "Workers allocate pieces of 16 bytes to 512 KiB with the C library's allocator, write to each of \
-         their pages and give them back in another order. Large pieces come from the kernel and go back \
-         to it: then the pages have to be put into the address space and taken out again, which the \
-         threads of a process do under locks of that address space, and of which every other CPU that \
-         runs a thread of it has to hear. One `work` is 512 allocations."
+        "Workers allocate blocks of 16 bytes to 512 KiB with the allocator of the C library, write \
+         to each page, and free them in a different order. Large blocks come from the kernel and \
+         return to it, which maps and unmaps their pages. In a process with several threads, this \
+         takes locks of the address space, and every other CPU that runs one of the threads has to \
+         flush its TLB. One unit of `work` is 512 allocations."
     ),
     View::Saturation,
     |parameters| {
@@ -27,11 +27,11 @@ pub const EXPERIMENT: Experiment = row(
     },
 );
 
-/// Allocations that are there at the same time.
+/// Blocks that are allocated at the same time.
 const LIVE_ALLOCATIONS: usize = 64;
 /// Allocations for each unit of work.
 const ALLOCATIONS_PER_WORK_UNIT: u64 = 512;
-/// The smallest and largest piece, as powers of two.
+/// Range of the block sizes, as powers of two.
 const SIZE_POWERS: std::ops::Range<u32> = 4..20;
 const PAGE_BYTES: usize = 4096;
 
@@ -61,7 +61,7 @@ impl Allocations {
         for _ in 0..count {
             let slot = self.random.usize(..LIVE_ALLOCATIONS);
             let size = 1_usize << self.random.u32(SIZE_POWERS);
-            self.slots[slot] = Vec::new(); // the old piece goes before the new one comes
+            self.slots[slot] = Vec::new(); // free the old block first
             let mut piece = Vec::with_capacity(size);
             piece.resize(1, 1);
             for page in piece.spare_capacity_mut().iter_mut().step_by(PAGE_BYTES) {

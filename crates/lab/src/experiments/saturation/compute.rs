@@ -1,4 +1,4 @@
-//! `saturation/compute`: work that needs nothing but a CPU.
+//! `saturation/compute`: workers that are limited by the CPU alone.
 
 use contend_record::lab::View;
 
@@ -10,11 +10,12 @@ use crate::support::work::Work;
 /// The definition of `saturation/compute`.
 pub const EXPERIMENT: Experiment = row(
     "saturation/compute",
-    "computing: processes and threads, from one worker to two for each CPU",
+    "scaling of pure computation in processes and threads, up to two workers for each CPU",
     about!(
-        "Workers compute in registers: nothing is shared but the CPUs. One process with one thread is \
-         the document's case 5, one with two its 6, two with one each its 7. One `work` is 500,000 steps of a \
-         generator of random numbers."
+        "Workers compute in registers and share nothing but the CPUs. One process with one thread \
+         is program 5 of the test report on inter-process synchronisation, one process with two \
+         threads is program 6, and two processes with one thread each are program 7. One unit of \
+         `work` is 500,000 steps of a random number generator."
     ),
     View::Computing,
     |parameters| {

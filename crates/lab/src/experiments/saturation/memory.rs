@@ -1,4 +1,4 @@
-//! `saturation/memory`: work that memory keeps waiting.
+//! `saturation/memory`: workers that are limited by memory bandwidth.
 
 use std::hint::black_box;
 
@@ -12,32 +12,32 @@ use crate::support::limits;
 /// The definition of `saturation/memory`.
 pub const EXPERIMENT: Experiment = row(
     "saturation/memory",
-    "copying memory: all workers share its bandwidth",
+    "scaling of memory copies: workers share the memory bandwidth",
     about!(
-        "Workers copy a buffer of their own to another one, again and again; both together are larger \
-         than most caches (`bytes`). One worker alone may use most of what memory can deliver, and \
-         then more of them do not do more. One `work` is 8 MiB."
+        "Each worker repeatedly copies one buffer of its own to another; together they are larger \
+         than most CPU caches (`bytes`). If a single worker uses most of the memory bandwidth, \
+         more workers do not copy faster. One unit of `work` is 8 MiB."
     ),
     View::Saturation,
     |parameters| Ok(saturation(parameters, MemoryCopy::new)),
 );
 
-/// Bytes of a buffer: caches of more are rare.
+/// Maximum size of a buffer: larger CPU caches are rare.
 const MAX_BUFFER_BYTES: u64 = 64 << 20;
-/// Bytes of one, at least.
+/// Minimum size of a buffer.
 const MIN_BUFFER_BYTES: u64 = 64 << 10;
-/// Bytes that are copied for each unit of work.
+/// Bytes copied for each unit of work.
 const BYTES_PER_WORK_UNIT: u64 = 8 << 20;
 
 struct MemoryCopy {
-    /// Of a buffer.
+    /// Size of a buffer.
     bytes: usize,
-    /// To be copied.
+    /// Bytes to copy.
     work: u64,
 }
 
 impl MemoryCopy {
-    /// So much work, with buffers of which so many workers can have two each.
+    /// Sizes the buffers so that the two of every worker fit into memory.
     fn new(work: u64, workers: u64) -> Self {
         let room = limits::memory_available() / 2 / workers.max(1) / 2;
         let bytes = MAX_BUFFER_BYTES.min(room).max(MIN_BUFFER_BYTES);

@@ -1,4 +1,15 @@
-//! Family `saturation`: workers with work of their own, until every CPU is used, and beyond.
+//! Family `saturation`: independent workers, from one to twice the number of CPUs.
+//!
+//! ```text
+//!  prepare (not timed)          timed                            after
+//!  ──────────────────────────   ──────────────────────────────   ─────────────────────
+//!  fork processes, start        gate opens ... last worker has   reap all processes
+//!  threads, prepare each        finished its work
+//!  workload, wait at the gate
+//! ```
+//!
+//! Each worker does the same amount of work, so the time would be constant if workers did not
+//! compete for CPUs, memory bandwidth or locks.
 
 pub mod allocation;
 pub mod compute;
@@ -17,24 +28,24 @@ use crate::engine::setting::Setting;
 use crate::support::limits::{self, Kind};
 use workers::{WorkerGroup, Workload};
 
-/// Work of each worker.
+/// The work of each worker.
 const WORK: Setting = Setting::number(
     "work",
-    "how much each worker does, 100 by itself; one takes a millisecond or so",
+    "units of work of each worker, about 1 ms each [default: 100]",
     1,
     100_000,
 );
 
-/// Processes.
-const PROCESSES: Setting = Setting::number(names::PROCESSES, "how many processes work", 1, 1000);
+/// The number of processes.
+const PROCESSES: Setting = Setting::number(names::PROCESSES, "number of processes", 1, 1000);
 
-/// Threads of each.
+/// The number of threads in each process.
 const THREADS: Setting =
-    Setting::number(names::THREADS, "how many threads work in each process", 1, 1000);
+    Setting::number(names::THREADS, "number of threads in each process", 1, 1000);
 
 const SETTINGS: [&Setting; 3] = [&PROCESSES, &THREADS, &WORK];
 
-/// A row of the table.
+/// Defines an experiment of this family.
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -59,25 +70,26 @@ const fn row(
     }
 }
 
-/// What is said of every one of them.
+/// Appends the description that all experiments of this family have in common.
 macro_rules! about {
     ($work:literal) => {
         concat!(
             $work,
-            " `processes` with so many `threads` each wait at a gate; the value is the time from its \
-             opening until the last one has done its `work`, which is as much for each of them. `cpu` is the CPU time of all of them, `load` the part of the CPUs that \
-             it is, in percent. The speed-up is how much more was done in the same time than by one \
-             alone, the efficiency what part it is of the workers, or of the CPUs where these are \
-             fewer. Laid through the samples: Amdahl's law, as far as there is a CPU for each worker, \
-             and Gunther's universal scalability law, as far too, or over all cases where these are \
-             fewer than three. A cgroup's CPU quota counts as so many CPUs: workers go up to twice \
-             their number."
+            " `processes`, with `threads` threads each, wait at a gate; the value is the time from \
+             its opening until the last worker has finished. Every worker does the same `work`. \
+             `cpu` is the CPU time of all workers, `load` their share of the CPUs in percent. \
+             Speed-up is the work done in a given time, relative to one worker; efficiency is the \
+             speed-up divided by the number of workers or of CPUs, whichever is smaller. Two laws \
+             are fitted to the samples: Amdahl's law to the cases with a CPU for each worker, and \
+             Gunther's universal scalability law to the same cases, or to all if these are fewer \
+             than three. A CPU quota of the cgroup counts as its number of CPUs. Workers range up \
+             to twice that number."
         )
     };
 }
 use about;
 
-/// Workers at most.
+/// Maximum number of workers.
 const MAX_WORKERS: u64 = 4096;
 
 fn value_of(parameters: &Parameters, setting: &Setting) -> u64 {
@@ -87,13 +99,13 @@ fn value_of(parameters: &Parameters, setting: &Setting) -> u64 {
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let workers = value_of(parameters, &PROCESSES) * value_of(parameters, &THREADS);
     if workers > MAX_WORKERS {
-        return Some(format!("needs {workers} workers, and no more than {MAX_WORKERS} are made"));
+        return Some(format!("needs {workers} workers, but at most {MAX_WORKERS} are supported"));
     }
     let kind = if value_of(parameters, &THREADS) > 1 { Kind::Thread } else { Kind::Process };
     limits::not_so_many(kind, workers)
 }
 
-/// Numbers of workers up to so many: all of the first ones, later fewer.
+/// Returns numbers of workers up to twice the CPUs: dense at first, then sparser.
 fn worker_counts(cpus: u64) -> Vec<u64> {
     let max = 2 * cpus;
     let mut counts: Vec<u64> = (1..=max.min(4)).collect();
@@ -126,13 +138,13 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// Workers and what they do.
+/// The subject: workers and their workload.
 struct Saturation<J> {
     group: WorkerGroup,
     workload: J,
 }
 
-/// Workers with a workload, which is made for so much work and so many workers.
+/// Creates the subject. `workload` gets the work of each worker and the number of workers.
 fn saturation<J: Workload + 'static>(
     parameters: &Parameters,
     workload: impl FnOnce(u64, u64) -> J,

@@ -1,4 +1,4 @@
-//! WorkerProcesses with threads that begin together.
+//! A group of workers, in processes with threads, that start together.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,56 +13,56 @@ use rustix::thread::futex::{self, Flags};
 use crate::engine::experiment::{Attempt, Facts, SubjectError};
 use crate::engine::timing::{nanoseconds, now};
 
-/// What each worker does.
+/// The work of a worker.
 pub trait Workload: Sync {
-    /// Gets ready, and returns what is to be done when the gate opens.
+    /// Prepares the work and returns a closure that does it, which runs when the gate opens.
     fn prepare(&self) -> Box<dyn FnOnce() + '_>;
 
-    /// What is worth knowing of it.
+    /// Returns facts for the record.
     fn facts(&self) -> Facts {
         Facts::new()
     }
 }
 
-/// So many processes with so many threads each.
+/// The numbers of processes and threads.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerGroup {
-    /// WorkerProcesses.
+    /// Processes.
     pub processes: u64,
-    /// Threads of each of them.
+    /// Threads in each process.
     pub threads: u64,
 }
 
-/// What they have taken.
+/// The measurements of a run.
 #[derive(Debug, Clone, Default)]
 pub struct GroupResult {
-    /// From the opening of the gate until the last one was done.
+    /// Wall time from the opening of the gate until the last worker has finished.
     pub elapsed: Duration,
-    /// CPU time of all workers meanwhile.
+    /// CPU time of all workers in that time.
     pub cpu: Duration,
-    /// How often a worker was made to wait for a CPU.
+    /// Involuntary context switches of all workers.
     pub involuntary_switches: u64,
-    /// How long a cgroup's quota has held them back, where there is one.
+    /// Time that the cgroup's CPU quota has throttled the workers; `None` without a quota.
     pub throttled: Option<Duration>,
 }
 
-/// What workers and whoever watches them share.
+/// Memory shared by the workers and their supervisor.
 #[derive(Debug)]
 struct SharedState {
-    /// 0, or 1 when the gate is open.
+    /// 0, or 1 once the gate is open.
     gate: Shared<Line<AtomicU32>>,
     figures: Shared<[Line<AtomicU64>; 5]>,
 }
 
-/// Workers that wait at the gate.
+/// Index of the number of workers at the gate.
 const READY_WORKERS: usize = 0;
-/// When the last one was done, in nanoseconds of `CLOCK_MONOTONIC`.
+/// Index of the time when the last worker finished, in nanoseconds of `CLOCK_MONOTONIC`.
 const LAST_END_NS: usize = 1;
-/// CPU time of all, in nanoseconds.
+/// Index of the CPU time of all workers, in nanoseconds.
 const CPU_NS: usize = 2;
-/// Their involuntary switches.
+/// Index of the number of involuntary context switches.
 const INVOLUNTARY_SWITCHES: usize = 3;
-/// Workers that are done.
+/// Index of the number of workers that have finished.
 const DONE_WORKERS: usize = 4;
 
 impl SharedState {
@@ -79,10 +79,10 @@ impl SharedState {
     fn open(&self) {
         self.gate.store(1, Ordering::Release);
         let all_waiters = i32::MAX.cast_unsigned();
-        let _ = futex::wake(&self.gate, Flags::empty(), all_waiters); // it cannot fail for our memory
+        let _ = futex::wake(&self.gate, Flags::empty(), all_waiters); // cannot fail for a valid address
     }
 
-    /// What one worker does.
+    /// Runs one worker.
     fn run_worker(&self, workload: &dyn Workload) {
         let work = workload.prepare();
         self.figures[READY_WORKERS].fetch_add(1, Ordering::Release);
@@ -100,12 +100,12 @@ impl SharedState {
     }
 }
 
-/// WorkerProcesses that are ended and reaped, whatever happens.
+/// Processes that are killed and reaped when this is dropped.
 #[derive(Debug, Default)]
 struct WorkerProcesses(Vec<Pid>);
 
 impl WorkerProcesses {
-    /// Waits for all to end.
+    /// Waits for all processes to exit.
     fn reap(mut self) -> Result<(), SubjectError> {
         for pid in std::mem::take(&mut self.0) {
             child::reap(pid).attempt("reap a process")?;
@@ -129,19 +129,19 @@ impl Drop for WorkerProcesses {
     }
 }
 
-/// How often it is looked whether all are ready.
+/// Interval of checks whether all workers are ready.
 const READY_POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 impl WorkerGroup {
-    /// How many workers.
+    /// Returns the number of workers.
     pub fn workers(&self) -> u64 {
         self.processes * self.threads
     }
 
-    /// Has each do the job once. There must be no other thread in this process.
+    /// Runs the workload once in every worker. This process must be single-threaded.
     ///
     /// # Errors
-    /// When there cannot be so many, or one of them ends early.
+    /// Returns an error if a process cannot be created or a worker exits early.
     pub fn run(&self, workload: &dyn Workload) -> Result<GroupResult, SubjectError> {
         let state = SharedState::new()?;
         let mut processes = WorkerProcesses::default();
@@ -155,7 +155,8 @@ impl WorkerGroup {
         }
         while state.figure(READY_WORKERS) < self.workers() {
             if processes.any_has_exited() {
-                let message = "a process ended early: it could not have its threads, or its memory";
+                let message = "a process exited early: it could not create its threads or allocate \
+                    its memory";
                 return Err(SubjectError::Wrong(message.to_owned()));
             }
             std::thread::sleep(READY_POLL_INTERVAL);
@@ -165,7 +166,7 @@ impl WorkerGroup {
         processes.reap()?;
         if state.figure(DONE_WORKERS) != self.workers() {
             return Err(SubjectError::Wrong(
-                "a process ended in the middle of its work".to_owned(),
+                "a process exited in the middle of its work".to_owned(),
             ));
         }
         let throttled = Load::read().throttled.saturating_sub(throttled);
@@ -177,14 +178,14 @@ impl WorkerGroup {
         })
     }
 
-    /// The threads of one process; the process's first one is one of them.
+    /// Runs the workers of one process, one of them on its main thread.
     fn run_threads(&self, state: &SharedState, workload: &dyn Workload) {
         std::thread::scope(|scope| {
             for _ in 1..self.threads {
                 let thread = std::thread::Builder::new();
                 let thread = thread.spawn_scoped(scope, || state.run_worker(workload));
                 if thread.is_err() {
-                    exit_now(1); // the others wait for ever
+                    exit_now(1); // the other threads would wait forever
                 }
             }
             state.run_worker(workload);
@@ -196,7 +197,7 @@ impl WorkerGroup {
 mod tests {
     use super::*;
 
-    /// Waits until all have begun, for ten seconds at most.
+    /// Waits until all workers have started, for at most ten seconds.
     struct MeetAll {
         met: Shared<Line<AtomicU64>>,
         all: u64,
@@ -212,7 +213,7 @@ mod tests {
                     }
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                exit_now(1); // alone
+                exit_now(1); // not all have started
             })
         }
     }
@@ -244,7 +245,7 @@ mod tests {
     fn a_worker_that_exits_early_is_an_error() {
         let group = WorkerGroup { processes: 2, threads: 1 };
         let error = group.run(&ExitWhilePreparing).expect_err("they have died").to_string();
-        assert!(error.contains("ended early"), "{error}");
+        assert!(error.contains("exited early"), "{error}");
         let error = group.run(&ExitWhileWorking).expect_err("they have died").to_string();
         assert!(error.contains("in the middle"), "{error}");
     }

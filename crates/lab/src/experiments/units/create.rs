@@ -1,4 +1,4 @@
-//! `units/create`: creating units that do next to nothing, and waiting for all of them.
+//! `units/create`: creating short-lived units and waiting for all of them.
 
 use std::ffi::CStr;
 use std::io;
@@ -26,18 +26,18 @@ use crate::engine::timing::Timed;
 /// The definition of `units/create`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/create",
-    summary: "creating n processes or threads and waiting for all, per unit",
+    summary: "time to create n processes or threads and wait for all of them, per unit",
     about: "Creates n units, each of which writes one byte to /dev/null and ends, and waits for \
-            all of them. The elapsed time and the CPU time of the creator (`cpu_self`) and of the \
-            children (`cpu_children`) are divided by n; the CPU time of threads is the creator's. \
-            Kinds: `fork`; `vfork` and `clone-vm` (the new process shares the creator's memory, \
-            which waits for it or does not); `posix_spawn` and `fork+exec` of a static program of \
-            some hundred bytes, which ends at once; `thread` with the default stack, `thread-64k` with one \
-            of 64 KiB, `thread-detached`, which nobody joins (the last to finish tells the \
-            creator); `thread-pool` and `process-pool`: n jobs for as many workers as there are \
-            CPUs, which are there already. A fork copies the page tables of its creator, so its \
-            cost grows with the memory that the creator has touched (`parent_mib`), unless this \
-            is in huge pages; the facts of each case have the creator's size.",
+        all of them. The wall time and the CPU time of the creator (`cpu_self`) and of the \
+        children (`cpu_children`) are divided by n; the CPU time of threads counts as the \
+        creator's. Kinds: `fork`; `vfork` and `clone-vm` (the child shares the creator's memory, \
+        and the creator is suspended until the child exits, or is not); `posix_spawn` and \
+        `fork+exec` of a static program of a few hundred bytes, which exits at once; `thread` with \
+        the default stack, `thread-64k` with a stack of 64 KiB, `thread-detached` without joins \
+        (the last thread notifies the creator); `thread-pool` and `process-pool`, where n jobs go \
+        to as many existing workers as there are CPUs. A fork copies the page tables of its \
+        creator, so its cost grows with the memory that the creator has touched (`parent_mib`), \
+        unless that is in huge pages; the facts of each case state the creator's size.",
     view: View::Creation,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
@@ -114,11 +114,11 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
             facts.insert("workers".to_owned(), (cpu::allowed() as u64).into());
             if kind == "thread-pool" { (thread_jobs(n)?, Vec::new()) } else { process_jobs(n)? }
         }
-        _ => return Err(SubjectError::Wrong(format!("there is no kind {kind}"))),
+        _ => return Err(SubjectError::Wrong(format!("no kind '{kind}'"))),
     };
     let mut operation = operation;
     let holding = move || {
-        let _parent = &parent; // it lives as long as the subject
+        let _parent = &parent; // its memory must outlive the measurement
         operation()
     };
     Ok(Box::new(Timed::new(holding).of_units(n).with_children(children).with_facts(facts)))
@@ -130,8 +130,7 @@ fn capacity(n: u64) -> usize {
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Creates n processes and waits for all, also for those that were created before one could
-/// not be.
+/// Creates n processes and waits for all of them, even if creating one of them has failed.
 fn processes(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> Operation {
     let mut pids = Vec::with_capacity(capacity(n));
     Box::new(move || {
@@ -147,7 +146,7 @@ fn processes(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> O
         }
         for pid in pids.drain(..) {
             if reap(pid)?.status != ExitStatus::Exited(0) {
-                result = Err(io::Error::other("a process did not end as it should"));
+                result = Err(io::Error::other("a process did not exit with status 0"));
             }
         }
         result
@@ -198,7 +197,7 @@ fn sharing(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
 }
 
 fn threads(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
-    let attributes = Attributes::new(stack).attempt("choose the threads' attributes")?;
+    let attributes = Attributes::new(stack).attempt("set thread attributes")?;
     let job = Job::leaked(write_one_byte);
     let mut threads = Vec::with_capacity(capacity(n));
     Ok(Box::new(move || {
@@ -222,7 +221,7 @@ fn threads(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
 fn detached(n: u64) -> Result<Operation, SubjectError> {
     static FINISHED: AtomicU64 = AtomicU64::new(0);
     let attributes = Attributes::new(None).and_then(Attributes::detached);
-    let attributes = attributes.attempt("choose the threads' attributes")?;
+    let attributes = attributes.attempt("set thread attributes")?;
     let creator = std::thread::current();
     let job = Job::leaked(move || {
         write_one_byte();

@@ -1,9 +1,15 @@
-//! `units/limit`: how many units can exist at once, and what stops more.
+//! `units/limit`: how many units can exist at once, and which limit stops more.
 //!
-//! Three processes take part. The case's own process is the guard: it predicts, starts the
-//! creator, and watches the memory of the machine. The creator creates units until it cannot,
-//! and finds out why while all of them are there. The units wait. Whichever of them dies, the
-//! kernel kills those below it. When contend dies, the guard ends the trial and reaps everything.
+//! Three kinds of processes take part:
+//!
+//! ```text
+//!  watchdog (process of the case)  predicts, forks the creator, checks free memory every 20 ms
+//!     └─ creator                   creates units until that fails, then identifies the limit
+//!          └─ units                wait
+//! ```
+//!
+//! When one of them dies, the kernel kills those below it. When contend itself dies, the watchdog
+//! stops the search and reaps all processes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -31,18 +37,17 @@ use crate::support::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
 /// The definition of `units/limit`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/limit",
-    summary: "how many processes or threads can exist at once, and which limit stops more",
-    about: "First it predicts: for every limit that applies (RLIMIT_NPROC, the cgroup's pids.max, \
-            kernel.threads-max, kernel.pid_max, memory; for threads also vm.max_map_count, \
-            RLIMIT_AS, RLIMIT_DATA and strict overcommit) how many more units it allows; the \
-            memory of a unit is measured on a few. Then it creates units that wait, until the \
-            kernel refuses or `cap` is reached, and finds out which limit it was: by the kernel's \
-            own count of refusals where there is one, by what is in use at that moment, and for \
-            RLIMIT_NPROC by raising it and trying again. Nearly all of these limits give the same \
-            error, EAGAIN. A guard process watches and stops it before a twentieth of the \
-            memory, or 256 MiB, is all that is left. At the end of the way nobody on this \
-            machine (or, with RLIMIT_NPROC, nobody of this user) can start a process for a \
-            second or two.",
+    summary: "number of processes or threads that can exist at once, and the limit that stops more",
+    about: "Predicts, then tries. The prediction is the number of further units that each limit \
+        allows (RLIMIT_NPROC, the cgroup's pids.max, kernel.threads-max, kernel.pid_max, memory; \
+        for threads also vm.max_map_count, RLIMIT_AS, RLIMIT_DATA and strict overcommit); the \
+        memory of a unit is measured with 64 of them. Then it creates units that wait, until the \
+        kernel refuses or `cap` is reached, and identifies the limit: by the kernel's counter of \
+        refusals where there is one, by what is in use at that moment, and for RLIMIT_NPROC by \
+        raising it and retrying. Nearly all of these limits give the same error, EAGAIN. A \
+        watchdog process stops the search before less than a twentieth of the memory, or 256 MiB, \
+        is left. At the limit, no program on this machine (with RLIMIT_NPROC: of this user) can \
+        start a process for a second or two.",
     view: View::UnitLimit,
     unit: Unit::Units,
     sampling: Sampling::Fixed(1),
@@ -57,7 +62,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-/// Where a trial of this size stops unless something else is asked for.
+/// The default cap for a size.
 fn default_cap(size: Size) -> u64 {
     match size {
         Size::Full => 10_000,
@@ -66,18 +71,18 @@ fn default_cap(size: Size) -> u64 {
     }
 }
 
-/// The same, but at half of the tightest limit that other programs share where that is less.
+/// The default cap, lowered to half of the tightest limit that other programs share.
 fn considerate_cap(size: Size) -> u64 {
     let limits = [Kind::Process, Kind::Thread].into_iter().filter_map(limits::tightest_shared);
     lower_cap(default_cap(size), limits.map(|limit| limit.allows / 2).min())
 }
 
-/// The usual cap, or what is safe if that is less; one unit at least.
+/// Lowers a cap to a safe number, but not below one unit.
 fn lower_cap(usual: u64, safe: Option<u64>) -> u64 {
     safe.map_or(usual, |safe| usual.min(safe.max(1)))
 }
 
-/// The limit of which this case would leave next to nothing, of those that other programs share.
+/// Returns the limit, shared with other programs, that this case would nearly exhaust.
 fn exhausts(parameters: &Parameters) -> Option<Limit> {
     let limit = limits::tightest_shared(kind(parameters))?;
     let cap = parameters.number("cap");
@@ -112,12 +117,12 @@ struct LimitSearch {
     cap: Option<u64>,
 }
 
-/// What the creator tells.
+/// Messages from the creator to the watchdog.
 #[derive(Debug, Serialize, Deserialize)]
 enum CreatorMessage {
-    /// So many are there.
+    /// Number of units so far.
     Created(u64),
-    /// It is over.
+    /// The search has ended.
     Finished(SearchOutcome),
 }
 
@@ -129,9 +134,9 @@ struct SearchOutcome {
     evidence: Vec<String>,
 }
 
-/// Units whose memory is measured before the trial.
+/// Units whose memory is measured before the search.
 const SAMPLE_UNITS: u64 = 64;
-/// How often the creator tells how far it is and looks at the memory.
+/// Units between two progress messages and memory checks of the creator.
 const REPORT_INTERVAL_UNITS: u64 = 64;
 
 impl Subject for LimitSearch {
@@ -160,7 +165,7 @@ impl Subject for LimitSearch {
     }
 }
 
-/// The limit when the creator, a process more, is there.
+/// Accounts for the creator, which is a further process.
 fn with_creator_process(mut limit: Limit) -> Limit {
     if limit.name.contains("pid")
         || [limits::NPROC, "kernel.threads-max"].contains(&limit.name.as_str())
@@ -171,20 +176,21 @@ fn with_creator_process(mut limit: Limit) -> Limit {
     limit
 }
 
-/// How far a number may be from the prediction: others come and go.
+/// Tolerated difference between the number and its prediction, because other programs start and end
+/// tasks.
 const TOLERANCE_RATIO: f64 = 0.02;
 const TOLERANCE_UNITS: f64 = 4.0;
-/// The same for memory, which is estimated by a few units.
+/// The same for memory, which is estimated from a few units.
 const MEMORY_TOLERANCE_RATIO: f64 = 0.3;
 
-/// Whether what was predicted came to pass, as far as the trial went.
+/// Whether the prediction was right, as far as the search went; `None` if it cannot be told.
 fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
     let predicted = predicted?;
     let about = (predicted.allows as f64 * TOLERANCE_RATIO).max(TOLERANCE_UNITS);
     let apart = (outcome.created as f64 / predicted.allows.max(1) as f64 - 1.0).abs();
     let near = (outcome.created as f64 - predicted.allows as f64).abs() <= about;
     if outcome.created == 0 {
-        return None; // nothing was tried
+        return None; // no unit was created
     }
     Some(match &outcome.stopped_by {
         StoppedBy::Cap => predicted.allows >= outcome.created,
@@ -194,8 +200,8 @@ fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option
     })
 }
 
-/// The memory of a unit, the kernel's included, by a few of them. Where even these cannot be
-/// created, the trial will tell.
+/// Estimates the memory of a unit, including the kernel's, from a few units. If these cannot be
+/// created, the search itself will report why.
 fn estimate_unit(kind: Kind) -> OfUnit {
     let usual = limits::usual_unit(kind);
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
@@ -204,7 +210,7 @@ fn estimate_unit(kind: Kind) -> OfUnit {
     let Ok(mut units) = of_kind(kind) else { return usual };
     let stack = units.stack_bytes();
     let complete = units.add(SAMPLE_UNITS).is_ok() && units.await_all().is_ok();
-    // Of a process its own pages are counted, not those that it shares with its creator.
+    // Processes also have private pages; those shared with the creator do not count.
     let own = if kind == Kind::Process { 36e3 } else { 0.0 };
     let each = memory().saturating_sub(before) as f64 / SAMPLE_UNITS as f64 + own;
     let mappings = limits::own_mappings().saturating_sub(mappings) as f64 / SAMPLE_UNITS as f64;
@@ -212,14 +218,14 @@ fn estimate_unit(kind: Kind) -> OfUnit {
     if !complete || released.is_err() {
         return OfUnit { stack, ..usual };
     }
-    // A few units are a coarse measure; others use memory too.
+    // The measurement is coarse, and other programs use memory too.
     OfUnit { memory: each.clamp(0.3 * usual.memory, 3.0 * usual.memory), stack, mappings }
 }
 
 impl LimitSearch {
-    /// Starts the creator and guards it.
+    /// Starts the creator and supervises it.
     fn search(&self, watched: &[Watched]) -> Result<SearchOutcome, SubjectError> {
-        child::become_subreaper().attempt("become the parent of orphans")?;
+        child::become_subreaper().attempt("become a subreaper")?;
         let (reader, messages) =
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
         let creator = fork(|| {
@@ -236,7 +242,7 @@ impl LimitSearch {
         outcome
     }
 
-    /// Creates units until it cannot, and finds out why.
+    /// Creates units until that fails, and identifies the limit.
     fn create_until_refused(
         &self,
         watched: &[Watched],
@@ -275,13 +281,13 @@ impl LimitSearch {
     }
 }
 
-/// Which limit it was, with all units there.
+/// Identifies the limit while all units still exist.
 fn identify_limit(outcome: &mut SearchOutcome, watched: &[Watched], units: &mut dyn ParkedUnits) {
     let mut full = Vec::new();
     for watched in watched {
         let name = watched.limit.name.as_str();
         match watched.spent() {
-            // The counter may be that of a group whose child was at its limit.
+            // The counter may be that of a cgroup whose child has reached its limit.
             Spent::Refused { evidence, is_full } => {
                 outcome.evidence.push(evidence);
                 if is_full || full.is_empty() {
@@ -292,8 +298,8 @@ fn identify_limit(outcome: &mut SearchOutcome, watched: &[Watched], units: &mut 
             Spent::No => {}
         }
     }
-    // Raising this limit and trying again is the best evidence there is, either way: what others
-    // of this user have elsewhere cannot be counted.
+    // Retrying with this limit raised is the best evidence either way, because the user's processes
+    // outside of this container cannot be counted.
     let counts = watched.iter().any(|watched| watched.limit.name == limits::NPROC);
     match if counts { retry_with_raised_nproc(units) } else { None } {
         Some((true, evidence)) => {
@@ -315,8 +321,8 @@ fn identify_limit(outcome: &mut SearchOutcome, watched: &[Watched], units: &mut 
     }
 }
 
-/// Whether one more can be created with the soft limit on processes raised, where that is
-/// allowed, and how this is told.
+/// Retries with the soft limit on processes raised, if that is permitted. Returns whether another
+/// unit could be created, and the evidence.
 fn retry_with_raised_nproc(units: &mut dyn ParkedUnits) -> Option<(bool, String)> {
     let before = getrlimit(Resource::Nproc);
     if before.current == before.maximum {
@@ -330,12 +336,18 @@ fn retry_with_raised_nproc(units: &mut dyn ParkedUnits) -> Option<(bool, String)
         Ok(()) => (
             true,
             format!(
-                "with {name} raised from the soft limit to the hard one, one more could be created"
+                "with the soft limit {name} raised to the hard limit, another unit could be \
+                 created"
             ),
         ),
-        Err(error) => {
-            (false, format!("it was not {name}: raised, it is {} again", errno_name(&error)))
-        }
+        Err(error) => (
+            false,
+            format!(
+                "{name} was not the limit: after raising it, creation still failed \
+                with {}",
+                errno_name(&error)
+            ),
+        ),
     })
 }
 
@@ -355,28 +367,29 @@ fn send_message(messages: &OwnedFd, message: &CreatorMessage) -> Result<(), Subj
         serde_json::to_string(message).map_err(|e| SubjectError::Wrong(e.to_string()))? + "\n";
     let mut left = line.as_bytes();
     while !left.is_empty() {
-        let written = rustix::io::write(messages, left).attempt("tell the guard")?;
+        let written = rustix::io::write(messages, left).attempt("write to the watchdog")?;
         left = &left[written..];
     }
     Ok(())
 }
 
-/// How often the guard looks at the memory.
+/// Interval of the watchdog's memory checks.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Follows the creator, and ends it when memory runs out.
+/// Receives the creator's messages, and kills it when memory runs out.
 fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, SubjectError> {
     let mut reader = BufReader::new(File::from(reader));
     let mut created = 0;
     let contend = rustix::process::getppid();
     loop {
         if rustix::process::getppid() != contend {
-            return Err(SubjectError::Wrong("whoever asked for it has died".to_owned()));
+            return Err(SubjectError::Wrong("contend has died".to_owned()));
         }
         if reader.buffer().is_empty() && !wait_readable(reader.get_ref()) {
             if limits::memory_available() < limits::memory_floor() / 2 {
                 let _ = rustix::process::kill_process(creator, Signal::KILL);
-                let evidence = vec!["the guard stopped it: hardly any memory was left".to_owned()];
+                let evidence =
+                    vec!["stopped by the watchdog: almost no memory was left".to_owned()];
                 let stopped_by = StoppedBy::MemoryFloor;
                 return Ok(SearchOutcome { created, errno: None, stopped_by, evidence });
             }
@@ -384,7 +397,7 @@ fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, Subject
         }
         let mut line = String::new();
         if reader.read_line(&mut line).attempt("read from the creator")? == 0 {
-            let message = format!("the process that created units ended after {created} of them");
+            let message = format!("the process that created units exited after {created} of them");
             return Err(SubjectError::Wrong(message));
         }
         let message = serde_json::from_str(&line);
@@ -405,14 +418,14 @@ fn wait_readable(file: &File) -> bool {
     poll(&mut fds, Some(&wait)).is_ok_and(|ready| ready > 0)
 }
 
-/// The creator lets its units go and reaps them; it is not hurried.
+/// Waits without a deadline while the creator releases and reaps its units.
 fn await_end(creator: Pid) {
     while matches!(child::peek(Which::One(creator)), Ok(None)) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Units whose creator was killed are handed to us.
+/// Reaps units whose creator was killed; the kernel has made them children of this process.
 fn reap_orphans() {
     while let Ok(found) = child::peek(Which::Any) {
         match found {

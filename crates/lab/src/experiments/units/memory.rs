@@ -1,4 +1,4 @@
-//! `units/memory`: what n units take while they wait.
+//! `units/memory`: the memory of n units that wait.
 
 use std::time::{Duration, Instant};
 
@@ -19,18 +19,17 @@ use crate::support::limits::{self, Kind};
 /// The definition of `units/memory`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/memory",
-    summary: "memory of n processes or threads that wait, and of one by a line through n",
-    about: "Creates n units, each of which tells that it is there and then waits, and reads what \
-            they take: the processes' proportional sets (PSS: a page that k processes share \
-            counts for a kth of it in each), what was added to the creator's, and what the \
-            kernel keeps for them: its stacks and objects (KernelStack and SUnreclaim of \
-            /proc/meminfo, which count the whole machine) and page tables (VmPTE of each). The \
-            value is all of it together. Beside it stand `rss_sum`, what a process list adds up \
-            to, in which a page that all share counts once for each; `pss_sum`; and `uss_sum`, \
-            pages that one process alone has. The line through the values over n gives the bytes \
-            of one unit, whatever is there without any. Where the program and its libraries lie \
-            is drawn anew for every process that creates, and with it the number of page tables \
-            that a copy needs: some kB of each process differ from run to run.",
+    summary: "memory of n idle processes or threads, and of one by a line fitted over n",
+    about: "Creates n units that announce themselves and wait, then reads their memory: the \
+        proportional set size of the processes (PSS: a page shared by k processes counts as 1/k in \
+        each), the growth of the creator's, and the kernel's memory for them: stacks and objects \
+        (KernelStack and SUnreclaim of /proc/meminfo, which cover the whole machine) and page \
+        tables (VmPTE of each process). The value is the sum. Also recorded: `rss_sum`, the sum \
+        that a process list shows, in which a shared page counts once for each process; `pss_sum`; \
+        and `uss_sum`, pages that belong to one process only. A line fitted over n gives the bytes \
+        of one unit. Address randomisation changes where the program and its libraries are for \
+        every creator, and so the number of page tables that a fork copies: a few kB of each \
+        process vary between runs.",
     view: View::UnitMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
@@ -43,12 +42,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(UnitMemory::new(parameters)?)),
 };
 
-/// As in the document that says 100 MiB: what a server may have loaded before it forks.
+/// The size in the workshop on processes and threads: what a server may have loaded before it
+/// forks.
 const LARGE_PARENT_MIB: u64 = 100;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let counts = scope.choose(&[100, 1000, 2000, 5000, 10_000], &[100, 500, 1000], &[2, 4]);
-    // Each of these costs a copy of the parent's page tables, 200 KiB and milliseconds.
+    // Each fork copies the parent's page tables: 200 KiB and a few milliseconds.
     let fewer = scope.choose(&[100, 200, 500], &[50, 100], &[2, 4]);
     let of =
         |kind: &'static str, n: &u64| Parameters::new().with(names::KIND, kind).with(names::N, *n);
@@ -78,20 +78,21 @@ struct UnitMemory {
     parked: Box<dyn ParkedUnits>,
 }
 
-/// What there was at a moment.
+/// Memory of this process, its children and the kernel at one time, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct MemorySnapshot {
     machine: MemInfo,
     own: Rollup,
     page_tables: u64,
-    /// Tasks of the whole machine.
+    /// Number of tasks on the machine.
     tasks: u64,
     children: Rollup,
     children_page_tables: u64,
 }
 
 impl MemorySnapshot {
-    /// Reads it. The machine first: to look at processes takes kernel memory itself.
+    /// Reads a snapshot. Kernel memory comes first, because reading `/proc` of a process allocates
+    /// some.
     fn read(children: &[Pid]) -> Result<Self, SubjectError> {
         let own = getpid();
         let mut snapshot = Self {
@@ -113,8 +114,7 @@ impl MemorySnapshot {
     }
 }
 
-/// Waits until the kernel has given back what ended processes had: it does so in batches,
-/// some time later.
+/// Waits until the kernel has freed the memory of ended tasks, which it does later and in batches.
 fn wait_for_reclaim() {
     const POLL_INTERVAL: Duration = Duration::from_millis(15);
     const MAX_POLLS: usize = 30;
@@ -129,21 +129,21 @@ fn wait_for_reclaim() {
     }
 }
 
-/// What n units have taken while they waited, and how long it took to create and to end them.
+/// The memory of n units while they were parked, and the time to create and to end them.
 pub(super) struct ParkedMeasurement {
     n: u64,
     before: MemorySnapshot,
     waiting: MemorySnapshot,
-    /// Others have created or ended tasks meanwhile: the counts of the whole machine then say
-    /// nothing of these units.
+    /// Whether other programs have created or ended tasks, so that the counts of the whole machine
+    /// do not describe these units.
     disturbed: bool,
-    /// From none to all of them waiting, and from letting them go to all having ended.
+    /// Time from the first creation until all wait, and from the release until all have ended.
     pub create_time: Duration,
     pub end_time: Duration,
 }
 
 impl ParkedMeasurement {
-    /// Measures, and again if it was disturbed.
+    /// Measures, with up to two retries if it was disturbed.
     pub fn measure(parked: &mut dyn ParkedUnits, n: u64) -> Result<Self, SubjectError> {
         const MAX_ATTEMPTS: usize = 3;
         parked.reserve(n)?;
@@ -177,7 +177,7 @@ impl ParkedMeasurement {
         Ok(Self { n, before, waiting, disturbed, create_time, end_time })
     }
 
-    /// The memory of all of them, and what it is made of.
+    /// Returns the memory of all units, with its composition.
     pub fn sample(&self) -> Sample {
         let Self { before, waiting, .. } = self;
         let growth = |of: fn(&MemorySnapshot) -> u64| of(waiting) as f64 - of(before) as f64;
@@ -196,7 +196,7 @@ impl ParkedMeasurement {
             .with("kernel_objects", Unit::Bytes, objects)
     }
 
-    /// Time of one of them.
+    /// Divides a time by the number of units; in nanoseconds.
     pub fn per_unit_ns(&self, time: Duration) -> f64 {
         time.as_nanos() as f64 / self.n.max(1) as f64
     }

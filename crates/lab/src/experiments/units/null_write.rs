@@ -1,4 +1,4 @@
-//! What every unit that is created does: it writes one byte to `/dev/null`.
+//! The work of every created unit: one byte written to `/dev/null`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,10 +8,10 @@ use rustix::fs::{Mode, OFlags};
 
 static NULL_DEVICE: OnceLock<OwnedFd> = OnceLock::new();
 
-/// `/dev/null`, opened on the first call: what is measured must not open it.
+/// Returns `/dev/null`, opened on the first call, outside of the measurement.
 ///
 /// # Errors
-/// When it cannot be opened.
+/// Returns an error if it cannot be opened.
 pub fn null_device() -> io::Result<&'static OwnedFd> {
     if let Some(null) = NULL_DEVICE.get() {
         return Ok(null);
@@ -21,7 +21,7 @@ pub fn null_device() -> io::Result<&'static OwnedFd> {
     Ok(NULL_DEVICE.get_or_init(|| opened))
 }
 
-/// Writes the byte, if [`null_device`] has been opened.
+/// Writes one byte, if [`null_device`] has been called.
 pub fn write_one_byte() {
     if let Some(null) = NULL_DEVICE.get() {
         let _ = rustix::io::write(null, b"x");

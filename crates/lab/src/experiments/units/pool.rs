@@ -1,4 +1,4 @@
-//! Pools: units that are there already and get work handed to them.
+//! Pools: units that exist before the measurement and receive jobs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use rustix::pipe::PipeFlags;
 
 use super::null_write::write_one_byte;
 
-/// Threads that wait for jobs in a queue.
+/// Threads that take jobs from a queue.
 pub struct ThreadPool {
     shared: Arc<PoolState>,
 }
@@ -30,10 +30,10 @@ struct JobQueue {
 }
 
 impl ThreadPool {
-    /// A pool of so many threads. They live until the process ends.
+    /// Creates a pool of threads. They live until the process exits.
     ///
     /// # Errors
-    /// When a thread cannot be created.
+    /// Returns an error if a thread cannot be created.
     pub fn new(workers: usize) -> io::Result<Self> {
         let shared = Arc::new(PoolState::default());
         for _ in 0..workers {
@@ -43,7 +43,7 @@ impl ThreadPool {
         Ok(Self { shared })
     }
 
-    /// Has so many jobs done, each by whichever thread is free, and waits for all.
+    /// Runs jobs, each on the first free thread, and waits for all of them.
     pub fn run(&self, jobs: u64) {
         for _ in 0..jobs {
             let mut queue = self.shared.lock();
@@ -82,7 +82,7 @@ impl PoolState {
     }
 }
 
-/// Processes, forked beforehand, that wait for jobs in a pipe.
+/// Forked processes that take jobs from a pipe.
 pub struct ProcessPool {
     jobs: OwnedFd,
     answers: OwnedFd,
@@ -90,10 +90,10 @@ pub struct ProcessPool {
 }
 
 impl ProcessPool {
-    /// A pool of so many processes. They end when this process does.
+    /// Creates a pool of processes. They exit with this process.
     ///
     /// # Errors
-    /// When a process cannot be created.
+    /// Returns an error if a process cannot be created.
     pub fn new(workers: usize) -> io::Result<Self> {
         let (job_reader, jobs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (answers, answer_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
@@ -113,15 +113,15 @@ impl ProcessPool {
         Ok(pool)
     }
 
-    /// Its processes.
+    /// Returns the processes of the pool.
     pub fn workers(&self) -> &[Pid] {
         &self.workers
     }
 
-    /// Has so many jobs done, each by whichever process is free, and waits for all.
+    /// Runs jobs, each on the first free process, and waits for all of them.
     ///
     /// # Errors
-    /// When the processes have gone.
+    /// Returns an error if the processes have exited.
     pub fn run(&self, jobs: u64) -> io::Result<()> {
         for _ in 0..jobs {
             rustix::io::write(&self.jobs, b"j")?;

@@ -1,4 +1,4 @@
-//! `units/startup`: what starting a command costs.
+//! `units/startup`: the time to start a command.
 
 use std::ffi::CString;
 use std::io;
@@ -21,13 +21,14 @@ use crate::support::programs::{self, find};
 /// The definition of `units/startup`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/startup",
-    summary: "starting a command and waiting for its end, and starting 1,000 in a loop",
-    about: "Starts a command that has nothing to do, by posix_spawn, and waits for its end: a \
-            static program of some hundred bytes, `true` (linked dynamically on most systems), shells \
-            and interpreters as far as they are installed. `fork` is a process that ends without \
-            executing anything. `bash-subshell`, `bash-loop-true` and `bash-loop-awk` are a loop \
-            in bash around a subshell, `true` as a program, or an awk that does nothing; the time \
-            is that of one turn, the loop itself included (some microseconds).",
+    summary: "time to start and reap a command: static, dynamic, shells, interpreters, loops in \
+        bash",
+    about: "Starts a command that does nothing, by posix_spawn, and waits for its exit: a static \
+        program of a few hundred bytes, `true` (dynamically linked on most systems), and those \
+        shells and interpreters that are installed. `fork` is a process that exits without \
+        executing a program. `bash-subshell`, `bash-loop-true` and `bash-loop-awk` are loops in \
+        bash around a subshell, `true` as a program, or an awk that does nothing; the value is the \
+        time of one iteration, including a few microseconds for the loop itself.",
     view: View::Startup,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
@@ -40,15 +41,15 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject,
 };
 
-/// A command that is started.
+/// A command to start.
 struct StartupCommand {
     name: &'static str,
-    /// The program that must be there, if it is not made here.
+    /// The program, which must be installed; `None` for processes that are built in.
     program: Option<&'static str>,
     arguments: &'static [&'static str],
-    /// StartupCommand bash repeats, if it is a loop.
+    /// The body of a loop in bash, for loops.
     repeated: Option<&'static str>,
-    /// StartupCommand it answers to when it is asked for its version.
+    /// Arguments that print its version; empty if there are none.
     version: &'static [&'static str],
 }
 
@@ -131,7 +132,7 @@ fn repeated_program(repeated: &'static str) -> Option<&'static str> {
 pub(in crate::experiments) fn subject(
     parameters: &Parameters,
 ) -> Result<Box<dyn Subject>, SubjectError> {
-    let wrong = |name: &str| SubjectError::Wrong(format!("{name} is not there"));
+    let wrong = |name: &str| SubjectError::Wrong(format!("{name} is not installed"));
     let command = find_command(parameters).ok_or_else(|| wrong("the command"))?;
     let mut facts = Parent::new(&Parameters::new())?.facts();
     match (command.name, command.program) {
@@ -158,7 +159,8 @@ pub(in crate::experiments) fn subject(
     }
 }
 
-/// The loop. A program is given by its path, for `true` is also a command of bash itself.
+/// Returns the script of a loop. It names a program by its path, because `true` is also a builtin
+/// of bash.
 fn loop_script(repeated: &'static str, turns: u64) -> Result<String, SubjectError> {
     let body = match repeated_program(repeated) {
         None => repeated.to_owned(),
@@ -172,7 +174,7 @@ fn loop_script(repeated: &'static str, turns: u64) -> Result<String, SubjectErro
     Ok(format!("i=0; while [ $i -lt {turns} ]; do {body}; i=$((i+1)); done"))
 }
 
-/// A command that can be started again and again.
+/// A command with its arguments, ready to be started repeatedly.
 struct PreparedCommand {
     program: CString,
     arguments: Vec<CString>,

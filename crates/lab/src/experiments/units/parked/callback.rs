@@ -1,4 +1,4 @@
-//! Callback threads, on one Worker.
+//! Parked callback threads, on one Worker.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,36 +9,36 @@ use contend_callback::{Address, Context, Never, Next, Receptor, Reply};
 use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Callback threads that each wait for one message, with a closure of 8 bytes. One more, the
-/// spawner, creates them and sends it.
+/// Callback threads that each wait for one message, with a closure of 8 bytes. One further unit,
+/// the spawner, creates them and sends the messages.
 #[derive(Debug)]
 pub struct Callbacks {
     receptor: Receptor,
     spawner: Address<SpawnerCommand>,
-    /// How many have got their message.
+    /// Units that have received their message.
     ended: &'static AtomicU64,
     count: u64,
 }
 
-/// What the spawner is to do.
+/// Commands to the spawner.
 enum SpawnerCommand {
-    /// Have room to note so many.
+    /// Allocate room for this many addresses.
     Reserve(usize, Reply<()>),
-    /// Create so many. The answer is how many there is room for.
+    /// Create this many units; the reply is the number created.
     Add(u64, Reply<u64>),
-    /// Send to all from this one on.
+    /// Send the message to all units from this index on.
     Release(usize, Reply<()>),
-    /// Keep the list of those that wait, and no room beside.
+    /// Free the addresses of released units, and spare room.
     Forget(Reply<()>),
 }
 
-/// Messages that are on their way at once.
+/// Messages sent in one callback.
 const BATCH_MESSAGES: usize = 4096;
 
-/// What the spawner knows.
+/// State of the spawner.
 struct SpawnerState {
     ended: &'static AtomicU64,
-    /// The first `count` of them are units that wait.
+    /// The first `count` addresses are those of waiting units.
     addresses: Vec<Address<()>>,
     count: usize,
 }
@@ -62,10 +62,10 @@ impl SpawnerState {
             SpawnerCommand::Release(from, reply) => {
                 let to = self.count.min(from + BATCH_MESSAGES);
                 for &address in &self.addresses[from..to] {
-                    let _ = context.send(address, ()); // they are counted
+                    let _ = context.send(address, ()); // units that get it count themselves
                 }
                 if from < to {
-                    // It comes behind what was sent to them.
+                    // This message is delivered after those above.
                     let _ = context.send(context.address(), SpawnerCommand::Release(to, reply));
                 } else {
                     self.count = 0;
@@ -75,7 +75,7 @@ impl SpawnerState {
         }
     }
 
-    /// Fills the list, so that memory for it is there, and not taken when units are created.
+    /// Fills the list with placeholders, so that its memory exists before units are created.
     fn reserve(&mut self, context: &mut Context<'_, SpawnerCommand>, count: usize) {
         let placeholder = context.spawn_receiving(|context: &mut Context<'_, ()>| context.end());
         if let Ok(placeholder) = placeholder {
@@ -100,10 +100,10 @@ impl SpawnerState {
 }
 
 impl Callbacks {
-    /// None yet.
+    /// Creates an empty set.
     ///
     /// # Errors
-    /// When there can be no Worker.
+    /// Returns an error if the Worker cannot start.
     pub fn new() -> Result<Self, SubjectError> {
         let receptor = Receptor::builder().workers(1).start().attempt("start a Worker")?;
         let ended: &'static AtomicU64 = Box::leak(Box::default());
@@ -119,7 +119,7 @@ impl Callbacks {
         Ok(Self { receptor, spawner, ended, count: 0 })
     }
 
-    /// Has the spawner do something, and waits for its answer.
+    /// Sends a command to the spawner and waits for its reply.
     fn request<T: Send + 'static>(
         &self,
         command: impl FnOnce(Reply<T>) -> SpawnerCommand + Send + 'static,
@@ -133,7 +133,7 @@ impl Callbacks {
     }
 }
 
-/// As a [`SubjectError`] for `map_err`.
+/// Converts an error for `map_err`.
 #[expect(clippy::needless_pass_by_value, reason = "that is how `map_err` passes it")]
 fn subject_error(error: impl ToString) -> SubjectError {
     SubjectError::Wrong(error.to_string())
@@ -153,15 +153,15 @@ impl ParkedUnits for Callbacks {
     }
 
     fn await_all(&mut self) -> Result<(), SubjectError> {
-        // They wait from the moment on in which they are created. The Worker tells how many it
-        // has at the end of its turn.
+        // Units wait as soon as they exist. The Worker publishes their number at the end of its
+        // turn.
         const MAX_START_TIME: Duration = Duration::from_secs(10);
         let begun = Instant::now();
         while self.receptor.alive() < self.count + 1 {
             if begun.elapsed() > MAX_START_TIME {
                 let alive = self.receptor.alive();
                 return Err(subject_error(format!(
-                    "of {} callback threads, {alive} wait",
+                    "only {alive} of {} callback threads are waiting",
                     self.count
                 )));
             }

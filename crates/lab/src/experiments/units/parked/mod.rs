@@ -1,7 +1,12 @@
-//! Units that exist and wait, until they are released.
+//! Units that wait until they are released, of every kind.
 //!
-//! [`ParkedUnits`] and the constructor by kind are one facade: each kind of unit is a child module that
-//! implements the trait, and [`of_kind`] names the children, so they import each other.
+//! [`ParkedUnits`] and [`of_kind`] form one interface: every kind of unit is a child module that
+//! implements the trait, and [`of_kind`] names the children, so the modules import each other.
+//!
+//! ```text
+//!            add(n)             await_all            release
+//!  (empty) ─────────► created ───────────► waiting ─────────► woken, ended, reaped: (empty)
+//! ```
 
 mod callback;
 mod process;
@@ -18,63 +23,64 @@ pub use callback::Callbacks;
 use process::ParkedProcesses;
 use thread::ParkedThreads;
 
-/// Units of one kind that wait.
+/// A set of parked units of one kind.
 pub trait ParkedUnits: Debug {
-    /// Creates so many more.
+    /// Creates `more` units.
     ///
     /// # Errors
-    /// When one is refused. Those before it are there.
+    /// Returns an error if one cannot be created. Those before it exist.
     fn add(&mut self, more: u64) -> io::Result<()>;
 
-    /// How many have been created since they were released last.
+    /// Returns the number of units created since the last release.
     fn count(&self) -> u64;
 
-    /// Waits until all of them have told that they are there.
+    /// Blocks until all units wait.
     ///
     /// # Errors
-    /// When one has ended instead.
+    /// Returns an error if a unit has ended instead.
     fn await_all(&mut self) -> Result<(), SubjectError>;
 
-    /// Lets all of them end, and waits until they have. There may be others later.
+    /// Wakes all units and blocks until they have ended. The set can be filled again.
     ///
     /// # Errors
-    /// When one did not wait, or has ended otherwise than it should.
+    /// Returns an error if a unit did not wait or did not end normally.
     fn release(&mut self) -> Result<(), SubjectError>;
 
-    /// Makes room for what the creator itself has to note of so many.
+    /// Allocates the creator's bookkeeping for this many units.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// Returns an error if there is not enough memory.
     fn reserve(&mut self, _: u64) -> Result<(), SubjectError> {
         Ok(())
     }
 
-    /// Frees what the creator itself noted of those that have been released.
+    /// Frees the creator's bookkeeping of units that were released.
     ///
     /// # Errors
-    /// When it cannot.
+    /// Returns an error if it cannot be freed.
     fn forget(&mut self) -> Result<(), SubjectError>;
 
-    /// Those that are processes of their own.
+    /// Returns the units that are processes.
     fn pids(&self) -> &[Pid] {
         &[]
     }
 
-    /// Whether the kernel knows each of them as a task.
+    /// Whether every unit is a task of the kernel.
     fn are_tasks(&self) -> bool {
         true
     }
 
-    /// Address space of a unit's stack; 0 if it has none of its creator's.
+    /// Returns the address space of a unit's stack in bytes; 0 if it has no stack inside its
+    /// creator.
     fn stack_bytes(&self) -> u64 {
         0
     }
 }
 
-/// None yet of those that the kernel knows.
+/// Creates an empty set of units that are tasks of the kernel.
 ///
 /// # Errors
-/// When there are no descriptors or no memory.
+/// Returns an error if file descriptors or memory are exhausted.
 pub fn of_kind(kind: Kind) -> Result<Box<dyn ParkedUnits>, SubjectError> {
     Ok(match kind {
         Kind::Process => Box::new(ParkedProcesses::new()?),
@@ -82,12 +88,12 @@ pub fn of_kind(kind: Kind) -> Result<Box<dyn ParkedUnits>, SubjectError> {
     })
 }
 
-/// Compares how many were there with how many have ended as they should.
+/// Returns an error unless all units have ended normally.
 fn check_all_ended(created: u64, ended: u64) -> Result<(), SubjectError> {
     if created == ended {
         return Ok(());
     }
-    let message = format!("of {created} units, {ended} have waited and ended as they should");
+    let message = format!("only {ended} of {created} units waited and ended normally");
     Err(SubjectError::Wrong(message))
 }
 

@@ -1,4 +1,4 @@
-//! ParkedProcesses, by fork.
+//! Parked processes, created by fork.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,24 +12,24 @@ use rustix::pipe::PipeFlags;
 use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// ParkedProcesses that wait. They end when they are released, and the kernel kills them should
-/// their creator die.
+/// Processes that wait. They exit when they are released, and the kernel kills them if their
+/// creator dies.
 #[derive(Debug)]
 pub struct ParkedProcesses {
     pids: Vec<Pid>,
-    /// They read from the other end, and find its end when this one is closed.
+    /// The write end of a pipe that the processes read; closing it releases them.
     gate: Option<OwnedFd>,
     gate_reader: OwnedFd,
     ready: (OwnedFd, OwnedFd),
-    /// How many have told that they wait.
+    /// Processes that have announced that they wait.
     ready_count: usize,
 }
 
 impl ParkedProcesses {
-    /// None yet.
+    /// Creates an empty set.
     ///
     /// # Errors
-    /// When there are no descriptors.
+    /// Returns an error if no pipe can be created.
     pub fn new() -> Result<Self, SubjectError> {
         let (gate_reader, gate) = pipe()?;
         Ok(Self { pids: Vec::new(), gate: Some(gate), gate_reader, ready: pipe()?, ready_count: 0 })
@@ -47,13 +47,13 @@ impl ParkedProcesses {
         }
     }
 
-    /// Whether one has told that it waits; not, after a timeout without.
+    /// Blocks until a process has announced itself, for at most 100 ms; returns whether one has.
     fn wait_for_ready(&self) -> Result<bool, SubjectError> {
         let mut fds = [PollFd::new(&self.ready.0, PollFlags::IN)];
         let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         match poll(&mut fds, Some(&timeout)) {
             Err(rustix::io::Errno::INTR) => Ok(false),
-            ready => Ok(ready.attempt("hear from a process")? > 0),
+            ready => Ok(ready.attempt("read from a process")? > 0),
         }
     }
 }
@@ -83,7 +83,7 @@ impl ParkedUnits for ParkedProcesses {
             }
             let wanted = (self.pids.len() - self.ready_count).min(buffer.len());
             let read = rustix::io::read(&self.ready.0, &mut buffer[..wanted]);
-            self.ready_count += read.attempt("hear from a process")?;
+            self.ready_count += read.attempt("read from a process")?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! ParkedThreads.
+//! Parked threads.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use contend_sys::thread::{Attributes, Job, Thread, start};
 use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// ParkedThreads that wait.
+/// Threads that wait.
 #[derive(Debug)]
 pub struct ParkedThreads {
     waiting: Vec<Thread>,
@@ -28,7 +28,7 @@ struct Gate {
 struct GateState {
     waiting: usize,
     open: bool,
-    /// Those that have waited until it was open.
+    /// Threads that have passed the open gate.
     released: u64,
 }
 
@@ -49,12 +49,12 @@ impl Gate {
 }
 
 impl ParkedThreads {
-    /// None yet.
+    /// Creates an empty set.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// Returns an error if there is not enough memory.
     pub fn new() -> Result<Self, SubjectError> {
-        let attributes = Attributes::new(None).attempt("choose the threads' attributes")?;
+        let attributes = Attributes::new(None).attempt("set thread attributes")?;
         let gate = Arc::new(Gate::default());
         let thread_gate = Arc::clone(&gate);
         let job = Job::leaked(move || thread_gate.wait());
