@@ -1,4 +1,4 @@
-//! `pipeline/hold`: stages that keep what they have read, shown by when each line comes out.
+//! `pipeline/hold`: stages that hold their output, shown by the arrival time of every line.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
@@ -18,12 +18,13 @@ use crate::support::programs;
 /// The definition of `pipeline/hold`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/hold",
-    summary: "sort and xargs hold their output: when lines are produced, and when they arrive",
-    about: "Five lines are produced with a pause after each, go through a stage, and arrive; the \
-            case's process writes and reads itself. The stage is `cat`, which passes each on; \
-            `sort` and `xargs echo`, which must have all; or `xargs -n 1 echo`, which starts a \
-            command for each. The value is the median time from production to arrival; the steps \
-            are in the record.",
+    summary: "delay of lines in cat, sort and xargs: which stages hold their output until end of \
+        input",
+    about: "The process of the case writes five lines to a stage, with a pause after each, and \
+        reads what comes out. The stage is `cat`, which passes each line on; `sort` or `xargs \
+        echo`, which need all input first; or `xargs -n 1 echo`, which starts a command for each \
+        line. The value is the median time from the production of a line to its arrival. The times \
+        of every line are in the record.",
     view: View::PipelineHold,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(1),
@@ -65,7 +66,7 @@ impl Subject for BufferingStage {
             .ok_or_else(|| io::ErrorKind::BrokenPipe.into())
             .and_then(|(input, output)| time_lines(input, output, pause, begun));
         let ended = reap(pid).attempt("wait for the stage")?.status;
-        let (produced, arrived) = times.attempt("pass lines through the stage")?;
+        let (produced, arrived) = times.attempt("move lines through the stage")?;
         if ended != ExitStatus::Exited(0) || arrived.len() != produced.len() {
             return Err(SubjectError::Wrong(format!("{} ended with {ended:?}", words.join(" "))));
         }
@@ -79,7 +80,7 @@ impl Subject for BufferingStage {
     }
 }
 
-/// What happened to the lines, in the order of time.
+/// Returns the events of all lines in chronological order.
 fn steps(stage: &str, produced: &[Duration], arrived: &[Duration]) -> Vec<Step> {
     let step = |what: &str, number: usize, at: &Duration| Step {
         at_seconds: at.as_secs_f64(),
@@ -96,10 +97,11 @@ fn steps(stage: &str, produced: &[Duration], arrived: &[Duration]) -> Vec<Step> 
     steps
 }
 
-/// When each line was produced and when it arrived.
+/// When each line was produced, and when it arrived.
 type LineTimes = (Vec<Duration>, Vec<Duration>);
 
-/// Produces lines in a thread and receives them here; a word is a line, wherever its line ends.
+/// Writes lines in a thread and reads them here. Each word counts as a line, because `xargs` joins
+/// lines.
 fn time_lines(
     mut input: ChildStdin,
     output: ChildStdout,

@@ -1,4 +1,4 @@
-//! `pipeline/sed`: four seds in a row, or one that does the work of four.
+//! `pipeline/sed`: four seds in a row, or one that does the work of all four.
 
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -13,11 +13,11 @@ use crate::support::programs;
 /// The definition of `pipeline/sed`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/sed",
-    summary: "four seds in a row against one that does their work, with and without a slow stage",
+    summary: "four seds in a row or one fused sed, with and without a slow stage after them",
     about: "Lines of 76 characters of base64, the same in every run, go through four seds that \
-            each replace one letter (`form` piped), or one that replaces all four (fused); with \
-            `slow`, `sed 's/[0-9]//g'` follows. The output goes to /dev/null. The value is the \
-            real time of the whole; each stage's times are in the record.",
+        each replace one letter (`form` piped), or through one that replaces all four (fused); \
+        with `slow`, `sed 's/[0-9]//g'` follows. The output goes to /dev/null. The value is the \
+        wall time of the pipeline; the times of each stage are in the record.",
     view: View::PipelineSed,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
@@ -40,7 +40,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     [("piped", false), ("fused", false), ("piped", true), ("fused", true)].map(case).to_vec()
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as every subject of the table")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature that the table requires")]
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let mut stages: Vec<_> = match parameters.text(names::FORM) {
         Some("piped") => {

@@ -1,8 +1,8 @@
-//! Runs pipelines without a shell: a program a stage, each connected to the next by a pipe.
+//! Runs pipelines without a shell: one program for each stage, connected by pipes.
 //!
-//! This process holds no end of a pipe once the stages are there. It learns of their ends from
-//! descriptors of processes and waits for each of them, so that the kernel says what it has used;
-//! real time goes from a stage's start to its end. Whatever happens, no stage is left behind.
+//! This process closes its ends of the pipes once the stages have started. It learns of their exits
+//! from pidfds and reaps each stage, which yields the stage's CPU time. The wall time of a stage
+//! runs from its start to its exit. On any error, all stages are killed and reaped.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -20,30 +20,30 @@ use rustix::process::{PidfdFlags, kill_process, pidfd_open};
 use crate::engine::experiment::{Attempt, Sample, StageSample, SubjectError};
 use crate::support::inputs::Input;
 
-/// One stage: its program, with arguments.
+/// A stage: a program with its arguments.
 #[derive(Debug, Clone)]
 pub struct Stage {
-    /// What it is called in tables.
+    /// The name in tables.
     pub label: String,
-    /// The program's name and its arguments.
+    /// The program and its arguments.
     pub words: Vec<String>,
 }
 
 impl Stage {
-    /// A stage that is called by its own words.
+    /// Creates a stage whose label is its command.
     pub fn new(words: &[&str]) -> Self {
         let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
         Self { label: words.join(" "), words }
     }
 }
 
-/// A stage that is running, or was.
+/// A stage that was started.
 struct RunningStage {
     pid: Pid,
-    /// Becomes readable at its end.
+    /// A pidfd, which becomes readable when the stage exits.
     end: OwnedFd,
     begun: Instant,
-    /// When it was found to have ended, how, and what it had used.
+    /// The time at which its exit was noticed, its status, and its usage.
     ended: Option<(Instant, ExitStatus, Usage)>,
 }
 
@@ -75,14 +75,14 @@ impl RunningStage {
 impl Drop for RunningStage {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            // Until it is reaped, nobody else can have its number.
+            // Its process id cannot be reused until it is reaped.
             let _ = kill_process(self.pid, Signal::KILL);
             let _ = reap(self.pid);
         }
     }
 }
 
-/// PipelineTimes of a whole pipeline and of its stages.
+/// Times of a pipeline and of its stages.
 #[derive(Debug, Clone)]
 struct PipelineTimes {
     wall: Duration,
@@ -99,16 +99,16 @@ impl PipelineTimes {
     }
 }
 
-/// Runs so many copies of a pipeline at once on the same input and throws their output away.
-/// The value is the real time of all in nanoseconds.
+/// Runs copies of a pipeline concurrently on the same input and discards their output. The value of
+/// the sample is the wall time of all copies, in nanoseconds.
 ///
 /// # Errors
-/// When a stage cannot be started or does not end with status 0; the message has its first
-/// line of standard error.
+/// Returns an error if a stage cannot be started or does not exit with status 0; it includes the
+/// first line of standard error.
 pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, SubjectError> {
     let mut errors = File::from(
         rustix::fs::memfd_create("contend-errors", rustix::fs::MemfdFlags::CLOEXEC)
-            .attempt("keep the messages of stages")?,
+            .attempt("create a file for the messages of stages")?,
     );
     let begun = Instant::now();
     let mut running = Vec::new();
@@ -145,7 +145,7 @@ fn start(
     Ok(running)
 }
 
-/// Waits until all have ended, noting each end as it comes.
+/// Waits until all stages have exited, and records the time of each exit.
 fn await_all(pipelines: &mut [Vec<RunningStage>]) -> io::Result<()> {
     loop {
         let mut left: Vec<&mut RunningStage> =
@@ -166,8 +166,8 @@ fn await_all(pipelines: &mut [Vec<RunningStage>]) -> io::Result<()> {
     }
 }
 
-/// All must have ended with status 0. Where one has failed, those before it may have been killed
-/// for want of a reader: the first that was not is the one to name.
+/// Returns an error unless all stages have exited with status 0. If one fails, stages before it may
+/// be killed by SIGPIPE, so the error names the first stage that was not.
 fn check(
     stages: &[Stage],
     pipeline: &[RunningStage],
@@ -181,14 +181,14 @@ fn check(
         .min_by_key(|(_, status)| *status == Some(ExitStatus::Signaled(Signal::PIPE.as_raw())));
     let Some((stage, status)) = failed else { return Ok(()) };
     let how = match status {
-        Some(ExitStatus::Exited(status)) => format!("ended with status {status}"),
+        Some(ExitStatus::Exited(status)) => format!("exited with status {status}"),
         Some(ExitStatus::Signaled(signal)) => {
             format!("was killed by SIG{}", contend_record::signal::name(signal).unwrap_or("?"))
         }
-        None => "did not end".to_owned(),
+        None => "did not exit".to_owned(),
     };
     let mut text = Vec::new();
-    let _ = errors.rewind().and_then(|()| errors.read_to_end(&mut text)); // else without a line
+    let _ = errors.rewind().and_then(|()| errors.read_to_end(&mut text)); // on failure, omit the line
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().next().map_or_else(String::new, |line| format!(": {line}"));
     Err(SubjectError::Wrong(format!("{} {how}{line}", stage.label)))
@@ -208,7 +208,8 @@ fn times(pipeline: &[RunningStage]) -> PipelineTimes {
     }
 }
 
-/// Of several copies a stage's figures are the means, and a copy's are the medians.
+/// Builds the sample. With several copies, figures of stages are means, and figures of a copy are
+/// medians.
 fn sample(stages: &[Stage], copies: &[PipelineTimes], real: Duration, bytes: u64) -> Sample {
     let nanos = |time: Duration| time.as_nanos() as f64;
     let mean = |of: &dyn Fn(&PipelineTimes) -> Duration| {
@@ -276,7 +277,7 @@ mod tests {
     fn a_stage_that_fails_is_named_with_its_words() {
         let stages = [Stage::new(&["cat"]), sh("echo no room >&2; exit 3")];
         let error = run(&stages, &input(), 1).expect_err("it fails").to_string();
-        assert!(error.ends_with("ended with status 3: no room"), "{error}");
+        assert!(error.ends_with("exited with status 3: no room"), "{error}");
         let error = run(&[sh("kill -KILL $$")], &input(), 1).expect_err("it is killed");
         assert!(error.to_string().ends_with("was killed by SIGKILL"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! `pipeline/startup`: what each command of a pipeline costs before it does anything.
+//! `pipeline/startup`: the time to start the commands that pipelines consist of.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -12,11 +12,11 @@ use crate::experiments::units::startup;
 /// The definition of `pipeline/startup`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/startup",
-    summary: "what starting a command costs: fork, exec, a subshell, true, every awk",
-    about: "The commands of `units/startup` that pipelines are about, measured in the same way, a \
-            set number of times: `fork` ends without executing anything, `static` executes a \
-            program of some hundred bytes, each awk gets a program that does nothing. \
-            `bash-subshell` is a loop in bash around a subshell, by turn.",
+    summary: "time to start a command: fork, exec, a subshell, true, every awk",
+    about: "Starts the commands of `units/startup` that matter to pipelines, in the same way, a \
+        fixed number of times. `fork` exits without executing a program, `static` executes a \
+        program of a few hundred bytes, and each awk gets a program that does nothing. \
+        `bash-subshell` is a loop in bash around a subshell, divided by its iterations.",
     view: View::PipelineStartup,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
@@ -38,7 +38,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     COMMANDS.map(case).to_vec()
 }
 
-/// Whether bash itself takes the turns.
+/// Whether the command is a loop in bash.
 fn is_bash_loop(parameters: &Parameters) -> bool {
     parameters.text(names::COMMAND).is_some_and(|command| command.starts_with("bash-"))
 }
@@ -52,7 +52,7 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     Ok(Box::new(Repeated { once, turns }))
 }
 
-/// What is done so many times for a sample.
+/// A subject whose samples run a fixed number of iterations.
 struct Repeated {
     once: Box<dyn Subject>,
     turns: u64,

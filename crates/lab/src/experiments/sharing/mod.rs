@@ -1,4 +1,5 @@
-//! Family `sharing`: the demonstrations. One variable, on a page of its own, and two units.
+//! Family `sharing`: demonstrations with one variable, on a page of its own, and two units that
+//! write to it.
 
 pub mod process;
 pub mod thread;
@@ -14,7 +15,7 @@ use crate::engine::experiment::{
     Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 
-/// A row of the table: a demonstration is done once, and its value is a number of bytes.
+/// Defines a demonstration, which runs once and has a value in bytes.
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -43,19 +44,19 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     vec![Parameters::new().with("step_ms", scope.step_milliseconds)]
 }
 
-/// The memory of processes must be visible.
+/// Demonstrations need the memory of processes from `/proc`.
 fn unavailable(_: &Parameters) -> Option<String> {
     crate::experiments::units::parent::memory_unreadable()
 }
 
-/// Tells the steps of a demonstration, with a pause after each.
+/// Reports the steps of a demonstration, with a pause after each.
 struct Narration<'a> {
     began: Instant,
     pause: Duration,
     tell: &'a mut dyn FnMut(Step),
 }
 
-/// What a unit has seen of the variable.
+/// The variable as a unit has read it.
 #[derive(Clone, Copy)]
 struct Observation {
     address: usize,
@@ -81,7 +82,7 @@ impl<'a> Narration<'a> {
     }
 }
 
-/// All threads of these processes, as the kernel shows them now.
+/// Returns all threads of these processes with their state and memory, from `/proc`.
 fn read_tasks(pids: &[i32]) -> Vec<Task> {
     pids.iter()
         .flat_map(|&pid| threads_of(pid).into_iter().map(move |tid| task(pid, tid)))
@@ -114,7 +115,7 @@ fn task(pid: i32, tid: i32) -> Task {
     }
 }
 
-/// Gives a process that is about to wait a moment to do so.
+/// Waits until a process that is about to block sleeps, for at most 100 ms.
 fn wait_until_asleep(pid: i32) {
     for _ in 0..200 {
         if task(pid, pid).state == "S" {
@@ -124,7 +125,7 @@ fn wait_until_asleep(pid: i32) {
     }
 }
 
-/// The process's own entry in a look.
+/// Returns the entry of a process's main thread.
 fn find_task(tasks: &[Task], pid: i32) -> Task {
     tasks.iter().find(|task| task.tid == pid).cloned().unwrap_or_default()
 }

@@ -17,21 +17,20 @@ use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, Sub
 /// The definition of `sharing/process`.
 pub const EXPERIMENT: Experiment = row(
     "sharing/process",
-    "a variable after a fork: same address, and a copy at the first write",
-    "A process sets n to 1 and forks. Both show where n is and what it holds; the child \
-            adds one; the parent looks again, waits for the child, and adds one. At each step it \
-            shows what the kernel shows: processes, their parents and states, resident memory, \
-            and how much of it is shared or private. n has a page to itself, so that the copy \
-            that the kernel makes at the child's first write can be seen as one page fault and \
-            4 KiB of private memory: this growth is the value. The page fault is counted by the \
-            kernel for the child.",
+    "a variable after a fork: same address, separate copies after the first write (copy-on-write)",
+    "A process sets n to 1 and forks. Parent and child print the address and the value of n; the \
+     child adds 1; the parent reads n again, waits for the child, and adds 1. Each step shows the \
+     kernel's view: processes, parents, states, resident memory, and how much of it is shared or \
+     private. n has a page to itself, so the copy that the kernel makes at the child's first write \
+     shows as one page fault and 4 KiB of private memory. This growth is the value. The page fault \
+     is the kernel's count for the child.",
     View::ProcessSharing,
     |parameters| Ok(Box::new(ProcessSharing(parameters.clone()))),
 );
 
 struct ProcessSharing(Parameters);
 
-/// The child does what it is told: one byte a command, and the variable's value in answer.
+/// A child that executes commands: one byte for each, answered by the value of the variable.
 struct Child {
     pid: Pid,
     commands: OwnedFd,
@@ -62,12 +61,13 @@ impl Child {
     }
 
     fn request(&self, command: u8) -> Result<i64, SubjectError> {
-        rustix::io::write(&self.commands, &[command]).attempt("tell the child")?;
+        rustix::io::write(&self.commands, &[command]).attempt("send a command to the child")?;
         let mut value = [0; 8];
-        let read = rustix::io::read(&self.answers, &mut value).attempt("hear from the child")?;
+        let read =
+            rustix::io::read(&self.answers, &mut value).attempt("read the child's answer")?;
         match read {
             8 => Ok(i64::from_ne_bytes(value)),
-            _ => Err(SubjectError::Wrong("the child has gone".to_owned())),
+            _ => Err(SubjectError::Wrong("the child has exited".to_owned())),
         }
     }
 
@@ -95,12 +95,7 @@ impl Subject for ProcessSharing {
         let both = [parent, pid];
         let inherited = child.request(b'?')?;
         wait_until_asleep(pid);
-        narration.step(
-            "child",
-            "is there after the fork, and looks",
-            at(inherited),
-            read_tasks(&both),
-        );
+        narration.step("child", "reads n after the fork", at(inherited), read_tasks(&both));
 
         let before = find_task(&read_tasks(&both), pid);
         let written = child.request(b'+')?;
@@ -111,13 +106,18 @@ impl Subject for ProcessSharing {
         narration.step("child", "adds 1 to n: its first write", at(written), after);
 
         let unchanged = own();
-        narration.step("parent", "looks: its own n is as before", at(unchanged), read_tasks(&both));
+        narration.step(
+            "parent",
+            "reads its own n, which is unchanged",
+            at(unchanged),
+            read_tasks(&both),
+        );
 
         child.end()?;
         let last = increment(variable.number());
         narration.step(
             "parent",
-            "has waited for the child, and adds 1 to n",
+            "reaps the child and adds 1 to n",
             at(last),
             read_tasks(&[parent]),
         );

@@ -13,19 +13,18 @@ use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, Sub
 /// The definition of `sharing/thread`.
 pub const EXPERIMENT: Experiment = row(
     "sharing/thread",
-    "a variable of two threads: one place, seen by both",
-    "The same as sharing/process with a thread instead of a child: main sets n to 1 and \
-            creates a thread; the thread looks and adds one; main looks, joins the thread, and \
-            adds one. There is one n, and no copy: the private memory that the thread's write \
-            adds, which is the value, is none. The threads are shown with their own numbers \
-            (TID) and the memory of their one process.",
+    "a variable of two threads: one memory location, every write visible to both",
+    "As sharing/process, with a thread instead of a child: main sets n to 1 and creates a thread; \
+     the thread reads n and adds 1; main reads n, joins the thread, and adds 1. There is one n and \
+     no copy, so the private memory that the thread's write adds, which is the value, is 0. \
+     Threads are shown with their ids (TID) and the memory of their process.",
     View::ThreadSharing,
     |parameters| Ok(Box::new(ThreadSharing(parameters.clone()))),
 );
 
 struct ThreadSharing(Parameters);
 
-/// What the thread is told to do next, and what it answers.
+/// A command to the thread, and the thread's answer.
 #[derive(Default)]
 struct Mailbox {
     state: Mutex<MailboxState>,
@@ -64,7 +63,7 @@ impl Mailbox {
         }
     }
 
-    /// What the thread does.
+    /// Executes commands until it gets [`MailboxState::End`].
     fn serve(&self, variable: &Pages) {
         loop {
             match self.wait_for(|state| {
@@ -98,7 +97,7 @@ impl Subject for ThreadSharing {
             .spawn(move || thread_mailbox.serve(&page))
             .attempt("create a thread")?;
         let inherited = mailbox.request(MailboxState::Read);
-        narration.step("thread", "is there, and looks", at(inherited), read_tasks(&process));
+        narration.step("thread", "reads n", at(inherited), read_tasks(&process));
 
         let before = find_task(&read_tasks(&process), own_pid());
         let written = mailbox.request(MailboxState::Add);
@@ -107,17 +106,17 @@ impl Subject for ThreadSharing {
         narration.step("thread", "adds 1 to n", at(written), after);
 
         let seen = own();
-        narration.step("main", "looks: it is the same n", at(seen), read_tasks(&process));
+        narration.step(
+            "main",
+            "reads n: the thread's write is visible",
+            at(seen),
+            read_tasks(&process),
+        );
 
         mailbox.set(MailboxState::End);
         let _ = thread.join();
         let last = increment(variable.number());
-        narration.step(
-            "main",
-            "has joined the thread, and adds 1 to n",
-            at(last),
-            read_tasks(&process),
-        );
+        narration.step("main", "joins the thread and adds 1 to n", at(last), read_tasks(&process));
 
         let count = |value: i64| u64::try_from(value).unwrap_or(0).into();
         let facts = Facts::from([
