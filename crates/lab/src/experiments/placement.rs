@@ -79,7 +79,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     }
     if from == to && parameters.text(names::MECHANISM) == Some(CACHE_LINE) {
         let why = if cpus.len() == 1 {
-            "two CPUs, but only one may be used"
+            "two CPUs, and only one may be used"
         } else {
             "two different CPUs"
         };

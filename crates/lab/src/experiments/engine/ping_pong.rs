@@ -23,7 +23,7 @@ pub trait WaitStyle: Send + 'static {
 
 /// Returns why this cannot run here, or `None` if it can.
 pub fn unavailable() -> Option<String> {
-    (cpu::allowed() < 2).then(|| "needs two CPUs, but only one may be used".to_owned())
+    (cpu::allowed() < 2).then(|| "needs two CPUs, and only one may be used".to_owned())
 }
 
 /// Aligned so that no other data shares its cache lines, or those that are prefetched with them.
