@@ -25,7 +25,7 @@ impl FilePair {
     /// Creates an empty target and a source with pseudo-random bytes, the same in every run.
     ///
     /// # Errors
-    /// What the kernel says of making them.
+    /// Returns an error if no folder is writable or a file cannot be created or written.
     pub fn new(place: Location, bytes: u64) -> io::Result<Self> {
         let folder = place.folder().ok_or(io::ErrorKind::NotFound)?;
         let (mut source, target) = (unnamed_in(&folder)?, unnamed_in(&folder)?);
@@ -60,7 +60,7 @@ impl FilePair {
     /// its pages that are still cached.
     ///
     /// # Errors
-    /// Returns an error if no folder is writable or a file cannot be created or written.
+    /// Returns the error of the system call that failed.
     pub fn evict_source(&self) -> io::Result<f64> {
         fsync(&self.source)?; // dirty pages cannot be evicted
         fadvise(&self.source, 0, None, Advice::DontNeed)?;

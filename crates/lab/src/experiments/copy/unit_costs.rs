@@ -15,15 +15,15 @@ use crate::support::files::unnamed_in;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct UnitCosts {
     /// A system call that reads or writes one byte of a cached page.
-    pub call_ns: f64,
+    pub call: f64,
     /// The first access to a cached page through a mapping: a minor page fault.
-    pub fault_ns: f64,
+    pub fault: f64,
     /// A page that a write adds to the page cache, without the copying.
-    pub new_page_ns: f64,
+    pub new_page: f64,
     /// A page read from the page cache, without the copying.
-    pub read_page_ns: f64,
+    pub read_page: f64,
     /// A byte copied from memory to memory, beyond the size of all CPU caches.
-    pub byte_ns: f64,
+    pub byte: f64,
 }
 
 const PAGE_BYTES: usize = 4096;
@@ -61,11 +61,11 @@ impl UnitCosts {
             (new_page, read_page) = (new_page.min(written), read_page.min(read));
         }
         Ok(Self {
-            call_ns: least(Box::new(|| time_call(folder)))?,
-            fault_ns: least(Box::new(|| time_fault(folder)))?,
-            new_page_ns: without_copy(new_page),
-            read_page_ns: without_copy(read_page),
-            byte_ns: copied,
+            call: least(Box::new(|| time_call(folder)))?,
+            fault: least(Box::new(|| time_fault(folder)))?,
+            new_page: without_copy(new_page),
+            read_page: without_copy(read_page),
+            byte: copied,
         })
     }
 }

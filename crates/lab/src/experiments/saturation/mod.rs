@@ -63,7 +63,7 @@ const fn row(
         fit: Fit::Scaling,
         settings: &SETTINGS,
         cases,
-        unavailable: unavailable,
+        unavailable,
         hands_over: never_hands_over,
         demands: Demands::NONE,
         subject,

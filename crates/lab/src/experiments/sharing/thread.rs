@@ -70,7 +70,7 @@ impl Mailbox {
                 matches!(state, MailboxState::Read | MailboxState::Add | MailboxState::End)
             }) {
                 MailboxState::Read => {
-                    self.set(MailboxState::Answer(variable.number().load(Ordering::SeqCst)))
+                    self.set(MailboxState::Answer(variable.number().load(Ordering::SeqCst)));
                 }
                 MailboxState::Add => self.set(MailboxState::Answer(increment(variable.number()))),
                 _ => return,

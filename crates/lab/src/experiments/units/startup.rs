@@ -150,7 +150,7 @@ pub(in crate::experiments) fn subject(
             match command.repeated {
                 None => arguments.extend(command.arguments.iter().map(|&argument| argument.into())),
                 Some(repeated) => {
-                    arguments.extend(["-c".to_owned(), loop_script(repeated, turns)?])
+                    arguments.extend(["-c".to_owned(), loop_script(repeated, turns)?]);
                 }
             }
             let command = PreparedCommand::new(&program, arguments)?;

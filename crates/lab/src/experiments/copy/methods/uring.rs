@@ -1,4 +1,4 @@
-//! Copies by io_uring, with several reads and writes in flight.
+//! Copies by `io_uring`, with several reads and writes in flight.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -14,7 +14,7 @@ impl PostCounter {
     /// Creates counters without a post.
     ///
     /// # Errors
-    /// `ENOMEM`.
+    /// Returns `ENOMEM` if there is not enough memory.
     pub fn new() -> io::Result<Self> {
         Shared::new([const { Line(AtomicU32::new(0)) }; 2]).map(Self)
     }

@@ -1,4 +1,4 @@
-//! RingEndpoint in shared memory.
+//! Rings in shared memory.
 
 use std::io;
 use std::os::fd::AsFd;

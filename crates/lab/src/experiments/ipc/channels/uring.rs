@@ -1,4 +1,4 @@
-//! A pipe that is read and written through io_uring.
+//! A pipe that is read and written through `io_uring`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
