@@ -14,8 +14,7 @@ use crate::support::pair::{Kind, Pair, Placement};
 /// The definition of `placement/cpus`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "placement/cpus",
-    summary: "time of a hand-off between every pair of CPUs, by cache line, futex and pipe: a heat \
-        map",
+    summary: "time of a hand-off between every pair of CPUs, as a heat map",
     about: "Two processes, one bound to CPU `from` and the other to CPU `to`, alternate turns as \
         in handoff/mechanisms: `cache-line` spins, `futex` and `pipe` sleep, and are also measured \
         on a single CPU. The value is half of a round trip. A cache line takes longer the farther \

@@ -48,7 +48,7 @@ use crate::support::calls::Tally;
 /// The definition of `copy/file`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "copy/file",
-    summary: "time to copy a 100 MiB file: read/write, mmap, in-kernel copies, io_uring, cp, dd",
+    summary: "time to copy a 100 MiB file: read/write, mmap, in-kernel, io_uring, cp, dd",
     about: "Times a copy from opening the source to closing the target, which is empty at the \
         start; the copy does not wait for the disk to write it. Each copy is compared with the \
         source afterwards. With one system call for each byte, the file has 1 MiB instead of 100. \

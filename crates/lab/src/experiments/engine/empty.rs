@@ -11,7 +11,7 @@ use crate::engine::timing::{Overhead, Timed, clock_resolution};
 /// The definition of `engine/empty`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/empty",
-    summary: "time of an empty operation after calibration: should be 0",
+    summary: "time of an empty operation after calibration (should be 0)",
     about: "Times an empty loop as all other experiments are timed, and subtracts the calibrated \
         time of the clock and of the loop. The result should be 0. Its distance from 0 is the \
         systematic error of other figures, for each iteration.",

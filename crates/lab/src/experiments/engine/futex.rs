@@ -12,7 +12,7 @@ use crate::engine::experiment::{Demands, Experiment, Fit, Sampling};
 /// The definition of `engine/futex`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/futex",
-    summary: "round trip between two CPUs with futex wake-ups: the floor of any blocking hand-off",
+    summary: "round trip between two CPUs by futex: the floor of a blocking hand-off",
     about: "As engine/cache-line, but each side sleeps on a futex until the other wakes it: two \
         wake-ups, and nothing else. Half of it is the lower bound for the blocking mechanisms of \
         handoff/mechanisms on two CPUs.",

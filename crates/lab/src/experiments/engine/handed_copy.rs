@@ -16,8 +16,7 @@ use crate::engine::experiment::{
 /// The definition of `engine/handed-copy`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/handed-copy",
-    summary: "time to copy 64 bytes into a buffer on one CPU and out on another: the floor of a \
-        message",
+    summary: "time to pass 64 bytes between two CPUs by memcpy: the floor of a message",
     about: "A thread copies bytes into the slots of a small buffer with four slots; a second \
         thread, on another CPU, concurrently copies them out into memory of its own. Both use \
         memcpy at full speed. The buffer has the size of a ring for messages of 64 bytes. The \

@@ -20,7 +20,7 @@ use crate::support::pair::{Pair, Placement, Used};
 /// The definition of `handoff/mechanisms`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "handoff/mechanisms",
-    summary: "time, tail and CPU cost of handing a turn to a partner, by mechanism and placement",
+    summary: "time and CPU cost of a hand-off to a partner, by mechanism and placement",
     about: "Two partners, processes or threads, alternate turns without any work. The value is \
         half of a round trip, from turns that are timed together. The same number of turns, or up \
         to 1,000 if they fit into 45 ms, are then timed individually for `p50`, `p99` and `p99.9` \
@@ -29,7 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         one has ended, so these are service times without queueing. `cpu` is the CPU time that \
         both partners use for a hand-off, `switches` their context switches. Placements: `free`, \
         as the scheduler decides; `same-cpu`; `two-cpus`, where the CPU of the waiting partner \
-        becomes idle; `two-awake`, where a thread at idle priority (SCHED_IDLE) keeps both CPUs \
+        becomes idle; `two-awake`, where a SCHED_IDLE task keeps both CPUs \
         awake. `sleep` and `timer` take at least 1 ms. Spinning on one CPU waits for the end of \
         the partner's time slice.",
     view: View::HandoffMechanisms,

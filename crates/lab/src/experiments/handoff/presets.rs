@@ -62,7 +62,7 @@ preset!(
 preset!(
     ZERO_PLUS,
     "0+",
-    "handoff/0 with 100 times the work",
+    "as handoff/0, with 100 times the work",
     Preset::of(SEMAPHORE, SLEEP, SLEEP).with_factor_100()
 );
 preset!(
@@ -80,14 +80,14 @@ preset!(
 preset!(
     ONE_A_PLUS,
     "1a+",
-    "handoff/1a with 100 times the work",
+    "as handoff/1a, with 100 times the work",
     Preset::of(NONE, NONE, SEMAPHORE).with_main_working().with_factor_100()
 );
 preset!(TWO, "2", "semaphores in both directions", Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE));
 preset!(
     TWO_PLUS,
     "2+",
-    "handoff/2 with 100 times the work",
+    "as handoff/2, with 100 times the work",
     Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE).with_factor_100()
 );
 preset!(
@@ -97,25 +97,24 @@ preset!(
     Preset::of(SEMAPHORE, TIMER, TIMER)
 );
 preset!(FOUR, "4", "events in both directions", EVENTS);
-preset!(FOUR_PLUS, "4+", "handoff/4 with 100 times the work", EVENTS.with_factor_100());
+preset!(FOUR_PLUS, "4+", "as handoff/4, with 100 times the work", EVENTS.with_factor_100());
 preset!(
     EIGHT,
     "8",
-    "handoff/0 with each partner on a CPU of its own",
+    "as handoff/0, with each partner on a CPU of its own",
     Preset::of(SEMAPHORE, SLEEP, SLEEP).on(Placement::Apart)
 );
 preset!(
     NINE,
     "9",
-    "handoff/0 with both partners on one CPU",
+    "as handoff/0, with both partners on one CPU",
     Preset::of(SEMAPHORE, SLEEP, SLEEP).on(Placement::Same)
 );
 
 /// The definition of `handoff/sweep`.
 pub const SWEEP: Experiment = Experiment {
     name: "handoff/sweep",
-    summary: "time of turns with work, by mechanism, placement, work and clock tick, with \
-        predictions",
+    summary: "time of turns by mechanism, placement, work and tick, with predictions",
     about: "Two partners alternate turns as in handoff/2. Unlike the test report, this varies the \
         mechanism by which sub notifies main (`to_main`), the placement, the work, and the clock \
         tick. Values and predictions are those of handoff/0 to handoff/9.",

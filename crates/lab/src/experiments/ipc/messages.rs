@@ -18,7 +18,7 @@ use crate::support::pair::{Placement, Used};
 /// The definition of `ipc/one-way`.
 pub const ONE_WAY: Experiment = row(
     "ipc/one-way",
-    "cost of a message in one direction at full speed, by mechanism, length and placement",
+    "time of a message at full speed, by mechanism, length and placement",
     "Main sends and sub receives as many messages as pass in about 20 ms. The value is the time of \
      one message, from main's first to sub's last. Each message is written in full, with different \
      content every time, and checked in full; a lost, repeated, reordered or torn message is an \
@@ -34,7 +34,7 @@ pub const ONE_WAY: Experiment = row(
 /// The definition of `ipc/round-trip`.
 pub const ROUND_TRIP: Experiment = row(
     "ipc/round-trip",
-    "round trip of a message and its answer, by mechanism, length and placement",
+    "time of a message and its answer, by mechanism, length and placement",
     "Main sends a message and waits for an answer of the same length. The value is the time of \
      both. Round trips are then timed individually for `p50`, `p99` and `p99.9`, with the time of \
      the clock subtracted. The next message is sent when the previous one has been answered, so \

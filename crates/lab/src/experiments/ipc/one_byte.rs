@@ -21,7 +21,7 @@ use crate::support::pair::{Link, Pair, Placement, Release, Used};
 /// The definition of `ipc/one-byte`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ipc/one-byte",
-    summary: "time of 1,000,000 one-byte messages from parent to child: pipe or shared memory",
+    summary: "time of a million one-byte messages through a pipe or shared memory",
     about: "The program of the article on mmap and shared memory: a parent sends a million bytes \
         one by one, and its child reads them one by one. `pipe`: a write and a read for each byte. \
         `ring`: a ring in shared memory, one message at a time. `ring-batches`: the same, with a \

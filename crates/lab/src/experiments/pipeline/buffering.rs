@@ -18,8 +18,7 @@ use crate::support::programs;
 /// The definition of `pipeline/hold`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/hold",
-    summary: "delay of lines in cat, sort and xargs: which stages hold their output until end of \
-        input",
+    summary: "delay of each line through cat, sort and xargs, which may hold output back",
     about: "The process of the case writes five lines to a stage, with a pause after each, and \
         reads what comes out. The stage is `cat`, which passes each line on; `sort` or `xargs \
         echo`, which need all input first; or `xargs -n 1 echo`, which starts a command for each \

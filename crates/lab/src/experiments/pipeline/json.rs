@@ -14,8 +14,7 @@ use crate::support::programs;
 /// The definition of `pipeline/json`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/json",
-    summary: "a JSON tokenizer piped into a parser, both in awk: time of each stage, and of ten \
-        copies",
+    summary: "time of a JSON tokenizer piped into a parser, by stage and by awk",
     about: "An array of copies of an example document, about 24 MB in total, goes through a \
         tokenizer and a parser in awk, under every awk that is installed; the output goes to \
         /dev/null. The tokenizer is one command, or four (tr | tr | awk | awk) that do the same. \

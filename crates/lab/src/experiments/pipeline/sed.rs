@@ -13,7 +13,7 @@ use crate::support::programs;
 /// The definition of `pipeline/sed`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/sed",
-    summary: "four seds in a row or one fused sed, with and without a slow stage after them",
+    summary: "time of four seds in a row or one fused sed, with and without a slow stage",
     about: "Lines of 76 characters of base64, the same in every run, go through four seds that \
         each replace one letter (`form` piped), or through one that replaces all four (fused); \
         with `slow`, `sed 's/[0-9]//g'` follows. The output goes to /dev/null. The value is the \

@@ -11,7 +11,7 @@ use crate::engine::experiment::Experiment;
 /// The definition of `saturation/allocation`.
 pub const EXPERIMENT: Experiment = row(
     "saturation/allocation",
-    "scaling of memory allocation: threads share an address space and its locks, processes do not",
+    "scaling of memory allocation: threads share kernel locks, processes do not",
     about!(
         "Workers allocate blocks of 16 bytes to 512 KiB with the allocator of the C library, write \
          to each page, and free them in a different order. Large blocks come from the kernel and \

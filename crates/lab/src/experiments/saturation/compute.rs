@@ -10,7 +10,7 @@ use crate::support::work::Work;
 /// The definition of `saturation/compute`.
 pub const EXPERIMENT: Experiment = row(
     "saturation/compute",
-    "scaling of pure computation in processes and threads, up to two workers for each CPU",
+    "scaling of pure computation over processes and threads",
     about!(
         "Workers compute in registers and share nothing but the CPUs. One process with one thread \
          is program 5 of the test report on inter-process synchronisation, one process with two \

@@ -17,7 +17,7 @@ use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, Sub
 /// The definition of `sharing/process`.
 pub const EXPERIMENT: Experiment = row(
     "sharing/process",
-    "a variable after a fork: same address, separate copies after the first write (copy-on-write)",
+    "a variable after a fork: same address, copied at the first write",
     "A process sets n to 1 and forks. Parent and child print the address and the value of n; the \
      child adds 1; the parent reads n again, waits for the child, and adds 1. Each step shows the \
      kernel's view: processes, parents, states, resident memory, and how much of it is shared or \

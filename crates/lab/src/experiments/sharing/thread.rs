@@ -13,7 +13,7 @@ use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, Sub
 /// The definition of `sharing/thread`.
 pub const EXPERIMENT: Experiment = row(
     "sharing/thread",
-    "a variable of two threads: one memory location, every write visible to both",
+    "a variable of two threads: one location, writes visible to both",
     "As sharing/process, with a thread instead of a child: main sets n to 1 and creates a thread; \
      the thread reads n and adds 1; main reads n, joins the thread, and adds 1. There is one n and \
      no copy, so the private memory that the thread's write adds, which is the value, is 0. \

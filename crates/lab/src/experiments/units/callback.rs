@@ -15,8 +15,7 @@ use crate::support::limits::{self, Kind};
 /// The definition of `units/callback`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/callback",
-    summary: "memory, creation and end of idle callback threads, compared with threads and \
-        processes",
+    summary: "memory, creation and end of callback threads, threads and processes",
     about: "Creates n units that wait: callback threads (of the crate contend-callback, on one \
         Worker, each with an 8-byte closure that waits for a message), threads, or processes. Each \
         case runs in a process of its own. Once all units wait, memory is read as in \

@@ -37,7 +37,7 @@ use crate::support::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
 /// The definition of `units/limit`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/limit",
-    summary: "number of processes or threads that can exist at once, and the limit that stops more",
+    summary: "how many processes or threads can exist at once, and which limit stops more",
     about: "Predicts, then tries. The prediction is the number of further units that each limit \
         allows (RLIMIT_NPROC, the cgroup's pids.max, kernel.threads-max, kernel.pid_max, memory; \
         for threads also vm.max_map_count, RLIMIT_AS, RLIMIT_DATA and strict overcommit); the \

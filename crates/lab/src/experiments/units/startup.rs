@@ -21,8 +21,7 @@ use crate::support::programs::{self, find};
 /// The definition of `units/startup`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/startup",
-    summary: "time to start and reap a command: static, dynamic, shells, interpreters, loops in \
-        bash",
+    summary: "time to start and reap a command: static, shells, interpreters, loops",
     about: "Starts a command that does nothing, by posix_spawn, and waits for its exit: a static \
         program of a few hundred bytes, `true` (dynamically linked on most systems), and those \
         shells and interpreters that are installed. `fork` is a process that exits without \
