@@ -155,7 +155,7 @@ struct CopyCase {
 }
 
 impl CopyCase {
-    fn of(parameters: &Parameters) -> Option<Self> {
+    fn parse(parameters: &Parameters) -> Option<Self> {
         let text = |setting: &Setting| parameters.text(setting.name);
         Some(Self {
             method: methods::find(text(&WAY)?)?,
@@ -172,7 +172,7 @@ impl CopyCase {
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
-    let chosen = CopyCase::of(parameters)?;
+    let chosen = CopyCase::parse(parameters)?;
     if chosen.method.blocks.is_empty() == (chosen.block > 0) {
         return Some("`block` applies to `read-write` only".to_owned());
     }
@@ -195,7 +195,7 @@ struct FileCopy {
 
 impl FileCopy {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let chosen = CopyCase::of(parameters)
+        let chosen = CopyCase::parse(parameters)
             .ok_or_else(|| SubjectError::Wrong("a parameter is missing".to_owned()))?;
         let files = FilePair::new(chosen.place, chosen.bytes).attempt("make a file to copy")?;
         let resources = match chosen.method.prepare {
@@ -304,7 +304,8 @@ impl Subject for FileCopy {
         let reads = self.chosen.method.advices.is_empty(); // mapped sources are read by page faults
         let taken = CopyTotals { time, queued: nanoseconds(queued), used: &used, calls };
         let storage = storage_of(self.files.folder());
-        let parts = TimeBreakdown::of(&unit_costs, self.chosen.bytes, reads, &taken, storage);
+        let parts =
+            TimeBreakdown::attribute(&unit_costs, self.chosen.bytes, reads, &taken, storage);
         for (name, _, part) in parts.0 {
             sample = sample.with(name, Unit::Nanoseconds, part);
         }
@@ -342,7 +343,7 @@ struct TimeBreakdown([(&'static str, &'static str, f64); 8]);
 impl TimeBreakdown {
     /// Attributes the time of a copy. `reads` says whether the kernel reads the source through the
     /// page cache, rather than through page faults of a mapping.
-    fn of(
+    fn attribute(
         unit_costs: &UnitCosts,
         bytes: u64,
         reads: bool,
@@ -414,7 +415,7 @@ mod tests {
         let used = Usage { system: Duration::from_micros(100), ..Usage::default() };
         let parts = |queued: f64, storage| {
             let taken = CopyTotals { time: 1e6, queued, used: &used, calls: 1 };
-            TimeBreakdown::of(&unit_costs, 4096, true, &taken, storage)
+            TimeBreakdown::attribute(&unit_costs, 4096, true, &taken, storage)
         };
         assert_eq!(parts(0.0, Storage::Disk).limit(), "waiting for the disk");
         assert_eq!(parts(0.0, Storage::Memory).limit(), "waiting, but not for a disk");
@@ -469,7 +470,7 @@ mod tests {
         let bytes = 4096 * 1000;
         let limit = |time: f64, used: &Usage, calls| {
             let taken = CopyTotals { time, queued: 0.0, used, calls };
-            TimeBreakdown::of(&unit_costs, bytes, true, &taken, Storage::Disk).limit()
+            TimeBreakdown::attribute(&unit_costs, bytes, true, &taken, Storage::Disk).limit()
         };
         assert_eq!(limit(600e3, &used(600, 0), 10), "memory bandwidth");
         assert_eq!(limit(3e6, &used(3000, 0), 10_000), "system calls");

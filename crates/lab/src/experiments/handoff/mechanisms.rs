@@ -45,7 +45,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let all = primitives::waiting();
+    let all = primitives::waiting_names();
     let quick = ["semaphore", "eventfd", "condition", "pipe", "futex", "spin"];
     let mechanisms = scope.choose(&all, &quick, &all);
     let partners = scope.choose(&["process", "thread"], &["process"], &["process"]);

@@ -53,10 +53,10 @@ impl Partners {
     pub fn run(
         &self,
         turns: u64,
-        parts: [TurnWork<'_>; 2],
+        work: [TurnWork<'_>; 2],
         each: Option<&mut dyn FnMut(Duration)>,
     ) -> Result<SessionStats, SubjectError> {
-        self.run_observed(turns, parts, each, &|_| ())
+        self.run_observed(turns, work, each, &|_| ())
     }
 
     /// Runs a session as [`Partners::run`] does, and calls `observer` once sub has been created.
@@ -66,7 +66,7 @@ impl Partners {
     pub fn run_observed(
         &self,
         turns: u64,
-        parts: [TurnWork<'_>; 2],
+        work: [TurnWork<'_>; 2],
         each: Option<&mut dyn FnMut(Duration)>,
         observer: Observer<'_>,
     ) -> Result<SessionStats, SubjectError> {
@@ -92,8 +92,8 @@ impl Partners {
         let turns = [self.warm_up, turns];
         let mut session = self.pair.run(
             &link,
-            || main(&primitives, turns, parts[0], each, &link),
-            || sub(&primitives, turns, parts[1], &link),
+            || run_main(&primitives, turns, work[0], each, &link),
+            || run_sub(&primitives, turns, work[1], &link),
             release,
             observer,
         )?;
@@ -140,10 +140,10 @@ impl SessionPrimitives {
 
 const TAKE_TURNS: &str = "take turns";
 
-fn main(
+fn run_main(
     primitives: &SessionPrimitives,
     [warm_up, turns]: [u64; 2],
-    part: TurnWork<'_>,
+    work: TurnWork<'_>,
     each: Option<&mut dyn FnMut(Duration)>,
     link: &Link,
 ) -> Result<SessionStats, SubjectError> {
@@ -161,7 +161,7 @@ fn main(
         Ok(waited)
     };
     for _ in 0..warm_up {
-        part();
+        work();
         turn()?;
     }
     let before = Used::so_far();
@@ -170,7 +170,7 @@ fn main(
     let timed = each.is_some();
     let each = each.unwrap_or(&mut ignore);
     for _ in 0..turns {
-        part();
+        work();
         let begun = timed.then(Instant::now);
         let WaitOutcome { failed_polls } = turn()?;
         if let Some(begun) = begun {
@@ -185,10 +185,10 @@ fn main(
     Ok(session)
 }
 
-fn sub(
+fn run_sub(
     primitives: &SessionPrimitives,
     [warm_up, turns]: [u64; 2],
-    part: TurnWork<'_>,
+    work: TurnWork<'_>,
     link: &Link,
 ) -> io::Result<()> {
     primitives.to_sub.register_waiter()?;
@@ -202,7 +202,7 @@ fn sub(
         if link.is_broken() {
             return Ok(()); // main reports the error
         }
-        part();
+        work();
         primitives.to_main.post()?;
     }
     link.finish(&before.since().to_figures()); // before main is woken
@@ -220,11 +220,11 @@ mod tests {
     use super::*;
     use crate::support::pair::{Kind, Placement, Sub};
 
-    /// Returns the number of turns of a session: `usual`, or that in `HANDOFF_TURNS` (a tenth of it
+    /// Returns the number of turns of a session: `default`, or that in `HANDOFF_TURNS` (a tenth of it
     /// for threads).
-    fn turns(kind: Kind, usual: u64) -> u64 {
+    fn turn_count(kind: Kind, default: u64) -> u64 {
         let wanted = std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok());
-        wanted.map_or(usual, |turns: u64| if kind == Kind::Threads { turns / 10 } else { turns })
+        wanted.map_or(default, |turns: u64| if kind == Kind::Threads { turns / 10 } else { turns })
     }
 
     fn partners(kind: Kind, mechanism: &'static Mechanism) -> Partners {
@@ -248,7 +248,7 @@ mod tests {
         for mechanism in waiting() {
             for kind in [Kind::Processes, Kind::Threads] {
                 // A spinning partner loses whole time slices if other programs use the CPU.
-                let turns = turns(kind, if mechanism.name == "spin" { 100 } else { 2000 });
+                let turns = turn_count(kind, if mechanism.name == "spin" { 100 } else { 2000 });
                 let count = Shared::new([const { Line(AtomicU64::new(0)) }; 2]).expect("memory");
                 let random = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
                 let delay = |n: u64| (0..random(n)).for_each(|_| std::hint::spin_loop());

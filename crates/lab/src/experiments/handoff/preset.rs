@@ -18,7 +18,7 @@ pub struct Preset {
 
 impl Preset {
     /// A preset whose sub announces its start by a semaphore.
-    pub const fn of(
+    pub const fn new(
         to_sub: &'static Mechanism,
         to_main: &'static Mechanism,
         end: &'static Mechanism,
@@ -35,7 +35,7 @@ impl Preset {
         Self { main_works: true, ..self }
     }
 
-    pub const fn on(self, placement: Placement) -> Self {
+    pub const fn with_placement(self, placement: Placement) -> Self {
         Self { placement, ..self }
     }
 }

@@ -42,10 +42,10 @@ macro_rules! preset {
             settings: &SETTINGS,
             cases: |scope| cases(scope, &$preset),
             unavailable: |parameters| {
-                ResolvedCase::of(parameters, &$preset).pair.placement.unavailable()
+                ResolvedCase::resolve(parameters, &$preset).pair.placement.unavailable()
             },
             hands_over: |parameters| {
-                ResolvedCase::of(parameters, &$preset).pair.placement.crosses()
+                ResolvedCase::resolve(parameters, &$preset).pair.placement.crosses()
             },
             demands: Demands::NONE,
             subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &$preset)?)),
@@ -57,44 +57,44 @@ preset!(
     ZERO,
     "0",
     "semaphore to signal, sleep-polling to wait (the original program)",
-    Preset::of(SEMAPHORE, SLEEP, SLEEP)
+    Preset::new(SEMAPHORE, SLEEP, SLEEP)
 );
 preset!(
     ZERO_PLUS,
     "0+",
     "as handoff/0, with 100 times the work",
-    Preset::of(SEMAPHORE, SLEEP, SLEEP).with_factor_100()
+    Preset::new(SEMAPHORE, SLEEP, SLEEP).with_factor_100()
 );
 preset!(
     ONE,
     "1",
     "no synchronisation; main sleeps in every turn",
-    Preset::of(NONE, PAUSE, SEMAPHORE)
+    Preset::new(NONE, PAUSE, SEMAPHORE)
 );
 preset!(
     ONE_A,
     "1a",
     "no synchronisation; main computes instead of sleeping",
-    Preset::of(NONE, NONE, SEMAPHORE).with_main_working()
+    Preset::new(NONE, NONE, SEMAPHORE).with_main_working()
 );
 preset!(
     ONE_A_PLUS,
     "1a+",
     "as handoff/1a, with 100 times the work",
-    Preset::of(NONE, NONE, SEMAPHORE).with_main_working().with_factor_100()
+    Preset::new(NONE, NONE, SEMAPHORE).with_main_working().with_factor_100()
 );
-preset!(TWO, "2", "semaphores in both directions", Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE));
+preset!(TWO, "2", "semaphores in both directions", Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE));
 preset!(
     TWO_PLUS,
     "2+",
     "as handoff/2, with 100 times the work",
-    Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE).with_factor_100()
+    Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE).with_factor_100()
 );
 preset!(
     THREE,
     "3",
     "semaphore to signal, timer-polling to wait",
-    Preset::of(SEMAPHORE, TIMER, TIMER)
+    Preset::new(SEMAPHORE, TIMER, TIMER)
 );
 preset!(FOUR, "4", "events in both directions", EVENTS);
 preset!(FOUR_PLUS, "4+", "as handoff/4, with 100 times the work", EVENTS.with_factor_100());
@@ -102,13 +102,13 @@ preset!(
     EIGHT,
     "8",
     "as handoff/0, with each partner on a CPU of its own",
-    Preset::of(SEMAPHORE, SLEEP, SLEEP).on(Placement::Apart)
+    Preset::new(SEMAPHORE, SLEEP, SLEEP).with_placement(Placement::Apart)
 );
 preset!(
     NINE,
     "9",
     "as handoff/0, with both partners on one CPU",
-    Preset::of(SEMAPHORE, SLEEP, SLEEP).on(Placement::Same)
+    Preset::new(SEMAPHORE, SLEEP, SLEEP).with_placement(Placement::Same)
 );
 
 /// The definition of `handoff/sweep`.
@@ -125,19 +125,21 @@ pub const SWEEP: Experiment = Experiment {
     settings: &SETTINGS,
     cases: sweep,
     unavailable: |parameters| {
-        ResolvedCase::of(parameters, &SWEEP_BASE).pair.placement.unavailable()
+        ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.unavailable()
     },
-    hands_over: |parameters| ResolvedCase::of(parameters, &SWEEP_BASE).pair.placement.crosses(),
+    hands_over: |parameters| {
+        ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.crosses()
+    },
     demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &SWEEP_BASE)?)),
 };
 
-const SWEEP_BASE: Preset = Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE);
+const SWEEP_BASE: Preset = Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE);
 
 /// Returns the cases of a preset. They always name the placement.
 fn cases(scope: &Scope, preset: &Preset) -> Vec<Parameters> {
-    let usual = Parameters::new().with(names::PLACEMENT, preset.placement.name());
-    with_ticks_and_turns(scope, preset, vec![usual])
+    let default = Parameters::new().with(names::PLACEMENT, preset.placement.name());
+    with_ticks_and_turns(scope, preset, vec![default])
 }
 
 fn sweep(scope: &Scope) -> Vec<Parameters> {
@@ -169,14 +171,14 @@ fn with_ticks_and_turns(scope: &Scope, preset: &Preset, cases: Vec<Parameters>) 
     let longest_us = scope.choose(&[1_000_000_u64], &[300_000], &[20_000])[0];
     let mut finished = Vec::new();
     for case in scope.choices.applied(cases, &all_but_tick) {
-        let ticked = if ResolvedCase::of(&case, preset).sleeps() {
+        let ticked = if ResolvedCase::resolve(&case, preset).sleeps() {
             ticks.iter().map(|&tick| case.clone().with(TICK.name, tick)).collect()
         } else {
             vec![case]
         };
         finished.extend(ticked.into_iter().map(|case| {
-            let usual = ResolvedCase::of(&case, preset).turns_within(longest_us);
-            let turns = case.number(TURNS.name).unwrap_or(usual);
+            let default = ResolvedCase::resolve(&case, preset).turns_within(longest_us);
+            let turns = case.number(TURNS.name).unwrap_or(default);
             case.without(TURNS.name).with(TURNS.name, turns)
         }));
     }

@@ -54,7 +54,7 @@ pub const TURNS: Setting = Setting::number(
 pub const MECHANISM: Setting = Setting::named(
     names::MECHANISM,
     "mechanism by which partners notify each other",
-    primitives::waiting,
+    primitives::waiting_names,
 );
 /// The mechanism that announces sub's start.
 pub const START: Setting = Setting::named(
@@ -75,7 +75,7 @@ pub const END: Setting = Setting::named(
     primitives::names,
 );
 
-/// Returns a parameter in microseconds, or `usual` if it is not set.
-pub fn microseconds(parameters: &Parameters, setting: &Setting, usual: Duration) -> Duration {
-    parameters.number(setting.name).map_or(usual, Duration::from_micros)
+/// Returns a parameter in microseconds, or `default` if it is not set.
+pub fn microseconds(parameters: &Parameters, setting: &Setting, default: Duration) -> Duration {
+    parameters.number(setting.name).map_or(default, Duration::from_micros)
 }

@@ -54,7 +54,7 @@ pub struct ResolvedCase {
 
 impl ResolvedCase {
     /// Applies parameters to a preset.
-    pub fn of(parameters: &Parameters, preset: &Preset) -> Self {
+    pub fn resolve(parameters: &Parameters, preset: &Preset) -> Self {
         let mechanism = |place: usize, setting: &Setting| {
             let chosen = parameters.text(setting.name).and_then(primitives::find);
             chosen.unwrap_or(preset.mechanisms[place])
@@ -167,7 +167,7 @@ impl TurnTaking {
     /// # Errors
     /// Returns an error if the turns would take longer than [`MAX_SAMPLE_TIME`].
     pub fn new(parameters: &Parameters, preset: &Preset) -> Result<Self, SubjectError> {
-        let case = ResolvedCase::of(parameters, preset);
+        let case = ResolvedCase::resolve(parameters, preset);
         let count = parameters.number(TURNS.name).unwrap_or(1).max(1);
         let max = case.max_turns();
         if count > max {

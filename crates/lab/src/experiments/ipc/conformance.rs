@@ -43,10 +43,10 @@ fn all() -> impl Iterator<Item = Exchange> {
 }
 
 /// Returns the number of messages to send: fewer if they are long, or if each takes a time slice.
-fn messages(exchange: &Exchange, usual: u64) -> u64 {
+fn messages(exchange: &Exchange, default: u64) -> u64 {
     let spins = exchange.mechanism.waiting == WaitStrategy::Spin;
-    let most = if exchange.bytes > 10_000 || spins { 50 } else { usual };
-    usual.min(most)
+    let most = if exchange.bytes > 10_000 || spins { 50 } else { default };
+    default.min(most)
 }
 
 /// Mechanisms that can send a message without a system call.

@@ -109,9 +109,9 @@ const SUB_WARMED_UP: u64 = 3;
 
 /// Main's side of an exchange: called with the numbers of the warm-up messages, then with those of
 /// the measured ones.
-pub type MainPart<'a> = &'a mut dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<()>;
+pub type MainRole<'a> = &'a mut dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<()>;
 /// Sub's side of an exchange. The figures that it returns at the end reach main.
-pub type SubPart<'a> =
+pub type SubRole<'a> =
     &'a mut (dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<[u64; EXTRA_FIGURES]> + Send);
 
 impl Exchange {
@@ -160,8 +160,8 @@ impl Exchange {
     pub fn run(
         &self,
         messages: u64,
-        main: MainPart<'_>,
-        sub: SubPart<'_>,
+        main: MainRole<'_>,
+        sub: SubRole<'_>,
         observer: Observer<'_>,
     ) -> Result<ExchangeResult, SubjectError> {
         let link = Arc::new(Link::new().attempt("map shared memory")?);
@@ -175,13 +175,15 @@ impl Exchange {
             &link,
             || {
                 threads.register(0);
-                let part = Participant { end: main_end, gate: &gate, link: &link, phases: &phases };
-                part.main(main).attempt("exchange messages")
+                let participant =
+                    Participant { end: main_end, gate: &gate, link: &link, phases: &phases };
+                participant.run_main(main).attempt("exchange messages")
             },
             || {
                 threads.register(1);
-                let part = Participant { end: sub_end, gate: &gate, link: &link, phases: &phases };
-                part.sub(sub)
+                let participant =
+                    Participant { end: sub_end, gate: &gate, link: &link, phases: &phases };
+                participant.run_sub(sub)
             },
             Release {
                 main: &|is_through| threads.interrupt_wait(0, &link, is_through),
@@ -225,28 +227,31 @@ struct Participant<'a> {
 impl Participant<'_> {
     /// Runs main's side. Returns the start time, main's usage, and its endpoint, which must outlive
     /// sub's side.
-    fn main(mut self, part: MainPart<'_>) -> io::Result<(u64, PartnerStats, Box<dyn Endpoint>)> {
+    fn run_main(
+        mut self,
+        role: MainRole<'_>,
+    ) -> io::Result<(u64, PartnerStats, Box<dyn Endpoint>)> {
         self.wait(SUB_READY)?;
         self.end.bind_to_thread()?;
         self.gate.store(MAIN_READY, Ordering::Release);
         let [warm_up, measured] = self.phases.clone();
-        part(&mut *self.end, warm_up)?;
+        role(&mut *self.end, warm_up)?;
         self.wait(SUB_WARMED_UP)?;
         let before = (Used::so_far(), self.end.calls());
         let begun = now();
-        part(&mut *self.end, measured)?;
+        role(&mut *self.end, measured)?;
         Ok((begun, self.stats_since(&before), self.end))
     }
 
-    fn sub(mut self, part: SubPart<'_>) -> io::Result<()> {
+    fn run_sub(mut self, role: SubRole<'_>) -> io::Result<()> {
         self.end.bind_to_thread()?;
         self.gate.store(SUB_READY, Ordering::Release);
         self.wait(MAIN_READY)?;
         let [warm_up, measured] = self.phases.clone();
-        part(&mut *self.end, warm_up)?;
+        role(&mut *self.end, warm_up)?;
         let before = (Used::so_far(), self.end.calls());
         self.gate.store(SUB_WARMED_UP, Ordering::Release);
-        let extra = part(&mut *self.end, measured)?;
+        let extra = role(&mut *self.end, measured)?;
         let stats = self.stats_since(&before);
         self.link.finish(&[stats.to_figures().as_slice(), &extra].concat());
         Ok(())

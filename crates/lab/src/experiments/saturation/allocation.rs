@@ -5,7 +5,7 @@ use std::hint::black_box;
 use contend_record::lab::View;
 
 use super::workers::Workload;
-use super::{about, row, saturation};
+use super::{about, row, saturation_subject};
 use crate::engine::experiment::Experiment;
 
 /// The definition of `saturation/allocation`.
@@ -21,7 +21,7 @@ pub const EXPERIMENT: Experiment = row(
     ),
     View::Saturation,
     |parameters| {
-        Ok(saturation(parameters, |work, _| AllocationChurn {
+        Ok(saturation_subject(parameters, |work, _| AllocationChurn {
             allocations: work * ALLOCATIONS_PER_WORK_UNIT,
         }))
     },

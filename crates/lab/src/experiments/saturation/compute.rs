@@ -3,7 +3,7 @@
 use contend_record::lab::View;
 
 use super::workers::Workload;
-use super::{about, row, saturation};
+use super::{about, row, saturation_subject};
 use crate::engine::experiment::Experiment;
 use crate::support::work::Work;
 
@@ -19,7 +19,9 @@ pub const EXPERIMENT: Experiment = row(
     ),
     View::Computing,
     |parameters| {
-        Ok(saturation(parameters, |work, _| Compute(Work::steps(work * STEPS_PER_WORK_UNIT))))
+        Ok(saturation_subject(parameters, |work, _| {
+            Compute(Work::steps(work * STEPS_PER_WORK_UNIT))
+        }))
     },
 );
 

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use contend_record::lab::View;
 
 use super::workers::Workload;
-use super::{about, row, saturation};
+use super::{about, row, saturation_subject};
 use crate::engine::experiment::{Experiment, Facts};
 use crate::support::limits;
 
@@ -19,7 +19,7 @@ pub const EXPERIMENT: Experiment = row(
          more workers do not copy faster. One unit of `work` is 8 MiB."
     ),
     View::Saturation,
-    |parameters| Ok(saturation(parameters, MemoryCopy::new)),
+    |parameters| Ok(saturation_subject(parameters, MemoryCopy::new)),
 );
 
 /// Maximum size of a buffer: larger CPU caches are rare.

@@ -145,7 +145,7 @@ struct Saturation<J> {
 }
 
 /// Creates the subject. `workload` gets the work of each worker and the number of workers.
-fn saturation<J: Workload + 'static>(
+fn saturation_subject<J: Workload + 'static>(
     parameters: &Parameters,
     workload: impl FnOnce(u64, u64) -> J,
 ) -> Box<dyn Subject> {

@@ -102,17 +102,21 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     null_device().attempt("open /dev/null")?;
     let mut facts = parent.facts();
     let (operation, children) = match kind {
-        "fork" => (forks(n), Vec::new()),
-        "vfork" => (sharing(n, Creator::Waits)?, Vec::new()),
-        "clone-vm" => (sharing(n, Creator::GoesOn)?, Vec::new()),
-        "posix_spawn" => (spawns(n)?, Vec::new()),
-        "fork+exec" => (executions(n)?, Vec::new()),
-        "thread" => (threads(n, None)?, Vec::new()),
-        "thread-64k" => (threads(n, Some(64 * 1024))?, Vec::new()),
-        "thread-detached" => (detached(n)?, Vec::new()),
+        "fork" => (fork_operation(n), Vec::new()),
+        "vfork" => (shared_memory_operation(n, Creator::Waits)?, Vec::new()),
+        "clone-vm" => (shared_memory_operation(n, Creator::GoesOn)?, Vec::new()),
+        "posix_spawn" => (spawn_operation(n)?, Vec::new()),
+        "fork+exec" => (fork_exec_operation(n)?, Vec::new()),
+        "thread" => (thread_operation(n, None)?, Vec::new()),
+        "thread-64k" => (thread_operation(n, Some(64 * 1024))?, Vec::new()),
+        "thread-detached" => (detached_operation(n)?, Vec::new()),
         "thread-pool" | "process-pool" => {
             facts.insert("workers".to_owned(), (cpu::allowed() as u64).into());
-            if kind == "thread-pool" { (thread_jobs(n)?, Vec::new()) } else { process_jobs(n)? }
+            if kind == "thread-pool" {
+                (thread_pool_operation(n)?, Vec::new())
+            } else {
+                process_pool_operation(n)?
+            }
         }
         _ => return Err(SubjectError::Wrong(format!("no kind '{kind}'"))),
     };
@@ -131,7 +135,7 @@ fn capacity(n: u64) -> usize {
 }
 
 /// Creates n processes and waits for all of them, even if creating one of them has failed.
-fn processes(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> Operation {
+fn process_operation(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> Operation {
     let mut pids = Vec::with_capacity(capacity(n));
     Box::new(move || {
         let mut result = Ok(());
@@ -153,8 +157,8 @@ fn processes(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> O
     })
 }
 
-fn forks(n: u64) -> Operation {
-    processes(n, || {
+fn fork_operation(n: u64) -> Operation {
+    process_operation(n, || {
         fork(|| {
             write_one_byte();
             0
@@ -164,15 +168,15 @@ fn forks(n: u64) -> Operation {
 
 const TINY_NAME: &CStr = c"tiny";
 
-fn spawns(n: u64) -> Result<Operation, SubjectError> {
+fn spawn_operation(n: u64) -> Result<Operation, SubjectError> {
     let program = TinyProgram::new()?;
-    Ok(processes(n, move || posix_spawn(program.path(), &[TINY_NAME])))
+    Ok(process_operation(n, move || posix_spawn(program.path(), &[TINY_NAME])))
 }
 
-fn executions(n: u64) -> Result<Operation, SubjectError> {
+fn fork_exec_operation(n: u64) -> Result<Operation, SubjectError> {
     let program = TinyProgram::new()?;
     let arguments = pointers(&[TINY_NAME]);
-    Ok(processes(n, move || {
+    Ok(process_operation(n, move || {
         fork(|| {
             execute(program.path(), &arguments);
             127
@@ -180,7 +184,7 @@ fn executions(n: u64) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn sharing(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
+fn shared_memory_operation(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
     let stacks: io::Result<Vec<_>> = (0..n).map(|_| ChildStack::new()).collect();
     let mut stacks = stacks.attempt("map stacks")?;
     let mut children = Vec::with_capacity(capacity(n));
@@ -196,7 +200,7 @@ fn sharing(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn threads(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
+fn thread_operation(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
     let attributes = Attributes::new(stack).attempt("set thread attributes")?;
     let job = Job::leaked(write_one_byte);
     let mut threads = Vec::with_capacity(capacity(n));
@@ -218,7 +222,7 @@ fn threads(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn detached(n: u64) -> Result<Operation, SubjectError> {
+fn detached_operation(n: u64) -> Result<Operation, SubjectError> {
     static FINISHED: AtomicU64 = AtomicU64::new(0);
     let attributes = Attributes::new(None).and_then(Attributes::detached);
     let attributes = attributes.attempt("set thread attributes")?;
@@ -241,7 +245,7 @@ fn detached(n: u64) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn thread_jobs(n: u64) -> Result<Operation, SubjectError> {
+fn thread_pool_operation(n: u64) -> Result<Operation, SubjectError> {
     let pool = ThreadPool::new(cpu::allowed()).attempt("create a pool of threads")?;
     Ok(Box::new(move || {
         pool.run(n);
@@ -249,7 +253,7 @@ fn thread_jobs(n: u64) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn process_jobs(n: u64) -> Result<(Operation, Vec<Pid>), SubjectError> {
+fn process_pool_operation(n: u64) -> Result<(Operation, Vec<Pid>), SubjectError> {
     let pool = ProcessPool::new(cpu::allowed()).attempt("create a pool of processes")?;
     let workers = pool.workers().to_vec();
     Ok((Box::new(move || pool.run(n)), workers))

@@ -78,8 +78,8 @@ fn considerate_cap(size: Size) -> u64 {
 }
 
 /// Lowers a cap to a safe number, but not below one unit.
-fn lower_cap(usual: u64, safe: Option<u64>) -> u64 {
-    safe.map_or(usual, |safe| usual.min(safe.max(1)))
+fn lower_cap(default: u64, safe: Option<u64>) -> u64 {
+    safe.map_or(default, |safe| default.min(safe.max(1)))
 }
 
 /// Returns the limit, shared with other programs, that this case would nearly exhaust.
@@ -203,11 +203,11 @@ fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option
 /// Estimates the memory of a unit, including the kernel's, from a few units. If these cannot be
 /// created, the search itself will report why.
 fn estimate_unit(kind: Kind) -> OfUnit {
-    let usual = limits::usual_unit(kind);
+    let default = limits::usual_unit(kind);
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
     let memory = || MemInfo::read().of_tasks() + own_memory();
     let (before, mappings) = (memory(), limits::own_mappings());
-    let Ok(mut units) = of_kind(kind) else { return usual };
+    let Ok(mut units) = of_kind(kind) else { return default };
     let stack = units.stack_bytes();
     let complete = units.add(SAMPLE_UNITS).is_ok() && units.await_all().is_ok();
     // Processes also have private pages; those shared with the creator do not count.
@@ -216,10 +216,10 @@ fn estimate_unit(kind: Kind) -> OfUnit {
     let mappings = limits::own_mappings().saturating_sub(mappings) as f64 / SAMPLE_UNITS as f64;
     let released = units.release();
     if !complete || released.is_err() {
-        return OfUnit { stack, ..usual };
+        return OfUnit { stack, ..default };
     }
     // The measurement is coarse, and other programs use memory too.
-    OfUnit { memory: each.clamp(0.3 * usual.memory, 3.0 * usual.memory), stack, mappings }
+    OfUnit { memory: each.clamp(0.3 * default.memory, 3.0 * default.memory), stack, mappings }
 }
 
 impl LimitSearch {
@@ -449,13 +449,13 @@ mod tests {
     }
 
     #[test]
-    fn a_considerate_cap_stays_below_what_others_need() {
+    fn a_considerate_cap_stays_below_shared_limits() {
         assert_eq!([lower_cap(10_000, None), lower_cap(10_000, Some(40_000))], [10_000; 2]);
         assert_eq!([lower_cap(10_000, Some(300)), lower_cap(10_000, Some(0))], [300, 1]);
         let cap = |case: &Parameters| case.number("cap");
         let considerate = Scope { cap: Cap::Considerate, ..Scope::of(Size::Quick) };
-        let (usual, considerate) = (cases(&Scope::of(Size::Quick)), cases(&considerate));
-        assert!(considerate.iter().zip(&usual).all(|(one, other)| cap(one) <= cap(other)));
+        let (default, considerate) = (cases(&Scope::of(Size::Quick)), cases(&considerate));
+        assert!(considerate.iter().zip(&default).all(|(one, other)| cap(one) <= cap(other)));
     }
 
     #[test]

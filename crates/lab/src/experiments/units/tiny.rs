@@ -98,7 +98,7 @@ mod tests {
     use contend_sys::process::posix_spawn;
 
     #[test]
-    fn it_runs_and_ends() {
+    fn the_program_exits_with_status_0() {
         if unavailable().is_some() {
             return;
         }

@@ -62,11 +62,11 @@ pub const SPLICE: CopyMethod = CopyMethod {
             let flags = SpliceFlags::MOVE;
             let (from, to) = (files.0.as_fd(), files.1.as_fd());
             let take = || Ok(splice(from, None, &write, None, capacity, flags)?);
-            let mut inside = require_progress(job.call(Call::Splice, take)?)?;
-            left = left.saturating_sub(inside);
-            while inside > 0 {
-                let give = || Ok(splice(&read, None, to, None, inside, flags)?);
-                inside -= require_progress(job.call(Call::Splice, give)?)?;
+            let mut in_pipe = require_progress(job.call(Call::Splice, take)?)?;
+            left = left.saturating_sub(in_pipe);
+            while in_pipe > 0 {
+                let give = || Ok(splice(&read, None, to, None, in_pipe, flags)?);
+                in_pipe -= require_progress(job.call(Call::Splice, give)?)?;
             }
         }
         job.tally.add_many(Call::Close, 2);

@@ -146,8 +146,8 @@ impl CopyJob<'_> {
             Ok(openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty())?)
         };
         let from = self.call(Call::Openat, || open(from, OFlags::RDONLY))?;
-        let anew = OFlags::RDWR | OFlags::TRUNC;
-        let to: OwnedFd = self.call(Call::Openat, || open(to, anew))?;
+        let truncate = OFlags::RDWR | OFlags::TRUNC;
+        let to: OwnedFd = self.call(Call::Openat, || open(to, truncate))?;
         Ok((File::from(from), File::from(to)))
     }
 

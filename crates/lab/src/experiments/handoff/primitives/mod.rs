@@ -120,7 +120,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Returns the names of the mechanisms that wait for a post.
-pub fn waiting() -> Vec<&'static str> {
+pub fn waiting_names() -> Vec<&'static str> {
     let waiting = TABLE.iter().filter(|mechanism| mechanism.waits);
     waiting.map(|mechanism| mechanism.name).collect()
 }

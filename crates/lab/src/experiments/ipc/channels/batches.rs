@@ -26,12 +26,12 @@ pub const MECHANISM: Mechanism = Mechanism {
             ring(memory, shape, SPIN_THEN_SLEEP)
         };
         let (to_sub, to_main) = (make()?, make()?);
-        let end = |to, from| {
+        let endpoint = |to, from| {
             let (config, filled, consumed) = (config.clone(), 0, 0);
             Box::new(BatchEndpoint { config, to, from, batch, filled, consumed })
                 as Box<dyn Endpoint>
         };
-        Ok([end(to_sub.0, to_main.1), end(to_main.0, to_sub.1)])
+        Ok([endpoint(to_sub.0, to_main.1), endpoint(to_main.0, to_sub.1)])
     },
 };
 

@@ -20,12 +20,12 @@ pub const MECHANISM: Mechanism = Mechanism {
     unavailable: always_available,
     make: |config| {
         let cell = || Shared::new(Line(AtomicU32::new(EMPTY)));
-        let end = |from: &Cell, to: &Cell| -> Box<dyn Endpoint> {
+        let endpoint = |from: &Cell, to: &Cell| -> Box<dyn Endpoint> {
             let (from, to) = (Arc::clone(from), Arc::clone(to));
             let (config, tally) = (config.clone(), Tally::default());
             Box::new(CellEndpoint { config, from, to, draft: [0], message: [0], tally })
         };
-        duplex(cell, end)
+        duplex(cell, endpoint)
     },
 };
 

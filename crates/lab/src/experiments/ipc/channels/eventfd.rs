@@ -20,7 +20,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     unavailable: always_available,
     make: |config| {
         let counter = || Ok(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let end = |from: &Arc<OwnedFd>, to: &Arc<OwnedFd>| -> Box<dyn Endpoint> {
+        let endpoint = |from: &Arc<OwnedFd>, to: &Arc<OwnedFd>| -> Box<dyn Endpoint> {
             Box::new(EventfdEndpoint {
                 config: config.clone(),
                 from: Arc::clone(from),
@@ -30,7 +30,7 @@ pub const MECHANISM: Mechanism = Mechanism {
                 tally: Tally::default(),
             })
         };
-        duplex(counter, end)
+        duplex(counter, endpoint)
     },
 };
 

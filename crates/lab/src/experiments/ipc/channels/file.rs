@@ -23,7 +23,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     unavailable: always_available,
     make: |config| {
         let file = || unnamed_in(&std::env::temp_dir());
-        let end = |from: &Arc<File>, to: &Arc<File>| -> Box<dyn Endpoint> {
+        let endpoint = |from: &Arc<File>, to: &Arc<File>| -> Box<dyn Endpoint> {
             Box::new(FileEndpoint {
                 config: config.clone(),
                 from: Arc::clone(from),
@@ -37,7 +37,7 @@ pub const MECHANISM: Mechanism = Mechanism {
                 tally: Tally::default(),
             })
         };
-        duplex(file, end)
+        duplex(file, endpoint)
     },
 };
 

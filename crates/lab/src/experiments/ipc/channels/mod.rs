@@ -190,14 +190,14 @@ impl ChannelConfig {
 /// The endpoints of main and of sub.
 pub type Endpoints = [Box<dyn Endpoint>; 2];
 
-/// Builds both endpoints from two one-way channels. `end` gets the channel to receive from and the
+/// Builds both endpoints from two one-way channels. `endpoint` gets the channel to receive from and the
 /// one to send to.
 fn duplex<T>(
     make: impl Fn() -> io::Result<T>,
-    end: impl Fn(&Arc<T>, &Arc<T>) -> Box<dyn Endpoint>,
+    endpoint: impl Fn(&Arc<T>, &Arc<T>) -> Box<dyn Endpoint>,
 ) -> io::Result<Endpoints> {
     let (to_sub, to_main) = (Arc::new(make()?), Arc::new(make()?));
-    Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
+    Ok([endpoint(&to_main, &to_sub), endpoint(&to_sub, &to_main)])
 }
 
 /// A row of the table: a mechanism that carries messages.

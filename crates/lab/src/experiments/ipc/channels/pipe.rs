@@ -18,7 +18,7 @@ pub const PIPE: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |config| ends(&config, None),
+    make: |config| endpoints(&config, None),
 };
 
 /// With the largest capacity that any user may have by default.
@@ -32,12 +32,12 @@ pub const LARGE: Mechanism = Mechanism {
         let most = sysctl("fs/pipe-max-size").filter(|&most| most < LARGE_PIPE_BYTES)?;
         Some(format!("fs.pipe-max-size limits pipes to {most} bytes"))
     },
-    make: |config| ends(&config, Some(LARGE_PIPE_BYTES)),
+    make: |config| endpoints(&config, Some(LARGE_PIPE_BYTES)),
 };
 
 const LARGE_PIPE_BYTES: usize = 1 << 20;
 
-fn ends(config: &ChannelConfig, capacity: Option<usize>) -> io::Result<Endpoints> {
+fn endpoints(config: &ChannelConfig, capacity: Option<usize>) -> io::Result<Endpoints> {
     Ok(duplex_streams(config, pipe(capacity)?, pipe(capacity)?))
 }
 

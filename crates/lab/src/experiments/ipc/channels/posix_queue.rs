@@ -33,7 +33,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
     make: |config| {
         let queue = || PosixQueue::new(queue_capacity(config.bytes), config.bytes);
-        let end = |from: &Arc<PosixQueue>, to: &Arc<PosixQueue>| -> Box<dyn Endpoint> {
+        let endpoint = |from: &Arc<PosixQueue>, to: &Arc<PosixQueue>| -> Box<dyn Endpoint> {
             Box::new(PosixQueueEndpoint {
                 config: config.clone(),
                 from: Arc::clone(from),
@@ -43,7 +43,7 @@ pub const MECHANISM: Mechanism = Mechanism {
                 tally: Tally::default(),
             })
         };
-        duplex(queue, end)
+        duplex(queue, endpoint)
     },
 };
 

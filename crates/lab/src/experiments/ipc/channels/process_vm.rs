@@ -40,7 +40,7 @@ pub const MECHANISM: Mechanism = Mechanism {
         let (to_sub, to_main) = (inbound()?, inbound()?);
         let (in_sub, in_main) = (landing()?, landing()?);
         let processes = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 2])?);
-        let end = |who, inbound, outbound, landing: &Arc<Landing>, partners: &Arc<Landing>| {
+        let endpoint = |who, inbound, outbound, landing: &Arc<Landing>, partners: &Arc<Landing>| {
             Box::new(ProcessVmEndpoint {
                 config: config.clone(),
                 who,
@@ -58,8 +58,8 @@ pub const MECHANISM: Mechanism = Mechanism {
             }) as Box<dyn Endpoint>
         };
         Ok([
-            end(0, to_main.1, to_sub.0, &in_main, &in_sub),
-            end(1, to_sub.1, to_main.0, &in_sub, &in_main),
+            endpoint(0, to_main.1, to_sub.0, &in_main, &in_sub),
+            endpoint(1, to_sub.1, to_main.0, &in_sub, &in_main),
         ])
     },
 };

@@ -23,7 +23,7 @@ pub const MAPPED_FILE: Mechanism = Mechanism {
     between_threads: true,
     unavailable: always_available,
     make: |config| {
-        ends(&config, SPIN_THEN_SLEEP, |shape| {
+        endpoints(&config, SPIN_THEN_SLEEP, |shape| {
             let file = unnamed_in(&std::env::temp_dir())?;
             // Reserve the space now; a write to a page without space would raise SIGBUS later.
             let length = shape.length_of_pair() as u64;
@@ -41,7 +41,7 @@ pub const FUTEX: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |config| ends(&config, Patience::Sleep(1), anonymous),
+    make: |config| endpoints(&config, Patience::Sleep(1), anonymous),
 };
 
 /// The ring, with a futex wait after spinning.
@@ -52,7 +52,7 @@ pub const SPIN_FUTEX: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |config| ends(&config, SPIN_THEN_SLEEP, anonymous),
+    make: |config| endpoints(&config, SPIN_THEN_SLEEP, anonymous),
 };
 
 /// The ring, with spinning only.
@@ -63,7 +63,7 @@ pub const SPIN: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |config| ends(&config, Patience::Spin, anonymous),
+    make: |config| endpoints(&config, Patience::Spin, anonymous),
 };
 
 /// Spins for about 25 µs: as long as waking a sleeper on another CPU takes.
@@ -102,17 +102,17 @@ fn slots(ring_bytes: usize, message_bytes: usize, max: u32) -> u32 {
     u32::try_from(ring_bytes / message_bytes.max(1)).map_or(max, |fit| fit.clamp(MIN_SLOTS, max))
 }
 
-fn ends(
+fn endpoints(
     config: &ChannelConfig,
     patience: Patience,
     memory: impl Fn(Shape) -> io::Result<Mapping>,
 ) -> io::Result<Endpoints> {
     let shape = shape(config.bytes);
-    let ends = pair(memory(shape)?, shape, patience)?;
-    let end = |(to, from)| {
+    let endpoints = pair(memory(shape)?, shape, patience)?;
+    let endpoint = |(to, from)| {
         Box::new(RingEndpoint { config: config.clone(), to, from }) as Box<dyn Endpoint>
     };
-    Ok(ends.map(end))
+    Ok(endpoints.map(endpoint))
 }
 
 /// Returns the system calls of both directions.

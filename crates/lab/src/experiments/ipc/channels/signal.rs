@@ -27,7 +27,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
     make: |config| {
         let threads = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 4])?);
-        let end = |who: usize| -> Box<dyn Endpoint> {
+        let endpoint = |who: usize| -> Box<dyn Endpoint> {
             Box::new(SignalEndpoint {
                 config: config.clone(),
                 who,
@@ -40,7 +40,7 @@ pub const MECHANISM: Mechanism = Mechanism {
                 tally: Tally::default(),
             })
         };
-        Ok([end(0), end(1)])
+        Ok([endpoint(0), endpoint(1)])
     },
 };
 

@@ -26,7 +26,7 @@ pub const MECHANISM: Mechanism = Mechanism {
             })
     },
     make: |config| {
-        let end = |from: &Arc<SysvQueue>, to: &Arc<SysvQueue>| -> Box<dyn Endpoint> {
+        let endpoint = |from: &Arc<SysvQueue>, to: &Arc<SysvQueue>| -> Box<dyn Endpoint> {
             Box::new(SysvQueueEndpoint {
                 config: config.clone(),
                 from: Arc::clone(from),
@@ -36,7 +36,7 @@ pub const MECHANISM: Mechanism = Mechanism {
                 tally: Tally::default(),
             })
         };
-        duplex(SysvQueue::new, end)
+        duplex(SysvQueue::new, endpoint)
     },
 };
 

@@ -24,11 +24,11 @@ pub const MECHANISM: Mechanism = Mechanism {
                 break sub;
             }
         };
-        let end = |socket: TcpStream| -> std::io::Result<Box<dyn Endpoint>> {
+        let endpoint = |socket: TcpStream| -> std::io::Result<Box<dyn Endpoint>> {
             socket.set_nodelay(true)?;
             let both = Arc::new(socket);
             Ok(Box::new(StreamEndpoint::new(&config, Arc::clone(&both), both)))
         };
-        Ok([end(main)?, end(sub)?])
+        Ok([endpoint(main)?, endpoint(sub)?])
     },
 };

@@ -19,7 +19,7 @@ pub const STREAM: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |config| ends(&config, SocketType::STREAM),
+    make: |config| endpoints(&config, SocketType::STREAM),
 };
 
 /// Messages without end of file.
@@ -30,7 +30,7 @@ pub const DATAGRAM: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: |bytes| exceeds_send_buffer(bytes, SocketType::DGRAM),
-    make: |config| ends(&config, SocketType::DGRAM),
+    make: |config| endpoints(&config, SocketType::DGRAM),
 };
 
 /// Messages with end of file.
@@ -41,16 +41,16 @@ pub const SEQPACKET: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: |bytes| exceeds_send_buffer(bytes, SocketType::SEQPACKET),
-    make: |config| ends(&config, SocketType::SEQPACKET),
+    make: |config| endpoints(&config, SocketType::SEQPACKET),
 };
 
-fn ends(config: &ChannelConfig, kind: SocketType) -> io::Result<Endpoints> {
+fn endpoints(config: &ChannelConfig, kind: SocketType) -> io::Result<Endpoints> {
     let (main, sub) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
-    let end = |socket: OwnedFd| -> Box<dyn Endpoint> {
+    let endpoint = |socket: OwnedFd| -> Box<dyn Endpoint> {
         let both = Arc::new(socket);
         Box::new(StreamEndpoint::new(config, Arc::clone(&both), both))
     };
-    Ok([end(main), end(sub)])
+    Ok([endpoint(main), endpoint(sub)])
 }
 
 /// Returns an explanation if a message exceeds the send buffer, into which it must fit.

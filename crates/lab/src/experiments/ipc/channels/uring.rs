@@ -26,11 +26,11 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
     make: |config| {
         let (to_sub, to_main) = (pipe_with(PipeFlags::CLOEXEC)?, pipe_with(PipeFlags::CLOEXEC)?);
-        let end = |from, to| {
+        let endpoint = |from, to| {
             let (config, tally) = (config.clone(), Tally::default());
             Box::new(UringEndpoint { config, from, to, uring: None, tally }) as Box<dyn Endpoint>
         };
-        Ok([end(to_main.0, to_sub.1), end(to_sub.0, to_main.1)])
+        Ok([endpoint(to_main.0, to_sub.1), endpoint(to_sub.0, to_main.1)])
     },
 };
 
