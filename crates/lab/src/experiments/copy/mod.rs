@@ -51,7 +51,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     summary: "time to copy a 100 MiB file: read/write, mmap, in-kernel, io_uring, cp, dd",
     about: "Times a copy from opening the source to closing the target, which is empty at the \
         start; the copy does not wait for the disk to write it. Each copy is compared with the \
-        source afterwards. With one system call for each byte, the file has 1 MiB instead of 100. \
+        source afterwards. With a block of one byte, the file has 1 MiB instead of 100 MiB. \
         `cache`: with `warm`, the source is in the page cache; with `cold`, it was evicted \
         (posix_fadvise), except for the share in `still_cached_percent`. System calls are counted \
         where this program makes them. Those of the C library, cp and dd come from the kernel's \

@@ -11,7 +11,7 @@ use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, never_hands_
 /// The definition of `engine/cache-line`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/cache-line",
-    summary: "round trip of a cache line between two CPUs: their distance",
+    summary: "round trip of a cache line between two CPUs (their distance)",
     about: "Two threads, each bound to a CPU of its own, pass a number back and forth by spinning. \
         The value is the median over batches of a sample, because interrupts disturb single \
         batches. It shows the distance between two CPUs. In a virtual machine, it changes when the \

@@ -75,7 +75,7 @@ macro_rules! about {
     ($work:literal) => {
         concat!(
             $work,
-            " `processes`, with `threads` threads each, wait at a gate; the value is the time from \
+            " `processes` processes with `threads` threads each wait at a gate; the value is the time from \
              its opening until the last worker has finished. Every worker does the same `work`. \
              `cpu` is the CPU time of all workers, `load` their share of the CPUs in percent. \
              Speed-up is the work done in a given time, relative to one worker; efficiency is the \
