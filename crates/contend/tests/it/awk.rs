@@ -210,12 +210,12 @@ fn the_example_gives_the_lines_of_the_study() {
 #[test]
 fn an_error_is_told_after_what_was_right() {
     let cases = [
-        (r#"["a", "#, "@ <=> [\n@.0: \"a\"\n", "token 3: the text ends too soon, in @.1"),
-        ("[1] 2", "@ <=> [\n@.0: 1\n@ <=> ]\n", "something after the end: 2"),
+        (r#"["a", "#, "@ <=> [\n@.0: \"a\"\n", "token 3: unexpected end of input in @.1"),
+        ("[1] 2", "@ <=> [\n@.0: 1\n@ <=> ]\n", "trailing data: 2"),
         ("[1] \"a\tb\"", "@ <=> [\n@.0: 1\n@ <=> ]\n", "a control character in a string"),
         (r#"["\u12"]"#, "@ <=> [\n", r#"not a string: "\u12""#),
         ("[\"a\0b\"]", "@ <=> [\n", "tokenizer: "),
-        ("", "", "there is no text"),
+        ("", "", "the input is empty"),
     ];
     let folder = programs();
     for (program, awk) in AWKS.into_iter().filter(|(program, _)| has(program)) {
@@ -227,7 +227,7 @@ fn an_error_is_told_after_what_was_right() {
         }
         let deep = "[".repeat(100_000);
         let output = sh(folder.path(), awk, &format!("{ONE} | {PARSER} >/dev/null"), &deep);
-        assert!(text(&output.stderr).contains("more than 1000 levels"), "{program}");
+        assert!(text(&output.stderr).contains("nested deeper than 1000 levels"), "{program}");
     }
 }
 

@@ -46,11 +46,11 @@ fn every_experiment_conforms() {
             let known = [
                 "not installed",
                 "needs",
-                "switched off",
+                "limits",
                 "no tiny program",
                 "allows",
                 "huge pages",
-                "has to fit",
+                "must fit",
                 "disabled",
                 "refused",
                 "came with Java",
@@ -109,7 +109,7 @@ fn a_small_rlimit_is_predicted_and_named() {
         assert_eq!(limit["prediction_held"], true, "{case}");
         let created = limit["created"].as_u64().expect("a number");
         assert!((40..60).contains(&created), "{created}");
-        assert!(case["limit"]["evidence"].to_string().contains("one more could be created"));
+        assert!(case["limit"]["evidence"].to_string().contains("another unit could be created"));
     }
     assert_eq!(tasks_of(user), 0, "nothing of it is left");
 }

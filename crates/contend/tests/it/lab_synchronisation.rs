@@ -63,7 +63,7 @@ fn mechanisms_that_do_not_go_together_are_told() {
     let [semaphore, event] = cases(&record).as_slice() else { panic!("two cases") };
     assert!(semaphore["skipped"].is_null(), "a semaphore counts: {semaphore}");
     let reason = event["skipped"].as_str().expect("an event does not");
-    assert!(reason.contains("none and event do not go together"), "{reason}");
+    assert!(reason.contains("mechanisms 'none' and 'event' cannot be combined"), "{reason}");
 }
 
 #[test]

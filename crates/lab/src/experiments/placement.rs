@@ -1,4 +1,4 @@
-//! `placement/cpus`: what a hand-off costs from each CPU to each other one.
+//! `placement/cpus`: the time of a hand-off between every pair of CPUs.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -11,17 +11,17 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::support::pair::{Kind, Pair, Placement};
 
-/// The row of the table.
+/// The definition of `placement/cpus`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "placement/cpus",
-    summary: "a turn from each CPU to each other one, by cache line, futex and pipe: a heat map",
-    about: "Two processes, one bound to `from`, the other to `to`, hand a turn to each other as in \
-            handoff/mechanisms: `cache-line` by spinning, `futex` and `pipe` by sleeping, also on one \
-            and the same CPU. The value is half of a round trip. A cache line takes longer the farther \
-            two CPUs are apart; for the others the wake-up of an idle CPU counts more than the way. \
-            Which CPUs are threads of one core, and which have caches in common, is what sysfs says: \
-            a virtual machine may be told anything. Of more than 16 CPUs, 16 are measured that lie as \
-            far apart and as near to each other as any.",
+    summary: "time of a hand-off between every pair of CPUs, as a heat map",
+    about: "Two processes, one bound to CPU `from` and the other to CPU `to`, alternate turns as \
+        in handoff/mechanisms: `cache-line` spins, `futex` and `pipe` sleep, and are also measured \
+        on a single CPU. The value is half of a round trip. A cache line takes longer the farther \
+        two CPUs are apart; for the others, waking an idle CPU matters more than the distance. \
+        Which CPUs are threads of one core and which share caches comes from sysfs, which need not \
+        be true in a virtual machine. On machines with more than 16 CPUs, 16 are measured that \
+        cover the full range of distances.",
     view: View::CpuPairs,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
@@ -31,13 +31,12 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable,
     hands_over: |parameters| parameters.get(FROM.name) != parameters.get(TO.name),
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Way::new(parameters)?)),
+    subject: |parameters| Ok(Box::new(CpuPair::new(parameters)?)),
 };
 
-const FROM: Setting =
-    Setting::number(names::FROM, "the number of the CPU on which main runs", 0, 4095);
+const FROM: Setting = Setting::number(names::FROM, "number of the CPU on which main runs", 0, 4095);
 
-const TO: Setting = Setting::number(names::TO, "the number of the CPU on which sub runs", 0, 4095);
+const TO: Setting = Setting::number(names::TO, "number of the CPU on which sub runs", 0, 4095);
 
 const SETTINGS: [&Setting; 2] = [&FROM, &TO];
 
@@ -45,18 +44,18 @@ const CACHE_LINE: &str = "cache-line";
 const MECHANISMS: [&str; 3] = [CACHE_LINE, "futex", "pipe"];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let most = scope.choose(&[16], &[6], &[2])[0];
-    let cpus = topology::spread(&scope.cpus.allowed, most);
+    let max_cpus = scope.choose(&[16], &[6], &[2])[0];
+    let cpus = topology::spread(&scope.cpus.allowed, max_cpus);
     let case = |mechanism: &str, from: &Cpu, to: &Cpu| {
         let case = Parameters::new().with(names::MECHANISM, mechanism);
         case.with(FROM.name, from.number as u64).with(TO.name, to.number as u64)
     };
     let mut cases = Vec::new();
     for mechanism in MECHANISMS {
-        for (place, from) in cpus.iter().enumerate() {
-            // One that spins never lets its partner run on the same CPU.
-            let itself = mechanism != CACHE_LINE || cpus.len() == 1;
-            let others = &cpus[place + usize::from(!itself)..];
+        for (index, from) in cpus.iter().enumerate() {
+            // Two spinning partners cannot share a CPU.
+            let include_same = mechanism != CACHE_LINE || cpus.len() == 1;
+            let others = &cpus[index + usize::from(!include_same)..];
             cases.extend(others.iter().map(|to| case(mechanism, from, to)));
         }
     }
@@ -75,7 +74,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     let cpus = topology::allowed();
     let missing = [from, to].into_iter().find(|cpu| cpus.iter().all(|c| c.number != *cpu));
     if let Some(missing) = missing {
-        return Some(format!("CPU {missing} is not there, or may not be used"));
+        return Some(format!("CPU {missing} does not exist or may not be used"));
     }
     if from == to && parameters.text(names::MECHANISM) == Some(CACHE_LINE) {
         let why = if cpus.len() == 1 {
@@ -88,13 +87,13 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     None
 }
 
-/// From one CPU to another one.
-struct Way {
+/// The subject: hand-offs between two CPUs.
+struct CpuPair {
     hand_off: HandOff,
     pair: [usize; 2],
 }
 
-impl Way {
+impl CpuPair {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let mechanism = match parameters.text(names::MECHANISM) {
             Some(CACHE_LINE) | None => "spin",
@@ -102,12 +101,12 @@ impl Way {
         };
         let pair = pair(parameters);
         let placed = Pair { kind: Kind::Processes, placement: Placement::On(pair), slack: None };
-        let hand_off = HandOff::by(mechanism, placed)?;
+        let hand_off = HandOff::with_mechanism(mechanism, placed)?;
         Ok(Self { hand_off, pair })
     }
 }
 
-impl Subject for Way {
+impl Subject for CpuPair {
     fn sample(
         &mut self,
         iterations: u64,

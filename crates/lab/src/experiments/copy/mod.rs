@@ -1,8 +1,29 @@
-//! `copy/file`: a file copied by every way there is.
+//! `copy/file`: the time to copy a file, by every method that Linux offers, and what limits it.
+//!
+//! A sample makes one copy. Only the middle step is timed:
+//!
+//! ```text
+//! before                      timed                    after
+//! ─────────────────────────   ──────────────────────   ──────────────────────────
+//! unit costs (first sample)   open source and target   read usage counters
+//! cache or evict the source   copy                     compare target with source
+//! read usage counters         close both               start with an empty target
+//! ```
+//!
+//! The target is empty at the start, and nothing waits for it to reach the disk. The time is then
+//! attributed to causes ([`TimeBreakdown`]): counts of calls, faults, pages and bytes times the
+//! unit costs measured on the same file system ([`UnitCosts`]), plus the time off the CPU. The
+//! largest share is reported as the limit.
+//!
+//! - [`methods`]: one file for each method, and the table of them
+//! - [`location`]: disk or tmpfs, and what storage a file system has
+//! - [`file_pair`]: the source and target of a copy
+//! - [`unit_costs`]: what a call, a fault, a page and a byte cost here
 
-mod place;
-mod prices;
-mod ways;
+mod file_pair;
+mod location;
+mod methods;
+mod unit_costs;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,9 +33,10 @@ use contend_record::parameters::{Parameters, names};
 use contend_sys::child::{Usage, children_usage, own_usage};
 use contend_sys::procfs::{Io, ProcFile, SchedStat};
 
-use place::{Bench, Place, Storage, file_system, storage};
-use prices::Prices;
-use ways::{Advice, Job, Ready, Way};
+use file_pair::FilePair;
+use location::{Location, Storage, file_system_name, storage_of};
+use methods::{CopyJob, CopyMethod, MappingAdvice, Resources};
+use unit_costs::UnitCosts;
 
 use crate::engine::experiment::{
     Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
@@ -23,22 +45,24 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::support::calls::Tally;
 
-/// The row of the table.
+/// The definition of `copy/file`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "copy/file",
-    summary: "a file of 104,857,600 bytes copied: read and write, mmap, the kernel alone, cp and dd",
-    about: "A file is copied from opening it to closing its copy, which was empty; nobody waits for a disk \
-            to have written it. Each copy is compared with the original afterwards. Copied a byte at a \
-            time by system calls it is 1 MiB long instead. `cache`: `warm`, the source is in memory; \
-            `cold`, it was taken out (posix_fadvise), as far as `still_cached_percent` says. System calls \
-            are counted where they are made; those of the C library and of programs as far as the kernel \
-            counts reading and writing: one that does both in the kernel is counted twice. `limit` names what most of the time goes into, by prices measured \
-            before the first copy: a system call for one byte, a page touched for the first time in a \
-            mapping, a page that the copy gets and one that is read, without the copying itself, a byte \
-            copied from memory to memory; `at_calls`, \
-            `at_faults`, `at_pages`, `at_memory` are their parts of the time, `at_queue` is what was spent \
-            waiting for a CPU that others used, `at_waiting` other waiting: for the disk where the file system \
-            (`file_system`) has one, `at_program` what the program itself computes, and `at_kernel` the rest.",
+    summary: "time to copy a 100 MiB file: read/write, mmap, in-kernel, io_uring, cp, dd",
+    about: "Times a copy from opening the source to closing the target, which is empty at the \
+        start; the copy does not wait for the disk to write it. Each copy is compared with the \
+        source afterwards. With a block of one byte, the file has 1 MiB instead of 100 MiB. \
+        `cache`: with `warm`, the source is in the page cache; with `cold`, it was evicted \
+        (posix_fadvise), except for the share in `still_cached_percent`. System calls are counted \
+        where this program makes them. Those of the C library, cp and dd come from the kernel's \
+        counters of reads and writes, which count a call that does both twice. `limit` names the \
+        largest share of the time. The shares are computed from unit costs that are measured \
+        before the first copy: `at_calls` from the cost of a system call for one byte, `at_faults` \
+        from that of the first access to a page of a mapping, `at_pages` from those of a page \
+        cache page that is written or read (without the copying), `at_memory` from that of a byte \
+        copied from memory to memory. `at_queue` is the time spent queued for a CPU, `at_waiting` \
+        other time off the CPU (waiting for the disk, where the file system in `file_system` has \
+        one), `at_program` computation in user space, and `at_kernel` the remainder.",
     view: View::FileCopy,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
@@ -48,71 +72,71 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable,
     hands_over: never_hands_over,
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Copying::new(parameters)?)),
+    subject: |parameters| Ok(Box::new(FileCopy::new(parameters)?)),
 };
 
-/// How it is copied.
-const WAY: Setting = Setting::named(names::WAY, "how the file is copied", ways::names);
-/// How much at a time.
+/// The copy method.
+const WAY: Setting = Setting::named(names::WAY, "how to copy the file", methods::names);
+/// The block size, in bytes.
 const BLOCK: Setting = Setting::number(
     names::BLOCK,
-    "how many bytes `read-write` moves at a time; 1, 512, 4,096, 65,536, 1,048,576 and 4,194,304 by \
-     itself",
+    "bytes that `read-write` moves with each call [default: 1, 512, 4096, 65536, 1048576, 4194304]",
     1,
     64 << 20,
 );
-/// What the kernel is told of mappings.
+/// The advice for mappings.
 const ADVICE: Setting = Setting::named(
     names::ADVICE,
-    "what the kernel is told of mappings: `none`, `sequential` (MADV_SEQUENTIAL), `populate` \
+    "advice to the kernel about mappings: `none`, `sequential` (MADV_SEQUENTIAL), `populate` \
      (MAP_POPULATE) or `huge-pages` (MADV_HUGEPAGE)",
-    || Advice::NAMED.iter().map(|(name, _)| *name).collect(),
+    || MappingAdvice::NAMED.iter().map(|(name, _)| *name).collect(),
 );
-/// How long the file is.
+/// The size of the file, in bytes.
 const BYTES: Setting = Setting::number(
     names::BYTES,
-    "how long the file is; 104,857,600 by itself, and 1,048,576 copied a byte at a time",
+    "size of the file in bytes [default: 104857600; 1048576 with a block of 1 byte]",
     1,
     1 << 32,
 );
-/// Where it is.
+/// The kind of file system.
 const PLACE: Setting = Setting::named(
     names::PLACE,
-    "where both files are: on a `disk` or in memory, `tmpfs`",
-    Place::names,
+    "where both files are: on a disk (`disk`) or in memory (`tmpfs`)",
+    Location::names,
 );
-/// Whether it is in memory.
+/// The state of the page cache.
 const CACHE: Setting = Setting::named(
     names::CACHE,
-    "whether the source is in memory before: `warm`, or `cold`",
+    "whether the source is in the page cache before the copy (`warm`) or not (`cold`)",
     || vec!["warm", "cold"],
 );
 
 const SETTINGS: [&Setting; 6] = [&WAY, &BLOCK, &ADVICE, &BYTES, &PLACE, &CACHE];
 
-/// As long as the document's.
-const DOCUMENTS_BYTES: u64 = 104_857_600;
-/// Larger than most caches, and done sooner.
-const LARGE_BYTES: u64 = 32 << 20;
-/// For a byte at a time.
-const FEW_BYTES: u64 = 1 << 20;
+/// The size of the file in the article on mmap and shared memory.
+const ARTICLE_FILE_BYTES: u64 = 104_857_600;
+/// Larger than most CPU caches, and faster to copy than the full size.
+const QUICK_FILE_BYTES: u64 = 32 << 20;
+/// For copies with one system call for each byte.
+const SMALL_FILE_BYTES: u64 = 1 << 20;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let bytes = scope.choose(&[DOCUMENTS_BYTES], &[LARGE_BYTES], &[FEW_BYTES])[0];
+    let bytes = scope.choose(&[ARTICLE_FILE_BYTES], &[QUICK_FILE_BYTES], &[SMALL_FILE_BYTES])[0];
     let mut cases = Vec::new();
     for (place, cache) in [("tmpfs", "warm"), ("disk", "warm"), ("disk", "cold")] {
-        for way in ways::TABLE {
-            let mut forms = vec![Parameters::new().with(WAY.name, way.name)];
-            if !way.blocks.is_empty() {
+        for method in methods::TABLE {
+            let mut forms = vec![Parameters::new().with(WAY.name, method.name)];
+            if !method.blocks.is_empty() {
                 let with = |&block: &u64| forms[0].clone().with(BLOCK.name, block);
-                forms = way.blocks.iter().map(with).collect();
-            } else if let Some((first, others)) = way.advices.split_first() {
+                forms = method.blocks.iter().map(with).collect();
+            } else if let Some((first, others)) = method.advices.split_first() {
                 let others = if scope.size == Size::Quick { &[] } else { others };
                 let all = std::iter::once(first).chain(others);
                 forms = all.map(|&advice| forms[0].clone().with(ADVICE.name, advice)).collect();
             }
             cases.extend(forms.into_iter().map(|form| {
-                let bytes = if form.number(BLOCK.name) == Some(1) { FEW_BYTES } else { bytes };
+                let bytes =
+                    if form.number(BLOCK.name) == Some(1) { SMALL_FILE_BYTES } else { bytes };
                 form.with(BYTES.name, bytes).with(PLACE.name, place).with(CACHE.name, cache)
             }));
         }
@@ -120,140 +144,141 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// What the parameters say.
-struct Chosen {
-    way: &'static Way,
+/// The parameters of a case, parsed.
+struct CopyCase {
+    method: &'static CopyMethod,
     block: usize,
-    advice: Advice,
+    advice: MappingAdvice,
     bytes: u64,
-    place: Place,
+    place: Location,
     is_cold: bool,
 }
 
-impl Chosen {
-    fn of(parameters: &Parameters) -> Option<Self> {
+impl CopyCase {
+    fn parse(parameters: &Parameters) -> Option<Self> {
         let text = |setting: &Setting| parameters.text(setting.name);
         Some(Self {
-            way: ways::find(text(&WAY)?)?,
+            method: methods::find(text(&WAY)?)?,
             block: parameters
                 .number(BLOCK.name)
                 .and_then(|block| block.try_into().ok())
                 .unwrap_or(0),
-            advice: text(&ADVICE).and_then(Advice::find).unwrap_or(Advice::None),
-            bytes: parameters.number(BYTES.name).unwrap_or(DOCUMENTS_BYTES),
-            place: Place::find(text(&PLACE)?)?,
+            advice: text(&ADVICE).and_then(MappingAdvice::find).unwrap_or(MappingAdvice::None),
+            bytes: parameters.number(BYTES.name).unwrap_or(ARTICLE_FILE_BYTES),
+            place: Location::find(text(&PLACE)?)?,
             is_cold: text(&CACHE) == Some("cold"),
         })
     }
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
-    let chosen = Chosen::of(parameters)?;
-    if chosen.way.blocks.is_empty() == (chosen.block > 0) {
-        return Some("a block is what `read-write` moves at a time, and nothing else".to_owned());
+    let chosen = CopyCase::parse(parameters)?;
+    if chosen.method.blocks.is_empty() == (chosen.block > 0) {
+        return Some("`block` applies to `read-write` only".to_owned());
     }
-    if chosen.way.advices.is_empty() && parameters.get(ADVICE.name).is_some() {
-        return Some("nothing is mapped that the kernel could be told of".to_owned());
+    if chosen.method.advices.is_empty() && parameters.get(ADVICE.name).is_some() {
+        return Some("`advice` applies to methods that map a file only".to_owned());
     }
-    if chosen.is_cold && chosen.place == Place::Tmpfs {
-        return Some("what is in memory alone cannot be taken out of it".to_owned());
+    if chosen.is_cold && chosen.place == Location::Tmpfs {
+        return Some("a file in tmpfs cannot be evicted from memory".to_owned());
     }
-    let refused = (chosen.way.unavailable)(chosen.place, chosen.advice);
+    let refused = (chosen.method.unavailable)(chosen.place, chosen.advice);
     refused.or_else(|| chosen.place.unavailable(chosen.bytes))
 }
 
-/// A file that is copied again and again.
-struct Copying {
-    chosen: Chosen,
-    bench: Bench,
-    ready: Ready,
+/// The subject: a source file that every sample copies once.
+struct FileCopy {
+    chosen: CopyCase,
+    files: FilePair,
+    resources: Resources,
 }
 
-impl Copying {
+impl FileCopy {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let chosen = Chosen::of(parameters)
+        let chosen = CopyCase::parse(parameters)
             .ok_or_else(|| SubjectError::Wrong("a parameter is missing".to_owned()))?;
-        let bench = Bench::new(chosen.place, chosen.bytes).attempt("make a file to copy")?;
-        let ready = match chosen.way.prepare {
-            Some(prepare) => prepare(chosen.block).attempt("make ready to copy")?,
-            None => Ready::default(),
+        let files = FilePair::new(chosen.place, chosen.bytes).attempt("make a file to copy")?;
+        let resources = match chosen.method.prepare {
+            Some(prepare) => prepare(chosen.block).attempt("prepare the copy")?,
+            None => Resources::default(),
         };
-        Ok(Self { chosen, bench, ready })
+        Ok(Self { chosen, files, resources })
     }
 
-    fn copy(&mut self) -> Result<Copied, SubjectError> {
-        let (from, to) = (self.bench.source(), self.bench.target());
-        let mut job = Job {
+    fn copy(&mut self) -> Result<CopyMeasurement, SubjectError> {
+        let (from, to) = (self.files.source(), self.files.target());
+        let mut job = CopyJob {
             from: &from,
             to: &to,
             bytes: usize::try_from(self.chosen.bytes).unwrap_or(usize::MAX),
             advice: self.chosen.advice,
-            ready: &mut self.ready,
+            resources: &mut self.resources,
             tally: Tally::default(),
             queued: Duration::ZERO,
         };
-        let queued = queued_so_far();
-        let before = (used_so_far(), io_so_far());
+        let queued = run_queue_time();
+        let before = (resource_usage(), io_counters());
         let begun = Instant::now();
-        (self.chosen.way.copy)(&mut job).attempt("copy the file")?;
+        (self.chosen.method.copy)(&mut job).attempt("copy the file")?;
         let elapsed = begun.elapsed();
-        let used = used_so_far().since(before.0);
-        let queued = job.queued + queued_so_far().saturating_sub(queued);
-        let io = io_so_far()
+        let used = resource_usage().since(before.0);
+        let queued = job.queued + run_queue_time().saturating_sub(queued);
+        let io = io_counters()
             .zip(before.1)
             .map(|(after, before)| [after.reads - before.reads, after.writes - before.writes]);
-        Ok(Copied { elapsed, used, queued, tally: job.tally, io })
+        Ok(CopyMeasurement { elapsed, used, queued, tally: job.tally, io })
     }
 }
 
-/// What a copy has taken.
-struct Copied {
+/// The measurements of one copy.
+struct CopyMeasurement {
     elapsed: Duration,
     used: Usage,
-    /// How long it waited for a CPU.
+    /// Time spent queued for a CPU.
     queued: Duration,
     tally: Tally,
-    /// Reads and writes by the kernel's own count, those of looking at it included.
+    /// Calls that read and write, counted by the kernel, including the read of the counter itself.
     io: Option<[u64; 2]>,
 }
 
-/// What this process and the programs that it has started have used so far.
-fn used_so_far() -> Usage {
+/// Returns the resources that this process and its reaped children have used.
+fn resource_usage() -> Usage {
     let mut usage = own_usage();
     usage += children_usage();
     usage
 }
 
-/// How long this thread has waited for a CPU so far; nothing where the kernel does not tell.
-fn queued_so_far() -> Duration {
-    queued(Path::new("/proc/thread-self/schedstat"))
+/// Returns the time that this thread has spent queued for a CPU; zero if the kernel does not report
+/// it.
+fn run_queue_time() -> Duration {
+    run_queue_time_of(Path::new("/proc/thread-self/schedstat"))
 }
 
-/// How long a task has waited for a CPU, by its `schedstat`.
-fn queued(schedstat: &Path) -> Duration {
+/// Returns the time that a task has spent queued for a CPU, from its `schedstat` file.
+fn run_queue_time_of(schedstat: &Path) -> Duration {
     let text = std::fs::read(schedstat).unwrap_or_default();
     SchedStat::parse(&text).map_or(Duration::ZERO, |known| Duration::from_nanos(known.run_queue))
 }
 
-/// The kernel's own count of reads and writes, of ended children, too.
-fn io_so_far() -> Option<Io> {
+/// Returns the kernel's I/O counters of this process and its reaped children.
+fn io_counters() -> Option<Io> {
     let mut buffer = [0; 512];
     Io::parse(ProcFile::open("/proc/self/io").ok()?.read(&mut buffer).ok()?)
 }
 
-impl Subject for Copying {
+impl Subject for FileCopy {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let prices = Prices::at(self.bench.folder()).attempt("measure prices")?;
+        let unit_costs = UnitCosts::in_folder(self.files.folder()).attempt("measure unit costs")?;
         let mut facts = self.facts();
         if self.chosen.is_cold {
-            let rest = self.bench.chill().attempt("take a file out of memory")?;
+            let rest = self.files.evict_source().attempt("evict a file from memory")?;
             facts.insert("still_cached_percent".to_owned(), format!("{:.1}", 100.0 * rest).into());
         } else {
-            self.bench.warm().attempt("read a file")?;
+            self.files.cache_source().attempt("read a file")?;
         }
         let copied = self.copy()?;
-        self.bench.check().attempt("compare the copy")?;
-        let Copied { elapsed, used, queued, tally, io } = copied;
+        self.files.verify_copy().attempt("compare the copy")?;
+        let CopyMeasurement { elapsed, used, queued, tally, io } = copied;
         let time = elapsed.as_nanos() as f64;
         let nanoseconds = |time: Duration| time.as_nanos() as f64;
         let mut sample = Sample::of(time)
@@ -262,13 +287,13 @@ impl Subject for Copying {
             .with("minor_faults", Unit::Count, used.minor_faults as f64)
             .with("major_faults", Unit::Count, used.major_faults as f64)
             .with("voluntary_switches", Unit::Count, used.voluntary_switches as f64);
-        let calls = if self.chosen.way.counts {
+        let calls = if self.chosen.method.counts_calls {
             for (name, count) in tally.named() {
                 sample = sample.with(&format!("calls.{name}"), Unit::Count, count as f64);
             }
             tally.total()
         } else {
-            // One read of the count itself is among them.
+            // Do not count the read of /proc/self/io itself.
             let [reads, writes] =
                 io.map_or([0; 2], |[reads, writes]| [reads.saturating_sub(1), writes]);
             sample = sample.with("calls.read", Unit::Count, reads as f64);
@@ -276,10 +301,11 @@ impl Subject for Copying {
             reads + writes
         };
         sample = sample.with("calls", Unit::Count, calls as f64);
-        let reads = self.chosen.way.advices.is_empty(); // others look at pages by themselves
-        let taken = Taken { time, queued: nanoseconds(queued), used: &used, calls };
-        let storage = storage(self.bench.folder());
-        let parts = Parts::of(&prices, self.chosen.bytes, reads, &taken, storage);
+        let reads = self.chosen.method.advices.is_empty(); // mapped sources are read by page faults
+        let taken = CopyTotals { time, queued: nanoseconds(queued), used: &used, calls };
+        let storage = storage_of(self.files.folder());
+        let parts =
+            TimeBreakdown::attribute(&unit_costs, self.chosen.bytes, reads, &taken, storage);
         for (name, _, part) in parts.0 {
             sample = sample.with(name, Unit::Nanoseconds, part);
         }
@@ -290,58 +316,66 @@ impl Subject for Copying {
 
     fn facts(&self) -> Facts {
         Facts::from([
-            ("way_is".to_owned(), self.chosen.way.summary.into()),
-            ("file_system".to_owned(), file_system(self.bench.folder()).into()),
+            ("way_is".to_owned(), self.chosen.method.summary.into()),
+            ("file_system".to_owned(), file_system_name(self.files.folder()).into()),
         ])
     }
 }
 
-/// What a copy has taken, in nanoseconds.
+/// What a copy has used; times in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-struct Taken<'a> {
-    /// From its beginning to its end.
+struct CopyTotals<'a> {
+    /// Wall time.
     time: f64,
-    /// Of that, waiting for a CPU.
+    /// The part of it spent queued for a CPU.
     queued: f64,
-    /// What the kernel says that was used.
+    /// CPU time, page faults and context switches, as the kernel counts them.
     used: &'a Usage,
-    /// System calls.
+    /// Number of system calls.
     calls: u64,
 }
 
-/// What the time of a copy goes into, in nanoseconds, by prices of single things.
+/// The wall time of a copy, attributed to causes: the name of the metric, the text for the `limit`
+/// fact, and nanoseconds. The first four are products of counts and unit costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Parts([(&'static str, &'static str, f64); 8]);
+struct TimeBreakdown([(&'static str, &'static str, f64); 8]);
 
-impl Parts {
-    /// Those of a copy that is written by the kernel, and read by it, too, or not.
-    fn of(prices: &Prices, bytes: u64, reads: bool, taken: &Taken<'_>, storage: Storage) -> Self {
-        let Taken { time, used, .. } = *taken;
-        let calls = taken.calls as f64 * prices.call;
-        let faults = used.minor_faults as f64 * prices.fault;
-        let page = prices.new_page + if reads { prices.read_page } else { 0.0 };
+impl TimeBreakdown {
+    /// Attributes the time of a copy. `reads` says whether the kernel reads the source through the
+    /// page cache, rather than through page faults of a mapping.
+    fn attribute(
+        unit_costs: &UnitCosts,
+        bytes: u64,
+        reads: bool,
+        taken: &CopyTotals<'_>,
+        storage: Storage,
+    ) -> Self {
+        let CopyTotals { time, used, .. } = *taken;
+        let calls = taken.calls as f64 * unit_costs.call;
+        let faults = used.minor_faults as f64 * unit_costs.fault;
+        let page = unit_costs.new_page + if reads { unit_costs.read_page } else { 0.0 };
         let pages = bytes.div_ceil(4096) as f64 * page;
-        let memory = bytes as f64 * prices.byte;
+        let memory = bytes as f64 * unit_costs.byte;
         let off_cpu = (time - used.cpu().as_nanos() as f64).max(0.0);
         let queue = taken.queued.min(off_cpu);
         let waiting = off_cpu - queue;
-        // Where the program copies by itself, that is memory, too.
+        // A copy in user space is counted as memory bandwidth.
         let program = (used.user.as_nanos() as f64 - memory).max(0.0);
-        // What is priced alone may take less together.
+        // Operations may overlap and take less than the sum of their unit costs.
         let kernel = (time - off_cpu - calls - faults - pages - memory - program).max(0.0);
         Self([
             ("at_calls", "system calls", calls),
             ("at_faults", "page faults", faults),
-            ("at_pages", "the kernel's pages", pages),
+            ("at_pages", "page cache", pages),
             ("at_memory", "memory bandwidth", memory),
             ("at_queue", "waiting for a CPU", queue),
             ("at_waiting", storage.waiting(), waiting),
-            ("at_program", "its own instructions", program),
-            ("at_kernel", "other work of the kernel", kernel),
+            ("at_program", "user-space code", program),
+            ("at_kernel", "other kernel work", kernel),
         ])
     }
 
-    /// What most of it goes into.
+    /// Returns the cause with the largest share.
     fn limit(&self) -> &'static str {
         let largest = self.0.into_iter().max_by(|a, b| a.2.total_cmp(&b.2));
         largest.map_or("", |(_, limit, _)| limit)
@@ -353,21 +387,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_copies_every_byte_or_says_why_not() {
+    fn every_method_copies_every_byte_or_gives_a_reason() {
         for parameters in cases(&Scope::of(Size::Smallest)) {
             if let Some(why) = unavailable(&parameters) {
                 assert!(!why.is_empty());
                 continue;
             }
-            let mut subject = Copying::new(&parameters).expect("a subject");
+            let mut subject = FileCopy::new(&parameters).expect("a subject");
             let sample = subject.sample(1, &mut |_| ());
             let sample = sample.unwrap_or_else(|error| panic!("{parameters}: {error}"));
             let metric = |name: &str| sample.metrics.get(name).map_or(0.0, |metric| metric.0);
             let calls = metric("calls");
             assert!(calls >= 2.0, "{parameters}: {calls}");
             if let Some(block) = parameters.number(BLOCK.name) {
-                // One more read finds the end.
-                let blocks = FEW_BYTES.div_ceil(block) as f64;
+                // One more read finds the end of the file.
+                let blocks = SMALL_FILE_BYTES.div_ceil(block) as f64;
                 let (reads, writes) = (metric("calls.read"), metric("calls.write"));
                 assert!((reads - blocks - 1.0).abs() < 0.5, "{parameters}: {reads}");
                 assert!((writes - blocks).abs() < 0.5, "{parameters}: {writes}");
@@ -376,17 +410,17 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_for_what_is_there() {
-        let prices = Prices { call: 1.0, ..Prices::default() };
+    fn waiting_is_attributed_to_the_storage() {
+        let unit_costs = UnitCosts { call: 1.0, ..UnitCosts::default() };
         let used = Usage { system: Duration::from_micros(100), ..Usage::default() };
         let parts = |queued: f64, storage| {
-            let taken = Taken { time: 1e6, queued, used: &used, calls: 1 };
-            Parts::of(&prices, 4096, true, &taken, storage)
+            let taken = CopyTotals { time: 1e6, queued, used: &used, calls: 1 };
+            TimeBreakdown::attribute(&unit_costs, 4096, true, &taken, storage)
         };
         assert_eq!(parts(0.0, Storage::Disk).limit(), "waiting for the disk");
-        assert_eq!(parts(0.0, Storage::Memory).limit(), "waiting, though not for a disk");
+        assert_eq!(parts(0.0, Storage::Memory).limit(), "waiting, but not for a disk");
         assert_eq!(parts(0.0, Storage::Other).limit(), "waiting for the file system");
-        // What others used of the CPUs is not the disk's time.
+        // Time queued for a CPU is not attributed to the disk.
         for queued in [800e3, 5e6] {
             assert_eq!(parts(queued, Storage::Disk).limit(), "waiting for a CPU", "{queued}");
         }
@@ -401,8 +435,8 @@ mod tests {
 
     #[test]
     fn a_copy_in_memory_never_waits_for_a_disk() {
-        if Place::Tmpfs.folder().is_none() {
-            return; // the case says so itself
+        if Location::Tmpfs.folder().is_none() {
+            return; // the case is reported as unavailable
         }
         for way in ["read-write", "cp"] {
             let parameters = Parameters::new().with("way", way).with("bytes", 1_u64 << 20);
@@ -412,7 +446,7 @@ mod tests {
             if unavailable(&parameters).is_some() {
                 continue;
             }
-            let mut subject = Copying::new(&parameters).expect("a subject");
+            let mut subject = FileCopy::new(&parameters).expect("a subject");
             let sample = subject.sample(1, &mut |_| ()).expect("a copy");
             assert_eq!(sample.facts["file_system"].to_string(), "tmpfs");
             assert!(!sample.facts["limit"].to_string().contains("the disk"), "{sample:?}");
@@ -425,9 +459,9 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_part_is_the_limit() {
-        let prices =
-            Prices { call: 200.0, fault: 500.0, new_page: 60.0, read_page: 40.0, byte: 0.1 };
+    fn the_largest_share_is_the_limit() {
+        let unit_costs =
+            UnitCosts { call: 200.0, fault: 500.0, new_page: 60.0, read_page: 40.0, byte: 0.1 };
         let used = |cpu: u64, minor_faults| Usage {
             system: Duration::from_micros(cpu),
             minor_faults,
@@ -435,15 +469,15 @@ mod tests {
         };
         let bytes = 4096 * 1000;
         let limit = |time: f64, used: &Usage, calls| {
-            let taken = Taken { time, queued: 0.0, used, calls };
-            Parts::of(&prices, bytes, true, &taken, Storage::Disk).limit()
+            let taken = CopyTotals { time, queued: 0.0, used, calls };
+            TimeBreakdown::attribute(&unit_costs, bytes, true, &taken, Storage::Disk).limit()
         };
         assert_eq!(limit(600e3, &used(600, 0), 10), "memory bandwidth");
         assert_eq!(limit(3e6, &used(3000, 0), 10_000), "system calls");
         assert_eq!(limit(1e6, &used(1000, 1000), 2), "page faults");
         assert_eq!(limit(9e6, &used(700, 0), 10), "waiting for the disk");
-        assert_eq!(limit(9e6, &used(9000, 0), 10), "other work of the kernel");
+        assert_eq!(limit(9e6, &used(9000, 0), 10), "other kernel work");
         let computing = Usage { user: Duration::from_millis(9), ..Usage::default() };
-        assert_eq!(limit(9e6, &computing, 10), "its own instructions");
+        assert_eq!(limit(9e6, &computing, 10), "user-space code");
     }
 }

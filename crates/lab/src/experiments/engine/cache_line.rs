@@ -1,40 +1,41 @@
-//! `engine/cache-line`: a cache line to another CPU and back.
+//! `engine/cache-line`: the round trip of a cache line between two CPUs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
-use super::bounce::{self, Bounce, Hop};
+use super::ping_pong::{self, PingPong, WaitStyle};
 use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, never_hands_over};
 
-/// The row of the table.
+/// The definition of `engine/cache-line`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/cache-line",
-    summary: "a cache line to another CPU and back: the sentinel",
-    about: "Two threads, each bound to a CPU of its own, hand a number to and fro by spinning on \
-            it. The median over parts of a sample is taken, since single parts are cut up by \
-            interrupts. It tells how far apart two CPUs are; in a virtual machine it changes when \
-            the host moves a CPU to another core, which spoils whatever two CPUs do together. \
-            Before and after every sample of such an experiment it runs for about 10 ms.",
+    summary: "round trip of a cache line between two CPUs (their distance)",
+    about: "Two threads, each bound to a CPU of its own, pass a number back and forth by spinning. \
+        The value is the median over batches of a sample, because interrupts disturb single \
+        batches. It shows the distance between two CPUs. In a virtual machine, it changes when the \
+        hypervisor moves a virtual CPU to another core, which invalidates any measurement that \
+        involves two CPUs; it therefore runs for about 10 ms before and after every sample of such \
+        an experiment.",
     view: View::CacheLine,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,
     settings: &[],
     cases: |_| vec![Parameters::new()],
-    unavailable: |_| bounce::unavailable(),
+    unavailable: |_| ping_pong::unavailable(),
     hands_over: never_hands_over,
     demands: Demands::NONE,
-    subject: |_| Ok(Box::new(Bounce::<Spin>::new()?)),
+    subject: |_| Ok(Box::new(PingPong::<SpinWait>::new()?)),
 };
 
-/// Looks again and again.
-pub struct Spin;
+/// Waits by spinning.
+pub struct SpinWait;
 
-impl Hop for Spin {
+impl WaitStyle for SpinWait {
     #[inline]
-    fn tell(line: &AtomicU32, number: u32) {
+    fn publish(line: &AtomicU32, number: u32) {
         line.store(number, Ordering::Release);
     }
 

@@ -1,4 +1,4 @@
-//! `engine/clock`: one reading of the clock.
+//! `engine/clock`: the time to read the clock.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,13 +11,13 @@ use crate::engine::experiment::{
 };
 use crate::engine::timing::Timed;
 
-/// The row of the table.
+/// The definition of `engine/clock`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/clock",
-    summary: "one reading of CLOCK_MONOTONIC",
-    about: "Reads the clock that times everything else. Where the kernel cannot let a program \
-            read it without a system call (clocksource other than tsc on many machines), this is \
-            some ten times as long.",
+    summary: "time to read CLOCK_MONOTONIC",
+    about: "Reads the clock that times all experiments. It takes about ten times as long where a \
+        program cannot read it without a system call (on many machines, with a clock source other \
+        than tsc).",
     view: View::Table,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,

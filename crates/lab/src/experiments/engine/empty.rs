@@ -1,4 +1,4 @@
-//! `engine/empty`: an operation that does nothing.
+//! `engine/empty`: an empty operation, which shows the error of the calibration.
 
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
@@ -8,13 +8,13 @@ use crate::engine::experiment::{
 };
 use crate::engine::timing::{Overhead, Timed, clock_resolution};
 
-/// The row of the table.
+/// The definition of `engine/empty`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/empty",
-    summary: "an empty operation: what the calibration leaves over",
-    about: "Times a loop around nothing, as every other experiment is timed, and subtracts what \
-            the calibration found for the clock and the loop. What is left should be 0; how far \
-            it is from 0 is what any other figure may be off for each iteration.",
+    summary: "time of an empty operation after calibration (should be 0)",
+    about: "Times an empty loop as all other experiments are timed, and subtracts the calibrated \
+        time of the clock and of the loop. The result should be 0. Its distance from 0 is the \
+        systematic error of other figures, for each iteration.",
     view: View::Table,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
@@ -27,7 +27,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |_| Ok(Box::new(Timed::new(|| Ok(())).with_facts(calibration()))),
 };
 
-/// What was measured of the clock and the loop themselves.
+/// Returns the calibrated times of the clock and of the loop.
 fn calibration() -> Facts {
     let overhead = Overhead::measure();
     let fact = |name: &str, value: f64| (name.to_owned(), format!("{value:.2}").into());

@@ -8,26 +8,26 @@ use contend_sys::mapping::{Backing, Mapping};
 use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
 use contend_sys::{cpu, topology};
 
-use super::bounce;
+use super::ping_pong;
 use crate::engine::experiment::{
     Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 
-/// The row of the table.
+/// The definition of `engine/handed-copy`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engine/handed-copy",
-    summary: "64 bytes copied into a buffer on one CPU and out of it on another: what a message is made of",
-    about: "A thread copies bytes into a quarter of a small buffer, another one on another CPU copies them \
-            out meanwhile and into memory of its own, both by memcpy and as fast as they can. The buffer is \
-            as large as a ring for messages of 64 bytes. The value is the time of 64 bytes: what \
-            ipc/one-way takes for a message of 64 bytes is to be set beside it.",
+    summary: "time to pass 64 bytes between two CPUs by memcpy: the floor of a message",
+    about: "A thread copies bytes into the slots of a small buffer with four slots; a second \
+        thread, on another CPU, concurrently copies them out into memory of its own. Both use \
+        memcpy at full speed. The buffer has the size of a ring for messages of 64 bytes. The \
+        value is the time for 64 bytes: the lower bound for a message of 64 bytes in ipc/one-way.",
     view: View::HandedCopy,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,
     settings: &[],
     cases: |_: &Scope| vec![Parameters::new()],
-    unavailable: |_| bounce::unavailable(),
+    unavailable: |_| ping_pong::unavailable(),
     hands_over: |_| true,
     demands: Demands::NONE,
     subject: |_| {
@@ -37,28 +37,28 @@ pub const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-/// What is handed over at a time, and in how many places.
+/// The slots of the buffer.
 const SHAPE: Shape = Shape { slots: 4, bytes: 1152 };
-/// Pieces before those that are measured.
-const WARM_UP: u64 = 100;
-/// What the value is of.
-const MESSAGE: usize = 64;
+/// Slots copied before the measured ones.
+const WARM_UP_SLOTS: u64 = 100;
+/// The bytes that the value refers to.
+const MESSAGE_BYTES: usize = 64;
 
-/// On two CPUs.
+/// The subject, with the two CPUs.
 struct HandedCopy([usize; 2]);
 
-fn give(sender: &mut Sender, pieces: u64) -> std::io::Result<()> {
+fn copy_in(sender: &mut Sender, slots: u64) -> std::io::Result<()> {
     let source = [7; SHAPE.bytes];
-    for _ in 0..pieces {
+    for _ in 0..slots {
         sender.draft(&|| false)?.copy_from_slice(std::hint::black_box(&source));
         sender.send();
     }
     Ok(())
 }
 
-fn take(receiver: &mut Receiver, pieces: u64) -> std::io::Result<()> {
+fn copy_out(receiver: &mut Receiver, slots: u64) -> std::io::Result<()> {
     let mut target = [0; SHAPE.bytes];
-    for _ in 0..pieces {
+    for _ in 0..slots {
         target.copy_from_slice(receiver.receive(&|| false)?);
         std::hint::black_box(&target);
     }
@@ -71,21 +71,22 @@ impl Subject for HandedCopy {
         let memory = Mapping::new(Backing::Shared, SHAPE.length()).attempt("map memory")?;
         let (mut sender, mut receiver) =
             ring(memory, SHAPE, Patience::Spin).attempt("make a ring")?;
-        let each = (SHAPE.bytes / MESSAGE) as u64;
-        let pieces = iterations.div_ceil(each);
+        let messages_per_slot = (SHAPE.bytes / MESSAGE_BYTES) as u64;
+        let slots = iterations.div_ceil(messages_per_slot);
         cpu::pin(here).attempt("bind a thread to a CPU")?;
         let time = std::thread::scope(|scope| {
             let other = scope.spawn(move || {
-                let _ = cpu::pin(there); // if it fails, the distance is merely another one
-                take(&mut receiver, WARM_UP + pieces)
+                let _ = cpu::pin(there); // a failure only changes the distance
+                copy_out(&mut receiver, WARM_UP_SLOTS + slots)
             });
-            give(&mut sender, WARM_UP)?;
+            copy_in(&mut sender, WARM_UP_SLOTS)?;
             let begun = Instant::now();
-            give(&mut sender, pieces)?;
-            let taken = other.join().map_err(|_| std::io::Error::other("a thread has panicked"))?;
-            taken.map(|()| begun.elapsed())
+            copy_in(&mut sender, slots)?;
+            let received =
+                other.join().map_err(|_| std::io::Error::other("a thread has panicked"))?;
+            received.map(|()| begun.elapsed())
         });
         let time = time.attempt("copy bytes")?;
-        Ok(Sample::of(time.as_nanos() as f64 / (pieces * each) as f64))
+        Ok(Sample::of(time.as_nanos() as f64 / (slots * messages_per_slot) as f64))
     }
 }

@@ -1,13 +1,13 @@
-//! `handoff/mechanisms`: what a hand-off costs, mechanism by mechanism and place by place.
+//! `handoff/mechanisms`: the time of a hand-off, by mechanism and placement.
 
 use std::time::Duration;
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
 
-use super::partners::{Part, Partners};
+use super::partners::{Partners, TurnWork};
+use super::primitives::{self, SEMAPHORE, SleepTiming};
 use super::settings::{MECHANISM, PERIOD, microseconds};
-use super::ways::{self, SEMAPHORE, Terms};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
@@ -17,22 +17,21 @@ use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
 use crate::support::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
 use crate::support::pair::{Pair, Placement, Used};
 
-/// The row of the table.
+/// The definition of `handoff/mechanisms`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "handoff/mechanisms",
-    summary: "a turn handed to a partner, by each mechanism and placement: time, tail, CPU",
-    about: "Two partners, processes or threads, hand a turn to each other and do nothing else. The \
-            value is half of a round trip, over turns that are timed together. As many turns, and up to \
-            1,000 if that takes 45 ms at most, are then timed one by one, for `p50`, `p99` and `p99.9` \
-            of half a round trip, in a histogram of two digits, without the clock's own time; with fewer \
-            than 100 and 1,000 turns the last two are left out. The next turn begins when the one before \
-            has ended, so that these are times of service, not of waiting for it. `cpu` is what \
-            both partners use for a hand-off, `switches` how often they are switched from. \
-            Placements: `free`, wherever the scheduler puts them; `same-cpu`; `two-cpus`, of which \
-            one is idle while its partner waits; `two-awake`, where something that runs only when \
-            nothing else wants to (SCHED_IDLE) keeps both awake. A sleep or a timer ends 1 ms \
-            later at the earliest. Spinning on one CPU waits for the end of the partner's time \
-            slice.",
+    summary: "time and CPU cost of a hand-off to a partner, by mechanism and placement",
+    about: "Two partners, processes or threads, alternate turns without any work. The value is \
+        half of a round trip, from turns that are timed together. The same number of turns, or up \
+        to 1,000 if they fit into 45 ms, are then timed individually for `p50`, `p99` and `p99.9` \
+        of half a round trip; the time of the clock is subtracted, and the histogram keeps two \
+        digits. `p99` needs 100 turns and `p99.9` needs 1,000. Each turn starts when the previous \
+        one has ended, so these are service times without queueing. `cpu` is the CPU time that \
+        both partners use for a hand-off, `switches` their context switches. Placements: `free`, \
+        as the scheduler decides; `same-cpu`; `two-cpus`, where the CPU of the waiting partner \
+        becomes idle; `two-awake`, where a SCHED_IDLE task keeps both CPUs \
+        awake. `sleep` and `timer` take at least 1 ms. Spinning on one CPU waits for the end of \
+        the partner's time slice.",
     view: View::HandoffMechanisms,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(9),
@@ -46,7 +45,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let all = ways::waiting();
+    let all = primitives::waiting_names();
     let quick = ["semaphore", "eventfd", "condition", "pipe", "futex", "spin"];
     let mechanisms = scope.choose(&all, &quick, &all);
     let partners = scope.choose(&["process", "thread"], &["process"], &["process"]);
@@ -66,16 +65,16 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// What can be chosen.
+/// Parameters that can be set.
 const SETTINGS: [&Setting; 5] = [&MECHANISM, &PARTNERS, &PLACEMENT, &SLACK, &PERIOD];
 
-/// Turns in which nothing is done.
+/// The subject: turns without work.
 pub struct HandOff {
     partners: Partners,
-    /// Of a sample, as soon as that is known.
+    /// Turns of a sample, once calibrated.
     turns: Option<u64>,
-    /// What the mechanism is.
-    what: &'static str,
+    /// The description of the mechanism.
+    mechanism_summary: &'static str,
     overhead: Overhead,
 }
 
@@ -83,58 +82,64 @@ impl HandOff {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let period = microseconds(parameters, &PERIOD, Duration::from_millis(1));
         let mechanism = parameters.text(MECHANISM.name).unwrap_or("");
-        let hand_off = Self::by(mechanism, pair(parameters, Placement::Free))?;
-        let terms = Terms { period, tick: Duration::ZERO };
-        let partners = Partners { terms, ..hand_off.partners };
+        let hand_off = Self::with_mechanism(mechanism, pair(parameters, Placement::Free))?;
+        let timing = SleepTiming { period, tick: Duration::ZERO };
+        let partners = Partners { timing, ..hand_off.partners };
         Ok(Self { partners, ..hand_off })
     }
 
-    /// One by this mechanism, both ways.
+    /// Creates a subject that uses this mechanism in both directions.
     ///
     /// # Errors
-    /// When there is no such mechanism.
-    pub fn by(name: &str, pair: Pair) -> Result<Self, SubjectError> {
-        let mechanism = ways::find(name)
-            .ok_or_else(|| SubjectError::Wrong(format!("there is no mechanism {name}")))?;
+    /// Returns an error if the mechanism does not exist.
+    pub fn with_mechanism(name: &str, pair: Pair) -> Result<Self, SubjectError> {
+        let mechanism = primitives::find(name)
+            .ok_or_else(|| SubjectError::Wrong(format!("no mechanism '{name}'")))?;
         let partners = Partners {
             pair,
             mechanisms: [SEMAPHORE, mechanism, mechanism, SEMAPHORE],
-            terms: Terms { period: Duration::from_millis(1), tick: Duration::ZERO },
-            warm_up: TRIAL,
+            timing: SleepTiming { period: Duration::from_millis(1), tick: Duration::ZERO },
+            warm_up: CALIBRATION_TURNS,
         };
-        Ok(Self { partners, turns: None, what: mechanism.summary, overhead: Overhead::measure() })
+        Ok(Self {
+            partners,
+            turns: None,
+            mechanism_summary: mechanism.summary,
+            overhead: Overhead::measure(),
+        })
     }
 }
 
-/// Turns by which it is found out how many make a sample, and before each.
-const TRIAL: u64 = 10;
-/// What a sample is to take, for turns that are timed together and again for those one by one.
-const SAMPLE: Duration = Duration::from_millis(15);
-/// Those one by one may take so long for there to be enough for a percentile of 99.9.
-const ONE_BY_ONE: Duration = Duration::from_millis(45);
-/// Turns of a sample, at least and at most.
-const FEWEST: u64 = 4;
-const MOST: u64 = 100_000;
+/// Turns of the first calibration run, and of the warm-up of every session.
+const CALIBRATION_TURNS: u64 = 10;
+/// Target time for the turns that are timed together.
+const SAMPLE_TIME: Duration = Duration::from_millis(15);
+/// Upper bound for the turns that are timed individually, if they are too few for a 99.9th
+/// percentile otherwise.
+const SINGLE_TURNS_TIME: Duration = Duration::from_millis(45);
+/// Bounds on the turns of a sample.
+const MIN_TURNS: u64 = 4;
+const MAX_TURNS: u64 = 100_000;
 
 impl HandOff {
-    fn turns_of_a_sample(&self, nothing: [Part<'_>; 2]) -> Result<u64, SubjectError> {
+    fn calibrate_turns(&self, nothing: [TurnWork<'_>; 2]) -> Result<u64, SubjectError> {
         let take = |turns| Ok(self.partners.run(turns, nothing, None)?.elapsed);
-        as_many_as_fit(SAMPLE, TRIAL, FEWEST..=MOST, take)
+        as_many_as_fit(SAMPLE_TIME, CALIBRATION_TURNS, MIN_TURNS..=MAX_TURNS, take)
     }
 }
 
 impl Subject for HandOff {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let nothing: [Part<'_>; 2] = [&|| (), &|| ()];
+        let nothing: [TurnWork<'_>; 2] = [&|| (), &|| ()];
         let turns = match self.turns {
             Some(turns) => turns,
-            None => *self.turns.insert(self.turns_of_a_sample(nothing)?),
+            None => *self.turns.insert(self.calibrate_turns(nothing)?),
         };
         let whole = self.partners.run(turns, nothing, None)?;
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
         let mut note = |turn: Duration| note(&mut histogram, turn.saturating_sub(clock) / 2);
-        let affordable = how_many(ONE_BY_ONE, whole.elapsed, turns);
+        let affordable = how_many(SINGLE_TURNS_TIME, whole.elapsed, turns);
         let timed = turns.max(affordable.min(ENOUGH));
         self.partners.run(timed, nothing, Some(&mut note))?;
         let hand_offs = 2.0 * turns as f64;
@@ -152,7 +157,7 @@ impl Subject for HandOff {
     }
 
     fn facts(&self) -> Facts {
-        let mut facts = Facts::from([("mechanism_is".to_owned(), self.what.into())]);
+        let mut facts = Facts::from([("mechanism_is".to_owned(), self.mechanism_summary.into())]);
         let cpus = self.partners.pair.placement.describe();
         facts.extend(cpus.map(|cpus| ("cpus".to_owned(), cpus.into())));
         facts

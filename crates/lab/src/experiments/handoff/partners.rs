@@ -1,120 +1,125 @@
-//! Two partners that hand the turn to each other: main, who begins, and sub.
+//! A session of two partners that alternate turns: main, which starts, and sub.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::ways::{Mechanism, Terms, Waited, Way};
+use super::primitives::{Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::pair::{Link, Observer, Pair, Release, Used};
 
-/// What happens in a turn: main's part, then sub's. Each may take a while, and count something.
-pub type Part<'a> = &'a (dyn Fn() + Sync);
+/// The work of one partner in a turn.
+pub type TurnWork<'a> = &'a (dyn Fn() + Sync);
 
-/// Two partners, and what they tell each other by.
+/// Two partners and the primitives that they use.
 #[derive(Debug, Clone, Copy)]
 pub struct Partners {
-    /// What they are, and where.
+    /// Processes or threads, and their placement.
     pub pair: Pair,
-    /// By what sub says that it has begun, main that it is sub's turn, sub that it is main's, and sub
-    /// that it has ended.
+    /// The primitives `start`, `to_sub`, `to_main` and `end`: sub has started, sub's turn, main's
+    /// turn, sub has finished.
     pub mechanisms: [&'static Mechanism; 4],
-    /// What some of them need to be told.
-    pub terms: Terms,
-    /// Turns before those that are measured.
+    /// Sleep times of the primitives that poll.
+    pub timing: SleepTiming,
+    /// Turns before the measured ones.
     pub warm_up: u64,
 }
 
-/// What they are told by, made for one session.
-struct Ways {
-    start: Box<dyn Way>,
-    to_sub: Box<dyn Way>,
-    to_main: Box<dyn Way>,
-    end: Box<dyn Way>,
+/// The primitives of one session.
+struct SessionPrimitives {
+    start: Box<dyn SyncPrimitive>,
+    to_sub: Box<dyn SyncPrimitive>,
+    to_main: Box<dyn SyncPrimitive>,
+    end: Box<dyn SyncPrimitive>,
 }
 
-/// What a session has taken.
+/// The measurements of a session.
 #[derive(Debug, Clone, Default)]
-pub struct Session {
-    /// From main's first turn to sub's end.
+pub struct SessionStats {
+    /// Wall time from main's first measured turn until sub has finished.
     pub elapsed: Duration,
-    /// What main and sub have used meanwhile.
+    /// CPU time and switches of main and sub in this time.
     pub used: [Used; 2],
-    /// Turns in which main looked in vain.
-    pub turns_in_vain: u64,
-    /// When main's first turn began.
+    /// Turns in which main polled at least once before sub was ready.
+    pub not_ready_turns: u64,
+    /// Start of main's first measured turn.
     begun: Option<Instant>,
 }
 
 impl Partners {
-    /// Has them take so many turns. `each` is told what each turn took, if it is to be measured.
+    /// Runs a session of `turns` turns. `each` receives the time of every single turn.
     ///
     /// # Errors
-    /// When the kernel refuses something, or sub ends before its last turn.
+    /// Returns an error if a system call fails or sub exits before its last turn.
     pub fn run(
         &self,
         turns: u64,
-        parts: [Part<'_>; 2],
+        work: [TurnWork<'_>; 2],
         each: Option<&mut dyn FnMut(Duration)>,
-    ) -> Result<Session, SubjectError> {
-        self.run_observed(turns, parts, each, &|_| ())
+    ) -> Result<SessionStats, SubjectError> {
+        self.run_observed(turns, work, each, &|_| ())
     }
 
-    /// The same; `observer` is told of sub when it has just been created.
+    /// Runs a session as [`Partners::run`] does, and calls `observer` once sub has been created.
     ///
     /// # Errors
     /// As [`Partners::run`].
     pub fn run_observed(
         &self,
         turns: u64,
-        parts: [Part<'_>; 2],
+        work: [TurnWork<'_>; 2],
         each: Option<&mut dyn FnMut(Duration)>,
         observer: Observer<'_>,
-    ) -> Result<Session, SubjectError> {
-        self.check()?;
-        let make = |of: usize| (self.mechanisms[of].make)(self.terms);
-        let ways = Ways { start: make(0)?, to_sub: make(1)?, to_main: make(2)?, end: make(3)? };
+    ) -> Result<SessionStats, SubjectError> {
+        self.check_compatible()?;
+        let make = |of: usize| (self.mechanisms[of].make)(self.timing);
+        let primitives = SessionPrimitives {
+            start: make(0)?,
+            to_sub: make(1)?,
+            to_main: make(2)?,
+            end: make(3)?,
+        };
         let link = Link::new().attempt("map shared memory")?;
-        // Before there is anybody who posts.
-        for way in [&ways.start, &ways.to_main, &ways.end] {
-            way.attend().attempt("wait for a signal")?;
+        // Waiters register before any partner can post.
+        for primitive in [&primitives.start, &primitives.to_main, &primitives.end] {
+            primitive.register_waiter().attempt("wait for a signal")?;
         }
         let release = Release {
-            main: &|_| ways.release_main(),
+            main: &|_| primitives.release_main(),
             sub: &|_| {
-                let _ = ways.to_sub.post();
+                let _ = primitives.to_sub.post();
             },
         };
         let turns = [self.warm_up, turns];
         let mut session = self.pair.run(
             &link,
-            || main(&ways, turns, parts[0], each, &link),
-            || sub(&ways, turns, parts[1], &link),
+            || run_main(&primitives, turns, work[0], each, &link),
+            || run_sub(&primitives, turns, work[1], &link),
             release,
             observer,
         )?;
         if let Some(begun) = session.begun.filter(|_| !self.mechanisms[3].waits) {
-            session.elapsed = begun.elapsed(); // sub has ended, which main has not waited for
+            session.elapsed = begun.elapsed(); // main has not waited for sub's last turn
         }
         let figures = link.figures()?;
         session.used[1] = Used::from_figures(std::array::from_fn(|place| figures[place]));
         Ok(session)
     }
 
-    /// Whether these mechanisms go together: where one side does not wait, it posts many times
-    /// before the other side looks, and each time counts.
-    fn check(&self) -> Result<(), SubjectError> {
+    /// Checks that the mechanisms are compatible: if one side does not wait, it posts many times
+    /// before the other side checks, so every post must be counted.
+    fn check_compatible(&self) -> Result<(), SubjectError> {
         let [start, to_sub, to_main, _] = self.mechanisms;
         if !start.waits && to_sub.name == "signal" {
-            let message =
-                "start has to wait where to_sub is a signal: sub has to say first who it is";
+            let message = "start must be a mechanism that waits if to_sub is `signal`, because sub has to \
+                 register first";
             return Err(SubjectError::Wrong(message.to_owned()));
         }
-        for (one, other) in [(to_sub, to_main), (to_main, to_sub)] {
-            if !one.waits && !other.counts {
+        for (waiter, poster) in [(to_sub, to_main), (to_main, to_sub)] {
+            if !waiter.waits && !poster.counts {
                 let message = format!(
-                    "{} and {} do not go together: the one does not wait, and the other does not \
-                     count",
-                    one.name, other.name
+                    "mechanisms '{}' and '{}' cannot be combined: the first does not wait, and the \
+                     second does not count posts",
+                    waiter.name, poster.name
                 );
                 return Err(SubjectError::Wrong(message));
             }
@@ -123,80 +128,85 @@ impl Partners {
     }
 }
 
-impl Ways {
-    /// Sub has ended: main is told whatever it waits for, since nobody else does that any more, and
-    /// finds out if sub has not had all of its turns.
+impl SessionPrimitives {
+    /// Wakes main wherever it waits, because sub has exited and will not post again. Main then
+    /// finds out whether sub has finished its turns.
     fn release_main(&self) {
-        for way in [&self.start, &self.to_main, &self.end] {
-            way.release();
+        for primitive in [&self.start, &self.to_main, &self.end] {
+            primitive.release();
         }
     }
 }
 
 const TAKE_TURNS: &str = "take turns";
 
-fn main(
-    ways: &Ways,
+fn run_main(
+    primitives: &SessionPrimitives,
     [warm_up, turns]: [u64; 2],
-    part: Part<'_>,
+    work: TurnWork<'_>,
     each: Option<&mut dyn FnMut(Duration)>,
     link: &Link,
-) -> Result<Session, SubjectError> {
-    ways.start.wait().attempt(TAKE_TURNS)?;
+) -> Result<SessionStats, SubjectError> {
+    primitives.start.wait().attempt(TAKE_TURNS)?;
     if link.is_broken() {
         return Err(link.broken());
     }
-    let mut session = Session::default();
+    let mut session = SessionStats::default();
     let turn = || {
-        ways.to_sub.post().attempt(TAKE_TURNS)?;
-        let waited = ways.to_main.wait().attempt(TAKE_TURNS)?;
+        primitives.to_sub.post().attempt(TAKE_TURNS)?;
+        let waited = primitives.to_main.wait().attempt(TAKE_TURNS)?;
         if link.is_broken() {
             return Err(link.broken());
         }
         Ok(waited)
     };
     for _ in 0..warm_up {
-        part();
+        work();
         turn()?;
     }
     let before = Used::so_far();
     let begun = Instant::now();
-    let mut nobody = |_| ();
+    let mut ignore = |_| ();
     let timed = each.is_some();
-    let each = each.unwrap_or(&mut nobody);
+    let each = each.unwrap_or(&mut ignore);
     for _ in 0..turns {
-        part();
+        work();
         let begun = timed.then(Instant::now);
-        let Waited { in_vain } = turn()?;
+        let WaitOutcome { failed_polls } = turn()?;
         if let Some(begun) = begun {
             each(begun.elapsed());
         }
-        session.turns_in_vain += u64::from(in_vain > 0);
+        session.not_ready_turns += u64::from(failed_polls > 0);
     }
-    ways.end.wait().attempt(TAKE_TURNS)?;
+    primitives.end.wait().attempt(TAKE_TURNS)?;
     session.elapsed = begun.elapsed();
     session.begun = Some(begun);
     session.used[0] = before.since();
     Ok(session)
 }
 
-fn sub(ways: &Ways, [warm_up, turns]: [u64; 2], part: Part<'_>, link: &Link) -> io::Result<()> {
-    ways.to_sub.attend()?;
-    ways.start.post()?;
+fn run_sub(
+    primitives: &SessionPrimitives,
+    [warm_up, turns]: [u64; 2],
+    work: TurnWork<'_>,
+    link: &Link,
+) -> io::Result<()> {
+    primitives.to_sub.register_waiter()?;
+    primitives.start.post()?;
     let mut before = Used::so_far();
     for turn in 0..warm_up.saturating_add(turns) {
         if turn == warm_up {
             before = Used::so_far();
         }
-        ways.to_sub.wait()?;
+        primitives.to_sub.wait()?;
         if link.is_broken() {
-            return Ok(()); // main says why
+            return Ok(()); // main reports the error
         }
-        part();
-        ways.to_main.post()?;
+        work();
+        primitives.to_main.post()?;
     }
-    link.finish(&before.since().to_figures()); // before main goes on
-    ways.end.post()
+    link.finish(&before.since().to_figures()); // before main is woken
+    primitives.end.post()
 }
 
 #[cfg(test)]
@@ -206,50 +216,51 @@ mod tests {
     use contend_sys::Signal;
     use contend_sys::shared::{Line, Shared};
 
-    use super::super::ways::{TABLE, find};
+    use super::super::primitives::{TABLE, find};
     use super::*;
     use crate::support::pair::{Kind, Placement, Sub};
 
-    /// Turns in each session here; many more by `HANDOFF_TURNS`, a tenth of them by threads.
-    fn turns(kind: Kind, usual: u64) -> u64 {
+    /// Returns the number of turns of a session: `default`, or that in `HANDOFF_TURNS` (a tenth of it
+    /// for threads).
+    fn turn_count(kind: Kind, default: u64) -> u64 {
         let wanted = std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok());
-        wanted.map_or(usual, |turns: u64| if kind == Kind::Threads { turns / 10 } else { turns })
+        wanted.map_or(default, |turns: u64| if kind == Kind::Threads { turns / 10 } else { turns })
     }
 
     fn partners(kind: Kind, mechanism: &'static Mechanism) -> Partners {
-        let terms = Terms { period: Duration::from_micros(20), tick: Duration::ZERO };
+        let timing = SleepTiming { period: Duration::from_micros(20), tick: Duration::ZERO };
         let semaphore = find("semaphore").expect("it is in the table");
         Partners {
             pair: Pair { kind, placement: Placement::Free, slack: Some(Duration::from_nanos(1)) },
             mechanisms: [semaphore, mechanism, mechanism, semaphore],
-            terms,
+            timing,
             warm_up: 0,
         }
     }
 
-    /// Those by which partners wait for each other.
+    /// The mechanisms by which partners wait for each other.
     fn waiting() -> impl Iterator<Item = &'static Mechanism> {
         TABLE.iter().filter(|mechanism| mechanism.waits)
     }
 
     #[test]
-    fn turns_are_taken_in_order_and_none_is_lost() {
+    fn turns_alternate_and_none_is_lost() {
         for mechanism in waiting() {
             for kind in [Kind::Processes, Kind::Threads] {
-                // One that spins where others want the CPU, too, loses whole time slices.
-                let turns = turns(kind, if mechanism.name == "spin" { 100 } else { 2000 });
+                // A spinning partner loses whole time slices if other programs use the CPU.
+                let turns = turn_count(kind, if mechanism.name == "spin" { 100 } else { 2000 });
                 let count = Shared::new([const { Line(AtomicU64::new(0)) }; 2]).expect("memory");
                 let random = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
                 let delay = |n: u64| (0..random(n)).for_each(|_| std::hint::spin_loop());
                 let main = || {
                     let turn = count[0].fetch_add(1, Ordering::Relaxed);
-                    assert_eq!(count[1].load(Ordering::Relaxed), turn, "sub has had its turns");
+                    assert_eq!(count[1].load(Ordering::Relaxed), turn, "sub is behind main");
                     delay(turn);
                 };
                 let sub = || {
                     let turn = count[1].fetch_add(1, Ordering::Relaxed);
                     if count[0].load(Ordering::Relaxed) != turn + 1 {
-                        count[1].store(u64::MAX / 2, Ordering::Relaxed); // main will notice
+                        count[1].store(u64::MAX / 2, Ordering::Relaxed); // main's assertion fails then
                     }
                     delay(!turn);
                 };
@@ -282,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_begin_ends_the_other() {
+    fn a_partner_that_cannot_start_ends_the_session() {
         let [signal, pipe] = ["signal", "pipe"].map(|name| find(name).expect("in the table"));
         for kind in [Kind::Processes, Kind::Threads] {
             for cpus in [[0, 999], [999, 0]] {
@@ -298,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_killed_in_front_of_a_full_pipe_ends_the_other() {
+    fn a_partner_killed_with_a_full_pipe_ends_the_session() {
         let [pipe, none] = ["pipe", "none"].map(|name| find(name).expect("in the table"));
         let kill = |sub: Sub| {
             let Sub::Process(sub) = sub else { panic!("it is a process") };
@@ -313,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_waited_for_has_its_turns_all_the_same() {
+    fn sub_finishes_its_turns_without_being_waited_for() {
         let none = find("none").expect("it is in the table");
         for kind in [Kind::Processes, Kind::Threads] {
             let mut partners = partners(kind, none);
@@ -325,14 +336,14 @@ mod tests {
     }
 
     #[test]
-    fn those_that_do_not_wait_go_on() {
+    fn mechanisms_that_do_not_wait_never_block() {
         let none = find("none").expect("it is in the table");
         let session = partners(Kind::Processes, none).run(100, [&|| (), &|| ()], None);
-        assert_eq!(session.expect("they end").turns_in_vain, 0);
+        assert_eq!(session.expect("they end").not_ready_turns, 0);
         let pause = find("pause").expect("it is in the table");
         let mut partners = partners(Kind::Threads, none);
         partners.mechanisms[2] = pause;
         let session = partners.run(10, [&|| (), &|| ()], None).expect("they end");
-        assert!(session.elapsed >= 10 * partners.terms.period);
+        assert!(session.elapsed >= 10 * partners.timing.period);
     }
 }

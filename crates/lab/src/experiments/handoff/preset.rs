@@ -1,24 +1,24 @@
-//! What a case of the document consists of.
+//! What a program of the test report consists of.
 
-use super::ways::{Mechanism, SEMAPHORE};
+use super::primitives::{Mechanism, SEMAPHORE};
 use crate::support::pair::Placement;
 
-/// One of the document's cases, or what stands for whatever is not chosen.
+/// A program of the test report: the values of parameters that are not set.
 #[derive(Debug)]
 pub struct Preset {
-    /// Its mechanisms: start, main to sub, sub to main, end.
+    /// The mechanisms `start`, `to_sub`, `to_main` and `end`.
     pub mechanisms: [&'static Mechanism; 4],
-    /// How many times the usual work sub does in a turn.
+    /// Factor on the default work of sub in a turn.
     pub factor: u64,
-    /// Main computes in its turn, too, as much as sub.
+    /// Main computes in its turn as much as sub.
     pub main_works: bool,
-    /// Where it runs; the document says it of two of them only.
+    /// Placement. The test report specifies it for two programs only.
     pub placement: Placement,
 }
 
 impl Preset {
-    /// Sub tells main by a semaphore, and main looks whether it is its turn as the others say.
-    pub const fn of(
+    /// A preset whose sub announces its start by a semaphore.
+    pub const fn new(
         to_sub: &'static Mechanism,
         to_main: &'static Mechanism,
         end: &'static Mechanism,
@@ -27,15 +27,15 @@ impl Preset {
         Self { mechanisms, factor: 1, main_works: false, placement: Placement::Free }
     }
 
-    pub const fn a_hundred_times(self) -> Self {
+    pub const fn with_factor_100(self) -> Self {
         Self { factor: 100, ..self }
     }
 
-    pub const fn with_work_of_main(self) -> Self {
+    pub const fn with_main_working(self) -> Self {
         Self { main_works: true, ..self }
     }
 
-    pub const fn on(self, placement: Placement) -> Self {
+    pub const fn with_placement(self, placement: Placement) -> Self {
         Self { placement, ..self }
     }
 }

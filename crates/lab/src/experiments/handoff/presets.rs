@@ -1,12 +1,12 @@
-//! `handoff/0` to `handoff/9`: the cases of the document, each a row of one table.
+//! `handoff/0` to `handoff/9`: the programs of the test report, and `handoff/sweep`.
 
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
 
 use super::preset::Preset;
+use super::primitives::{EVENT, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
 use super::settings::{TICK, TURNS};
-use super::turns::{SETTINGS, Settled, Turns};
-use super::ways::{EVENT, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
+use super::turn_taking::{ResolvedCase, SETTINGS, TurnTaking};
 use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, Scope};
 use crate::engine::setting::Setting;
 use crate::support::pair::Placement;
@@ -14,17 +14,19 @@ use crate::support::pair::Placement;
 const EVENTS: Preset =
     Preset { mechanisms: [EVENT; 4], factor: 1, main_works: false, placement: Placement::Free };
 
-const ABOUT: &str = "One of the document's cases. Main and sub take turns: sub computes (37 µs of CPU \
-    time, or 100 times that), main waits for it; the value is the time of 10,000 turns. Fewer are \
-    taken where a turn takes long, and the time is scaled up: `turns` says from how many. A sleep is \
-    asked to last 1 ms, and ends with a tick of `tick_us` if that is not 0: 15,625 µs on the document's \
-    machines. `load_max` and `load_mean` are the CPU time of both in percent of all CPUs, in pieces of \
-    50 ms and altogether; `p50`, `p99` and `p99.9` are those of single turns, as far as there are enough \
-    (100, 1,000); `not_ready` is the part \
-    of the turns, in percent, in which main looked in vain. `predicted` is what a model says: where \
-    main sleeps, a turn in which it looks in vain ends with the first sleep behind sub's work (the tick, \
-    or 1 ms and the timer's slack), another one with the work; where it is told, a turn is the work and \
-    two hand-offs, which are measured with twice the work; where nobody waits, it is the work.";
+const ABOUT: &str = "One of the programs of the test report on inter-process synchronisation \
+    (Windows), rebuilt. Main and sub alternate turns: sub computes (37 µs of CPU time, or 100 \
+    times that) while main waits for it. The value is the time of 10,000 turns. If a turn takes \
+    long, fewer are run and the time is scaled up; `turns` says how many ran. A sleep is requested \
+    for 1 ms and ends at a multiple of `tick_us`, if that is not 0: 15,625 µs on the machines of \
+    the report. `load_max` and `load_mean` are the CPU time of both partners in percent of all \
+    CPUs, in the busiest 50 ms and overall. `p50`, `p99` and `p99.9` are those of single turns, \
+    given enough of them (100, 1,000). `not_ready` is the percentage of turns in which main polled \
+    before sub was ready. `predicted` is the result of a model: if main polls, a turn in which sub \
+    is not ready ends with the first sleep that ends after sub's work (at a tick, or after 1 ms \
+    and the timer slack), and any other turn ends with the work; if main is notified, a turn is \
+    the work and two hand-offs, which are measured with twice the work; if main does not wait, it \
+    is the work.";
 
 macro_rules! preset {
     ($constant:ident, $name:literal, $summary:literal, $preset:expr) => {
@@ -40,11 +42,13 @@ macro_rules! preset {
             settings: &SETTINGS,
             cases: |scope| cases(scope, &$preset),
             unavailable: |parameters| {
-                Settled::of(parameters, &$preset).pair.placement.unavailable()
+                ResolvedCase::resolve(parameters, &$preset).pair.placement.unavailable()
             },
-            hands_over: |parameters| Settled::of(parameters, &$preset).pair.placement.crosses(),
+            hands_over: |parameters| {
+                ResolvedCase::resolve(parameters, &$preset).pair.placement.crosses()
+            },
             demands: Demands::NONE,
-            subject: |parameters| Ok(Box::new(Turns::new(parameters, &$preset)?)),
+            subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &$preset)?)),
         };
     };
 }
@@ -52,86 +56,90 @@ macro_rules! preset {
 preset!(
     ZERO,
     "0",
-    "told by a semaphore, waited for by sleeping: the original form",
-    Preset::of(SEMAPHORE, SLEEP, SLEEP)
+    "semaphore to signal, sleep-polling to wait (the original program)",
+    Preset::new(SEMAPHORE, SLEEP, SLEEP)
 );
 preset!(
     ZERO_PLUS,
     "0+",
-    "0 with 100 times the work",
-    Preset::of(SEMAPHORE, SLEEP, SLEEP).a_hundred_times()
+    "as handoff/0, with 100 times the work",
+    Preset::new(SEMAPHORE, SLEEP, SLEEP).with_factor_100()
 );
 preset!(
     ONE,
     "1",
-    "no synchronisation, but a sleep in every turn",
-    Preset::of(NONE, PAUSE, SEMAPHORE)
+    "no synchronisation; main sleeps in every turn",
+    Preset::new(NONE, PAUSE, SEMAPHORE)
 );
 preset!(
     ONE_A,
     "1a",
-    "no synchronisation, and main computes instead of sleeping",
-    Preset::of(NONE, NONE, SEMAPHORE).with_work_of_main()
+    "no synchronisation; main computes instead of sleeping",
+    Preset::new(NONE, NONE, SEMAPHORE).with_main_working()
 );
 preset!(
     ONE_A_PLUS,
     "1a+",
-    "1a with 100 times the work",
-    Preset::of(NONE, NONE, SEMAPHORE).with_work_of_main().a_hundred_times()
+    "as handoff/1a, with 100 times the work",
+    Preset::new(NONE, NONE, SEMAPHORE).with_main_working().with_factor_100()
 );
-preset!(TWO, "2", "semaphores both ways", Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE));
+preset!(TWO, "2", "semaphores in both directions", Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE));
 preset!(
     TWO_PLUS,
     "2+",
-    "2 with 100 times the work",
-    Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE).a_hundred_times()
+    "as handoff/2, with 100 times the work",
+    Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE).with_factor_100()
 );
 preset!(
     THREE,
     "3",
-    "told by a semaphore, waited for with a timer",
-    Preset::of(SEMAPHORE, TIMER, TIMER)
+    "semaphore to signal, timer-polling to wait",
+    Preset::new(SEMAPHORE, TIMER, TIMER)
 );
-preset!(FOUR, "4", "events both ways", EVENTS);
-preset!(FOUR_PLUS, "4+", "4 with 100 times the work", EVENTS.a_hundred_times());
+preset!(FOUR, "4", "events in both directions", EVENTS);
+preset!(FOUR_PLUS, "4+", "as handoff/4, with 100 times the work", EVENTS.with_factor_100());
 preset!(
     EIGHT,
     "8",
-    "0 with each partner on a CPU of its own",
-    Preset::of(SEMAPHORE, SLEEP, SLEEP).on(Placement::Apart)
+    "as handoff/0, with each partner on a CPU of its own",
+    Preset::new(SEMAPHORE, SLEEP, SLEEP).with_placement(Placement::Apart)
 );
 preset!(
     NINE,
     "9",
-    "0 with both partners on the same CPU",
-    Preset::of(SEMAPHORE, SLEEP, SLEEP).on(Placement::Same)
+    "as handoff/0, with both partners on one CPU",
+    Preset::new(SEMAPHORE, SLEEP, SLEEP).with_placement(Placement::Same)
 );
 
-/// The row of `handoff/sweep`.
+/// The definition of `handoff/sweep`.
 pub const SWEEP: Experiment = Experiment {
     name: "handoff/sweep",
-    summary: "turns over mechanism, placement, work and tick, the model beside each",
-    about: "Two partners take turns as in handoff/2, over what the document did not vary: by which \
-            mechanism sub tells main (`to_main`), where they run, how much sub computes, and where \
-            clocks tick. Values and the model are those of handoff/0 to handoff/9.",
+    summary: "time of turns by mechanism, placement, work and tick, with predictions",
+    about: "Two partners alternate turns as in handoff/2. Unlike the test report, this varies the \
+        mechanism by which sub notifies main (`to_main`), the placement, the work, and the clock \
+        tick. Values and predictions are those of handoff/0 to handoff/9.",
     view: View::HandoffPreset,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(2),
     fit: Fit::None,
     settings: &SETTINGS,
     cases: sweep,
-    unavailable: |parameters| Settled::of(parameters, &BASE).pair.placement.unavailable(),
-    hands_over: |parameters| Settled::of(parameters, &BASE).pair.placement.crosses(),
+    unavailable: |parameters| {
+        ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.unavailable()
+    },
+    hands_over: |parameters| {
+        ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.crosses()
+    },
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Turns::new(parameters, &BASE)?)),
+    subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &SWEEP_BASE)?)),
 };
 
-const BASE: Preset = Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE);
+const SWEEP_BASE: Preset = Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE);
 
-/// A case of every preset: the place is always shown.
+/// Returns the cases of a preset. They always name the placement.
 fn cases(scope: &Scope, preset: &Preset) -> Vec<Parameters> {
-    let usual = Parameters::new().with(names::PLACEMENT, preset.placement.name());
-    finish(scope, preset, vec![usual])
+    let default = Parameters::new().with(names::PLACEMENT, preset.placement.name());
+    with_ticks_and_turns(scope, preset, vec![default])
 }
 
 fn sweep(scope: &Scope) -> Vec<Parameters> {
@@ -150,27 +158,27 @@ fn sweep(scope: &Scope) -> Vec<Parameters> {
             }
         }
     }
-    finish(scope, &BASE, cases)
+    with_ticks_and_turns(scope, &SWEEP_BASE, cases)
 }
 
-/// The cases with what was chosen; where partners sleep, one for each tick.
-fn finish(scope: &Scope, preset: &Preset, cases: Vec<Parameters>) -> Vec<Parameters> {
+/// Applies the parameters that are set, and adds a case for each tick if a partner sleeps.
+fn with_ticks_and_turns(scope: &Scope, preset: &Preset, cases: Vec<Parameters>) -> Vec<Parameters> {
     let all_but_tick: Vec<&Setting> =
         SETTINGS.iter().copied().filter(|setting| setting.name != TICK.name).collect();
     let ticks: &[u64] = scope.choose(&[0, 1000, 10_000, 15_625], &[15_625], &[0]);
     let ticks = scope.choices.numbers(TICK.name, ticks);
-    // Turns of a sample: of a second at most, unless they are very long.
-    let longest = scope.choose(&[1_000_000_u64], &[300_000], &[20_000])[0];
+    // Time of a sample's turns, in microseconds.
+    let longest_us = scope.choose(&[1_000_000_u64], &[300_000], &[20_000])[0];
     let mut finished = Vec::new();
     for case in scope.choices.applied(cases, &all_but_tick) {
-        let ticked = if Settled::of(&case, preset).sleeps() {
+        let ticked = if ResolvedCase::resolve(&case, preset).sleeps() {
             ticks.iter().map(|&tick| case.clone().with(TICK.name, tick)).collect()
         } else {
             vec![case]
         };
         finished.extend(ticked.into_iter().map(|case| {
-            let usual = Settled::of(&case, preset).turns(longest);
-            let turns = case.number(TURNS.name).unwrap_or(usual);
+            let default = ResolvedCase::resolve(&case, preset).turns_within(longest_us);
+            let turns = case.number(TURNS.name).unwrap_or(default);
             case.without(TURNS.name).with(TURNS.name, turns)
         }));
     }

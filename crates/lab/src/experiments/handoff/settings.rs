@@ -1,80 +1,81 @@
-//! What can be chosen of two partners that hand a turn to each other.
+//! Parameters of two partners that alternate turns.
 
 use std::time::Duration;
 
 use contend_record::parameters::{Parameters, names};
 
-use super::ways;
+use super::primitives;
 use crate::engine::setting::Setting;
 
-/// How long one that polls sleeps.
+/// Time that a polling partner sleeps, in microseconds.
 pub const PERIOD: Setting = Setting::number(
     "period_us",
-    "for how many microseconds `sleep`, `timer` and `pause` sleep at a time; 1,000 by itself",
+    "microseconds that `sleep`, `timer` and `pause` sleep each time [default: 1000]",
     1,
     1_000_000,
 );
 
-/// The end of sleeps.
+/// The granularity of sleeps, in microseconds.
 pub const TICK: Setting = Setting::number(
     names::TICK_US,
-    "sleeps end at a multiple of so many microseconds, as where a clock ticks; 0 for where \
-              none does",
+    "simulated clock tick in microseconds: sleeps end at a multiple of it; 0 disables it [default: \
+     0, 1000, 10000, 15625]",
     0,
     1_000_000,
 );
 
-/// The work of a turn.
+/// The work of a turn, in microseconds of CPU time.
 pub const WORK: Setting = Setting::number(
     "work_us",
-    "CPU time of what is computed in a turn, in microseconds; 37 by itself",
+    "CPU time of the work in a turn, in microseconds [default: 37]",
     0,
     10_000_000,
 );
 
-/// How much more of it.
+/// Factor on the work of a turn.
 pub const FACTOR: Setting = Setting::number(
     "factor",
-    "how many times that work; 100 in those whose name ends with `+`, else 1",
+    "factor on the work of a turn [default: 100 in experiments whose name ends with +, otherwise \
+     1]",
     1,
     100_000,
 );
 
-/// How many turns are taken.
+/// The number of turns of a sample.
 pub const TURNS: Setting = Setting::number(
     names::TURNS,
-    "turns of a sample, whose time is scaled to 10,000; fewer by themselves the longer they \
-              last",
+    "turns of a sample; its time is scaled to 10,000 turns [default: 10000, fewer if a turn takes \
+     long]",
     1,
     100_000_000,
 );
 
-/// The mechanism of both.
-pub const MECHANISM: Setting =
-    Setting::named(names::MECHANISM, "the mechanism by which both tell each other", ways::waiting);
-/// That of sub's beginning.
-pub const START: Setting =
-    Setting::named("start", "the mechanism by which sub tells main that it has begun", ways::names);
-/// That of main.
-pub const TO_SUB: Setting = Setting::named(
-    "to_sub",
-    "the mechanism by which main tells sub that it is its turn",
-    ways::names,
+/// The mechanism in both directions.
+pub const MECHANISM: Setting = Setting::named(
+    names::MECHANISM,
+    "mechanism by which partners notify each other",
+    primitives::waiting_names,
 );
-/// That of sub.
-pub const TO_MAIN: Setting = Setting::named(
-    "to_main",
-    "the mechanism by which sub tells main that it is its turn",
-    ways::names,
+/// The mechanism that announces sub's start.
+pub const START: Setting = Setting::named(
+    "start",
+    "mechanism by which sub notifies main that it has started",
+    primitives::names,
 );
-/// That of sub's end.
+/// The mechanism from main to sub.
+pub const TO_SUB: Setting =
+    Setting::named("to_sub", "mechanism by which main hands the turn to sub", primitives::names);
+/// The mechanism from sub to main.
+pub const TO_MAIN: Setting =
+    Setting::named("to_main", "mechanism by which sub hands the turn to main", primitives::names);
+/// The mechanism that announces sub's end.
 pub const END: Setting = Setting::named(
     "end",
-    "the mechanism by which sub tells main that it has done all turns",
-    ways::names,
+    "mechanism by which sub notifies main that it has finished all turns",
+    primitives::names,
 );
 
-/// What the parameters say of a time in microseconds, or this.
-pub fn microseconds(parameters: &Parameters, setting: &Setting, usual: Duration) -> Duration {
-    parameters.number(setting.name).map_or(usual, Duration::from_micros)
+/// Returns a parameter in microseconds, or `default` if it is not set.
+pub fn microseconds(parameters: &Parameters, setting: &Setting, default: Duration) -> Duration {
+    parameters.number(setting.name).map_or(default, Duration::from_micros)
 }

@@ -1,5 +1,5 @@
-//! What every mechanism has to do: every message arrives once, in order and whole; a partner that dies is
-//! an error and nobody waits for it; nothing is left behind.
+//! Conformance tests of all mechanisms: every message arrives once, in order and intact; a partner
+//! that dies is an error and never blocks the other one; nothing is left behind.
 
 use std::fs;
 use std::ops::Range;
@@ -10,8 +10,8 @@ use contend_sys::process::fork;
 use contend_sys::shared::{Line, Shared};
 use contend_sys::{Signal, child};
 
-use super::channels::{End, Mechanism, TABLE, Waiting};
-use super::exchange::{Exchange, MORE};
+use super::channels::{Endpoint, Mechanism, TABLE, WaitStrategy};
+use super::exchange::{EXTRA_FIGURES, Exchange};
 use crate::support::pair::{Kind, Pair, Placement, Sub};
 
 fn exchange(mechanism: &'static Mechanism, kind: Kind, bytes: usize) -> Exchange {
@@ -19,20 +19,19 @@ fn exchange(mechanism: &'static Mechanism, kind: Kind, bytes: usize) -> Exchange
     Exchange { pair, mechanism, bytes, warm_up: 3 }
 }
 
-/// The lengths of messages, in bytes; all of them with `CONTEND_TEST_EFFORT=full`.
+/// The lengths of messages in bytes; more of them with `CONTEND_TEST_EFFORT=full`.
 fn lengths() -> &'static [usize] {
     let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
     if is_full { &[1, 7, 64, 1000, 4096, 65_536, 1 << 20] } else { &[1, 1000, 65_536] }
 }
 
-/// Every mechanism between processes and, where that makes sense, threads, with messages of every length
-/// that it can carry here.
+/// Returns every mechanism, between processes and, where supported, between threads, with every
+/// message length that it can carry here.
 fn all() -> impl Iterator<Item = Exchange> {
     TABLE.iter().flat_map(move |mechanism| {
-        let able = lengths()
-            .iter()
-            .copied()
-            .filter(|&bytes| bytes <= mechanism.most && (mechanism.unavailable)(bytes).is_none());
+        let able = lengths().iter().copied().filter(|&bytes| {
+            bytes <= mechanism.max_message_bytes && (mechanism.unavailable)(bytes).is_none()
+        });
         able.flat_map(move |bytes| {
             let kinds = [Kind::Processes, Kind::Threads];
             let kinds = kinds
@@ -43,15 +42,15 @@ fn all() -> impl Iterator<Item = Exchange> {
     })
 }
 
-/// Fewer of those that are long, and of those that take a time slice each.
-fn messages(exchange: &Exchange, usual: u64) -> u64 {
-    let spins = exchange.mechanism.waiting == Waiting::Spinning;
-    let most = if exchange.bytes > 10_000 || spins { 50 } else { usual };
-    usual.min(most)
+/// Returns the number of messages to send: fewer if they are long, or if each takes a time slice.
+fn messages(exchange: &Exchange, default: u64) -> u64 {
+    let spins = exchange.mechanism.waiting == WaitStrategy::Spin;
+    let most = if exchange.bytes > 10_000 || spins { 50 } else { default };
+    default.min(most)
 }
 
-/// Those that may need no system call for a message.
-const BY_RING: [&str; 7] = [
+/// Mechanisms that can send a message without a system call.
+const WITHOUT_SYSTEM_CALLS: [&str; 7] = [
     "mapped-file",
     "ring-futex",
     "ring-spin-futex",
@@ -67,51 +66,51 @@ fn name(exchange: &Exchange) -> String {
 }
 
 #[test]
-fn messages_arrive_once_in_order_and_whole() {
+fn messages_arrive_once_in_order_and_intact() {
     for exchange in all() {
         let name = name(&exchange);
         let messages = messages(&exchange, 1000);
-        let taken = exchange.one_way(messages).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(taken.elapsed > Duration::ZERO, "{name}");
+        let result = exchange.one_way(messages).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(result.elapsed > Duration::ZERO, "{name}");
         let mut trips = 0;
-        let taken = exchange.round_trips(messages, Some(&mut |_| trips += 1));
-        let taken = taken.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let result = exchange.round_trips(messages, Some(&mut |_| trips += 1));
+        let result = result.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(trips, messages, "{name}");
-        let by_ring = BY_RING.contains(&exchange.mechanism.name);
-        for done in taken.done {
-            assert!(by_ring || done.calls.total() >= 2 * messages, "{name}: {done:?}");
+        let may_skip_calls = WITHOUT_SYSTEM_CALLS.contains(&exchange.mechanism.name);
+        for done in result.stats {
+            assert!(may_skip_calls || done.calls.total() >= 2 * messages, "{name}: {done:?}");
         }
     }
 }
 
-/// Has main send messages with pauses that look random, and sub receive them with others.
+/// Sends messages with pseudo-random delays on both sides.
 fn with_delays(exchange: &Exchange, messages: u64) {
     fn pause(number: u64) {
         let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let spins = if random >> 56 == 0 { random >> 48 & 0xFFF } else { random >> 59 };
         (0..spins).for_each(|_| std::hint::spin_loop());
     }
-    let mut main = |end: &mut dyn End, numbers: Range<u64>| {
+    let mut main = |end: &mut dyn Endpoint, numbers: Range<u64>| {
         for number in numbers {
             pause(number);
             end.send_all(number..number + 1)?;
         }
         Ok(())
     };
-    let mut sub = |end: &mut dyn End, numbers: Range<u64>| {
+    let mut sub = |end: &mut dyn Endpoint, numbers: Range<u64>| {
         for number in numbers {
             pause(!number);
             end.receive_all(number..number + 1)?;
         }
-        Ok([0; MORE])
+        Ok([0; EXTRA_FIGURES])
     };
     let ran = exchange.run(messages, &mut main, &mut sub, &|_| ());
     ran.unwrap_or_else(|error| panic!("{}: {error}", name(exchange)));
 }
 
-/// Many more by `IPC_MESSAGES`, and only by the mechanism that `IPC_MECHANISM` names.
+/// `IPC_MESSAGES` sets the number of messages, `IPC_MECHANISM` restricts the test to one mechanism.
 #[test]
-fn none_is_lost_where_either_is_late() {
+fn no_message_is_lost_under_random_delays() {
     let wanted = std::env::var("IPC_MESSAGES").ok().and_then(|text| text.parse().ok());
     let only = std::env::var("IPC_MECHANISM").ok();
     for exchange in all().filter(|exchange| exchange.bytes <= 64) {
@@ -121,10 +120,9 @@ fn none_is_lost_where_either_is_late() {
     }
 }
 
-/// Sub is killed when it has received so many messages, while main goes on sending, or waits for an
-/// answer.
+/// Sub is killed after a given number of messages, while main sends or waits for a reply.
 #[test]
-fn a_partner_that_is_killed_at_any_step_is_an_error() {
+fn a_partner_killed_at_any_message_is_an_error() {
     for exchange in all().filter(|exchange| exchange.pair.kind == Kind::Processes) {
         if ![1, 64, 65_536].contains(&exchange.bytes) {
             continue;
@@ -139,21 +137,21 @@ fn a_partner_that_is_killed_at_any_step_is_an_error() {
 
 fn killed_at(exchange: &Exchange, step: u64, answers: bool) {
     let itself = || rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
-    let mut main = |end: &mut dyn End, numbers: Range<u64>| {
-        if answers { end.ask_all(numbers) } else { end.send_all(numbers) }
+    let mut main = |end: &mut dyn Endpoint, numbers: Range<u64>| {
+        if answers { end.request_all(numbers) } else { end.send_all(numbers) }
     };
-    let mut sub = |end: &mut dyn End, numbers: Range<u64>| {
+    let mut sub = |end: &mut dyn Endpoint, numbers: Range<u64>| {
         for number in numbers {
             if number == step {
                 let _ = itself();
             }
             if answers {
-                end.answer_all(number..number + 1)?;
+                end.reply_all(number..number + 1)?;
             } else {
                 end.receive_all(number..number + 1)?;
             }
         }
-        Ok([0; MORE])
+        Ok([0; EXTRA_FIGURES])
     };
     let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ());
     let error = ran.expect_err("it was killed").to_string();
@@ -162,7 +160,7 @@ fn killed_at(exchange: &Exchange, step: u64, answers: bool) {
 }
 
 #[test]
-fn one_that_is_killed_anywhere_else_is_an_error_too() {
+fn a_partner_killed_at_any_time_is_an_error() {
     for exchange in all().filter(|exchange| exchange.pair.kind == Kind::Processes) {
         for delay in [0, 300, 3000] {
             let kill = |sub: Sub| {
@@ -170,8 +168,10 @@ fn one_that_is_killed_anywhere_else_is_an_error_too() {
                 std::thread::sleep(Duration::from_micros(delay));
                 rustix::process::kill_process(sub, Signal::KILL).expect("it lives");
             };
-            let mut main = |end: &mut dyn End, numbers| end.ask_all(numbers);
-            let mut sub = |end: &mut dyn End, numbers| end.answer_all(numbers).map(|()| [0; MORE]);
+            let mut main = |end: &mut dyn Endpoint, numbers| end.request_all(numbers);
+            let mut sub = |end: &mut dyn Endpoint, numbers| {
+                end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES])
+            };
             let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &kill);
             let error = ran.expect_err("it was killed").to_string();
             let name = name(&exchange);
@@ -181,7 +181,7 @@ fn one_that_is_killed_anywhere_else_is_an_error_too() {
 }
 
 #[test]
-fn one_that_cannot_begin_ends_the_other() {
+fn a_partner_that_cannot_start_ends_the_exchange() {
     for mut exchange in all().filter(|exchange| exchange.bytes == 1) {
         for cpus in [[0, 999], [999, 0]] {
             exchange.pair.placement = Placement::On(cpus);
@@ -191,30 +191,29 @@ fn one_that_cannot_begin_ends_the_other() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn a_skipped_message_is_detected() {
     for exchange in all().filter(|exchange| exchange.bytes == 1) {
-        let mut sub = |end: &mut dyn End, numbers: Range<u64>| {
-            end.receive_all(numbers.start + 1..numbers.end)?; // not those that are sent
-            Ok([0; MORE])
+        let mut sub = |end: &mut dyn Endpoint, numbers: Range<u64>| {
+            end.receive_all(numbers.start + 1..numbers.end)?; // expects numbers one too high
+            Ok([0; EXTRA_FIGURES])
         };
-        let mut main = |end: &mut dyn End, numbers| end.send_all(numbers);
+        let mut main = |end: &mut dyn Endpoint, numbers| end.send_all(numbers);
         let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ());
         let error = ran.expect_err("it is not what was sent").to_string();
         let name = name(&exchange);
-        assert!(error.contains("where message 1 was due"), "{name}: {error}");
+        assert!(error.contains("message 1 is damaged"), "{name}: {error}");
     }
 }
 
-/// What is there of queues, semaphores and files that could have been left behind, and not by others:
-/// those of the process with this number.
-fn left_behind(process: u32) -> Vec<String> {
+/// Returns queues and files of the process with this id that still exist.
+fn leftovers(process: u32) -> Vec<String> {
     let mut left = Vec::new();
     for folder in [std::env::temp_dir(), "/dev/shm".into(), "/dev/mqueue".into()] {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.path().display().to_string());
         left.extend(names.filter(|name| name.contains(&format!("contend-{process}-"))));
     }
-    // Columns 4 and 5 of queues are who sent and received last; those of semaphores lack them.
+    // Fields 5 and 6 of a queue's line are the last sender and receiver.
     let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
     let is_of =
         |line: &&str| line.split_whitespace().skip(5).take(2).any(|of| of == process.to_string());
@@ -223,21 +222,23 @@ fn left_behind(process: u32) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_left_when_main_is_killed() {
+fn nothing_is_left_behind_when_main_is_killed() {
     for exchange in all().filter(|exchange| exchange.bytes == 1) {
         if exchange.pair.kind != Kind::Processes {
             continue;
         }
         let begun = Shared::new(Line(AtomicU64::new(0))).expect("memory");
         let main = fork(|| {
-            let mut main = |end: &mut dyn End, numbers: Range<u64>| {
+            let mut main = |end: &mut dyn Endpoint, numbers: Range<u64>| {
                 for number in numbers {
-                    end.ask_all(number..number + 1)?;
+                    end.request_all(number..number + 1)?;
                     begun.fetch_add(1, Ordering::SeqCst);
                 }
                 Ok(())
             };
-            let mut sub = |end: &mut dyn End, numbers| end.answer_all(numbers).map(|()| [0; MORE]);
+            let mut sub = |end: &mut dyn Endpoint, numbers| {
+                end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES])
+            };
             i32::from(exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ()).is_err())
         });
         let main = main.expect("a process");
@@ -248,11 +249,11 @@ fn nothing_is_left_when_main_is_killed() {
         rustix::process::kill_process(main, Signal::KILL).expect("it lives");
         child::reap(main).expect("it ends");
         let name = name(&exchange);
-        // Whoever removes them may take a moment.
-        let mut looks = 0;
-        while !left_behind(process).is_empty() {
-            looks += 1;
-            assert!(looks < 10_000, "{name} leaves {:?}", left_behind(process));
+        // Cleanup by other processes may still be running.
+        let mut polls = 0;
+        while !leftovers(process).is_empty() {
+            polls += 1;
+            assert!(polls < 10_000, "{name} leaves {:?}", leftovers(process));
             std::thread::sleep(Duration::from_millis(1));
         }
     }

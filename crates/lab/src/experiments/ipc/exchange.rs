@@ -1,4 +1,4 @@
-//! Two partners that exchange messages: main sends, sub receives or answers.
+//! An exchange of messages between two partners: main sends, sub receives or replies.
 
 use std::io;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::getpid;
 use rustix::thread::gettid;
 
-use super::channels::{End, Mechanism, Terms};
+use super::channels::{ChannelConfig, Endpoint, Mechanism};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::engine::timing::now;
 use crate::support::calls::{KINDS, Tally};
@@ -21,63 +21,63 @@ use crate::support::pair::link::FIGURES;
 use crate::support::pair::used::USED;
 use crate::support::pair::{IsThrough, Link, Observer, Pair, Release, Used};
 
-/// Two partners, and what carries their messages.
+/// Two partners and the mechanism that carries their messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
-    /// What they are, and where.
+    /// Processes or threads, and their placement.
     pub pair: Pair,
-    /// By what they exchange messages.
+    /// The mechanism of the channel.
     pub mechanism: &'static Mechanism,
-    /// How long each message is.
+    /// Length of a message, in bytes.
     pub bytes: usize,
-    /// Messages before those that are measured.
+    /// Messages before the measured ones.
     pub warm_up: u64,
 }
 
-/// What one of the partners has done.
+/// What one of the partners has used for the measured messages.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Done {
-    /// When it was done, in nanoseconds of `CLOCK_MONOTONIC`.
+pub struct PartnerStats {
+    /// End of its last message, in nanoseconds of `CLOCK_MONOTONIC`.
     pub at: u64,
-    /// What it has used for the messages that are measured.
+    /// CPU time, switches and page faults.
     pub used: Used,
-    /// Its system calls for them.
+    /// System calls.
     pub calls: Tally,
-    /// The largest resident set of its process so far, in bytes.
+    /// Peak resident set of its process so far, in bytes.
     pub peak_rss: u64,
 }
 
-/// What an exchange has taken.
+/// The measurements of an exchange.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Taken {
-    /// When main began with its first message, in nanoseconds of `CLOCK_MONOTONIC`.
+pub struct ExchangeResult {
+    /// Start of main's first measured message, in nanoseconds of `CLOCK_MONOTONIC`.
     begun: u64,
-    /// From then to the last message received: sub's, or, with answers, main's.
+    /// Time from then until the last message was received: by sub, or by main in round trips.
     pub elapsed: Duration,
-    /// What main has done, and sub.
-    pub done: [Done; 2],
-    /// What else sub has told.
-    pub told: [u64; MORE],
+    /// Usage of main and of sub.
+    pub stats: [PartnerStats; 2],
+    /// Further figures from sub.
+    pub extra: [u64; EXTRA_FIGURES],
 }
 
-/// Numbers that sub can tell besides what it has done.
-pub const MORE: usize = 8;
-/// What it has done, as numbers.
-const DONE: usize = 2 + USED + KINDS;
-const _: () = assert!(DONE + MORE <= FIGURES, "the link has to hold all of it");
+/// Figures that sub can report in addition to its usage.
+pub const EXTRA_FIGURES: usize = 8;
+/// Length of [`PartnerStats`] as figures of the link.
+const STATS_FIGURES: usize = 2 + USED + KINDS;
+const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link must hold all figures");
 
-impl Done {
-    /// With what was used since it was this, and these calls.
+impl PartnerStats {
+    /// Returns the usage since `before`, as of now, with these system calls.
     pub fn now(before: Used, calls: Tally) -> Self {
         let (at, used) = (now(), before.since());
-        // Only then: it takes a while.
+        // Last, because it takes several microseconds.
         let peak_rss = Status::of(getpid()).map_or(0, |status| status.peak_rss);
         Self { at, used, calls, peak_rss }
     }
 
-    /// As numbers, for the link.
-    pub fn to_figures(self) -> [u64; DONE] {
-        let mut figures = [0; DONE];
+    /// Encodes the usage as figures for the link.
+    pub fn to_figures(self) -> [u64; STATS_FIGURES] {
+        let mut figures = [0; STATS_FIGURES];
         figures[0] = self.at;
         figures[1] = self.peak_rss;
         figures[2..][..USED].copy_from_slice(&self.used.to_figures());
@@ -85,50 +85,51 @@ impl Done {
         figures
     }
 
-    /// From what the link brings: what sub has done, and what it has told behind it.
-    pub fn split(figures: &[u64; FIGURES]) -> (Self, [u64; MORE]) {
-        let of = |from: usize| move |place: usize| figures[from + place];
-        let done = Self {
+    /// Decodes sub's usage and its further figures from the link.
+    pub fn split(figures: &[u64; FIGURES]) -> (Self, [u64; EXTRA_FIGURES]) {
+        let figure = |from: usize| move |index: usize| figures[from + index];
+        let stats = Self {
             at: figures[0],
             peak_rss: figures[1],
-            used: Used::from_figures(std::array::from_fn(of(2))),
-            calls: Tally::from_figures(std::array::from_fn(of(2 + USED))),
+            used: Used::from_figures(std::array::from_fn(figure(2))),
+            calls: Tally::from_figures(std::array::from_fn(figure(2 + USED))),
         };
-        (done, std::array::from_fn(of(DONE)))
+        (stats, std::array::from_fn(figure(STATS_FIGURES)))
     }
 }
 
-/// How far the partners are with getting ready.
+/// The progress of the partners before the measured messages.
 type Gate = Shared<Line<AtomicU64>>;
-/// Sub can be sent to, …
-const ATTENDS: u64 = 1;
-/// … main can be answered, …
-const BEGINS: u64 = 2;
-/// … and sub has had what comes before.
-const IS_WARM: u64 = 3;
+/// Sub can receive.
+const SUB_READY: u64 = 1;
+/// Main can receive.
+const MAIN_READY: u64 = 2;
+/// Sub has received the warm-up messages.
+const SUB_WARMED_UP: u64 = 3;
 
-/// What main does with the messages of these numbers: first with those of the warm-up, then with those
-/// that are measured.
-pub type Main<'a> = &'a mut dyn FnMut(&mut dyn End, Range<u64>) -> io::Result<()>;
-/// What sub does with them. What it tells in the end is kept.
-pub type Sub<'a> = &'a mut (dyn FnMut(&mut dyn End, Range<u64>) -> io::Result<[u64; MORE]> + Send);
+/// Main's side of an exchange: called with the numbers of the warm-up messages, then with those of
+/// the measured ones.
+pub type MainRole<'a> = &'a mut dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<()>;
+/// Sub's side of an exchange. The figures that it returns at the end reach main.
+pub type SubRole<'a> =
+    &'a mut (dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<[u64; EXTRA_FIGURES]> + Send);
 
 impl Exchange {
-    /// Main sends so many messages, sub receives and reads them.
+    /// Main sends messages; sub receives and checks them.
     ///
     /// # Errors
     /// As [`Exchange::run`].
-    pub fn one_way(&self, messages: u64) -> Result<Taken, SubjectError> {
+    pub fn one_way(&self, messages: u64) -> Result<ExchangeResult, SubjectError> {
         self.run(
             messages,
             &mut |end, numbers| end.send_all(numbers),
-            &mut |end, numbers| end.receive_all(numbers).map(|()| [0; MORE]),
+            &mut |end, numbers| end.receive_all(numbers).map(|()| [0; EXTRA_FIGURES]),
             &|_| (),
         )
     }
 
-    /// Main sends so many messages, and waits for the answer to each. `each` is told what each of them
-    /// took, if it is to be measured.
+    /// Main sends messages and waits for the reply to each. `each` receives the time of every
+    /// single round trip.
     ///
     /// # Errors
     /// As [`Exchange::run`].
@@ -136,72 +137,74 @@ impl Exchange {
         &self,
         messages: u64,
         mut each: Option<&mut dyn FnMut(Duration)>,
-    ) -> Result<Taken, SubjectError> {
+    ) -> Result<ExchangeResult, SubjectError> {
         let warm_up = self.warm_up;
-        let taken = self.run(
+        let result = self.run(
             messages,
             &mut |end, numbers| match &mut each {
-                Some(each) if numbers.start >= warm_up => end.ask_each(numbers, each),
-                _ => end.ask_all(numbers),
+                Some(each) if numbers.start >= warm_up => end.request_each(numbers, each),
+                _ => end.request_all(numbers),
             },
-            &mut |end, numbers| end.answer_all(numbers).map(|()| [0; MORE]),
+            &mut |end, numbers| end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES]),
             &|_| (),
         )?;
-        let elapsed = Duration::from_nanos(taken.done[0].at.saturating_sub(taken.begun));
-        Ok(Taken { elapsed, ..taken })
+        let elapsed = Duration::from_nanos(result.stats[0].at.saturating_sub(result.begun));
+        Ok(ExchangeResult { elapsed, ..result })
     }
 
-    /// Has both do their parts. `observer` is told of sub when it has just been created.
+    /// Runs both sides. `observer` is called once sub has been created.
     ///
     /// # Errors
-    /// When the kernel refuses something, a message does not arrive as it was sent, or one partner ends
-    /// before the last one.
+    /// Returns an error if a system call fails, a message arrives damaged or out of order, or a
+    /// partner exits early.
     pub fn run(
         &self,
         messages: u64,
-        main: Main<'_>,
-        sub: Sub<'_>,
+        main: MainRole<'_>,
+        sub: SubRole<'_>,
         observer: Observer<'_>,
-    ) -> Result<Taken, SubjectError> {
+    ) -> Result<ExchangeResult, SubjectError> {
         let link = Arc::new(Link::new().attempt("map shared memory")?);
-        let terms = Terms { bytes: self.bytes, link: Arc::clone(&link) };
-        let ends = (self.mechanism.make)(terms);
+        let config = ChannelConfig { bytes: self.bytes, link: Arc::clone(&link) };
+        let ends = (self.mechanism.make)(config);
         let [main_end, sub_end] = ends.attempt(&format!("make a {}", self.mechanism.name))?;
         let gate = Shared::new(Line(AtomicU64::new(0))).attempt("map shared memory")?;
-        let threads = Waits::new().attempt("prepare a signal")?;
+        let threads = BlockedThreads::new().attempt("prepare a signal")?;
         let phases = [0..self.warm_up, self.warm_up..self.warm_up + messages];
         let ran = self.pair.run(
             &link,
             || {
-                threads.enter(0);
-                let part = Begun { end: main_end, gate: &gate, link: &link, phases: &phases };
-                part.main(main).attempt("exchange messages")
+                threads.register(0);
+                let participant =
+                    Participant { end: main_end, gate: &gate, link: &link, phases: &phases };
+                participant.run_main(main).attempt("exchange messages")
             },
             || {
-                threads.enter(1);
-                let part = Begun { end: sub_end, gate: &gate, link: &link, phases: &phases };
-                part.sub(sub)
+                threads.register(1);
+                let participant =
+                    Participant { end: sub_end, gate: &gate, link: &link, phases: &phases };
+                participant.run_sub(sub)
             },
             Release {
-                main: &|is_through| threads.end_wait(0, &link, is_through),
-                sub: &|is_through| threads.end_wait(1, &link, is_through),
+                main: &|is_through| threads.interrupt_wait(0, &link, is_through),
+                sub: &|is_through| threads.interrupt_wait(1, &link, is_through),
             },
             observer,
         );
-        let (begun, done, _end) = match ran {
+        let (begun, main_stats, _end) = match ran {
             Ok(main) => main,
-            Err(error) if link.is_broken() && means_gone(&error) => return Err(link.broken()),
+            Err(error) if link.is_broken() && is_disconnect(&error) => return Err(link.broken()),
             Err(error) => return Err(error),
         };
-        let (of_sub, told) = Done::split(&link.figures()?);
-        let done = [done, of_sub];
-        let elapsed = Duration::from_nanos(done[1].at.saturating_sub(begun));
-        Ok(Taken { begun, elapsed, done, told })
+        let (sub_stats, extra) = PartnerStats::split(&link.figures()?);
+        let stats = [main_stats, sub_stats];
+        let elapsed = Duration::from_nanos(stats[1].at.saturating_sub(begun));
+        Ok(ExchangeResult { begun, elapsed, stats, extra })
     }
 }
 
-/// Whether it only says that the other one has gone.
-fn means_gone(error: &SubjectError) -> bool {
+/// Whether the error only says that the other partner has exited.
+fn is_disconnect(error: &SubjectError) -> bool {
     let SubjectError::Refused { source, .. } = error else { return false };
     let kinds = [
         io::ErrorKind::BrokenPipe,
@@ -212,58 +215,62 @@ fn means_gone(error: &SubjectError) -> bool {
     kinds.contains(&source.kind()) || source.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
-/// What a partner has when it begins.
-struct Begun<'a> {
-    end: Box<dyn End>,
+/// What a partner owns during an exchange.
+struct Participant<'a> {
+    end: Box<dyn Endpoint>,
     gate: &'a Gate,
     link: &'a Link,
-    /// The numbers of the warm-up, and of what is measured.
+    /// The numbers of the warm-up messages, and of the measured ones.
     phases: &'a [Range<u64>; 2],
 }
 
-impl Begun<'_> {
-    /// When it began with what is measured, and what it has done; and its end, which others may still need.
-    fn main(mut self, part: Main<'_>) -> io::Result<(u64, Done, Box<dyn End>)> {
-        self.wait(ATTENDS)?;
-        self.end.attend()?;
-        self.gate.store(BEGINS, Ordering::Release);
+impl Participant<'_> {
+    /// Runs main's side. Returns the start time, main's usage, and its endpoint, which must outlive
+    /// sub's side.
+    fn run_main(
+        mut self,
+        role: MainRole<'_>,
+    ) -> io::Result<(u64, PartnerStats, Box<dyn Endpoint>)> {
+        self.wait(SUB_READY)?;
+        self.end.bind_to_thread()?;
+        self.gate.store(MAIN_READY, Ordering::Release);
         let [warm_up, measured] = self.phases.clone();
-        part(&mut *self.end, warm_up)?;
-        self.wait(IS_WARM)?;
+        role(&mut *self.end, warm_up)?;
+        self.wait(SUB_WARMED_UP)?;
         let before = (Used::so_far(), self.end.calls());
         let begun = now();
-        part(&mut *self.end, measured)?;
-        Ok((begun, self.done(&before), self.end))
+        role(&mut *self.end, measured)?;
+        Ok((begun, self.stats_since(&before), self.end))
     }
 
-    fn sub(mut self, part: Sub<'_>) -> io::Result<()> {
-        self.end.attend()?;
-        self.gate.store(ATTENDS, Ordering::Release);
-        self.wait(BEGINS)?;
+    fn run_sub(mut self, role: SubRole<'_>) -> io::Result<()> {
+        self.end.bind_to_thread()?;
+        self.gate.store(SUB_READY, Ordering::Release);
+        self.wait(MAIN_READY)?;
         let [warm_up, measured] = self.phases.clone();
-        part(&mut *self.end, warm_up)?;
+        role(&mut *self.end, warm_up)?;
         let before = (Used::so_far(), self.end.calls());
-        self.gate.store(IS_WARM, Ordering::Release);
-        let told = part(&mut *self.end, measured)?;
-        let done = self.done(&before);
-        self.link.finish(&[done.to_figures().as_slice(), &told].concat());
+        self.gate.store(SUB_WARMED_UP, Ordering::Release);
+        let extra = role(&mut *self.end, measured)?;
+        let stats = self.stats_since(&before);
+        self.link.finish(&[stats.to_figures().as_slice(), &extra].concat());
         Ok(())
     }
 
-    fn done(&self, before: &(Used, Tally)) -> Done {
-        Done::now(before.0, self.end.calls().since(&before.1))
+    fn stats_since(&self, before: &(Used, Tally)) -> PartnerStats {
+        PartnerStats::now(before.0, self.end.calls().since(&before.1))
     }
 
-    /// Waits until both are so far.
+    /// Waits until the exchange has reached this state.
     fn wait(&self, state: u64) -> io::Result<()> {
-        const LOOKS: u32 = 1000;
-        let mut looks = 0;
+        const YIELDS_BEFORE_SLEEP: u32 = 1000;
+        let mut yields = 0;
         while self.gate.load(Ordering::Acquire) < state {
             if self.link.is_broken() {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            looks += 1;
-            if looks < LOOKS {
+            yields += 1;
+            if yields < YIELDS_BEFORE_SLEEP {
                 rustix::thread::sched_yield();
             } else {
                 std::thread::sleep(Duration::from_micros(50));
@@ -273,29 +280,29 @@ impl Begun<'_> {
     }
 }
 
-/// The threads of both, as far as they are in this process, and how what they wait for in the kernel is
-/// ended: by signals, until they have noticed.
-struct Waits {
+/// Threads of main and sub in this process, and how to interrupt their blocking system calls: by
+/// signals, repeated until the thread has noticed.
+struct BlockedThreads {
     nudge: Nudge,
     threads: [AtomicU32; 2],
 }
 
-impl Waits {
+impl BlockedThreads {
     fn new() -> io::Result<Self> {
         Ok(Self { nudge: Nudge::prepare()?, threads: Default::default() })
     }
 
-    /// The calling thread is main (0) or sub (1).
-    fn enter(&self, who: usize) {
+    /// Registers the calling thread as main (0) or sub (1).
+    fn register(&self, who: usize) {
         let thread = gettid().as_raw_nonzero().get().unsigned_abs();
         self.threads[who].store(thread, Ordering::Release);
     }
 
-    /// Ends what it waits for, if the other one has gone too early.
-    fn end_wait(&self, who: usize, link: &Link, is_through: IsThrough<'_>) {
+    /// Interrupts a partner's system call if the other partner has exited early.
+    fn interrupt_wait(&self, who: usize, link: &Link, is_through: IsThrough<'_>) {
         while link.is_broken() && !is_through() {
             match self.threads[who].load(Ordering::Acquire) {
-                0 => {} // it has not begun
+                0 => {} // not started yet
                 thread => self.nudge.end_wait(thread),
             }
             std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! `ipc/one-way` and `ipc/round-trip`: what a message costs, mechanism by mechanism.
+//! `ipc/one-way` and `ipc/round-trip`: the cost of a message, by mechanism.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::channels;
-use super::exchange::{Exchange, Taken};
+use super::exchange::{Exchange, ExchangeResult};
 use super::settings::{SETTINGS, case, exchange, hands_over, unavailable};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
@@ -15,39 +15,37 @@ use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
 use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
 use crate::support::pair::{Placement, Used};
 
-/// The row of `ipc/one-way`.
+/// The definition of `ipc/one-way`.
 pub const ONE_WAY: Experiment = row(
     "ipc/one-way",
-    "messages sent as fast as they are received, by each mechanism, length and placement",
-    "Main sends messages, sub receives them: as many as pass in about 20 ms. The value is the time \
-            of one of them, from main's first to sub's last. Every message is written in full, a \
-            different one each time, and read in full: one that is lost, comes twice, in the wrong order \
-            or not whole is an error. `cpu_main` and `cpu_sub` are the CPU time of either side for a \
-            message, that for writing and reading it included; `main.write` and the like are system \
-            calls for a message, counted where they are made; switches and page faults are those of both \
-            sides. Placements are those of handoff/mechanisms. Where both are on one CPU, sender and \
-            receiver take turns, a buffer full at a time; one that spins holds the CPU until the end of \
-            its time slice.",
+    "time of a message at full speed, by mechanism, length and placement",
+    "Main sends and sub receives as many messages as pass in about 20 ms. The value is the time of \
+     one message, from main's first to sub's last. Each message is written in full, with different \
+     content every time, and checked in full; a lost, repeated, reordered or torn message is an \
+     error. `cpu_main` and `cpu_sub` are the CPU time of each side for a message, including \
+     writing and checking it; `main.write` and similar metrics are system calls for a message, \
+     counted where they are made; context switches and page faults are those of both sides. \
+     Placements are those of handoff/mechanisms. On one CPU, sender and receiver alternate, with a \
+     full buffer each time, and a mechanism that spins uses up its time slice.",
     View::OneWay,
-    |parameters| Ok(Box::new(Messages::new(parameters, Pattern::OneWay)?)),
+    |parameters| Ok(Box::new(MessageExchange::new(parameters, Pattern::OneWay)?)),
 );
 
-/// The row of `ipc/round-trip`.
+/// The definition of `ipc/round-trip`.
 pub const ROUND_TRIP: Experiment = row(
     "ipc/round-trip",
-    "a message to a partner and its answer, by each mechanism, length and placement",
-    "Main sends a message and waits for its answer, which is as long: the value is the time of \
-            both. Everything else is as in ipc/one-way. As many messages again are timed one by one, for \
-            `p50`, `p99` and `p99.9`, without the clock's own time. The next message is sent when the \
-            one before has been answered, so that these are times of service; ipc/rate sends at a fixed \
-            rate. What wakes a partner depends on where it sleeps: on the same CPU it only has to be \
-            switched to, another CPU that is idle has to be woken, and one that something else keeps \
-            awake does not.",
+    "time of a message and its answer, by mechanism, length and placement",
+    "Main sends a message and waits for an answer of the same length. The value is the time of \
+     both. Round trips are then timed individually for `p50`, `p99` and `p99.9`, with the time of \
+     the clock subtracted. The next message is sent when the previous one has been answered, so \
+     these are service times without queueing; ipc/rate sends at a fixed rate. Waking a partner \
+     costs least on the same CPU, where a context switch is enough; another CPU that is idle has \
+     to wake up first, unless `two-awake` keeps it awake. Everything else is as in ipc/one-way.",
     View::RoundTrip,
-    |parameters| Ok(Box::new(Messages::new(parameters, Pattern::RoundTrip)?)),
+    |parameters| Ok(Box::new(MessageExchange::new(parameters, Pattern::RoundTrip)?)),
 );
 
-/// A row of the table: messages of which each is timed with many others.
+/// Defines an experiment with messages.
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -91,7 +89,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let mechanisms = scope.choose(&all, &few, &all);
     let mut cases = Vec::new();
     for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
-        for &bytes in lengths.iter().filter(|&&bytes| bytes <= mechanism.most as u64) {
+        for &bytes in lengths.iter().filter(|&&bytes| bytes <= mechanism.max_message_bytes as u64) {
             for &partners in partners {
                 for &placement in placements {
                     if partners == "process" || mechanism.between_threads {
@@ -104,77 +102,77 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// Who sends when.
+/// The direction of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pattern {
     OneWay,
     RoundTrip,
 }
 
-/// Messages that are exchanged.
-struct Messages {
+/// The subject: an exchange of messages.
+struct MessageExchange {
     exchange: Exchange,
     pattern: Pattern,
-    /// Of a sample, as soon as that is known.
+    /// Messages of a sample, once calibrated.
     count: Option<u64>,
     overhead: Overhead,
 }
 
-/// Messages by which it is found out how many make a sample.
-const TRIAL: u64 = 10;
-/// Messages before those that are measured: caches are warm, and pages are there.
-const WARM_UP: u64 = 100;
-/// What a sample is to take.
-const SAMPLE: Duration = Duration::from_millis(20);
-/// Round trips one by one may take so long for there to be enough for a percentile of 99.9.
-const ONE_BY_ONE: Duration = Duration::from_millis(45);
-/// Messages of a sample, at least and at most.
-const FEWEST: u64 = 10;
-const MOST: u64 = 4_000_000;
+/// Messages of the first calibration run.
+const CALIBRATION_MESSAGES: u64 = 10;
+/// Messages before the measured ones, to warm caches and map pages.
+const WARM_UP_MESSAGES: u64 = 100;
+/// Target time of a sample.
+const SAMPLE_TIME: Duration = Duration::from_millis(20);
+/// Upper bound for the round trips that are timed individually.
+const SINGLE_TRIPS_TIME: Duration = Duration::from_millis(45);
+/// Bounds on the messages of a sample.
+const MIN_MESSAGES: u64 = 10;
+const MAX_MESSAGES: u64 = 4_000_000;
 
-impl Messages {
+impl MessageExchange {
     fn new(parameters: &Parameters, pattern: Pattern) -> Result<Self, SubjectError> {
-        let exchange = exchange(parameters, WARM_UP)?;
-        // Long ones are soon warm.
-        let warm_up = WARM_UP.min((16 << 20) / exchange.bytes as u64);
+        let exchange = exchange(parameters, WARM_UP_MESSAGES)?;
+        // Long messages need fewer to warm up.
+        let warm_up = WARM_UP_MESSAGES.min((16 << 20) / exchange.bytes as u64);
         let exchange = Exchange { warm_up, ..exchange };
         Ok(Self { exchange, pattern, count: None, overhead: Overhead::measure() })
     }
 
-    fn take(&self, count: u64) -> Result<Taken, SubjectError> {
+    fn exchange_messages(&self, count: u64) -> Result<ExchangeResult, SubjectError> {
         match self.pattern {
             Pattern::OneWay => self.exchange.one_way(count),
             Pattern::RoundTrip => self.exchange.round_trips(count, None),
         }
     }
 
-    /// Adds percentiles of single round trips.
-    fn one_by_one(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
+    /// Adds percentiles of individual round trips.
+    fn with_percentiles(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
         let mut each = |time: Duration| note(&mut histogram, time.saturating_sub(clock));
-        self.exchange.round_trips(affordable.clamp(FEWEST, ENOUGH), Some(&mut each))?;
+        self.exchange.round_trips(affordable.clamp(MIN_MESSAGES, ENOUGH), Some(&mut each))?;
         Ok(percentiles(&histogram).fold(sample, |sample, (name, nanoseconds)| {
             sample.with(name, Unit::Nanoseconds, nanoseconds)
         }))
     }
 }
 
-/// The sample of so many messages.
-pub fn sample_of(taken: &Taken, count: u64) -> Sample {
+/// Returns the sample of an exchange of `count` messages.
+pub fn sample_of(result: &ExchangeResult, count: u64) -> Sample {
     let each = |figure: f64| figure / count as f64;
-    let mut sample = Sample::of(each(taken.elapsed.as_nanos() as f64));
-    for (who, done) in ["main", "sub"].into_iter().zip(&taken.done) {
-        let cpu = each(done.used.cpu.as_nanos() as f64);
+    let mut sample = Sample::of(each(result.elapsed.as_nanos() as f64));
+    for (who, stats) in ["main", "sub"].into_iter().zip(&result.stats) {
+        let cpu = each(stats.used.cpu.as_nanos() as f64);
         sample = sample.with(&format!("cpu_{who}"), Unit::Nanoseconds, cpu);
-        let calls = each(done.calls.total() as f64);
+        let calls = each(stats.calls.total() as f64);
         sample = sample.with(&format!("calls_{who}"), Unit::Count, calls);
-        for (name, calls) in done.calls.named() {
+        for (name, calls) in stats.calls.named() {
             sample = sample.with(&format!("{who}.{name}"), Unit::Count, each(calls as f64));
         }
     }
     let of_both = |figure: fn(&Used) -> u64| {
-        each(taken.done.iter().map(|done| figure(&done.used)).sum::<u64>() as f64)
+        each(result.stats.iter().map(|stats| figure(&stats.used)).sum::<u64>() as f64)
     };
     sample
         .with("voluntary_switches", Unit::Count, of_both(|used| used.voluntary_switches))
@@ -182,18 +180,24 @@ pub fn sample_of(taken: &Taken, count: u64) -> Sample {
         .with("minor_faults", Unit::Count, of_both(|used| used.faults))
 }
 
-impl Subject for Messages {
+impl Subject for MessageExchange {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let count = if let Some(count) = self.count {
             count
         } else {
-            let take = |count| Ok(self.take(count)?.elapsed);
-            *self.count.insert(as_many_as_fit(SAMPLE, TRIAL, FEWEST..=MOST, take)?)
+            let take = |count| Ok(self.exchange_messages(count)?.elapsed);
+            *self.count.insert(as_many_as_fit(
+                SAMPLE_TIME,
+                CALIBRATION_MESSAGES,
+                MIN_MESSAGES..=MAX_MESSAGES,
+                take,
+            )?)
         };
-        let taken = self.take(count)?;
-        let mut sample = sample_of(&taken, count);
+        let result = self.exchange_messages(count)?;
+        let mut sample = sample_of(&result, count);
         if self.pattern == Pattern::RoundTrip {
-            sample = self.one_by_one(sample, how_many(ONE_BY_ONE, taken.elapsed, count))?;
+            sample =
+                self.with_percentiles(sample, how_many(SINGLE_TRIPS_TIME, result.elapsed, count))?;
         }
         sample.facts = self.facts();
         sample.facts.insert("messages".to_owned(), count.into());
@@ -205,7 +209,7 @@ impl Subject for Messages {
     }
 }
 
-/// What is worth knowing of an exchange.
+/// Returns the facts of an exchange for the record.
 pub fn facts(exchange: &Exchange) -> Facts {
     let mechanism = exchange.mechanism;
     let mut facts = Facts::from([

@@ -1,4 +1,4 @@
-//! `ipc/one-byte`: a million bytes from a parent to its child, one at a time.
+//! `ipc/one-byte`: a million one-byte messages from a parent to its child.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use contend_record::parameters::{Parameters, names};
 use contend_sys::shared::{Line, Shared};
 
 use super::channels;
-use super::exchange::{Done, Exchange, MORE};
+use super::exchange::{EXTRA_FIGURES, Exchange, PartnerStats};
 use crate::engine::experiment::{
     Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
@@ -18,21 +18,22 @@ use crate::support::calls::Tally;
 use crate::support::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
 use crate::support::pair::{Link, Pair, Placement, Release, Used};
 
-/// The row of the table.
+/// The definition of `ipc/one-byte`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ipc/one-byte",
-    summary: "1,000,000 one-byte messages from parent to child: through a pipe, and through shared memory",
-    about: "The document's program: a parent sends a million bytes, one by one, and its child reads them, \
-            one by one. `pipe`: a write and a read for each. `ring`: a ring in shared memory, one \
-            message at a time. `ring-batches`: the same, a page full of messages at a time. `cell`: one \
-            byte in shared memory; the parent waits until it was taken. `cell-unguarded`: the same \
-            without waiting, which does not work: `lost` is how many bytes the child never saw, and \
-            would be 0 elsewhere, where every byte is checked and one that is missing is an error. The \
-            value is the time from the first byte sent to the last one read; the unguarded cell's ends when \
-            the parent has written all. For both sides: CPU time (`user_` and `system_` as the kernel \
-            samples it), the largest resident set, page faults, switches, and system calls by name, \
-            counted where they are made. Both are this very program, so that their resident sets have \
-            more in them than the document's.",
+    summary: "time of a million one-byte messages through a pipe or shared memory",
+    about: "The program of the article on mmap and shared memory: a parent sends a million bytes \
+        one by one, and its child reads them one by one. `pipe`: a write and a read for each byte. \
+        `ring`: a ring in shared memory, one message at a time. `ring-batches`: the same, with a \
+        page of messages at a time. `cell`: one byte in shared memory; the parent waits until the \
+        child has consumed it. `cell-unguarded`: the same without waiting, which loses data: \
+        `lost` counts the bytes that the child never saw. All other forms check every byte, and a \
+        missing one is an error, so `lost` is 0. The value is the time from the first byte sent to \
+        the last one read; for `cell-unguarded`, until the parent has written all. For both sides, \
+        the record has CPU time (user and system time as the kernel samples them), peak resident \
+        set, page faults, context switches, and system calls by name, counted where they are made. \
+        Both sides run in contend itself, so their resident sets are larger than those of the \
+        article's program.",
     view: View::OneByte,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
@@ -45,7 +46,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(OneByte::new(parameters)?)),
 };
 
-/// What the bytes go through: by which mechanism, if it is one that works.
+/// Forms of the channel, and the mechanism of each that is correct.
 const FORMS: [(&str, Option<&str>); 5] = [
     ("pipe", Some("pipe")),
     ("ring", Some("ring-spin-futex")),
@@ -57,12 +58,12 @@ const UNGUARDED: &str = "cell-unguarded";
 
 const FORM: Setting = Setting::named(
     names::FORM,
-    "what the bytes go through: `pipe`, `ring`, `ring-batches`, `cell` or `cell-unguarded`",
+    "channel for the bytes: `pipe`, `ring`, `ring-batches`, `cell` or `cell-unguarded`",
     || FORMS.iter().map(|(name, _)| *name).collect(),
 );
 
 const MESSAGES: Setting =
-    Setting::number(names::MESSAGES, "how many; 1,000,000 by itself", 1, 100_000_000);
+    Setting::number(names::MESSAGES, "number of bytes to send [default: 1000000]", 1, 100_000_000);
 
 const SETTINGS: [&Setting; 4] = [&FORM, &MESSAGES, &PARTNERS, &PLACEMENT];
 
@@ -75,10 +76,10 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(FORMS.iter().map(case).collect(), &SETTINGS)
 }
 
-/// Bytes from a parent to its child.
+/// The subject: bytes from a parent to its child.
 struct OneByte {
     pair: Pair,
-    /// By what, if it works.
+    /// The mechanism; `None` for the unguarded cell.
     mechanism: Option<&'static channels::Mechanism>,
     messages: u64,
 }
@@ -89,7 +90,7 @@ impl OneByte {
         let (_, mechanism) = FORMS
             .iter()
             .find(|(name, _)| *name == form)
-            .ok_or_else(|| SubjectError::Wrong(format!("there is no form {form}")))?;
+            .ok_or_else(|| SubjectError::Wrong(format!("no form '{form}'")))?;
         Ok(Self {
             pair: pair(parameters, Placement::Free),
             mechanism: mechanism.and_then(channels::find),
@@ -98,40 +99,47 @@ impl OneByte {
     }
 }
 
-/// What came of it.
-struct Outcome {
+/// The measurements of a transfer.
+struct TransferResult {
     elapsed: Duration,
-    done: [Done; 2],
-    /// Bytes that the child has seen.
+    stats: [PartnerStats; 2],
+    /// Bytes that the child has read.
     received: u64,
 }
 
 impl OneByte {
-    fn exchange(&self, mechanism: &'static channels::Mechanism) -> Result<Outcome, SubjectError> {
+    fn transfer(
+        &self,
+        mechanism: &'static channels::Mechanism,
+    ) -> Result<TransferResult, SubjectError> {
         let exchange = Exchange { pair: self.pair, mechanism, bytes: 1, warm_up: 0 };
-        let taken = exchange.run(
+        let result = exchange.run(
             self.messages,
             &mut |end, numbers| end.send_all(numbers),
             &mut |end, numbers| {
                 let received = numbers.end - numbers.start;
                 end.receive_all(numbers)?;
-                let mut told = [0; MORE];
-                told[0] = received;
-                Ok(told)
+                let mut extra = [0; EXTRA_FIGURES];
+                extra[0] = received;
+                Ok(extra)
             },
             &|_| (),
         )?;
-        Ok(Outcome { elapsed: taken.elapsed, done: taken.done, received: taken.told[0] })
+        Ok(TransferResult {
+            elapsed: result.elapsed,
+            stats: result.stats,
+            received: result.extra[0],
+        })
     }
 
-    /// Without any guard: the parent overwrites what the child may not have seen.
-    fn unguarded(&self) -> Result<Outcome, SubjectError> {
+    /// Transfers without synchronisation: the parent overwrites bytes that the child has not read.
+    fn transfer_unguarded(&self) -> Result<TransferResult, SubjectError> {
         let link = Link::new().attempt("map shared memory")?;
         let cell = Shared::new(Line(AtomicU32::new(0))).attempt("map shared memory")?;
         let flags = Shared::new([const { Line(AtomicBool::new(false)) }; 2]);
         let flags = flags.attempt("map shared memory")?;
         let [begun, over] = [&flags[0], &flags[1]];
-        let (done, from) = self.pair.run(
+        let (stats, from) = self.pair.run(
             &link,
             || {
                 while !begun.load(Ordering::Acquire) && !link.is_broken() {
@@ -142,9 +150,9 @@ impl OneByte {
                 for number in 1..=self.messages {
                     cell.store(u32::from(number.to_le_bytes()[0]), Ordering::Release);
                 }
-                let done = Done::now(before, Tally::default());
+                let stats = PartnerStats::now(before, Tally::default());
                 over.store(true, Ordering::Release);
-                Ok((done, from))
+                Ok((stats, from))
             },
             || {
                 let before = Used::so_far();
@@ -159,19 +167,19 @@ impl OneByte {
                         break;
                     }
                 }
-                let figures = Done::now(before, Tally::default()).to_figures();
+                let figures = PartnerStats::now(before, Tally::default()).to_figures();
                 link.finish(&[figures.as_slice(), &[received]].concat());
                 Ok(())
             },
-            // Neither waits for the other, but for sub's beginning, which main looks at by itself.
+            // Neither side blocks, except main at the start, and that loop checks the link itself.
             Release { main: &|_| (), sub: &|_| over.store(true, Ordering::Release) },
             &|_| (),
         )?;
         let figures = link.figures()?;
-        let (of_sub, [received, ..]) = Done::split(&figures);
-        Ok(Outcome {
-            elapsed: Duration::from_nanos(done.at.saturating_sub(from)),
-            done: [done, of_sub],
+        let (sub_stats, [received, ..]) = PartnerStats::split(&figures);
+        Ok(TransferResult {
+            elapsed: Duration::from_nanos(stats.at.saturating_sub(from)),
+            stats: [stats, sub_stats],
             received,
         })
     }
@@ -179,29 +187,29 @@ impl OneByte {
 
 impl Subject for OneByte {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let outcome = match self.mechanism {
-            Some(mechanism) => self.exchange(mechanism)?,
-            None => self.unguarded()?,
+        let transfer = match self.mechanism {
+            Some(mechanism) => self.transfer(mechanism)?,
+            None => self.transfer_unguarded()?,
         };
-        let mut sample = Sample::of(outcome.elapsed.as_nanos() as f64)
-            .with("received", Unit::Count, outcome.received as f64)
-            .with("lost", Unit::Count, self.messages.saturating_sub(outcome.received) as f64);
-        for (who, done) in ["main", "sub"].into_iter().zip(outcome.done) {
-            let Used { cpu, system, .. } = done.used;
+        let mut sample = Sample::of(transfer.elapsed.as_nanos() as f64)
+            .with("received", Unit::Count, transfer.received as f64)
+            .with("lost", Unit::Count, self.messages.saturating_sub(transfer.received) as f64);
+        for (who, stats) in ["main", "sub"].into_iter().zip(transfer.stats) {
+            let Used { cpu, system, .. } = stats.used;
             let time = |time: Duration| (Unit::Nanoseconds, time.as_nanos() as f64);
             let events = |count: u64| (Unit::Count, count as f64);
             for (name, (unit, value)) in [
                 ("user", time(cpu.saturating_sub(system))),
                 ("system", time(system.min(cpu))),
-                ("peak_rss", (Unit::Bytes, done.peak_rss as f64)),
-                ("minor_faults", events(done.used.faults)),
-                ("voluntary_switches", events(done.used.voluntary_switches)),
-                ("involuntary_switches", events(done.used.involuntary_switches)),
-                ("calls", events(done.calls.total())),
+                ("peak_rss", (Unit::Bytes, stats.peak_rss as f64)),
+                ("minor_faults", events(stats.used.faults)),
+                ("voluntary_switches", events(stats.used.voluntary_switches)),
+                ("involuntary_switches", events(stats.used.involuntary_switches)),
+                ("calls", events(stats.calls.total())),
             ] {
                 sample = sample.with(&format!("{name}_{who}"), unit, value);
             }
-            for (name, calls) in done.calls.named() {
+            for (name, calls) in stats.calls.named() {
                 sample = sample.with(&format!("{who}.{name}"), Unit::Count, calls as f64);
             }
         }
@@ -225,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_arrives_but_where_nobody_waits() {
+    fn every_byte_arrives_unless_the_cell_is_unguarded() {
         for (form, mechanism) in FORMS {
             let parameters =
                 Parameters::new().with(FORM.name, form).with(MESSAGES.name, 20_000_u64);

@@ -1,20 +1,20 @@
-//! What stands in a message: all of it depends on the message's number, so that one that is lost, comes
-//! twice, in the wrong order or not whole is seen.
+//! The content of messages. All bytes depend on the number of the message, so that a lost,
+//! repeated, reordered or torn message is detected.
 
-/// Fills a message.
+/// Fills a message with the content for its number.
 #[inline]
 pub fn write(message: &mut [u8], number: u64) {
     if let [byte] = message {
-        *byte = number.to_le_bytes()[0]; // what follows takes longer than sending it
+        *byte = number.to_le_bytes()[0]; // the general case would take longer than sending
         return;
     }
-    let mut word = number.wrapping_mul(SPREAD);
-    let (lines, rest) = message.as_chunks_mut::<LINE>();
+    let mut word = number.wrapping_mul(MULTIPLIER);
+    let (lines, rest) = message.as_chunks_mut::<LINE_BYTES>();
     for line in lines {
         for (place, bytes) in (0..).zip(line.as_chunks_mut::<8>().0) {
             *bytes = word.wrapping_add(place).to_le_bytes();
         }
-        word = word.wrapping_add(WORDS);
+        word = word.wrapping_add(WORDS_PER_LINE);
     }
     let (words, rest) = rest.as_chunks_mut::<8>();
     for (place, bytes) in (0..).zip(words) {
@@ -25,20 +25,20 @@ pub fn write(message: &mut [u8], number: u64) {
     }
 }
 
-/// Reads a message: whether all of it is as it was written for this number.
+/// Reads a message in full; returns whether its content is that for this number.
 #[inline]
-pub fn is_whole(message: &[u8], number: u64) -> bool {
+pub fn is_intact(message: &[u8], number: u64) -> bool {
     if let [byte] = message {
         return *byte == number.to_le_bytes()[0];
     }
-    let mut word = number.wrapping_mul(SPREAD);
+    let mut word = number.wrapping_mul(MULTIPLIER);
     let mut differences = 0;
-    let (lines, rest) = message.as_chunks::<LINE>();
+    let (lines, rest) = message.as_chunks::<LINE_BYTES>();
     for line in lines {
         for (place, bytes) in (0..).zip(line.as_chunks::<8>().0) {
             differences |= u64::from_le_bytes(*bytes) ^ word.wrapping_add(place);
         }
-        word = word.wrapping_add(WORDS);
+        word = word.wrapping_add(WORDS_PER_LINE);
     }
     let (words, rest) = rest.as_chunks::<8>();
     for (place, bytes) in (0..).zip(words) {
@@ -50,25 +50,25 @@ pub fn is_whole(message: &[u8], number: u64) -> bool {
     differences == 0
 }
 
-/// How much is written at once, and its words: a loop over so many of them is one over vectors.
-const LINE: usize = 64;
-const WORDS: u64 = LINE as u64 / 8;
-/// Neighbouring numbers give words that differ in many bits.
-const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Bytes written by one iteration, and its words: the compiler vectorises a loop over them.
+const LINE_BYTES: usize = 64;
+const WORDS_PER_LINE: u64 = LINE_BYTES as u64 / 8;
+/// Makes the words of neighbouring numbers differ in many bits.
+const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_known_by_its_number_and_whole() {
+    fn a_changed_byte_or_another_number_is_detected() {
         for length in [1, 7, 8, 9, 64, 1000] {
             let mut message = vec![0; length];
             write(&mut message, 200);
-            assert!(is_whole(&message, 200) && !is_whole(&message, 201), "{length}");
+            assert!(is_intact(&message, 200) && !is_intact(&message, 201), "{length}");
             for place in 0..length {
                 message[place] ^= 1;
-                assert!(!is_whole(&message, 200), "{length} {place}");
+                assert!(!is_intact(&message, 200), "{length} {place}");
                 message[place] ^= 1;
             }
         }

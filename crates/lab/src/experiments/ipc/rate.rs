@@ -1,4 +1,4 @@
-//! `ipc/rate`: how long messages are on their way that are sent at a fixed rate.
+//! `ipc/rate`: the latency of messages that are sent at a fixed rate.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,8 +7,8 @@ use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::shared::{Line, Shared};
 
-use super::channels::{self, Waiting};
-use super::exchange::{Exchange, MORE};
+use super::channels::{self, WaitStrategy};
+use super::exchange::{EXTRA_FIGURES, Exchange};
 use super::messages::{facts, sample_of};
 use super::payload;
 use super::settings::{BYTES, MECHANISM, case, exchange, hands_over, unavailable};
@@ -21,18 +21,18 @@ use crate::support::histogram::{histogram, note, percentiles};
 use crate::support::pair::Placement;
 use crate::support::pair::settings::{PARTNERS, PLACEMENT};
 
-/// The row of the table.
+/// The definition of `ipc/rate`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ipc/rate",
-    summary: "latency of messages that are sent at a fixed rate, by each mechanism",
-    about: "Main sends `rate_per_s` messages a second, each when it is due, for a quarter of a second and for 100 of them at least; sub \
-            notes how long after that it has received each. The value is the median, `p99`, `p99.9` and \
-            `max` are beside it. Time counts from when a message was due, not from when it was sent: \
-            where one is late, those behind it are late, too, and that is seen. `late` is the part of the \
-            messages, in percent, that main could only begin to send more than 10 µs after they were due. \
-            Main waits for the time by looking at the clock, so that its own CPU is awake; on one CPU sub \
-            has to take it away from main, which is what that measures. Where a rate \
-            is more than a mechanism can carry, messages are the later the longer it goes on.",
+    summary: "latency of messages sent at a fixed rate, including queueing, by mechanism",
+    about: "Main sends `rate_per_s` messages a second, each when it is due, for 250 ms and at \
+        least 100 messages. Sub records when it has received each. The value is the median \
+        latency; `p99`, `p99.9` and `max` are recorded as well. Latency counts from when a message \
+        was due rather than from when it was sent, so that a delay also counts for the messages \
+        queued after it. `late` is the percentage of messages that main started to send more than \
+        10 µs after they were due. Main spins on the clock while it waits, so its CPU is awake; on \
+        one CPU, sub has to preempt main. If a mechanism cannot sustain the rate, latency grows \
+        during the sample.",
     view: View::MessageRate,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
@@ -42,13 +42,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable,
     hands_over,
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Rate::new(parameters)?)),
+    subject: |parameters| Ok(Box::new(FixedRate::new(parameters)?)),
 };
 
-/// How many messages a second.
+/// The rate, in messages a second.
 const RATE: Setting = Setting::number(
     "rate_per_s",
-    "messages a second; 1,000, 10,000 and 100,000 by themselves",
+    "messages a second [default: 1000, 10000, 100000]",
     1,
     10_000_000,
 );
@@ -63,8 +63,8 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let placements = [Placement::Apart, Placement::Same];
     let mut cases = Vec::new();
     for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
-        // Two that never sleep cannot share a CPU at a rate.
-        let most = if mechanism.waiting == Waiting::Spinning { 1 } else { 2 };
+        // Two partners that only spin cannot share a CPU.
+        let most = if mechanism.waiting == WaitStrategy::Spin { 1 } else { 2 };
         for &placement in &placements[..most] {
             for &rate in rates {
                 cases.push(case(mechanism, 1, "process", placement).with(RATE.name, rate));
@@ -74,28 +74,29 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// How long a sample goes on.
-const LASTS: Duration = Duration::from_millis(250);
-/// Messages of a sample, at least.
-const FEWEST: u64 = 100;
-/// A message is late that is begun so long after it was due.
-const LATE: u64 = 10_000;
+/// Time of a sample.
+const SAMPLE_TIME: Duration = Duration::from_millis(250);
+/// Minimum number of messages of a sample.
+const MIN_MESSAGES: u64 = 100;
+/// A message is late if it is sent this long after it was due, in nanoseconds.
+const LATE_THRESHOLD_NS: u64 = 10_000;
 
-/// Messages at a rate.
-struct Rate {
+/// The subject: messages at a fixed rate.
+struct FixedRate {
     exchange: Exchange,
     rate: u64,
 }
 
-impl Rate {
+impl FixedRate {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let rate = parameters.number(RATE.name).unwrap_or(1000).max(1);
         Ok(Self { exchange: exchange(parameters, 100)?, rate })
     }
 }
 
-/// Waits until this time, in nanoseconds of `CLOCK_MONOTONIC`, and says how late it is then.
-fn wait_until(due: u64) -> u64 {
+/// Spins until a time in nanoseconds of `CLOCK_MONOTONIC` and returns how late it is then, in
+/// nanoseconds.
+fn spin_until(due: u64) -> u64 {
     loop {
         match now().checked_sub(due) {
             Some(late) => return late,
@@ -104,17 +105,17 @@ fn wait_until(due: u64) -> u64 {
     }
 }
 
-impl Subject for Rate {
+impl Subject for FixedRate {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let interval = 1_000_000_000 / self.rate;
-        let wanted = LASTS.as_nanos() / u128::from(interval.max(1));
-        let count = u64::try_from(wanted).unwrap_or(u64::MAX).max(FEWEST);
+        let wanted = SAMPLE_TIME.as_nanos() / u128::from(interval.max(1));
+        let count = u64::try_from(wanted).unwrap_or(u64::MAX).max(MIN_MESSAGES);
         let warm_up = self.exchange.warm_up;
         let begin = Shared::new(Line(AtomicU64::new(0))).attempt("map shared memory")?;
         let due = |number: u64| begin.load(Ordering::Acquire) + (number - warm_up) * interval;
         let mut late = 0;
-        let mut waited = histogram()?;
-        let taken = self.exchange.run(
+        let mut latencies = histogram()?;
+        let result = self.exchange.run(
             count,
             &mut |end, numbers| {
                 if numbers.start < warm_up {
@@ -122,7 +123,7 @@ impl Subject for Rate {
                 }
                 begin.store(now() + interval, Ordering::Release);
                 for number in numbers {
-                    late += u64::from(wait_until(due(number)) > LATE);
+                    late += u64::from(spin_until(due(number)) > LATE_THRESHOLD_NS);
                     payload::write(end.draft()?, number);
                     end.send()?;
                     end.flush()?;
@@ -133,28 +134,31 @@ impl Subject for Rate {
                 for number in numbers {
                     end.receive_all(number..number + 1)?;
                     if number >= warm_up {
-                        note(&mut waited, Duration::from_nanos(now().saturating_sub(due(number))));
+                        note(
+                            &mut latencies,
+                            Duration::from_nanos(now().saturating_sub(due(number))),
+                        );
                     }
                 }
-                let mut told = [0; MORE];
-                for (to, (_, nanoseconds)) in told.iter_mut().zip(percentiles(&waited)) {
+                let mut extra = [0; EXTRA_FIGURES];
+                for (to, (_, nanoseconds)) in extra.iter_mut().zip(percentiles(&latencies)) {
                     *to = nanoseconds.to_bits();
                 }
-                told[MORE - 1] = waited.max();
-                Ok(told)
+                extra[EXTRA_FIGURES - 1] = latencies.max();
+                Ok(extra)
             },
             &|_| (),
         )?;
         let names = ["p50", "p99", "p99.9"];
-        let known = names.into_iter().zip(taken.told).filter(|(_, bits)| *bits != 0);
-        let mut sample = sample_of(&taken, count);
-        sample.value = f64::from_bits(taken.told[0]);
-        for (name, bits) in known.skip(1) {
+        let percentiles = names.into_iter().zip(result.extra).filter(|(_, bits)| *bits != 0);
+        let mut sample = sample_of(&result, count);
+        sample.value = f64::from_bits(result.extra[0]);
+        for (name, bits) in percentiles.skip(1) {
             sample = sample.with(name, Unit::Nanoseconds, f64::from_bits(bits));
         }
-        let achieved = count as f64 / taken.elapsed.as_secs_f64();
+        let achieved = count as f64 / result.elapsed.as_secs_f64();
         sample = sample
-            .with("max", Unit::Nanoseconds, taken.told[MORE - 1] as f64)
+            .with("max", Unit::Nanoseconds, result.extra[EXTRA_FIGURES - 1] as f64)
             .with("late", Unit::Count, 100.0 * late as f64 / count as f64)
             .with("achieved_per_s", Unit::Count, achieved);
         sample.facts = self.facts();

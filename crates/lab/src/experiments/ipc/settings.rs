@@ -1,40 +1,40 @@
-//! What can be chosen of partners that exchange messages.
+//! Parameters of the experiments with messages.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use contend_record::parameters::{Parameters, names};
 
-use super::channels::{self, Mechanism, Terms};
+use super::channels::{self, ChannelConfig, Mechanism};
 use super::exchange::Exchange;
 use crate::engine::experiment::SubjectError;
 use crate::engine::setting::Setting;
 use crate::support::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
 use crate::support::pair::{Link, Placement};
 
-/// What carries the messages.
+/// The mechanism that carries messages.
 pub const MECHANISM: Setting =
-    Setting::named(names::MECHANISM, "what carries the messages", channels::names);
+    Setting::named(names::MECHANISM, "mechanism that carries the messages", channels::names);
 
-/// How long they are.
+/// The length of a message, in bytes.
 pub const BYTES: Setting = Setting::number(
     names::BYTES,
-    "how long a message is; 1, 64, 4,096, 65,536 and 1,048,576 by itself",
+    "length of a message in bytes [default: 1, 64, 4096, 65536, 1048576]",
     1,
     16 << 20,
 );
 
-/// All of them.
+/// All parameters that can be set.
 pub const SETTINGS: [&Setting; 4] = [&MECHANISM, &BYTES, &PARTNERS, &PLACEMENT];
 
-/// A case with these.
+/// Returns the case with these parameters.
 pub fn case(mechanism: &Mechanism, bytes: u64, partners: &str, placement: Placement) -> Parameters {
     let parameters = Parameters::new().with(MECHANISM.name, mechanism.name);
     let parameters = parameters.with(BYTES.name, bytes).with(PARTNERS.name, partners);
     parameters.with(PLACEMENT.name, placement.name())
 }
 
-/// What the parameters say of the mechanism.
+/// Returns the mechanism of a case.
 fn mechanism(parameters: &Parameters) -> Option<&'static Mechanism> {
     channels::find(parameters.text(MECHANISM.name)?)
 }
@@ -44,49 +44,49 @@ fn bytes(parameters: &Parameters) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// The exchange that they say, after so many messages.
+/// Returns the exchange of a case, with this many warm-up messages.
 ///
 /// # Errors
-/// When there is no such mechanism.
+/// Returns an error if the mechanism does not exist.
 pub fn exchange(parameters: &Parameters, warm_up: u64) -> Result<Exchange, SubjectError> {
-    let mechanism = mechanism(parameters)
-        .ok_or_else(|| SubjectError::Wrong("there is no such mechanism".to_owned()))?;
+    let mechanism =
+        mechanism(parameters).ok_or_else(|| SubjectError::Wrong("no such mechanism".to_owned()))?;
     let pair = pair(parameters, Placement::Free);
     Ok(Exchange { pair, mechanism, bytes: bytes(parameters), warm_up })
 }
 
-/// Why messages cannot be exchanged so here, if so.
+/// Returns why a case cannot be measured here, or `None` if it can.
 pub fn unavailable(parameters: &Parameters) -> Option<String> {
     let (mechanism, bytes) = (mechanism(parameters)?, bytes(parameters));
-    if bytes > mechanism.most {
-        let most = mechanism.most;
+    if bytes > mechanism.max_message_bytes {
+        let most = mechanism.max_message_bytes;
         let bytes = if most == 1 { "byte" } else { "bytes" };
-        return Some(format!("carries messages of {most} {bytes} at most"));
+        return Some(format!("carries messages of at most {most} {bytes}"));
     }
     if !mechanism.between_threads && parameters.text(PARTNERS.name) == Some("thread") {
-        return Some("makes sense between processes only".to_owned());
+        return Some("works between processes only".to_owned());
     }
     let placement = placement(parameters, Placement::Free);
-    placement.unavailable().or_else(|| refused(mechanism, bytes))
+    placement.unavailable().or_else(|| creation_error(mechanism, bytes))
 }
 
-/// Why a channel for messages of this length cannot be made here, if so: what is known to be in the way,
-/// or what the kernel says when it is tried. Each is tried once.
-fn refused(mechanism: &'static Mechanism, bytes: usize) -> Option<String> {
-    type Known = BTreeMap<(&'static str, usize), Option<String>>;
-    static KNOWN: Mutex<Known> = Mutex::new(Known::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let why = known.entry((mechanism.name, bytes)).or_insert_with(|| {
+/// Returns why a channel for messages of this length cannot be created here, or `None` if it can: a
+/// known limit, or the error of creating one. Each combination is tried once.
+fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String> {
+    type Cache = BTreeMap<(&'static str, usize), Option<String>>;
+    static CACHE: Mutex<Cache> = Mutex::new(Cache::new());
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let why = cache.entry((mechanism.name, bytes)).or_insert_with(|| {
         (mechanism.unavailable)(bytes).or_else(|| {
-            let terms = Terms { bytes, link: Arc::new(Link::new().ok()?) };
-            let error = (mechanism.make)(terms).err()?;
-            Some(format!("cannot be made here: {error}"))
+            let config = ChannelConfig { bytes, link: Arc::new(Link::new().ok()?) };
+            let error = (mechanism.make)(config).err()?;
+            Some(format!("cannot be created here: {error}"))
         })
     });
     why.clone()
 }
 
-/// Whether they are on two CPUs for sure.
+/// Whether the partners are certain to run on two CPUs.
 pub fn hands_over(parameters: &Parameters) -> bool {
     placement(parameters, Placement::Free).crosses()
 }

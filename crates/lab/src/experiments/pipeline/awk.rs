@@ -2,16 +2,16 @@
 
 use super::stages::Stage;
 
-/// JSON into tokens, one a line.
+/// Splits JSON into tokens, one a line.
 pub const TOKENIZER: &str = include_str!("awk/tokenizer.awk");
-/// Puts strings together again; third of the four commands that are a tokenizer too.
+/// Joins the parts of strings; the third command of the tokenizer in four commands.
 pub const JOIN: &str = include_str!("awk/join.awk");
-/// Tokens into calls of functions.
+/// Parses tokens and calls a function for each event.
 pub const PARSER: &str = include_str!("awk/parser.awk");
-/// The functions that print what the parser finds; users replace them by their own.
+/// The functions that the parser calls, which print events. Users can replace them.
 pub const CALLBACKS: &str = include_str!("awk/callbacks.awk");
 
-/// The implementations of awk that are looked for, and how each is called.
+/// The supported implementations of awk, with their commands.
 pub const KINDS: [(&str, &[&str]); 4] = [
     ("mawk", &["mawk"]),
     ("gawk", &["gawk"]),
@@ -19,18 +19,18 @@ pub const KINDS: [(&str, &[&str]); 4] = [
     ("original-awk", &["original-awk"]),
 ];
 
-/// How this implementation is called.
+/// Returns the command of an implementation.
 pub fn command(kind: &str) -> Option<&'static [&'static str]> {
     KINDS.iter().find(|(name, _)| *name == kind).map(|(_, command)| *command)
 }
 
-/// The tokenizer as one command. The input must be free of NUL and end with a newline, as that
-/// of an experiment does: then nothing but this awk has to read it.
+/// Returns the tokenizer as one command. The input must not contain NUL and must end with a
+/// newline, which the inputs of experiments do; no other program has to prepare it then.
 pub(super) fn tokenizer(awk: &[&str]) -> Vec<Stage> {
     vec![stage("tokenizer", awk, &["-v", "direct=1", TOKENIZER])]
 }
 
-/// The tokenizer as four commands.
+/// Returns the tokenizer as four commands.
 pub(super) fn tokenizer_of_four(awk: &[&str]) -> Vec<Stage> {
     vec![
         stage("tokenizer tr", &["tr"], &[r"\000\n", r"\001\r"]),
@@ -40,7 +40,7 @@ pub(super) fn tokenizer_of_four(awk: &[&str]) -> Vec<Stage> {
     ]
 }
 
-/// The parser, with the call-backs that print.
+/// Returns the parser, with callbacks that print.
 pub(super) fn parser(awk: &[&str]) -> Stage {
     stage("parser", awk, &[&format!("{PARSER}\n{CALLBACKS}")])
 }

@@ -1,23 +1,23 @@
-//! `pipeline/filter`: the stage that lets few lines through, first or last.
+//! `pipeline/filter`: a selective stage, first or last.
 
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
 
 use super::stages::Stage;
-use super::subject::Pipeline;
+use super::subject::PipelineSubject;
 use crate::engine::experiment::{
     Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::support::programs;
 
-/// The row of the table.
+/// The definition of `pipeline/filter`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/filter",
-    summary: "sed then a filter against the filter first, by grep and by sed",
-    about: "Lines of base64, the same in every run, of which one in 55 holds `00`, go through `sed \
-            s/a/A/g` and a filter for those lines: `grep 00` or `sed -n /00/p`. The filter is the \
-            second stage (`order` late) or the first (early); what comes out is the same. The \
-            value is the real time of the whole; each stage's times are in the record.",
+    summary: "a filter before or after sed: time saved by filtering early",
+    about: "Lines of base64, the same in every run, of which 1 in 55 contains `00`, go through \
+        `sed s/a/A/g` and a filter for these lines: `grep 00` or `sed -n /00/p`. The filter is the \
+        second stage (`order` late) or the first (early); the output is the same. The value is the \
+        wall time of the pipeline; the times of each stage are in the record.",
     view: View::PipelineFilter,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
@@ -38,7 +38,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     [("grep", "late"), ("grep", "early"), ("sed", "late"), ("sed", "early")].map(case).to_vec()
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as every subject of the table")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature that the table requires")]
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let filter = match parameters.text(names::FILTER) {
         Some("grep") => Stage::new(&["grep", "00"]),
@@ -48,5 +48,5 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     if parameters.text(names::ORDER) == Some("early") {
         stages.reverse();
     }
-    Ok(Box::new(Pipeline::on_lines(parameters.number("lines").unwrap_or(0), stages)))
+    Ok(Box::new(PipelineSubject::on_lines(parameters.number("lines").unwrap_or(0), stages)))
 }

@@ -4,25 +4,25 @@ use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
 
 use super::awk;
-use super::subject::Pipeline;
+use super::subject::PipelineSubject;
 use crate::engine::experiment::{
     Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::support::inputs::{Input, json_array};
 use crate::support::programs;
 
-/// The row of the table.
+/// The definition of `pipeline/json`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/json",
-    summary: "a JSON tokenizer in awk piped into a parser in awk: per stage, and ten copies",
-    about: "An array of many copies of an example document, some 24 MB in all, goes through a \
-            tokenizer and a parser in awk, under every awk that is installed; the output goes to \
-            /dev/null. The tokenizer is one command, or four (tr | tr | awk | awk) that do the \
-            same. The value is the real time of the whole; each stage's real, user and system time \
-            are in the record, from wait4. With `copies` 10, ten such pipelines run at once, each \
-            on a fortieth of the documents: a quarter as much in all. busybox, by far the slowest, \
-            gets a tenth of what the others get. `contend generate awk` prints the programs. The \
-            locale is the environment's, and recorded.",
+    summary: "time of a JSON tokenizer piped into a parser, by stage and by awk",
+    about: "An array of copies of an example document, about 24 MB in total, goes through a \
+        tokenizer and a parser in awk, under every awk that is installed; the output goes to \
+        /dev/null. The tokenizer is one command, or four (tr | tr | awk | awk) that do the same. \
+        The value is the wall time of the pipeline; the wall, user and system time of each stage, \
+        from wait4, are in the record. With `copies` 10, ten such pipelines run at once, each on a \
+        fortieth of the documents: a quarter of the data in total. busybox, by far the slowest, \
+        gets a tenth of the documents. `contend generate awk` prints the programs. The locale is \
+        that of the environment, and is recorded.",
     view: View::PipelineJson,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
@@ -40,7 +40,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let mut cases = Vec::new();
     for copies in [1, 10] {
         for (kind, _) in awk::KINDS {
-            // It writes every line at once, and takes many times as long as the others.
+            // busybox flushes every line and is many times slower than the others.
             let slow = if kind == "busybox" { 10 } else { 1 };
             for tokenizer in ["one", "four"] {
                 let each = documents / slow / if copies == 1 { 1 } else { 40 };
@@ -59,7 +59,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
 }
 
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    let wrong = || SubjectError::Wrong(format!("there is no such case: {parameters}"));
+    let wrong = || SubjectError::Wrong(format!("no such case: {parameters}"));
     let awk = parameters.text(names::AWK).and_then(awk::command).ok_or_else(wrong)?;
     let mut stages = match parameters.text(names::TOKENIZER) {
         Some("one") => awk::tokenizer(awk),
@@ -69,5 +69,5 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let documents = parameters.number("documents").ok_or_else(wrong)?;
     let copies = parameters.number(names::COPIES).unwrap_or(1);
     let input = Box::new(move || Input::of(|file| json_array(file, documents)));
-    Ok(Box::new(Pipeline { stages, copies, input }))
+    Ok(Box::new(PipelineSubject { stages, copies, input }))
 }

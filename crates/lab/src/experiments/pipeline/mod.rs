@@ -1,16 +1,25 @@
-//! Family `pipeline`: a study of pipelines in the shell, rebuilt.
+//! Family `pipeline`: the measurements of the study of pipeline parallelism in the shell (2021),
+//! repeated.
+//!
+//! ```text
+//!  input (memfd) ──► stage 1 ──pipe──► stage 2 ──pipe──► ... ──► /dev/null
+//! ```
+//!
+//! `stages` starts the stages without a shell and reaps each one, which gives the CPU time of every
+//! stage. The time starts before the first stage is created and ends when the last one has exited.
+//! Creating the input is not timed.
 
 pub mod awk;
+mod buffering;
 mod filter;
-mod hold;
 mod json;
 mod sed;
 mod stages;
 mod startup;
 mod subject;
 
+pub use buffering::EXPERIMENT as HOLD;
 pub use filter::EXPERIMENT as FILTER;
-pub use hold::EXPERIMENT as HOLD;
 pub use json::EXPERIMENT as JSON;
 pub use sed::EXPERIMENT as SED;
 pub use startup::EXPERIMENT as STARTUP;

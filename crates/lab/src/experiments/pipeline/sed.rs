@@ -1,23 +1,23 @@
-//! `pipeline/sed`: four seds in a row, or one that does the work of four.
+//! `pipeline/sed`: four seds in a row, or one that does the work of all four.
 
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
 
 use super::stages::Stage;
-use super::subject::Pipeline;
+use super::subject::PipelineSubject;
 use crate::engine::experiment::{
     Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::support::programs;
 
-/// The row of the table.
+/// The definition of `pipeline/sed`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/sed",
-    summary: "four seds in a row against one that does their work, with and without a slow stage",
+    summary: "time of four seds in a row or one fused sed, with and without a slow stage",
     about: "Lines of 76 characters of base64, the same in every run, go through four seds that \
-            each replace one letter (`form` piped), or one that replaces all four (fused); with \
-            `slow`, `sed 's/[0-9]//g'` follows. The output goes to /dev/null. The value is the \
-            real time of the whole; each stage's times are in the record.",
+        each replace one letter (`form` piped), or through one that replaces all four (fused); \
+        with `slow`, `sed 's/[0-9]//g'` follows. The output goes to /dev/null. The value is the \
+        wall time of the pipeline; the times of each stage are in the record.",
     view: View::PipelineSed,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
@@ -30,7 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject,
 };
 
-const LETTERS: [&str; 4] = ["s/a/A/g", "s/b/B/g", "s/c/C/g", "s/d/D/g"];
+const SUBSTITUTIONS: [&str; 4] = ["s/a/A/g", "s/b/B/g", "s/c/C/g", "s/d/D/g"];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let lines = scope.choose(&[1_000_000], &[100_000], &[500])[0];
@@ -40,14 +40,16 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     [("piped", false), ("fused", false), ("piped", true), ("fused", true)].map(case).to_vec()
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as every subject of the table")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature that the table requires")]
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let mut stages: Vec<_> = match parameters.text(names::FORM) {
-        Some("piped") => LETTERS.iter().map(|letter| Stage::new(&["sed", letter])).collect(),
-        _ => vec![Stage::new(&["sed", &LETTERS.join("; ")])],
+        Some("piped") => {
+            SUBSTITUTIONS.iter().map(|substitution| Stage::new(&["sed", substitution])).collect()
+        }
+        _ => vec![Stage::new(&["sed", &SUBSTITUTIONS.join("; ")])],
     };
     if parameters.flag(names::SLOW) {
         stages.push(Stage::new(&["sed", "s/[0-9]//g"]));
     }
-    Ok(Box::new(Pipeline::on_lines(parameters.number("lines").unwrap_or(0), stages)))
+    Ok(Box::new(PipelineSubject::on_lines(parameters.number("lines").unwrap_or(0), stages)))
 }

@@ -1,8 +1,8 @@
-//! Runs pipelines without a shell: a program a stage, each connected to the next by a pipe.
+//! Runs pipelines without a shell: one program for each stage, connected by pipes.
 //!
-//! This process holds no end of a pipe once the stages are there. It learns of their ends from
-//! descriptors of processes and waits for each of them, so that the kernel says what it has used;
-//! real time goes from a stage's start to its end. Whatever happens, no stage is left behind.
+//! This process closes its ends of the pipes once the stages have started. It learns of their exits
+//! from pidfds and reaps each stage, which yields the stage's CPU time. The wall time of a stage
+//! runs from its start to its exit. On any error, all stages are killed and reaped.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -20,42 +20,42 @@ use rustix::process::{PidfdFlags, kill_process, pidfd_open};
 use crate::engine::experiment::{Attempt, Sample, StageSample, SubjectError};
 use crate::support::inputs::Input;
 
-/// One stage: its program, with arguments.
+/// A stage: a program with its arguments.
 #[derive(Debug, Clone)]
 pub struct Stage {
-    /// What it is called in tables.
+    /// The name in tables.
     pub label: String,
-    /// The program's name and its arguments.
+    /// The program and its arguments.
     pub words: Vec<String>,
 }
 
 impl Stage {
-    /// A stage that is called by its own words.
+    /// Creates a stage whose label is its command.
     pub fn new(words: &[&str]) -> Self {
         let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
         Self { label: words.join(" "), words }
     }
 }
 
-/// A stage that is running, or was.
-struct Running {
+/// A stage that was started.
+struct RunningStage {
     pid: Pid,
-    /// Becomes readable at its end.
+    /// A pidfd, which becomes readable when the stage exits.
     end: OwnedFd,
-    began: Instant,
-    /// When it was found to have ended, how, and what it had used.
+    begun: Instant,
+    /// The time at which its exit was noticed, its status, and its usage.
     ended: Option<(Instant, ExitStatus, Usage)>,
 }
 
-impl Running {
+impl RunningStage {
     fn start(stage: &Stage, input: Stdio, output: Stdio, errors: &File) -> io::Result<Self> {
         let (program, arguments) = stage.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(input).stdout(output).stderr(errors.try_clone()?);
-        let began = Instant::now();
+        let begun = Instant::now();
         let pid = Pid::from_child(&spawn::spawn_bound(&mut command)?);
         match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(end) => Ok(Self { pid, end, began, ended: None }),
+            Ok(end) => Ok(Self { pid, end, begun, ended: None }),
             Err(error) => {
                 let _ = kill_process(pid, Signal::KILL);
                 reap(pid)?;
@@ -72,24 +72,24 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningStage {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            // Until it is reaped, nobody else can have its number.
+            // Its process id cannot be reused until it is reaped.
             let _ = kill_process(self.pid, Signal::KILL);
             let _ = reap(self.pid);
         }
     }
 }
 
-/// Times of a whole pipeline and of its stages.
+/// Times of a pipeline and of its stages.
 #[derive(Debug, Clone)]
-struct Times {
-    real: Duration,
+struct PipelineTimes {
+    wall: Duration,
     stages: Vec<(Duration, Usage)>,
 }
 
-impl Times {
+impl PipelineTimes {
     fn user(&self) -> Duration {
         self.stages.iter().map(|(_, usage)| usage.user).sum()
     }
@@ -99,24 +99,24 @@ impl Times {
     }
 }
 
-/// Runs so many copies of a pipeline at once on the same input and throws their output away.
-/// The value is the real time of all in nanoseconds.
+/// Runs copies of a pipeline concurrently on the same input and discards their output. The value of
+/// the sample is the wall time of all copies, in nanoseconds.
 ///
 /// # Errors
-/// When a stage cannot be started or does not end with status 0; the message has its first
-/// line of standard error.
+/// Returns an error if a stage cannot be started or does not exit with status 0; it includes the
+/// first line of standard error.
 pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, SubjectError> {
     let mut errors = File::from(
         rustix::fs::memfd_create("contend-errors", rustix::fs::MemfdFlags::CLOEXEC)
-            .attempt("keep the messages of stages")?,
+            .attempt("create a file for the messages of stages")?,
     );
-    let began = Instant::now();
+    let begun = Instant::now();
     let mut running = Vec::new();
     for _ in 0..copies {
         running.push(start(stages, input, &errors)?);
     }
     await_all(&mut running).attempt("wait for stages")?;
-    let real = began.elapsed();
+    let real = begun.elapsed();
     for pipeline in &running {
         check(stages, pipeline, &mut errors)?;
     }
@@ -124,7 +124,11 @@ pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, Subje
     Ok(sample(stages, &times, real, input.bytes() * copies))
 }
 
-fn start(stages: &[Stage], input: &Input, errors: &File) -> Result<Vec<Running>, SubjectError> {
+fn start(
+    stages: &[Stage],
+    input: &Input,
+    errors: &File,
+) -> Result<Vec<RunningStage>, SubjectError> {
     let mut running = Vec::new();
     let mut next = Stdio::from(input.open().attempt("read the input")?);
     for (index, stage) in stages.iter().enumerate() {
@@ -136,15 +140,15 @@ fn start(stages: &[Stage], input: &Input, errors: &File) -> Result<Vec<Running>,
         };
         let input = std::mem::replace(&mut next, after);
         let what = format!("start {}", stage.words.first().map_or("a stage", String::as_str));
-        running.push(Running::start(stage, input, output, errors).attempt(&what)?);
+        running.push(RunningStage::start(stage, input, output, errors).attempt(&what)?);
     }
     Ok(running)
 }
 
-/// Waits until all have ended, noting each end as it comes.
-fn await_all(pipelines: &mut [Vec<Running>]) -> io::Result<()> {
+/// Waits until all stages have exited, and records the time of each exit.
+fn await_all(pipelines: &mut [Vec<RunningStage>]) -> io::Result<()> {
     loop {
-        let mut left: Vec<&mut Running> =
+        let mut left: Vec<&mut RunningStage> =
             pipelines.iter_mut().flatten().filter(|stage| stage.ended.is_none()).collect();
         if left.is_empty() {
             return Ok(());
@@ -162,10 +166,14 @@ fn await_all(pipelines: &mut [Vec<Running>]) -> io::Result<()> {
     }
 }
 
-/// All must have ended with status 0. Where one has failed, those before it may have been killed
-/// for want of a reader: the first that was not is the one to name.
-fn check(stages: &[Stage], pipeline: &[Running], errors: &mut File) -> Result<(), SubjectError> {
-    let status = |one: &Running| one.ended.map(|(_, status, _)| status);
+/// Returns an error unless all stages have exited with status 0. If one fails, stages before it may
+/// be killed by SIGPIPE, so the error names the first stage that was not.
+fn check(
+    stages: &[Stage],
+    pipeline: &[RunningStage],
+    errors: &mut File,
+) -> Result<(), SubjectError> {
+    let status = |one: &RunningStage| one.ended.map(|(_, status, _)| status);
     let failed = stages
         .iter()
         .zip(pipeline.iter().map(status))
@@ -173,43 +181,44 @@ fn check(stages: &[Stage], pipeline: &[Running], errors: &mut File) -> Result<()
         .min_by_key(|(_, status)| *status == Some(ExitStatus::Signaled(Signal::PIPE.as_raw())));
     let Some((stage, status)) = failed else { return Ok(()) };
     let how = match status {
-        Some(ExitStatus::Exited(status)) => format!("ended with status {status}"),
+        Some(ExitStatus::Exited(status)) => format!("exited with status {status}"),
         Some(ExitStatus::Signaled(signal)) => {
             format!("was killed by SIG{}", contend_record::signal::name(signal).unwrap_or("?"))
         }
-        None => "did not end".to_owned(),
+        None => "did not exit".to_owned(),
     };
     let mut text = Vec::new();
-    let _ = errors.rewind().and_then(|()| errors.read_to_end(&mut text)); // else without a line
+    let _ = errors.rewind().and_then(|()| errors.read_to_end(&mut text)); // on failure, omit the line
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().next().map_or_else(String::new, |line| format!(": {line}"));
     Err(SubjectError::Wrong(format!("{} {how}{line}", stage.label)))
 }
 
-fn times(pipeline: &[Running]) -> Times {
-    let end = |stage: &Running| stage.ended.map_or(stage.began, |(at, _, _)| at);
-    let began = pipeline.first().map(|stage| stage.began);
-    let real = pipeline.iter().map(end).max().zip(began);
+fn times(pipeline: &[RunningStage]) -> PipelineTimes {
+    let end = |stage: &RunningStage| stage.ended.map_or(stage.begun, |(at, _, _)| at);
+    let begun = pipeline.first().map(|stage| stage.begun);
+    let wall = pipeline.iter().map(end).max().zip(begun);
     let stages = pipeline.iter().map(|stage| {
         let usage = stage.ended.map(|(_, _, usage)| usage).unwrap_or_default();
-        (end(stage).saturating_duration_since(stage.began), usage)
+        (end(stage).saturating_duration_since(stage.begun), usage)
     });
-    Times {
-        real: real.map_or(Duration::ZERO, |(end, began)| end.saturating_duration_since(began)),
+    PipelineTimes {
+        wall: wall.map_or(Duration::ZERO, |(end, begun)| end.saturating_duration_since(begun)),
         stages: stages.collect(),
     }
 }
 
-/// Of several copies a stage's figures are the means, and a copy's are the medians.
-fn sample(stages: &[Stage], copies: &[Times], real: Duration, bytes: u64) -> Sample {
+/// Builds the sample. With several copies, figures of stages are means, and figures of a copy are
+/// medians.
+fn sample(stages: &[Stage], copies: &[PipelineTimes], real: Duration, bytes: u64) -> Sample {
     let nanos = |time: Duration| time.as_nanos() as f64;
-    let mean = |of: &dyn Fn(&Times) -> Duration| {
+    let mean = |of: &dyn Fn(&PipelineTimes) -> Duration| {
         copies.iter().map(|times| nanos(of(times))).sum::<f64>() / copies.len().max(1) as f64
     };
-    let middle = |of: &dyn Fn(&Times) -> Duration| {
+    let median_of = |of: &dyn Fn(&PipelineTimes) -> Duration| {
         median(&copies.iter().map(|times| nanos(of(times))).collect::<Vec<_>>()).unwrap_or(0.0)
     };
-    let all = |of: &dyn Fn(&Times) -> Duration| mean(of) * copies.len() as f64;
+    let all = |of: &dyn Fn(&PipelineTimes) -> Duration| mean(of) * copies.len() as f64;
     let stage = |(index, stage): (usize, &Stage)| StageSample {
         stage: stage.label.clone(),
         real: mean(&|times| times.stages[index].0),
@@ -217,14 +226,14 @@ fn sample(stages: &[Stage], copies: &[Times], real: Duration, bytes: u64) -> Sam
         system: mean(&|times| times.stages[index].1.system),
     };
     let mut sample = Sample::of(nanos(real))
-        .with("user", Unit::Nanoseconds, all(&Times::user))
-        .with("system", Unit::Nanoseconds, all(&Times::system))
+        .with("user", Unit::Nanoseconds, all(&PipelineTimes::user))
+        .with("system", Unit::Nanoseconds, all(&PipelineTimes::system))
         .with("input", Unit::Bytes, bytes as f64);
     if copies.len() > 1 {
         sample = sample
-            .with("copy_real", Unit::Nanoseconds, middle(&|times| times.real))
-            .with("copy_user", Unit::Nanoseconds, middle(&Times::user))
-            .with("copy_system", Unit::Nanoseconds, middle(&Times::system));
+            .with("copy_real", Unit::Nanoseconds, median_of(&|times| times.wall))
+            .with("copy_user", Unit::Nanoseconds, median_of(&PipelineTimes::user))
+            .with("copy_system", Unit::Nanoseconds, median_of(&PipelineTimes::system));
     }
     sample.stages = stages.iter().enumerate().map(stage).collect();
     sample
@@ -244,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_reads_what_the_one_before_it_wrote() {
+    fn every_stage_reads_the_output_of_the_previous_one() {
         let stages = [Stage::new(&["cat"]), sh("grep two"), sh("[ \"$(cat)\" = two ]")];
         let sample = run(&stages, &input(), 1).expect("it works");
         assert_eq!(sample.stages.len(), 3);
@@ -268,13 +277,13 @@ mod tests {
     fn a_stage_that_fails_is_named_with_its_words() {
         let stages = [Stage::new(&["cat"]), sh("echo no room >&2; exit 3")];
         let error = run(&stages, &input(), 1).expect_err("it fails").to_string();
-        assert!(error.ends_with("ended with status 3: no room"), "{error}");
+        assert!(error.ends_with("exited with status 3: no room"), "{error}");
         let error = run(&[sh("kill -KILL $$")], &input(), 1).expect_err("it is killed");
         assert!(error.to_string().ends_with("was killed by SIGKILL"), "{error}");
     }
 
     #[test]
-    fn what_was_started_is_gone_when_a_later_stage_cannot_be() {
+    fn started_stages_are_killed_when_a_later_one_cannot_start() {
         let stages = [Stage::new(&["sleep", "1000"]), Stage::new(&["/no/such/program"])];
         let error = run(&stages, &input(), 1).expect_err("it is not there").to_string();
         assert!(error.starts_with("cannot start /no/such/program: "), "{error}");

@@ -1,4 +1,4 @@
-//! `pipeline/startup`: what each command of a pipeline costs before it does anything.
+//! `pipeline/startup`: the time to start the commands that pipelines consist of.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -9,14 +9,14 @@ use crate::engine::experiment::{
 };
 use crate::experiments::units::startup;
 
-/// The row of the table.
+/// The definition of `pipeline/startup`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/startup",
-    summary: "what starting a command costs: fork, exec, a subshell, true, every awk",
-    about: "The commands of `units/startup` that pipelines are about, measured in the same way, a \
-            set number of times: `fork` ends without executing anything, `static` executes a \
-            program of some hundred bytes, each awk gets a program that does nothing. \
-            `bash-subshell` is a loop in bash around a subshell, by turn.",
+    summary: "time to start a command: fork, exec, a subshell, true, every awk",
+    about: "Starts the commands of `units/startup` that matter to pipelines, in the same way, a \
+        fixed number of times. `fork` exits without executing a program, `static` executes a \
+        program of a few hundred bytes, and each awk gets a program that does nothing. \
+        `bash-subshell` is a loop in bash around a subshell, divided by its iterations.",
     view: View::PipelineStartup,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
@@ -38,27 +38,27 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     COMMANDS.map(case).to_vec()
 }
 
-/// Whether bash itself takes the turns.
-fn loops(parameters: &Parameters) -> bool {
+/// Whether the command is a loop in bash.
+fn is_bash_loop(parameters: &Parameters) -> bool {
     parameters.text(names::COMMAND).is_some_and(|command| command.starts_with("bash-"))
 }
 
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    if loops(parameters) {
+    if is_bash_loop(parameters) {
         return startup::subject(parameters);
     }
     let turns = parameters.number(names::TURNS).unwrap_or(1);
     let once = startup::subject(&parameters.without(names::TURNS))?;
-    Ok(Box::new(InTurns { once, turns }))
+    Ok(Box::new(Repeated { once, turns }))
 }
 
-/// What is done so many times for a sample.
-struct InTurns {
+/// A subject whose samples run a fixed number of iterations.
+struct Repeated {
     once: Box<dyn Subject>,
     turns: u64,
 }
 
-impl Subject for InTurns {
+impl Subject for Repeated {
     fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         self.once.sample(self.turns, tell)
     }

@@ -1,4 +1,4 @@
-//! What the experiments with pipelines measure.
+//! The subject of the experiments that run pipelines.
 
 use contend_record::lab::Step;
 
@@ -7,32 +7,32 @@ use crate::engine::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
 use crate::support::inputs::{Input, base64_lines};
 use crate::support::programs;
 
-/// A pipeline on an input that is made anew for each sample: between samples it would only hold
-/// memory, and that of all cases is much.
-pub struct Pipeline {
-    /// Its commands.
+/// A pipeline and its input. The input is created for each sample, because keeping those of all
+/// cases would use too much memory.
+pub struct PipelineSubject {
+    /// The stages.
     pub stages: Vec<Stage>,
-    /// How many of it run at the same time.
+    /// The number of copies that run concurrently.
     pub copies: u64,
-    /// Makes its input.
+    /// Creates the input.
     pub input: Box<dyn Fn() -> std::io::Result<Input>>,
 }
 
-impl Pipeline {
-    /// One on so many lines of base64.
+impl PipelineSubject {
+    /// Creates a pipeline whose input has this many lines of base64.
     pub fn on_lines(lines: u64, stages: Vec<Stage>) -> Self {
         let input = move || Input::of(|file| base64_lines(file, lines));
         Self { stages, copies: 1, input: Box::new(input) }
     }
 }
 
-impl Subject for Pipeline {
+impl Subject for PipelineSubject {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let input = (self.input)().attempt("make the input")?;
         run(&self.stages, &input, self.copies)
     }
 
-    /// The programs, and the locale: for several of them it decides how fast they are.
+    /// The programs, and the locale, on which the speed of several of them depends.
     fn facts(&self) -> Facts {
         let mut programs: Vec<_> = self
             .stages
@@ -48,7 +48,7 @@ impl Subject for Pipeline {
     }
 }
 
-/// The locale for characters that programs started here have.
+/// Returns the locale for character types that child processes inherit.
 fn locale() -> String {
     let set = |name: &&str| std::env::var(name).is_ok_and(|value| !value.is_empty());
     let name = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find(set);

@@ -1,31 +1,36 @@
-//! `saturation/compute`: work that needs nothing but a CPU.
+//! `saturation/compute`: workers that are limited by the CPU alone.
 
 use contend_record::lab::View;
 
-use super::crew::Job;
-use super::{about, row, saturation};
+use super::workers::Workload;
+use super::{about, row, saturation_subject};
 use crate::engine::experiment::Experiment;
 use crate::support::work::Work;
 
-/// The row of the table.
+/// The definition of `saturation/compute`.
 pub const EXPERIMENT: Experiment = row(
     "saturation/compute",
-    "computing: processes and threads, from one worker to two for each CPU",
+    "scaling of pure computation over processes and threads",
     about!(
-        "Workers compute in registers: nothing is shared but the CPUs. One process with one thread is \
-         the document's case 5, one with two its 6, two with one each its 7. One `work` is 500,000 steps of a \
-         generator of random numbers."
+        "Workers compute in registers and share nothing but the CPUs. One process with one thread \
+         is program 5 of the test report on inter-process synchronisation, one process with two \
+         threads is program 6, and two processes with one thread each are program 7. One unit of \
+         `work` is 500,000 steps of a random number generator."
     ),
     View::Computing,
-    |parameters| Ok(saturation(parameters, |work, _| Compute(Work::steps(work * STEPS)))),
+    |parameters| {
+        Ok(saturation_subject(parameters, |work, _| {
+            Compute(Work::steps(work * STEPS_PER_WORK_UNIT))
+        }))
+    },
 );
 
 /// Steps for each unit of work.
-const STEPS: u64 = 500_000;
+const STEPS_PER_WORK_UNIT: u64 = 500_000;
 
 struct Compute(Work);
 
-impl Job for Compute {
+impl Workload for Compute {
     fn prepare(&self) -> Box<dyn FnOnce() + '_> {
         Box::new(|| self.0.work())
     }

@@ -1,47 +1,50 @@
-//! `saturation/memory`: work that memory keeps waiting.
+//! `saturation/memory`: workers that are limited by memory bandwidth.
 
 use std::hint::black_box;
 
 use contend_record::lab::View;
 
-use super::crew::Job;
-use super::{about, row, saturation};
+use super::workers::Workload;
+use super::{about, row, saturation_subject};
 use crate::engine::experiment::{Experiment, Facts};
 use crate::support::limits;
 
-/// The row of the table.
+/// The definition of `saturation/memory`.
 pub const EXPERIMENT: Experiment = row(
     "saturation/memory",
-    "copying memory: all workers share its bandwidth",
+    "scaling of memory copies: workers share the memory bandwidth",
     about!(
-        "Workers copy a buffer of their own to another one, again and again; both together are larger \
-         than most caches (`bytes`). One worker alone may use most of what memory can deliver, and \
-         then more of them do not do more. One `work` is 8 MiB."
+        "Each worker repeatedly copies one buffer of its own to another; together they are larger \
+         than most CPU caches (`bytes`). If a single worker uses most of the memory bandwidth, \
+         more workers do not copy faster. One unit of `work` is 8 MiB."
     ),
     View::Saturation,
-    |parameters| Ok(saturation(parameters, Copying::new)),
+    |parameters| Ok(saturation_subject(parameters, MemoryCopy::new)),
 );
 
-/// Bytes of a buffer: caches of more are rare.
-const BUFFER: u64 = 64 << 20;
-/// Bytes of one, at least.
-const SMALLEST: u64 = 64 << 10;
-/// Bytes that are copied for each unit of work.
-const WORK: u64 = 8 << 20;
+/// Maximum size of a buffer: larger CPU caches are rare.
+const MAX_BUFFER_BYTES: u64 = 64 << 20;
+/// Minimum size of a buffer.
+const MIN_BUFFER_BYTES: u64 = 64 << 10;
+/// Bytes copied for each unit of work.
+const BYTES_PER_WORK_UNIT: u64 = 8 << 20;
 
-struct Copying {
-    /// Of a buffer.
+struct MemoryCopy {
+    /// Size of a buffer.
     bytes: usize,
-    /// To be copied.
+    /// Bytes to copy.
     work: u64,
 }
 
-impl Copying {
-    /// So much work, with buffers of which so many workers can have two each.
+impl MemoryCopy {
+    /// Sizes the buffers so that the two of every worker fit into memory.
     fn new(work: u64, workers: u64) -> Self {
         let room = limits::memory_available() / 2 / workers.max(1) / 2;
-        let bytes = BUFFER.min(room).max(SMALLEST);
-        Self { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), work: work * WORK }
+        let bytes = MAX_BUFFER_BYTES.min(room).max(MIN_BUFFER_BYTES);
+        Self {
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            work: work * BYTES_PER_WORK_UNIT,
+        }
     }
 }
 
@@ -55,7 +58,7 @@ fn copy([from, to]: &mut [Vec<u8>; 2], work: u64) {
     }
 }
 
-impl Job for Copying {
+impl Workload for MemoryCopy {
     fn prepare(&self) -> Box<dyn FnOnce() + '_> {
         let mut buffers = [vec![1_u8; self.bytes], vec![2_u8; self.bytes]];
         Box::new(move || copy(&mut buffers, self.work))

@@ -1,9 +1,20 @@
-//! Family `saturation`: workers with work of their own, until every CPU is used, and beyond.
+//! Family `saturation`: independent workers, from one to twice the number of CPUs.
+//!
+//! ```text
+//!  prepare (not timed)          timed                            after
+//!  ──────────────────────────   ──────────────────────────────   ─────────────────────
+//!  fork processes, start        gate opens ... last worker has   reap all processes
+//!  threads, prepare each        finished its work
+//!  workload, wait at the gate
+//! ```
+//!
+//! Each worker does the same amount of work, so the time would be constant if workers did not
+//! compete for CPUs, memory bandwidth or locks.
 
 pub mod allocation;
 pub mod compute;
-mod crew;
 pub mod memory;
+mod workers;
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -15,26 +26,26 @@ use crate::engine::experiment::{
 };
 use crate::engine::setting::Setting;
 use crate::support::limits::{self, Kind};
-use crew::{Crew, Job};
+use workers::{WorkerGroup, Workload};
 
-/// Work of each worker.
+/// The work of each worker.
 const WORK: Setting = Setting::number(
     "work",
-    "how much each worker does, 100 by itself; one takes a millisecond or so",
+    "units of work of each worker, about 1 ms each [default: 100]",
     1,
     100_000,
 );
 
-/// Processes.
-const PROCESSES: Setting = Setting::number(names::PROCESSES, "how many processes work", 1, 1000);
+/// The number of processes.
+const PROCESSES: Setting = Setting::number(names::PROCESSES, "number of processes", 1, 1000);
 
-/// Threads of each.
+/// The number of threads in each process.
 const THREADS: Setting =
-    Setting::number(names::THREADS, "how many threads work in each process", 1, 1000);
+    Setting::number(names::THREADS, "number of threads in each process", 1, 1000);
 
 const SETTINGS: [&Setting; 3] = [&PROCESSES, &THREADS, &WORK];
 
-/// A row of the table.
+/// Defines an experiment of this family.
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -52,54 +63,55 @@ const fn row(
         fit: Fit::Scaling,
         settings: &SETTINGS,
         cases,
-        unavailable: too_many,
+        unavailable,
         hands_over: never_hands_over,
         demands: Demands::NONE,
         subject,
     }
 }
 
-/// What is said of every one of them.
+/// Appends the description that all experiments of this family have in common.
 macro_rules! about {
     ($work:literal) => {
         concat!(
             $work,
-            " `processes` with so many `threads` each wait at a gate; the value is the time from its \
-             opening until the last one has done its `work`, which is as much for each of them. `cpu` is the CPU time of all of them, `load` the part of the CPUs that \
-             it is, in percent. The speed-up is how much more was done in the same time than by one \
-             alone, the efficiency what part it is of the workers, or of the CPUs where these are \
-             fewer. Laid through the samples: Amdahl's law, as far as there is a CPU for each worker, \
-             and Gunther's universal scalability law, as far too, or over all cases where these are \
-             fewer than three. A cgroup's CPU quota counts as so many CPUs: workers go up to twice \
-             their number."
+            " `processes` processes with `threads` threads each wait at a gate; the value is the time from \
+             its opening until the last worker has finished. Every worker does the same `work`. \
+             `cpu` is the CPU time of all workers, `load` their share of the CPUs in percent. \
+             Speed-up is the work done in a given time, relative to one worker; efficiency is the \
+             speed-up divided by the number of workers or of CPUs, whichever is smaller. Two laws \
+             are fitted to the samples: Amdahl's law to the cases with a CPU for each worker, and \
+             Gunther's universal scalability law to the same cases, or to all if these are fewer \
+             than three. A CPU quota of the cgroup counts as its number of CPUs. Workers range up \
+             to twice that number."
         )
     };
 }
 use about;
 
-/// Workers at most.
-const MOST: u64 = 4096;
+/// Maximum number of workers.
+const MAX_WORKERS: u64 = 4096;
 
-fn wanted(parameters: &Parameters, setting: &Setting) -> u64 {
+fn value_of(parameters: &Parameters, setting: &Setting) -> u64 {
     parameters.number(setting.name).unwrap_or(1).max(1)
 }
 
-fn too_many(parameters: &Parameters) -> Option<String> {
-    let workers = wanted(parameters, &PROCESSES) * wanted(parameters, &THREADS);
-    if workers > MOST {
-        return Some(format!("needs {workers} workers, and no more than {MOST} are made"));
+fn unavailable(parameters: &Parameters) -> Option<String> {
+    let workers = value_of(parameters, &PROCESSES) * value_of(parameters, &THREADS);
+    if workers > MAX_WORKERS {
+        return Some(format!("needs {workers} workers, but at most {MAX_WORKERS} are supported"));
     }
-    let kind = if wanted(parameters, &THREADS) > 1 { Kind::Thread } else { Kind::Process };
+    let kind = if value_of(parameters, &THREADS) > 1 { Kind::Thread } else { Kind::Process };
     limits::not_so_many(kind, workers)
 }
 
-/// Numbers of workers up to so many: all of the first ones, later fewer.
-fn counts(cpus: u64) -> Vec<u64> {
-    let most = 2 * cpus;
-    let mut counts: Vec<u64> = (1..=most.min(4)).collect();
+/// Returns numbers of workers up to twice the CPUs: dense at first, then sparser.
+fn worker_counts(cpus: u64) -> Vec<u64> {
+    let max = 2 * cpus;
+    let mut counts: Vec<u64> = (1..=max.min(4)).collect();
     let later = (1..20).flat_map(|power| [3 << power, 4 << power]);
-    counts.extend(later.filter(|&count| count > 4 && count < most));
-    counts.extend([cpus, most]);
+    counts.extend(later.filter(|&count| count > 4 && count < max));
+    counts.extend([cpus, max]);
     counts.sort_unstable();
     counts.dedup();
     counts
@@ -107,7 +119,7 @@ fn counts(cpus: u64) -> Vec<u64> {
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let cpus = scope.cpus.usable;
-    let all = counts(cpus);
+    let all = worker_counts(cpus);
     let some = [1, cpus, 2 * cpus];
     let counts = scope.choose(&all, &some, &[1, 2]);
     let work = scope.choose(&[100_u64], &[20], &[2])[0];
@@ -126,32 +138,32 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// Workers and what they do.
+/// The subject: workers and their workload.
 struct Saturation<J> {
-    crew: Crew,
-    job: J,
+    group: WorkerGroup,
+    workload: J,
 }
 
-/// Workers with a job, which is made for so much work and so many workers.
-fn saturation<J: Job + 'static>(
+/// Creates the subject. `workload` gets the work of each worker and the number of workers.
+fn saturation_subject<J: Workload + 'static>(
     parameters: &Parameters,
-    job: impl FnOnce(u64, u64) -> J,
+    workload: impl FnOnce(u64, u64) -> J,
 ) -> Box<dyn Subject> {
-    let wanted = |setting: &Setting| wanted(parameters, setting);
-    let crew = Crew { processes: wanted(&PROCESSES), threads: wanted(&THREADS) };
-    Box::new(Saturation { crew, job: job(wanted(&WORK), crew.workers()) })
+    let value_of = |setting: &Setting| value_of(parameters, setting);
+    let group = WorkerGroup { processes: value_of(&PROCESSES), threads: value_of(&THREADS) };
+    Box::new(Saturation { group, workload: workload(value_of(&WORK), group.workers()) })
 }
 
-impl<J: Job> Subject for Saturation<J> {
+impl<J: Workload> Subject for Saturation<J> {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let shift = self.crew.work(&self.job)?;
-        let elapsed = shift.elapsed.as_nanos() as f64;
-        let cpu = shift.cpu.as_nanos() as f64;
+        let result = self.group.run(&self.workload)?;
+        let elapsed = result.elapsed.as_nanos() as f64;
+        let cpu = result.cpu.as_nanos() as f64;
         let sample = Sample::of(elapsed)
             .with("cpu", Unit::Nanoseconds, cpu)
             .with("load", Unit::Count, 100.0 * cpu / elapsed / cpu::allowed() as f64)
-            .with("preemptions", Unit::Count, shift.involuntary_switches as f64);
-        Ok(match shift.throttled {
+            .with("preemptions", Unit::Count, result.involuntary_switches as f64);
+        Ok(match result.throttled {
             Some(throttled) => {
                 sample.with("throttled", Unit::Nanoseconds, throttled.as_nanos() as f64)
             }
@@ -160,7 +172,7 @@ impl<J: Job> Subject for Saturation<J> {
     }
 
     fn facts(&self) -> Facts {
-        let mut facts = self.job.facts();
+        let mut facts = self.workload.facts();
         if let Some(quota) = cpu::quota() {
             facts.insert("cpu_quota".to_owned(), format!("{quota:.2} CPUs").into());
         }
@@ -174,9 +186,9 @@ mod tests {
 
     #[test]
     fn workers_go_up_to_twice_the_cpus() {
-        assert_eq!(counts(1), [1, 2]);
-        assert_eq!(counts(2), [1, 2, 3, 4]);
-        assert_eq!(counts(4), [1, 2, 3, 4, 6, 8]);
-        assert_eq!(counts(20), [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40]);
+        assert_eq!(worker_counts(1), [1, 2]);
+        assert_eq!(worker_counts(2), [1, 2, 3, 4]);
+        assert_eq!(worker_counts(4), [1, 2, 3, 4, 6, 8]);
+        assert_eq!(worker_counts(20), [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40]);
     }
 }

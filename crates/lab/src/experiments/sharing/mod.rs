@@ -1,4 +1,5 @@
-//! Family `sharing`: the demonstrations. One variable, on a page of its own, and two units.
+//! Family `sharing`: demonstrations with one variable, on a page of its own, and two units that
+//! write to it.
 
 pub mod process;
 pub mod thread;
@@ -14,7 +15,7 @@ use crate::engine::experiment::{
     Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 
-/// A row of the table: a demonstration is done once, and its value is a number of bytes.
+/// Defines a demonstration, which runs once and has a value in bytes.
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -43,46 +44,46 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     vec![Parameters::new().with("step_ms", scope.step_milliseconds)]
 }
 
-/// The memory of processes must be visible.
+/// Demonstrations need the memory of processes from `/proc`.
 fn unavailable(_: &Parameters) -> Option<String> {
     crate::experiments::units::parent::memory_unreadable()
 }
 
-/// Tells the steps of a demonstration, with a pause after each.
-struct Story<'a> {
+/// Reports the steps of a demonstration, with a pause after each.
+struct Narration<'a> {
     began: Instant,
     pause: Duration,
     tell: &'a mut dyn FnMut(Step),
 }
 
-/// What a unit has seen of the variable.
+/// The variable as a unit has read it.
 #[derive(Clone, Copy)]
-struct Seen {
+struct Observation {
     address: usize,
     value: i64,
 }
 
-impl<'a> Story<'a> {
+impl<'a> Narration<'a> {
     fn new(parameters: &Parameters, tell: &'a mut dyn FnMut(Step)) -> Self {
         let pause = Duration::from_millis(parameters.number("step_ms").unwrap_or(0));
         Self { began: Instant::now(), pause, tell }
     }
 
-    fn step(&mut self, who: &str, what: &str, seen: Option<Seen>, tasks: Vec<Task>) {
+    fn step(&mut self, who: &str, what: &str, observed: Option<Observation>, tasks: Vec<Task>) {
         (self.tell)(Step {
             at_seconds: self.began.elapsed().as_secs_f64(),
             who: who.to_owned(),
             what: what.to_owned(),
-            address: seen.map(|seen| format!("{:#x}", seen.address)),
-            value: seen.map(|seen| seen.value),
+            address: observed.map(|observed| format!("{:#x}", observed.address)),
+            value: observed.map(|observed| observed.value),
             tasks,
         });
         std::thread::sleep(self.pause);
     }
 }
 
-/// All threads of these processes, as the kernel shows them now.
-fn look(pids: &[i32]) -> Vec<Task> {
+/// Returns all threads of these processes with their state and memory, from `/proc`.
+fn read_tasks(pids: &[i32]) -> Vec<Task> {
     pids.iter()
         .flat_map(|&pid| threads_of(pid).into_iter().map(move |tid| task(pid, tid)))
         .collect()
@@ -114,8 +115,8 @@ fn task(pid: i32, tid: i32) -> Task {
     }
 }
 
-/// Gives a process that is about to wait a moment to do so.
-fn until_asleep(pid: i32) {
+/// Waits until a process that is about to block sleeps, for at most 100 ms.
+fn wait_until_asleep(pid: i32) {
     for _ in 0..200 {
         if task(pid, pid).state == "S" {
             break;
@@ -124,8 +125,8 @@ fn until_asleep(pid: i32) {
     }
 }
 
-/// The process's own entry in a look.
-fn of(tasks: &[Task], pid: i32) -> Task {
+/// Returns the entry of a process's main thread.
+fn find_task(tasks: &[Task], pid: i32) -> Task {
     tasks.iter().find(|task| task.tid == pid).cloned().unwrap_or_default()
 }
 

@@ -11,27 +11,26 @@ use contend_sys::{Pid, Signal};
 use rustix::pipe::PipeFlags;
 use std::os::fd::OwnedFd;
 
-use super::{Seen, Story, look, of, own_pid, row, until_asleep};
+use super::{Narration, Observation, find_task, own_pid, read_tasks, row, wait_until_asleep};
 use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
 
-/// The row of the table.
+/// The definition of `sharing/process`.
 pub const EXPERIMENT: Experiment = row(
     "sharing/process",
-    "a variable after a fork: same address, and a copy at the first write",
-    "A process sets n to 1 and forks. Both show where n is and what it holds; the child \
-            adds one; the parent looks again, waits for the child, and adds one. At each step it \
-            shows what the kernel shows: processes, their parents and states, resident memory, \
-            and how much of it is shared or private. n has a page to itself, so that the copy \
-            that the kernel makes at the child's first write can be seen as one page fault and \
-            4 KiB of private memory: this growth is the value. The page fault is counted by the \
-            kernel for the child.",
+    "a variable after a fork: same address, copied at the first write",
+    "A process sets n to 1 and forks. Parent and child print the address and the value of n; the \
+     child adds 1; the parent reads n again, waits for the child, and adds 1. Each step shows the \
+     kernel's view: processes, parents, states, resident memory, and how much of it is shared or \
+     private. n has a page to itself, so the copy that the kernel makes at the child's first write \
+     shows as one page fault and 4 KiB of private memory. This growth is the value. The page fault \
+     is the kernel's count for the child.",
     View::ProcessSharing,
-    |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
+    |parameters| Ok(Box::new(ProcessSharing(parameters.clone()))),
 );
 
-struct Demonstration(Parameters);
+struct ProcessSharing(Parameters);
 
-/// The child does what it is told: one byte a command, and the variable's value in answer.
+/// A child that executes commands: one byte for each, answered by the value of the variable.
 struct Child {
     pid: Pid,
     commands: OwnedFd,
@@ -41,18 +40,18 @@ struct Child {
 impl Child {
     fn create(variable: &Pages) -> Result<Self, SubjectError> {
         let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe");
-        let ((hear, commands), (answers, answer)) = (pipe()?, pipe()?);
+        let ((command_reader, commands), (answers, answer_writer)) = (pipe()?, pipe()?);
         let mut commands = Some(commands);
         let pid = fork(|| {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
             commands = None;
             let mut command = [0];
-            while matches!(rustix::io::read(&hear, &mut command), Ok(1)) {
+            while matches!(rustix::io::read(&command_reader, &mut command), Ok(1)) {
                 let value = match command {
                     [b'+'] => increment(variable.number()),
                     _ => variable.number().load(Ordering::SeqCst),
                 };
-                let _ = rustix::io::write(&answer, &value.to_ne_bytes());
+                let _ = rustix::io::write(&answer_writer, &value.to_ne_bytes());
             }
             0
         })
@@ -61,13 +60,14 @@ impl Child {
         Ok(Self { pid, commands, answers })
     }
 
-    fn tell(&self, command: u8) -> Result<i64, SubjectError> {
-        rustix::io::write(&self.commands, &[command]).attempt("tell the child")?;
+    fn request(&self, command: u8) -> Result<i64, SubjectError> {
+        rustix::io::write(&self.commands, &[command]).attempt("send a command to the child")?;
         let mut value = [0; 8];
-        let read = rustix::io::read(&self.answers, &mut value).attempt("hear from the child")?;
+        let read =
+            rustix::io::read(&self.answers, &mut value).attempt("read the child's answer")?;
         match read {
             8 => Ok(i64::from_ne_bytes(value)),
-            _ => Err(SubjectError::Wrong("the child has gone".to_owned())),
+            _ => Err(SubjectError::Wrong("the child has exited".to_owned())),
         }
     }
 
@@ -78,43 +78,48 @@ impl Child {
     }
 }
 
-impl Subject for Demonstration {
+impl Subject for ProcessSharing {
     fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let mut story = Story::new(&self.0, tell);
+        let mut narration = Narration::new(&self.0, tell);
         let variable = Pages::map(4096).attempt("map a page")?;
         let address = variable.address();
-        let at = |value| Some(Seen { address, value });
+        let at = |value| Some(Observation { address, value });
         let own = || variable.number().load(Ordering::SeqCst);
         let parent = own_pid();
 
         variable.number().store(1, Ordering::SeqCst);
-        story.step("parent", "sets n to 1", at(own()), look(&[parent]));
+        narration.step("parent", "sets n to 1", at(own()), read_tasks(&[parent]));
 
         let child = Child::create(&variable)?;
         let pid = child.pid.as_raw_nonzero().get();
         let both = [parent, pid];
-        let inherited = child.tell(b'?')?;
-        until_asleep(pid);
-        story.step("child", "is there after the fork, and looks", at(inherited), look(&both));
+        let inherited = child.request(b'?')?;
+        wait_until_asleep(pid);
+        narration.step("child", "reads n after the fork", at(inherited), read_tasks(&both));
 
-        let before = of(&look(&both), pid);
-        let written = child.tell(b'+')?;
-        until_asleep(pid);
-        let after = look(&both);
-        let copied = of(&after, pid).private_bytes as f64 - before.private_bytes as f64;
-        let faults = of(&after, pid).minor_faults.saturating_sub(before.minor_faults);
-        story.step("child", "adds 1 to n: its first write", at(written), after);
+        let before = find_task(&read_tasks(&both), pid);
+        let written = child.request(b'+')?;
+        wait_until_asleep(pid);
+        let after = read_tasks(&both);
+        let copied = find_task(&after, pid).private_bytes as f64 - before.private_bytes as f64;
+        let faults = find_task(&after, pid).minor_faults.saturating_sub(before.minor_faults);
+        narration.step("child", "adds 1 to n: its first write", at(written), after);
 
         let unchanged = own();
-        story.step("parent", "looks: its own n is as before", at(unchanged), look(&both));
+        narration.step(
+            "parent",
+            "reads its own n, which is unchanged",
+            at(unchanged),
+            read_tasks(&both),
+        );
 
         child.end()?;
         let last = increment(variable.number());
-        story.step(
+        narration.step(
             "parent",
-            "has waited for the child, and adds 1 to n",
+            "reaps the child and adds 1 to n",
             at(last),
-            look(&[parent]),
+            read_tasks(&[parent]),
         );
 
         let count = |value: i64| u64::try_from(value).unwrap_or(0).into();

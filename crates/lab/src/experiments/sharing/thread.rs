@@ -7,108 +7,116 @@ use contend_record::lab::{Step, View};
 use contend_record::parameters::Parameters;
 use contend_sys::pages::{Pages, increment};
 
-use super::{Seen, Story, look, of, own_pid, row};
+use super::{Narration, Observation, find_task, own_pid, read_tasks, row};
 use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
 
-/// The row of the table.
+/// The definition of `sharing/thread`.
 pub const EXPERIMENT: Experiment = row(
     "sharing/thread",
-    "a variable of two threads: one place, seen by both",
-    "The same as sharing/process with a thread instead of a child: main sets n to 1 and \
-            creates a thread; the thread looks and adds one; main looks, joins the thread, and \
-            adds one. There is one n, and no copy: the private memory that the thread's write \
-            adds, which is the value, is none. The threads are shown with their own numbers \
-            (TID) and the memory of their one process.",
+    "a variable of two threads: one location, writes visible to both",
+    "As sharing/process, with a thread instead of a child: main sets n to 1 and creates a thread; \
+     the thread reads n and adds 1; main reads n, joins the thread, and adds 1. There is one n and \
+     no copy, so the private memory that the thread's write adds, which is the value, is 0. \
+     Threads are shown with their ids (TID) and the memory of their process.",
     View::ThreadSharing,
-    |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
+    |parameters| Ok(Box::new(ThreadSharing(parameters.clone()))),
 );
 
-struct Demonstration(Parameters);
+struct ThreadSharing(Parameters);
 
-/// What the thread is told to do next, and what it answers.
+/// A command to the thread, and the thread's answer.
 #[derive(Default)]
-struct Post {
-    slot: Mutex<Slot>,
+struct Mailbox {
+    state: Mutex<MailboxState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-enum Slot {
+enum MailboxState {
     #[default]
     Empty,
-    Look,
+    Read,
     Add,
     End,
     Answer(i64),
 }
 
-impl Post {
-    fn put(&self, slot: Slot) {
-        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = slot;
+impl Mailbox {
+    fn set(&self, state: MailboxState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
         self.changed.notify_all();
     }
 
-    fn take(&self, wanted: fn(&Slot) -> bool) -> Slot {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        while !wanted(&slot) {
-            slot = self.changed.wait(slot).unwrap_or_else(PoisonError::into_inner);
+    fn wait_for(&self, wanted: fn(&MailboxState) -> bool) -> MailboxState {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while !wanted(&state) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        std::mem::take(&mut slot)
+        std::mem::take(&mut state)
     }
 
-    fn tell(&self, command: Slot) -> i64 {
-        self.put(command);
-        match self.take(|slot| matches!(slot, Slot::Answer(_))) {
-            Slot::Answer(value) => value,
+    fn request(&self, command: MailboxState) -> i64 {
+        self.set(command);
+        match self.wait_for(|state| matches!(state, MailboxState::Answer(_))) {
+            MailboxState::Answer(value) => value,
             _ => 0,
         }
     }
 
-    /// What the thread does.
+    /// Executes commands until it gets [`MailboxState::End`].
     fn serve(&self, variable: &Pages) {
         loop {
-            match self.take(|slot| matches!(slot, Slot::Look | Slot::Add | Slot::End)) {
-                Slot::Look => self.put(Slot::Answer(variable.number().load(Ordering::SeqCst))),
-                Slot::Add => self.put(Slot::Answer(increment(variable.number()))),
+            match self.wait_for(|state| {
+                matches!(state, MailboxState::Read | MailboxState::Add | MailboxState::End)
+            }) {
+                MailboxState::Read => {
+                    self.set(MailboxState::Answer(variable.number().load(Ordering::SeqCst)));
+                }
+                MailboxState::Add => self.set(MailboxState::Answer(increment(variable.number()))),
                 _ => return,
             }
         }
     }
 }
 
-impl Subject for Demonstration {
+impl Subject for ThreadSharing {
     fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let mut story = Story::new(&self.0, tell);
+        let mut narration = Narration::new(&self.0, tell);
         let variable = Arc::new(Pages::map(4096).attempt("map a page")?);
         let address = variable.address();
-        let at = |value| Some(Seen { address, value });
+        let at = |value| Some(Observation { address, value });
         let own = || variable.number().load(Ordering::SeqCst);
         let process = [own_pid()];
 
         variable.number().store(1, Ordering::SeqCst);
-        story.step("main", "sets n to 1", at(own()), look(&process));
+        narration.step("main", "sets n to 1", at(own()), read_tasks(&process));
 
-        let post = Arc::new(Post::default());
-        let (theirs, page) = (Arc::clone(&post), Arc::clone(&variable));
+        let mailbox = Arc::new(Mailbox::default());
+        let (thread_mailbox, page) = (Arc::clone(&mailbox), Arc::clone(&variable));
         let thread = std::thread::Builder::new()
-            .spawn(move || theirs.serve(&page))
+            .spawn(move || thread_mailbox.serve(&page))
             .attempt("create a thread")?;
-        let inherited = post.tell(Slot::Look);
-        story.step("thread", "is there, and looks", at(inherited), look(&process));
+        let inherited = mailbox.request(MailboxState::Read);
+        narration.step("thread", "reads n", at(inherited), read_tasks(&process));
 
-        let before = of(&look(&process), own_pid());
-        let written = post.tell(Slot::Add);
-        let after = look(&process);
-        let added = of(&after, own_pid()).private_bytes as f64 - before.private_bytes as f64;
-        story.step("thread", "adds 1 to n", at(written), after);
+        let before = find_task(&read_tasks(&process), own_pid());
+        let written = mailbox.request(MailboxState::Add);
+        let after = read_tasks(&process);
+        let added = find_task(&after, own_pid()).private_bytes as f64 - before.private_bytes as f64;
+        narration.step("thread", "adds 1 to n", at(written), after);
 
         let seen = own();
-        story.step("main", "looks: it is the same n", at(seen), look(&process));
+        narration.step(
+            "main",
+            "reads n: the thread's write is visible",
+            at(seen),
+            read_tasks(&process),
+        );
 
-        post.put(Slot::End);
+        mailbox.set(MailboxState::End);
         let _ = thread.join();
         let last = increment(variable.number());
-        story.step("main", "has joined the thread, and adds 1 to n", at(last), look(&process));
+        narration.step("main", "joins the thread and adds 1 to n", at(last), read_tasks(&process));
 
         let count = |value: i64| u64::try_from(value).unwrap_or(0).into();
         let facts = Facts::from([

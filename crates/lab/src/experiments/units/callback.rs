@@ -1,33 +1,32 @@
-//! `units/callback`: callback threads beside threads and processes.
+//! `units/callback`: callback threads compared with threads and processes.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
 
-use super::memory::Waited;
+use super::memory::ParkedMeasurement;
 use super::parent;
-use super::park::{self, Callbacks, Park};
+use super::parked::{self, Callbacks, ParkedUnits};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
     never_hands_over,
 };
 use crate::support::limits::{self, Kind};
 
-/// The row of the table.
+/// The definition of `units/callback`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/callback",
-    summary: "callback threads that wait, beside threads and processes: memory, creating, ending",
-    about: "Creates n units that wait, in a process of its own for each case: callback threads \
-            (of the crate contend-callback, on one Worker, each with a closure of 8 bytes that \
-            waits for a message), threads and processes. When all have told that they are there, \
-            memory is read as `units/memory` reads it, and the value is what they take in all; \
-            room for the list of their names is made before. Then each is woken and ends: \
-            callback threads by a message of their own, threads by a condition, processes by the \
-            end of a file. `create` is the time from none to all of them waiting, `end` that from \
-            the first being woken to all having ended, both for one unit. There is no figure \
-            unless all n were woken and have ended as they should. The line through the values \
-            over n gives the bytes of one unit. The kernel's memory is counted of the whole \
-            machine, so that a few hundred kB are chance: it takes many callback threads for \
-            theirs to be seen beside that.",
+    summary: "memory, creation and end of callback threads, threads and processes",
+    about: "Creates n units that wait: callback threads (of the crate contend-callback, on one \
+        Worker, each with an 8-byte closure that waits for a message), threads, or processes. Each \
+        case runs in a process of its own. Once all units wait, memory is read as in \
+        `units/memory`, and the value is the memory of all units; room for the list of their \
+        addresses is allocated before. Then each unit is woken and ends: callback threads by one \
+        message each, threads by a condition variable, processes by end of file. `create` is the \
+        time to create them until all wait, `end` the time from waking the first until all have \
+        ended, both for one unit. The case fails unless all n units were woken and ended normally. \
+        A line fitted over n gives the bytes of one unit. Kernel memory is counted for the whole \
+        machine and varies by a few hundred kB, so only large numbers of callback threads show \
+        theirs.",
     view: View::UnitMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(3),
@@ -37,7 +36,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable,
     hands_over: never_hands_over,
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Waiting::new(parameters)?)),
+    subject: |parameters| Ok(Box::new(UnitComparison::new(parameters)?)),
 };
 
 const CALLBACK: &str = "callback";
@@ -51,7 +50,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     kinds.into_iter().flat_map(|(kind, counts)| counts.iter().map(move |n| of(kind, n))).collect()
 }
 
-/// The kernel's kind of unit; none for callback threads, which it does not know.
+/// Returns the kind of unit in the kernel; `None` for callback threads, which are not tasks.
 fn kind(parameters: &Parameters) -> Option<Kind> {
     match parameters.text(names::KIND) {
         Some(CALLBACK) => None,
@@ -66,32 +65,33 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         .or_else(|| kind(parameters).and_then(|kind| limits::not_so_many(kind, n)))
 }
 
-struct Waiting {
+struct UnitComparison {
     n: u64,
-    park: Box<dyn Park>,
+    parked: Box<dyn ParkedUnits>,
 }
 
-impl Waiting {
+impl UnitComparison {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let n = parameters.number(names::N).unwrap_or(0);
-        let park = match kind(parameters) {
-            Some(kind) => park::of_kind(kind)?,
+        let parked = match kind(parameters) {
+            Some(kind) => parked::of_kind(kind)?,
             None => Box::new(Callbacks::new()?),
         };
-        Ok(Self { n, park })
+        Ok(Self { n, parked })
     }
 }
 
-impl Subject for Waiting {
+impl Subject for UnitComparison {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let waited = Waited::measure(self.park.as_mut(), self.n)?;
-        let (create, end) = (waited.each(waited.created), waited.each(waited.ended));
-        let sample = waited.sample();
+        let measured = ParkedMeasurement::measure(self.parked.as_mut(), self.n)?;
+        let (create, end) =
+            (measured.per_unit_ns(measured.create_time), measured.per_unit_ns(measured.end_time));
+        let sample = measured.sample();
         Ok(sample.with("create", Unit::Nanoseconds, create).with("end", Unit::Nanoseconds, end))
     }
 
     fn facts(&self) -> Facts {
-        match self.park.stack_bytes() {
+        match self.parked.stack_bytes() {
             0 => Facts::new(),
             bytes => Facts::from([("stack_bytes".to_owned(), bytes.into())]),
         }

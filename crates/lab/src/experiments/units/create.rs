@@ -1,4 +1,4 @@
-//! `units/create`: creating units that do next to nothing, and waiting for all of them.
+//! `units/create`: creating short-lived units and waiting for all of them.
 
 use std::ffi::CStr;
 use std::io;
@@ -14,7 +14,7 @@ use contend_sys::process::{
 use contend_sys::thread::{Attributes, Job, start};
 use contend_sys::{Pid, cpu};
 
-use super::one_byte::{null_device, the_work};
+use super::null_write::{null_device, write_one_byte};
 use super::parent::{self, Parent};
 use super::pool::{ProcessPool, ThreadPool};
 use super::tiny::{self, TinyProgram};
@@ -23,21 +23,21 @@ use crate::engine::experiment::{
 };
 use crate::engine::timing::Timed;
 
-/// The row of the table.
+/// The definition of `units/create`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/create",
-    summary: "creating n processes or threads and waiting for all, per unit",
+    summary: "time to create n processes or threads and wait for all of them, per unit",
     about: "Creates n units, each of which writes one byte to /dev/null and ends, and waits for \
-            all of them. The elapsed time and the CPU time of the creator (`cpu_self`) and of the \
-            children (`cpu_children`) are divided by n; the CPU time of threads is the creator's. \
-            Kinds: `fork`; `vfork` and `clone-vm` (the new process shares the creator's memory, \
-            which waits for it or does not); `posix_spawn` and `fork+exec` of a static program of \
-            some hundred bytes, which ends at once; `thread` with the default stack, `thread-64k` with one \
-            of 64 KiB, `thread-detached`, which nobody joins (the last to finish tells the \
-            creator); `thread-pool` and `process-pool`: n jobs for as many workers as there are \
-            CPUs, which are there already. A fork copies the page tables of its creator, so its \
-            cost grows with the memory that the creator has touched (`parent_mib`), unless this \
-            is in huge pages; the facts of each case have the creator's size.",
+        all of them. The wall time and the CPU time of the creator (`cpu_self`) and of the \
+        children (`cpu_children`) are divided by n; the CPU time of threads counts as the \
+        creator's. Kinds: `fork`; `vfork` and `clone-vm` (the child shares the creator's memory, \
+        and the creator is suspended until the child exits, or is not); `posix_spawn` and \
+        `fork+exec` of a static program of a few hundred bytes, which exits at once; `thread` with \
+        the default stack, `thread-64k` with a stack of 64 KiB, `thread-detached` without joins \
+        (the last thread notifies the creator); `thread-pool` and `process-pool`, where n jobs go \
+        to as many existing workers as there are CPUs. A fork copies the page tables of its \
+        creator, so its cost grows with the memory that the creator has touched (`parent_mib`), \
+        unless that is in huge pages; the facts of each case state the creator's size.",
     view: View::Creation,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
@@ -77,11 +77,12 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
         sizes.iter().flat_map(move |&mib: &u64| {
             [false, true].map(|huge| {
                 let parameters = Parameters::new().with(names::KIND, kind).with(names::N, 1);
-                parameters.with(parent::SIZE, mib).with(parent::HUGE, huge)
+                parameters.with(parent::PARENT_MIB, mib).with(parent::HUGE_PAGES, huge)
             })
         })
     });
-    let large = large.filter(|p| p.text(names::KIND) == Some("fork") || !p.flag(parent::HUGE));
+    let large =
+        large.filter(|p| p.text(names::KIND) == Some("fork") || !p.flag(parent::HUGE_PAGES));
     small.chain(large).collect()
 }
 
@@ -101,23 +102,27 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     null_device().attempt("open /dev/null")?;
     let mut facts = parent.facts();
     let (operation, children) = match kind {
-        "fork" => (forks(n), Vec::new()),
-        "vfork" => (sharing(n, Creator::Waits)?, Vec::new()),
-        "clone-vm" => (sharing(n, Creator::GoesOn)?, Vec::new()),
-        "posix_spawn" => (spawns(n)?, Vec::new()),
-        "fork+exec" => (executions(n)?, Vec::new()),
-        "thread" => (threads(n, None)?, Vec::new()),
-        "thread-64k" => (threads(n, Some(64 * 1024))?, Vec::new()),
-        "thread-detached" => (detached(n)?, Vec::new()),
+        "fork" => (fork_operation(n), Vec::new()),
+        "vfork" => (shared_memory_operation(n, Creator::Waits)?, Vec::new()),
+        "clone-vm" => (shared_memory_operation(n, Creator::GoesOn)?, Vec::new()),
+        "posix_spawn" => (spawn_operation(n)?, Vec::new()),
+        "fork+exec" => (fork_exec_operation(n)?, Vec::new()),
+        "thread" => (thread_operation(n, None)?, Vec::new()),
+        "thread-64k" => (thread_operation(n, Some(64 * 1024))?, Vec::new()),
+        "thread-detached" => (detached_operation(n)?, Vec::new()),
         "thread-pool" | "process-pool" => {
             facts.insert("workers".to_owned(), (cpu::allowed() as u64).into());
-            if kind == "thread-pool" { (thread_jobs(n)?, Vec::new()) } else { process_jobs(n)? }
+            if kind == "thread-pool" {
+                (thread_pool_operation(n)?, Vec::new())
+            } else {
+                process_pool_operation(n)?
+            }
         }
-        _ => return Err(SubjectError::Wrong(format!("there is no kind {kind}"))),
+        _ => return Err(SubjectError::Wrong(format!("no kind '{kind}'"))),
     };
     let mut operation = operation;
     let holding = move || {
-        let _parent = &parent; // it lives as long as the subject
+        let _parent = &parent; // its memory must outlive the measurement
         operation()
     };
     Ok(Box::new(Timed::new(holding).of_units(n).with_children(children).with_facts(facts)))
@@ -125,14 +130,13 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
 
 type Operation = Box<dyn FnMut() -> io::Result<()>>;
 
-fn room(n: u64) -> usize {
+fn capacity(n: u64) -> usize {
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Creates n processes and waits for all, also for those that were created before one could
-/// not be.
-fn processes(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> Operation {
-    let mut pids = Vec::with_capacity(room(n));
+/// Creates n processes and waits for all of them, even if creating one of them has failed.
+fn process_operation(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> Operation {
+    let mut pids = Vec::with_capacity(capacity(n));
     Box::new(move || {
         let mut result = Ok(());
         for _ in 0..n {
@@ -146,33 +150,33 @@ fn processes(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> O
         }
         for pid in pids.drain(..) {
             if reap(pid)?.status != ExitStatus::Exited(0) {
-                result = Err(io::Error::other("a process did not end as it should"));
+                result = Err(io::Error::other("a process did not exit with status 0"));
             }
         }
         result
     })
 }
 
-fn forks(n: u64) -> Operation {
-    processes(n, || {
+fn fork_operation(n: u64) -> Operation {
+    process_operation(n, || {
         fork(|| {
-            the_work();
+            write_one_byte();
             0
         })
     })
 }
 
-const NAME: &CStr = c"tiny";
+const TINY_NAME: &CStr = c"tiny";
 
-fn spawns(n: u64) -> Result<Operation, SubjectError> {
+fn spawn_operation(n: u64) -> Result<Operation, SubjectError> {
     let program = TinyProgram::new()?;
-    Ok(processes(n, move || posix_spawn(program.path(), &[NAME])))
+    Ok(process_operation(n, move || posix_spawn(program.path(), &[TINY_NAME])))
 }
 
-fn executions(n: u64) -> Result<Operation, SubjectError> {
+fn fork_exec_operation(n: u64) -> Result<Operation, SubjectError> {
     let program = TinyProgram::new()?;
-    let arguments = pointers(&[NAME]);
-    Ok(processes(n, move || {
+    let arguments = pointers(&[TINY_NAME]);
+    Ok(process_operation(n, move || {
         fork(|| {
             execute(program.path(), &arguments);
             127
@@ -180,10 +184,10 @@ fn executions(n: u64) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn sharing(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
+fn shared_memory_operation(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
     let stacks: io::Result<Vec<_>> = (0..n).map(|_| ChildStack::new()).collect();
     let mut stacks = stacks.attempt("map stacks")?;
-    let mut children = Vec::with_capacity(room(n));
+    let mut children = Vec::with_capacity(capacity(n));
     let null = null_device().attempt("open /dev/null")?.as_fd();
     Ok(Box::new(move || {
         for stack in stacks.drain(..) {
@@ -196,10 +200,10 @@ fn sharing(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn threads(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
-    let attributes = Attributes::new(stack).attempt("choose the threads' attributes")?;
-    let job = Job::leaked(the_work);
-    let mut threads = Vec::with_capacity(room(n));
+fn thread_operation(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
+    let attributes = Attributes::new(stack).attempt("set thread attributes")?;
+    let job = Job::leaked(write_one_byte);
+    let mut threads = Vec::with_capacity(capacity(n));
     Ok(Box::new(move || {
         let mut result = Ok(());
         for _ in 0..n {
@@ -218,13 +222,13 @@ fn threads(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn detached(n: u64) -> Result<Operation, SubjectError> {
+fn detached_operation(n: u64) -> Result<Operation, SubjectError> {
     static FINISHED: AtomicU64 = AtomicU64::new(0);
     let attributes = Attributes::new(None).and_then(Attributes::detached);
-    let attributes = attributes.attempt("choose the threads' attributes")?;
+    let attributes = attributes.attempt("set thread attributes")?;
     let creator = std::thread::current();
     let job = Job::leaked(move || {
-        the_work();
+        write_one_byte();
         if FINISHED.fetch_add(1, Ordering::AcqRel) + 1 == n {
             creator.unpark();
         }
@@ -241,7 +245,7 @@ fn detached(n: u64) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn thread_jobs(n: u64) -> Result<Operation, SubjectError> {
+fn thread_pool_operation(n: u64) -> Result<Operation, SubjectError> {
     let pool = ThreadPool::new(cpu::allowed()).attempt("create a pool of threads")?;
     Ok(Box::new(move || {
         pool.run(n);
@@ -249,7 +253,7 @@ fn thread_jobs(n: u64) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn process_jobs(n: u64) -> Result<(Operation, Vec<Pid>), SubjectError> {
+fn process_pool_operation(n: u64) -> Result<(Operation, Vec<Pid>), SubjectError> {
     let pool = ProcessPool::new(cpu::allowed()).attempt("create a pool of processes")?;
     let workers = pool.workers().to_vec();
     Ok((Box::new(move || pool.run(n)), workers))

@@ -1,9 +1,15 @@
-//! `units/limit`: how many units can exist at once, and what stops more.
+//! `units/limit`: how many units can exist at once, and which limit stops more.
 //!
-//! Three processes take part. The case's own process is the guard: it predicts, starts the
-//! breeder, and watches the memory of the machine. The breeder creates units until it cannot,
-//! and finds out why while all of them are there. The units wait. Whichever of them dies, the
-//! kernel kills those below it. When contend dies, the guard ends the trial and reaps everything.
+//! Three kinds of processes take part:
+//!
+//! ```text
+//!  watchdog (process of the case)  predicts, forks the creator, checks free memory every 20 ms
+//!     └─ creator                   creates units until that fails, then identifies the limit
+//!          └─ units                wait
+//! ```
+//!
+//! When one of them dies, the kernel kills those below it. When contend itself dies, the watchdog
+//! stops the search and reaps all processes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -21,28 +27,27 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::park::{Park, of_kind};
+use super::parked::{ParkedUnits, of_kind};
 use crate::engine::experiment::{
     Attempt, Cap, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     always_available, never_hands_over,
 };
 use crate::support::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
 
-/// The row of the table.
+/// The definition of `units/limit`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/limit",
     summary: "how many processes or threads can exist at once, and which limit stops more",
-    about: "First it predicts: for every limit that applies (RLIMIT_NPROC, the cgroup's pids.max, \
-            kernel.threads-max, kernel.pid_max, memory; for threads also vm.max_map_count, \
-            RLIMIT_AS, RLIMIT_DATA and strict overcommit) how many more units it allows; the \
-            memory of a unit is measured on a few. Then it creates units that wait, until the \
-            kernel refuses or `cap` is reached, and finds out which limit it was: by the kernel's \
-            own count of refusals where there is one, by what is in use at that moment, and for \
-            RLIMIT_NPROC by raising it and trying again. Nearly all of these limits give the same \
-            error, EAGAIN. A guard process watches and stops it before a twentieth of the \
-            memory, or 256 MiB, is all that is left. At the end of the way nobody on this \
-            machine (or, with RLIMIT_NPROC, nobody of this user) can start a process for a \
-            second or two.",
+    about: "Predicts, then tries. The prediction is the number of further units that each limit \
+        allows (RLIMIT_NPROC, the cgroup's pids.max, kernel.threads-max, kernel.pid_max, memory; \
+        for threads also vm.max_map_count, RLIMIT_AS, RLIMIT_DATA and strict overcommit); the \
+        memory of a unit is measured with 64 of them. Then it creates units that wait, until the \
+        kernel refuses or `cap` is reached, and identifies the limit: by the kernel's counter of \
+        refusals where there is one, by what is in use at that moment, and for RLIMIT_NPROC by \
+        raising it and retrying. Nearly all of these limits give the same error, EAGAIN. A \
+        watchdog process stops the search before less than a twentieth of the memory, or 256 MiB, \
+        is left. At the limit, no program on this machine (with RLIMIT_NPROC: of this user) can \
+        start a process for a second or two.",
     view: View::UnitLimit,
     unit: Unit::Units,
     sampling: Sampling::Fixed(1),
@@ -53,12 +58,12 @@ pub const EXPERIMENT: Experiment = Experiment {
     hands_over: never_hands_over,
     demands: Demands { exhausts, ..Demands::NONE },
     subject: |parameters| {
-        Ok(Box::new(Trial { kind: kind(parameters), cap: parameters.number("cap") }))
+        Ok(Box::new(LimitSearch { kind: kind(parameters), cap: parameters.number("cap") }))
     },
 };
 
-/// Where a trial of this size stops unless something else is asked for.
-fn usual_cap(size: Size) -> u64 {
+/// The default cap for a size.
+fn default_cap(size: Size) -> u64 {
     match size {
         Size::Full => 10_000,
         Size::Quick => 1000,
@@ -66,18 +71,18 @@ fn usual_cap(size: Size) -> u64 {
     }
 }
 
-/// The same, but at half of the tightest limit that other programs share where that is less.
+/// The default cap, lowered to half of the tightest limit that other programs share.
 fn considerate_cap(size: Size) -> u64 {
     let limits = [Kind::Process, Kind::Thread].into_iter().filter_map(limits::tightest_shared);
-    lowered(usual_cap(size), limits.map(|limit| limit.allows / 2).min())
+    lower_cap(default_cap(size), limits.map(|limit| limit.allows / 2).min())
 }
 
-/// The usual cap, or what is safe if that is less; one unit at least.
-fn lowered(usual: u64, safe: Option<u64>) -> u64 {
-    safe.map_or(usual, |safe| usual.min(safe.max(1)))
+/// Lowers a cap to a safe number, but not below one unit.
+fn lower_cap(default: u64, safe: Option<u64>) -> u64 {
+    safe.map_or(default, |safe| default.min(safe.max(1)))
 }
 
-/// The limit of which this case would leave next to nothing, of those that other programs share.
+/// Returns the limit, shared with other programs, that this case would nearly exhaust.
 fn exhausts(parameters: &Parameters) -> Option<Limit> {
     let limit = limits::tightest_shared(kind(parameters))?;
     let cap = parameters.number("cap");
@@ -90,7 +95,7 @@ fn kind(parameters: &Parameters) -> Kind {
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let cap = match scope.cap {
-        Cap::Usual => Some(usual_cap(scope.size)),
+        Cap::Usual => Some(default_cap(scope.size)),
         Cap::Considerate => Some(considerate_cap(scope.size)),
         Cap::At(cap) => Some(cap),
         Cap::None => None,
@@ -107,40 +112,40 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
         .collect()
 }
 
-struct Trial {
+struct LimitSearch {
     kind: Kind,
     cap: Option<u64>,
 }
 
-/// What the breeder tells.
+/// Messages from the creator to the watchdog.
 #[derive(Debug, Serialize, Deserialize)]
-enum News {
-    /// So many are there.
+enum CreatorMessage {
+    /// Number of units so far.
     Created(u64),
-    /// It is over.
-    Over(Outcome),
+    /// The search has ended.
+    Finished(SearchOutcome),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Outcome {
+struct SearchOutcome {
     created: u64,
     errno: Option<String>,
     stopped_by: StoppedBy,
     evidence: Vec<String>,
 }
 
-/// Units whose memory is measured before the trial.
-const FEW: u64 = 64;
-/// How often the breeder tells how far it is and looks at the memory.
-const EVERY: u64 = 64;
+/// Units whose memory is measured before the search.
+const SAMPLE_UNITS: u64 = 64;
+/// Units between two progress messages and memory checks of the creator.
+const REPORT_INTERVAL_UNITS: u64 = 64;
 
-impl Subject for Trial {
+impl Subject for LimitSearch {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let unit = measure_few(self.kind);
+        let unit = estimate_unit(self.kind);
         let watched = limits::applying(self.kind, unit);
         let predicted: Vec<Limit> =
-            watched.iter().map(|watched| beside_breeder(watched.limit.clone())).collect();
-        let outcome = self.try_out(&watched)?;
+            watched.iter().map(|watched| with_creator_process(watched.limit.clone())).collect();
+        let outcome = self.search(&watched)?;
         let held = prediction_held(predicted.first(), &outcome);
         let created = outcome.created;
         let report = LimitReport {
@@ -160,8 +165,8 @@ impl Subject for Trial {
     }
 }
 
-/// The limit when the breeder, a process more, is there.
-fn beside_breeder(mut limit: Limit) -> Limit {
+/// Accounts for the creator, which is a further process.
+fn with_creator_process(mut limit: Limit) -> Limit {
     if limit.name.contains("pid")
         || [limits::NPROC, "kernel.threads-max"].contains(&limit.name.as_str())
     {
@@ -171,81 +176,87 @@ fn beside_breeder(mut limit: Limit) -> Limit {
     limit
 }
 
-/// How far a number may be from the prediction: others come and go.
-const TOLERANCE: f64 = 0.02;
-const FEW_UNITS: f64 = 4.0;
-/// The same for memory, which is estimated by a few units.
-const ROUGHLY: f64 = 0.3;
+/// Tolerated difference between the number and its prediction, because other programs start and end
+/// tasks.
+const TOLERANCE_RATIO: f64 = 0.02;
+const TOLERANCE_UNITS: f64 = 4.0;
+/// The same for memory, which is estimated from a few units.
+const MEMORY_TOLERANCE_RATIO: f64 = 0.3;
 
-/// Whether what was predicted came to pass, as far as the trial went.
-fn prediction_held(predicted: Option<&Limit>, outcome: &Outcome) -> Option<bool> {
+/// Whether the prediction was right, as far as the search went; `None` if it cannot be told.
+fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
     let predicted = predicted?;
-    let about = (predicted.allows as f64 * TOLERANCE).max(FEW_UNITS);
+    let about = (predicted.allows as f64 * TOLERANCE_RATIO).max(TOLERANCE_UNITS);
     let apart = (outcome.created as f64 / predicted.allows.max(1) as f64 - 1.0).abs();
     let near = (outcome.created as f64 - predicted.allows as f64).abs() <= about;
     if outcome.created == 0 {
-        return None; // nothing was tried
+        return None; // no unit was created
     }
     Some(match &outcome.stopped_by {
         StoppedBy::Cap => predicted.allows >= outcome.created,
-        StoppedBy::MemoryFloor => predicted.name == "memory" && apart <= ROUGHLY,
+        StoppedBy::MemoryFloor => predicted.name == "memory" && apart <= MEMORY_TOLERANCE_RATIO,
         StoppedBy::Limit(name) => *name == predicted.name && near,
         StoppedBy::Unknown => false,
     })
 }
 
-/// The memory of a unit, the kernel's included, by a few of them. Where even these cannot be
-/// created, the trial will tell.
-fn measure_few(kind: Kind) -> OfUnit {
-    let usual = limits::usual_unit(kind);
+/// Estimates the memory of a unit, including the kernel's, from a few units. If these cannot be
+/// created, the search itself will report why.
+fn estimate_unit(kind: Kind) -> OfUnit {
+    let default = limits::usual_unit(kind);
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
     let memory = || MemInfo::read().of_tasks() + own_memory();
     let (before, mappings) = (memory(), limits::own_mappings());
-    let Ok(mut units) = of_kind(kind) else { return usual };
+    let Ok(mut units) = of_kind(kind) else { return default };
     let stack = units.stack_bytes();
-    let complete = units.add(FEW).is_ok() && units.await_all().is_ok();
-    // Of a process its own pages are counted, not those that it shares with its creator.
+    let complete = units.add(SAMPLE_UNITS).is_ok() && units.await_all().is_ok();
+    // Processes also have private pages; those shared with the creator do not count.
     let own = if kind == Kind::Process { 36e3 } else { 0.0 };
-    let each = memory().saturating_sub(before) as f64 / FEW as f64 + own;
-    let mappings = limits::own_mappings().saturating_sub(mappings) as f64 / FEW as f64;
+    let each = memory().saturating_sub(before) as f64 / SAMPLE_UNITS as f64 + own;
+    let mappings = limits::own_mappings().saturating_sub(mappings) as f64 / SAMPLE_UNITS as f64;
     let released = units.release();
     if !complete || released.is_err() {
-        return OfUnit { stack, ..usual };
+        return OfUnit { stack, ..default };
     }
-    // A few units are a coarse measure; others use memory too.
-    OfUnit { memory: each.clamp(0.3 * usual.memory, 3.0 * usual.memory), stack, mappings }
+    // The measurement is coarse, and other programs use memory too.
+    OfUnit { memory: each.clamp(0.3 * default.memory, 3.0 * default.memory), stack, mappings }
 }
 
-impl Trial {
-    /// Starts the breeder and guards it.
-    fn try_out(&self, watched: &[Watched]) -> Result<Outcome, SubjectError> {
-        child::become_subreaper().attempt("become the parent of orphans")?;
-        let (news, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
-        let breeder = fork(|| {
+impl LimitSearch {
+    /// Starts the creator and supervises it.
+    fn search(&self, watched: &[Watched]) -> Result<SearchOutcome, SubjectError> {
+        child::become_subreaper().attempt("become a subreaper")?;
+        let (reader, messages) =
+            rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
+        let creator = fork(|| {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-            let outcome = self.breed(watched, &tell);
+            let outcome = self.create_until_refused(watched, &messages);
             i32::from(outcome.is_err())
         })
         .attempt("create a process")?;
-        drop(tell);
-        let outcome = guard(breeder, news);
-        let _ = rustix::process::kill_process(breeder, Signal::KILL);
-        let _ = child::reap(breeder);
+        drop(messages);
+        let outcome = watch_creator(creator, reader);
+        let _ = rustix::process::kill_process(creator, Signal::KILL);
+        let _ = child::reap(creator);
         reap_orphans();
         outcome
     }
 
-    /// Creates units until it cannot, and finds out why.
-    fn breed(&self, watched: &[Watched], tell: &OwnedFd) -> Result<(), SubjectError> {
+    /// Creates units until that fails, and identifies the limit.
+    fn create_until_refused(
+        &self,
+        watched: &[Watched],
+        messages: &OwnedFd,
+    ) -> Result<(), SubjectError> {
         let mut units = of_kind(self.kind)?;
         let mut created = 0;
         let (error, stopped_by) = loop {
             if self.cap.is_some_and(|cap| created >= cap) {
                 break (None, StoppedBy::Cap);
             }
-            if created.is_multiple_of(EVERY) {
+            if created.is_multiple_of(REPORT_INTERVAL_UNITS) {
                 units.await_all()?;
-                send(tell, &News::Created(created))?;
+                send_message(messages, &CreatorMessage::Created(created))?;
                 if limits::memory_available() < limits::memory_floor() {
                     break (None, StoppedBy::MemoryFloor);
                 }
@@ -256,27 +267,27 @@ impl Trial {
             }
         };
         units.await_all()?;
-        let mut outcome = Outcome {
+        let mut outcome = SearchOutcome {
             created,
             errno: error.as_ref().map(errno_name),
             stopped_by,
             evidence: Vec::new(),
         };
         if error.is_some() {
-            find_culprit(&mut outcome, watched, units.as_mut());
+            identify_limit(&mut outcome, watched, units.as_mut());
         }
-        send(tell, &News::Over(outcome))?;
+        send_message(messages, &CreatorMessage::Finished(outcome))?;
         units.release()
     }
 }
 
-/// Which limit it was, with all units there.
-fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut dyn Park) {
+/// Identifies the limit while all units still exist.
+fn identify_limit(outcome: &mut SearchOutcome, watched: &[Watched], units: &mut dyn ParkedUnits) {
     let mut full = Vec::new();
     for watched in watched {
         let name = watched.limit.name.as_str();
         match watched.spent() {
-            // The counter may be that of a group whose child was at its limit.
+            // The counter may be that of a cgroup whose child has reached its limit.
             Spent::Refused { evidence, is_full } => {
                 outcome.evidence.push(evidence);
                 if is_full || full.is_empty() {
@@ -287,10 +298,10 @@ fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut dyn Park
             Spent::No => {}
         }
     }
-    // Raising this limit and trying again is the best evidence there is, either way: what others
-    // of this user have elsewhere cannot be counted.
+    // Retrying with this limit raised is the best evidence either way, because the user's processes
+    // outside of this container cannot be counted.
     let counts = watched.iter().any(|watched| watched.limit.name == limits::NPROC);
-    match if counts { raise_and_try_again(units) } else { None } {
+    match if counts { retry_with_raised_nproc(units) } else { None } {
         Some((true, evidence)) => {
             outcome.evidence.push(evidence);
             full.sort_by_key(|(name, _)| *name != limits::NPROC);
@@ -310,9 +321,9 @@ fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut dyn Park
     }
 }
 
-/// Whether one more can be created with the soft limit on processes raised, where that is
-/// allowed, and how this is told.
-fn raise_and_try_again(units: &mut dyn Park) -> Option<(bool, String)> {
+/// Retries with the soft limit on processes raised, if that is permitted. Returns whether another
+/// unit could be created, and the evidence.
+fn retry_with_raised_nproc(units: &mut dyn ParkedUnits) -> Option<(bool, String)> {
     let before = getrlimit(Resource::Nproc);
     if before.current == before.maximum {
         return None;
@@ -325,12 +336,18 @@ fn raise_and_try_again(units: &mut dyn Park) -> Option<(bool, String)> {
         Ok(()) => (
             true,
             format!(
-                "with {name} raised from the soft limit to the hard one, one more could be created"
+                "with the soft limit {name} raised to the hard limit, another unit could be \
+                 created"
             ),
         ),
-        Err(error) => {
-            (false, format!("it was not {name}: raised, it is {} again", errno_name(&error)))
-        }
+        Err(error) => (
+            false,
+            format!(
+                "{name} was not the limit: after raising it, creation still failed \
+                with {}",
+                errno_name(&error)
+            ),
+        ),
     })
 }
 
@@ -345,67 +362,70 @@ fn errno_name(error: &io::Error) -> String {
     }
 }
 
-fn send(tell: &OwnedFd, news: &News) -> Result<(), SubjectError> {
-    let line = serde_json::to_string(news).map_err(|e| SubjectError::Wrong(e.to_string()))? + "\n";
+fn send_message(messages: &OwnedFd, message: &CreatorMessage) -> Result<(), SubjectError> {
+    let line =
+        serde_json::to_string(message).map_err(|e| SubjectError::Wrong(e.to_string()))? + "\n";
     let mut left = line.as_bytes();
     while !left.is_empty() {
-        let written = rustix::io::write(tell, left).attempt("tell the guard")?;
+        let written = rustix::io::write(messages, left).attempt("write to the watchdog")?;
         left = &left[written..];
     }
     Ok(())
 }
 
-/// How often the guard looks at the memory.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval of the watchdog's memory checks.
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Follows the breeder, and ends it when memory runs out.
-fn guard(breeder: Pid, news: OwnedFd) -> Result<Outcome, SubjectError> {
-    let mut news = BufReader::new(File::from(news));
+/// Receives the creator's messages, and kills it when memory runs out.
+fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, SubjectError> {
+    let mut reader = BufReader::new(File::from(reader));
     let mut created = 0;
     let contend = rustix::process::getppid();
     loop {
         if rustix::process::getppid() != contend {
-            return Err(SubjectError::Wrong("whoever asked for it has died".to_owned()));
+            return Err(SubjectError::Wrong("contend has died".to_owned()));
         }
-        if news.buffer().is_empty() && !is_ready(news.get_ref()) {
+        if reader.buffer().is_empty() && !wait_readable(reader.get_ref()) {
             if limits::memory_available() < limits::memory_floor() / 2 {
-                let _ = rustix::process::kill_process(breeder, Signal::KILL);
-                let evidence = vec!["the guard stopped it: hardly any memory was left".to_owned()];
+                let _ = rustix::process::kill_process(creator, Signal::KILL);
+                let evidence =
+                    vec!["stopped by the watchdog: almost no memory was left".to_owned()];
                 let stopped_by = StoppedBy::MemoryFloor;
-                return Ok(Outcome { created, errno: None, stopped_by, evidence });
+                return Ok(SearchOutcome { created, errno: None, stopped_by, evidence });
             }
             continue;
         }
         let mut line = String::new();
-        if news.read_line(&mut line).attempt("hear from the breeder")? == 0 {
-            let message = format!("the process that created units ended after {created} of them");
+        if reader.read_line(&mut line).attempt("read from the creator")? == 0 {
+            let message = format!("the process that created units exited after {created} of them");
             return Err(SubjectError::Wrong(message));
         }
-        let heard = serde_json::from_str(&line);
-        match heard.map_err(|error| SubjectError::Wrong(error.to_string()))? {
-            News::Created(count) => created = count,
-            News::Over(outcome) => {
-                await_end(breeder);
+        let message = serde_json::from_str(&line);
+        match message.map_err(|error| SubjectError::Wrong(error.to_string()))? {
+            CreatorMessage::Created(count) => created = count,
+            CreatorMessage::Finished(outcome) => {
+                await_end(creator);
                 return Ok(outcome);
             }
         }
     }
 }
 
-fn is_ready(file: &File) -> bool {
+fn wait_readable(file: &File) -> bool {
     let mut fds = [PollFd::new(file, PollFlags::IN)];
-    let wait = rustix::time::Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+    let wait =
+        rustix::time::Timespec { tv_sec: 0, tv_nsec: MEMORY_CHECK_INTERVAL.subsec_nanos().into() };
     poll(&mut fds, Some(&wait)).is_ok_and(|ready| ready > 0)
 }
 
-/// The breeder lets its units go and reaps them; it is not hurried.
-fn await_end(breeder: Pid) {
-    while matches!(child::peek(Which::One(breeder)), Ok(None)) {
+/// Waits without a deadline while the creator releases and reaps its units.
+fn await_end(creator: Pid) {
+    while matches!(child::peek(Which::One(creator)), Ok(None)) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Units whose breeder was killed are handed to us.
+/// Reaps units whose creator was killed; the kernel has made them children of this process.
 fn reap_orphans() {
     while let Ok(found) = child::peek(Which::Any) {
         match found {
@@ -424,18 +444,18 @@ mod tests {
         Limit { name, source, value: allows, in_use: 0, per_unit: 1.0, allows }
     }
 
-    fn outcome(created: u64, stopped_by: StoppedBy) -> Outcome {
-        Outcome { created, errno: None, stopped_by, evidence: Vec::new() }
+    fn outcome(created: u64, stopped_by: StoppedBy) -> SearchOutcome {
+        SearchOutcome { created, errno: None, stopped_by, evidence: Vec::new() }
     }
 
     #[test]
-    fn a_considerate_cap_stays_below_what_others_need() {
-        assert_eq!([lowered(10_000, None), lowered(10_000, Some(40_000))], [10_000; 2]);
-        assert_eq!([lowered(10_000, Some(300)), lowered(10_000, Some(0))], [300, 1]);
+    fn a_considerate_cap_stays_below_shared_limits() {
+        assert_eq!([lower_cap(10_000, None), lower_cap(10_000, Some(40_000))], [10_000; 2]);
+        assert_eq!([lower_cap(10_000, Some(300)), lower_cap(10_000, Some(0))], [300, 1]);
         let cap = |case: &Parameters| case.number("cap");
         let considerate = Scope { cap: Cap::Considerate, ..Scope::of(Size::Quick) };
-        let (usual, considerate) = (cases(&Scope::of(Size::Quick)), cases(&considerate));
-        assert!(considerate.iter().zip(&usual).all(|(one, other)| cap(one) <= cap(other)));
+        let (default, considerate) = (cases(&Scope::of(Size::Quick)), cases(&considerate));
+        assert!(considerate.iter().zip(&default).all(|(one, other)| cap(one) <= cap(other)));
     }
 
     #[test]

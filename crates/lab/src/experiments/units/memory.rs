@@ -1,4 +1,4 @@
-//! `units/memory`: what n units take while they wait.
+//! `units/memory`: the memory of n units that wait.
 
 use std::time::{Duration, Instant};
 
@@ -9,28 +9,27 @@ use contend_sys::procfs::{MemInfo, Rollup, Status};
 use rustix::process::getpid;
 
 use super::parent::{self, Parent};
-use super::park::{self, Park};
+use super::parked::{self, ParkedUnits};
 use crate::engine::experiment::never_hands_over;
 use crate::engine::experiment::{
     Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::support::limits::{self, Kind};
 
-/// The row of the table.
+/// The definition of `units/memory`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/memory",
-    summary: "memory of n processes or threads that wait, and of one by a line through n",
-    about: "Creates n units, each of which tells that it is there and then waits, and reads what \
-            they take: the processes' proportional sets (PSS: a page that k processes share \
-            counts for a kth of it in each), what was added to the creator's, and what the \
-            kernel keeps for them: its stacks and objects (KernelStack and SUnreclaim of \
-            /proc/meminfo, which count the whole machine) and page tables (VmPTE of each). The \
-            value is all of it together. Beside it stand `rss_sum`, what a process list adds up \
-            to, in which a page that all share counts once for each; `pss_sum`; and `uss_sum`, \
-            pages that one process alone has. The line through the values over n gives the bytes \
-            of one unit, whatever is there without any. Where the program and its libraries lie \
-            is drawn anew for every process that creates, and with it the number of page tables \
-            that a copy needs: some kB of each process differ from run to run.",
+    summary: "memory of n idle processes or threads, and of one by a linear fit",
+    about: "Creates n units that announce themselves and wait, then reads their memory: the \
+        proportional set size of the processes (PSS: a page shared by k processes counts as 1/k in \
+        each), the growth of the creator's, and the kernel's memory for them: stacks and objects \
+        (KernelStack and SUnreclaim of /proc/meminfo, which cover the whole machine) and page \
+        tables (VmPTE of each process). The value is the sum. Also recorded: `rss_sum`, the sum \
+        that a process list shows, in which a shared page counts once for each process; `pss_sum`; \
+        and `uss_sum`, pages that belong to one process only. A line fitted over n gives the bytes \
+        of one unit. Address randomisation changes where the program and its libraries are for \
+        every creator, and so the number of page tables that a fork copies: a few kB of each \
+        process vary between runs.",
     view: View::UnitMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
@@ -40,20 +39,21 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable,
     hands_over: never_hands_over,
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
+    subject: |parameters| Ok(Box::new(UnitMemory::new(parameters)?)),
 };
 
-/// As in the document that says 100 MiB: what a server may have loaded before it forks.
-const LARGE_PARENT: u64 = 100;
+/// The size in the workshop on processes and threads: what a server may have loaded before it
+/// forks.
+const LARGE_PARENT_MIB: u64 = 100;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let counts = scope.choose(&[100, 1000, 2000, 5000, 10_000], &[100, 500, 1000], &[2, 4]);
-    // Each of these costs a copy of the parent's page tables, 200 KiB and milliseconds.
+    // Each fork copies the parent's page tables: 200 KiB and a few milliseconds.
     let fewer = scope.choose(&[100, 200, 500], &[50, 100], &[2, 4]);
     let of =
         |kind: &'static str, n: &u64| Parameters::new().with(names::KIND, kind).with(names::N, *n);
     let kinds = ["process", "thread"].into_iter();
-    let large = |n| of("process", n).with(parent::SIZE, LARGE_PARENT);
+    let large = |n| of("process", n).with(parent::PARENT_MIB, LARGE_PARENT_MIB);
     kinds
         .flat_map(|kind| counts.iter().map(move |n| of(kind, n)))
         .chain(fewer.iter().map(large))
@@ -72,29 +72,30 @@ fn kind(parameters: &Parameters) -> Kind {
     if parameters.text(names::KIND) == Some("thread") { Kind::Thread } else { Kind::Process }
 }
 
-struct Memory {
+struct UnitMemory {
     n: u64,
     parent: Parent,
-    park: Box<dyn Park>,
+    parked: Box<dyn ParkedUnits>,
 }
 
-/// What there was at a moment.
+/// Memory of this process, its children and the kernel at one time, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
-struct Snapshot {
+struct MemorySnapshot {
     machine: MemInfo,
     own: Rollup,
     page_tables: u64,
-    /// Tasks of the whole machine.
+    /// Number of tasks on the machine.
     tasks: u64,
     children: Rollup,
     children_page_tables: u64,
 }
 
-impl Snapshot {
-    /// Reads it. The machine first: to look at processes takes kernel memory itself.
-    fn take(children: &[Pid]) -> Result<Self, SubjectError> {
+impl MemorySnapshot {
+    /// Reads a snapshot. Kernel memory comes first, because reading `/proc` of a process allocates
+    /// some.
+    fn read(children: &[Pid]) -> Result<Self, SubjectError> {
         let own = getpid();
-        let mut taken = Self {
+        let mut snapshot = Self {
             machine: MemInfo::read(),
             tasks: limits::tasks().unwrap_or(0),
             own: Rollup::of(own).unwrap_or_default(),
@@ -103,24 +104,23 @@ impl Snapshot {
         };
         for &child in children {
             let rollup = Rollup::of(child).attempt("read the memory of a process")?;
-            taken.children.rss += rollup.rss;
-            taken.children.pss += rollup.pss;
-            taken.children.private += rollup.private;
+            snapshot.children.rss += rollup.rss;
+            snapshot.children.pss += rollup.pss;
+            snapshot.children.private += rollup.private;
             let status = Status::of(child).attempt("read the page tables of a process")?;
-            taken.children_page_tables += status.page_tables;
+            snapshot.children_page_tables += status.page_tables;
         }
-        Ok(taken)
+        Ok(snapshot)
     }
 }
 
-/// Waits until the kernel has given back what ended processes had: it does so in batches,
-/// some time later.
-fn settle() {
-    const STEP: Duration = Duration::from_millis(15);
-    const STEPS: usize = 30;
+/// Waits until the kernel has freed the memory of ended tasks, which it does later and in batches.
+fn wait_for_reclaim() {
+    const POLL_INTERVAL: Duration = Duration::from_millis(15);
+    const MAX_POLLS: usize = 30;
     let mut before = MemInfo::read().of_tasks();
-    for _ in 0..STEPS {
-        std::thread::sleep(STEP);
+    for _ in 0..MAX_POLLS {
+        std::thread::sleep(POLL_INTERVAL);
         let now = MemInfo::read().of_tasks();
         if now + (256 << 10) >= before {
             break;
@@ -129,62 +129,62 @@ fn settle() {
     }
 }
 
-/// What n units have taken while they waited, and how long it took to create and to end them.
-pub(super) struct Waited {
+/// The memory of n units while they were parked, and the time to create and to end them.
+pub(super) struct ParkedMeasurement {
     n: u64,
-    before: Snapshot,
-    waiting: Snapshot,
-    /// Others have created or ended tasks meanwhile: the counts of the whole machine then say
-    /// nothing of these units.
+    before: MemorySnapshot,
+    waiting: MemorySnapshot,
+    /// Whether other programs have created or ended tasks, so that the counts of the whole machine
+    /// do not describe these units.
     disturbed: bool,
-    /// From none to all of them waiting, and from letting them go to all having ended.
-    pub created: Duration,
-    pub ended: Duration,
+    /// Time from the first creation until all wait, and from the release until all have ended.
+    pub create_time: Duration,
+    pub end_time: Duration,
 }
 
-impl Waited {
-    /// Measures, and again if it was disturbed.
-    pub fn measure(park: &mut dyn Park, n: u64) -> Result<Self, SubjectError> {
-        const TRIES: usize = 3;
-        park.reserve(n)?;
-        for _ in 1..TRIES {
-            let waited = Self::measure_once(park, n)?;
-            if !waited.disturbed {
-                return Ok(waited);
+impl ParkedMeasurement {
+    /// Measures, with up to two retries if it was disturbed.
+    pub fn measure(parked: &mut dyn ParkedUnits, n: u64) -> Result<Self, SubjectError> {
+        const MAX_ATTEMPTS: usize = 3;
+        parked.reserve(n)?;
+        for _ in 1..MAX_ATTEMPTS {
+            let measured = Self::measure_once(parked, n)?;
+            if !measured.disturbed {
+                return Ok(measured);
             }
         }
-        Self::measure_once(park, n)
+        Self::measure_once(parked, n)
     }
 
-    fn measure_once(park: &mut dyn Park, n: u64) -> Result<Self, SubjectError> {
-        settle();
-        let before = Snapshot::take(&[])?;
+    fn measure_once(parked: &mut dyn ParkedUnits, n: u64) -> Result<Self, SubjectError> {
+        wait_for_reclaim();
+        let before = MemorySnapshot::read(&[])?;
         let begun = Instant::now();
-        park.add(n).map_err(|source| {
-            let what = format!("create more than {} units", park.count());
+        parked.add(n).map_err(|source| {
+            let what = format!("create more than {} units", parked.count());
             SubjectError::Refused { what, source }
         })?;
-        park.await_all()?;
-        let created = begun.elapsed();
-        let waiting = Snapshot::take(park.pids())?;
+        parked.await_all()?;
+        let create_time = begun.elapsed();
+        let waiting = MemorySnapshot::read(parked.pids())?;
         let begun = Instant::now();
-        park.release()?;
-        let ended = begun.elapsed();
-        settle();
-        let tasks = if park.are_tasks() { n } else { 0 };
-        let strangers = waiting.tasks.abs_diff(before.tasks + tasks);
-        let disturbed = strangers > 2 + tasks / 50;
-        Ok(Self { n, before, waiting, disturbed, created, ended })
+        parked.release()?;
+        let end_time = begun.elapsed();
+        wait_for_reclaim();
+        let tasks = if parked.are_tasks() { n } else { 0 };
+        let unrelated_tasks = waiting.tasks.abs_diff(before.tasks + tasks);
+        let disturbed = unrelated_tasks > 2 + tasks / 50;
+        Ok(Self { n, before, waiting, disturbed, create_time, end_time })
     }
 
-    /// The memory of all of them, and what it is made of.
+    /// Returns the memory of all units, with its composition.
     pub fn sample(&self) -> Sample {
         let Self { before, waiting, .. } = self;
-        let more = |of: fn(&Snapshot) -> u64| of(waiting) as f64 - of(before) as f64;
-        let user = more(|s| s.own.pss + s.children.pss);
-        let stacks = more(|s| s.machine.kernel_stacks);
-        let tables = more(|s| s.page_tables + s.children_page_tables);
-        let objects = more(|s| s.machine.slab_unreclaimable);
+        let growth = |of: fn(&MemorySnapshot) -> u64| of(waiting) as f64 - of(before) as f64;
+        let user = growth(|s| s.own.pss + s.children.pss);
+        let stacks = growth(|s| s.machine.kernel_stacks);
+        let tables = growth(|s| s.page_tables + s.children_page_tables);
+        let objects = growth(|s| s.machine.slab_unreclaimable);
         let mut facts = Facts::new();
         if self.disturbed {
             facts.insert("others_created_tasks".to_owned(), true.into());
@@ -196,25 +196,25 @@ impl Waited {
             .with("kernel_objects", Unit::Bytes, objects)
     }
 
-    /// Time of one of them.
-    pub fn each(&self, time: Duration) -> f64 {
+    /// Divides a time by the number of units; in nanoseconds.
+    pub fn per_unit_ns(&self, time: Duration) -> f64 {
         time.as_nanos() as f64 / self.n.max(1) as f64
     }
 }
 
-impl Memory {
+impl UnitMemory {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let n = parameters.number(names::N).unwrap_or(0);
         let parent = Parent::new(parameters)?;
-        Ok(Self { n, parent, park: park::of_kind(kind(parameters))? })
+        Ok(Self { n, parent, parked: parked::of_kind(kind(parameters))? })
     }
 }
 
-impl Subject for Memory {
+impl Subject for UnitMemory {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let waited = Waited::measure(self.park.as_mut(), self.n)?;
-        let Snapshot { own, children, .. } = waited.waiting;
-        Ok(waited
+        let measured = ParkedMeasurement::measure(self.parked.as_mut(), self.n)?;
+        let MemorySnapshot { own, children, .. } = measured.waiting;
+        Ok(measured
             .sample()
             .with("rss_sum", Unit::Bytes, (own.rss + children.rss) as f64)
             .with("pss_sum", Unit::Bytes, (own.pss + children.pss) as f64)
@@ -223,8 +223,8 @@ impl Subject for Memory {
 
     fn facts(&self) -> Facts {
         let mut facts = self.parent.facts();
-        if self.park.stack_bytes() > 0 {
-            facts.insert("stack_bytes".to_owned(), self.park.stack_bytes().into());
+        if self.parked.stack_bytes() > 0 {
+            facts.insert("stack_bytes".to_owned(), self.parked.stack_bytes().into());
         }
         facts
     }

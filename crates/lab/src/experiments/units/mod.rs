@@ -1,12 +1,34 @@
-//! Family `units`: creating, holding, running out of, and starting units of concurrency.
+//! Family `units`: creating, parking, exhausting and starting units of concurrency.
+//!
+//! ```text
+//!  experiment      measured                                   not measured
+//!  ──────────────  ─────────────────────────────────────────  ────────────────────────────────
+//!  units/create    time to create n units that write a byte,  the parent's memory, stacks, the
+//!                  and to wait for all of them                program, workers of a pool
+//!  units/startup   time to start a command and reap it, or    looking up the command and its
+//!                  of an iteration of a loop in bash          version
+//!  units/memory    memory while n units wait, minus that      creating and releasing them
+//!                  before
+//!  units/callback  the same; also time to create n units,     room for the list of addresses
+//!                  and to release and end them
+//!  units/limit     number of units when creation fails        (nothing is timed)
+//! ```
+//!
+//! Every case runs in a process of its own, which is the parent of its units:
+//!
+//! - `parent`: the parent's memory, which decides what a fork costs
+//! - `parked`: units that wait until they are released, of every kind
+//! - `pool`: workers that exist before the measurement
+//! - `null_write`: what every created unit does
+//! - `tiny`: the smallest static program
 
 pub mod callback;
 pub mod create;
 pub mod limit;
 pub mod memory;
-mod one_byte;
+mod null_write;
 pub mod parent;
-pub mod park;
+pub mod parked;
 mod pool;
 pub mod startup;
 mod tiny;

@@ -1,4 +1,4 @@
-//! The process that creates units: how large it is decides what a fork costs.
+//! The process that creates units. Its size determines the cost of a fork.
 
 use contend_record::parameters::Parameters;
 use contend_sys::pages::{PageSize, Pages};
@@ -8,38 +8,38 @@ use rustix::process::getpid;
 use crate::engine::experiment::{Attempt, Facts, SubjectError};
 use crate::support::limits;
 
-/// The parameter that says how much memory the creator has touched.
-pub const SIZE: &str = "parent_mib";
-/// The parameter that says whether this memory is in huge pages.
-pub const HUGE: &str = "huge_pages";
+/// Name of the parameter for the memory that the creator has touched, in MiB.
+pub const PARENT_MIB: &str = "parent_mib";
+/// Name of the parameter for huge pages in that memory.
+pub const HUGE_PAGES: &str = "huge_pages";
 
-const MIB: u64 = 1 << 20;
+const BYTES_PER_MIB: u64 = 1 << 20;
 
-/// Memory that the creator holds.
+/// Memory that the creator holds, if any.
 #[derive(Debug)]
 pub struct Parent(Option<Pages>);
 
 impl Parent {
-    /// Touches as much as the parameters say.
+    /// Touches the memory that the parameters ask for.
     ///
     /// # Errors
-    /// When there is not so much.
+    /// Returns an error if there is not enough memory.
     pub fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let bytes = bytes(parameters);
         if bytes == 0 {
             return Ok(Self(None));
         }
-        // Others may have taken what was there when the plan was made.
+        // Other programs may have used the memory since the case was planned.
         if let Some(reason) = unavailable(parameters) {
             return Err(SubjectError::Wrong(reason));
         }
-        let huge = parameters.flag(HUGE);
+        let huge = parameters.flag(HUGE_PAGES);
         let size = if huge { PageSize::Huge } else { PageSize::Base };
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
         Ok(Self(Some(Pages::touched(length, size).attempt("touch the parent's memory")?)))
     }
 
-    /// Its size as the kernel sees it.
+    /// Returns the size of this process, as the kernel reports it.
     pub fn facts(&self) -> Facts {
         let rollup = Rollup::of(getpid()).unwrap_or_default();
         let status = Status::of(getpid()).unwrap_or_default();
@@ -57,31 +57,31 @@ impl Parent {
 }
 
 fn bytes(parameters: &Parameters) -> u64 {
-    parameters.number(SIZE).unwrap_or(0) * MIB
+    parameters.number(PARENT_MIB).unwrap_or(0) * BYTES_PER_MIB
 }
 
-/// Why there cannot be such a parent here, if so.
+/// Returns why such a parent cannot exist here, or `None` if it can.
 pub fn unavailable(parameters: &Parameters) -> Option<String> {
     let bytes = bytes(parameters);
     let available = limits::memory_available();
     let needed = bytes + bytes / 4 + limits::memory_floor();
     if bytes > 0 && available < needed {
-        let (need, have) = (needed / MIB, available / MIB);
-        return Some(format!("needs {need} MiB of memory, and {have} MiB are available"));
+        let (need, have) = (needed / BYTES_PER_MIB, available / BYTES_PER_MIB);
+        return Some(format!("needs {need} MiB of memory, but only {have} MiB are available"));
     }
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-    if parameters.flag(HUGE) && setting.map_or(true, |text| text.contains("[never]")) {
-        return Some("transparent huge pages are switched off".to_owned());
+    if parameters.flag(HUGE_PAGES) && setting.map_or(true, |text| text.contains("[never]")) {
+        return Some("transparent huge pages are disabled".to_owned());
     }
     None
 }
 
-/// Why the memory of processes cannot be seen here, if so.
+/// Returns why the memory of processes cannot be read here, or `None` if it can.
 pub fn memory_unreadable() -> Option<String> {
     match Rollup::of(getpid()) {
         Ok(rollup) if rollup.rss > 0 => None,
-        Ok(_) => Some("/proc/self/smaps_rollup does not tell the memory of a process".to_owned()),
-        Err(error) => Some(format!("needs /proc/self/smaps_rollup, which cannot be read: {error}")),
+        Ok(_) => Some("/proc/self/smaps_rollup does not report memory".to_owned()),
+        Err(error) => Some(format!("cannot read /proc/self/smaps_rollup: {error}")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pools: units that are there already and get work handed to them.
+//! Pools: units that exist before the measurement and receive jobs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,33 +9,33 @@ use contend_sys::process::fork;
 use contend_sys::{Pid, Signal};
 use rustix::pipe::PipeFlags;
 
-use super::one_byte::the_work;
+use super::null_write::write_one_byte;
 
-/// Threads that wait for jobs in a queue.
+/// Threads that take jobs from a queue.
 pub struct ThreadPool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolState>,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<Queue>,
-    came: Condvar,
+struct PoolState {
+    state: Mutex<JobQueue>,
+    job_added: Condvar,
     finished: Condvar,
 }
 
 #[derive(Default)]
-struct Queue {
+struct JobQueue {
     jobs: VecDeque<fn()>,
     unfinished: usize,
 }
 
 impl ThreadPool {
-    /// A pool of so many threads. They live until the process ends.
+    /// Creates a pool of threads. They live until the process exits.
     ///
     /// # Errors
-    /// When a thread cannot be created.
+    /// Returns an error if a thread cannot be created.
     pub fn new(workers: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(PoolState::default());
         for _ in 0..workers {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new().spawn(move || shared.serve())?;
@@ -43,14 +43,14 @@ impl ThreadPool {
         Ok(Self { shared })
     }
 
-    /// Has so many jobs done, each by whichever thread is free, and waits for all.
+    /// Runs jobs, each on the first free thread, and waits for all of them.
     pub fn run(&self, jobs: u64) {
         for _ in 0..jobs {
             let mut queue = self.shared.lock();
-            queue.jobs.push_back(the_work);
+            queue.jobs.push_back(write_one_byte);
             queue.unfinished += 1;
             drop(queue);
-            self.shared.came.notify_one();
+            self.shared.job_added.notify_one();
         }
         let mut queue = self.shared.lock();
         while queue.unfinished > 0 {
@@ -59,8 +59,8 @@ impl ThreadPool {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+impl PoolState {
+    fn lock(&self) -> std::sync::MutexGuard<'_, JobQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -68,7 +68,7 @@ impl Shared {
         let mut queue = self.lock();
         loop {
             let Some(job) = queue.jobs.pop_front() else {
-                queue = self.came.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self.job_added.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             drop(queue);
@@ -82,7 +82,7 @@ impl Shared {
     }
 }
 
-/// Processes, forked beforehand, that wait for jobs in a pipe.
+/// Forked processes that take jobs from a pipe.
 pub struct ProcessPool {
     jobs: OwnedFd,
     answers: OwnedFd,
@@ -90,21 +90,21 @@ pub struct ProcessPool {
 }
 
 impl ProcessPool {
-    /// A pool of so many processes. They end when this process does.
+    /// Creates a pool of processes. They exit with this process.
     ///
     /// # Errors
-    /// When a process cannot be created.
+    /// Returns an error if a process cannot be created.
     pub fn new(workers: usize) -> io::Result<Self> {
-        let (take, jobs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        let (answers, answer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (job_reader, jobs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (answers, answer_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let mut pool = Self { jobs, answers, workers: Vec::new() };
         for _ in 0..workers {
             let pid = fork(|| {
                 let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
                 let mut byte = [0; 1];
-                while matches!(rustix::io::read(&take, &mut byte), Ok(1)) {
-                    the_work();
-                    let _ = rustix::io::write(&answer, &byte);
+                while matches!(rustix::io::read(&job_reader, &mut byte), Ok(1)) {
+                    write_one_byte();
+                    let _ = rustix::io::write(&answer_writer, &byte);
                 }
                 0
             })?;
@@ -113,24 +113,24 @@ impl ProcessPool {
         Ok(pool)
     }
 
-    /// Its processes.
+    /// Returns the processes of the pool.
     pub fn workers(&self) -> &[Pid] {
         &self.workers
     }
 
-    /// Has so many jobs done, each by whichever process is free, and waits for all.
+    /// Runs jobs, each on the first free process, and waits for all of them.
     ///
     /// # Errors
-    /// When the processes have gone.
+    /// Returns an error if the processes have exited.
     pub fn run(&self, jobs: u64) -> io::Result<()> {
         for _ in 0..jobs {
             rustix::io::write(&self.jobs, b"j")?;
         }
-        let mut missing = usize::try_from(jobs).unwrap_or(usize::MAX);
+        let mut unanswered = usize::try_from(jobs).unwrap_or(usize::MAX);
         let mut buffer = [0; 1024];
-        while missing > 0 {
-            let wanted = missing.min(buffer.len());
-            missing -= rustix::io::read(&self.answers, &mut buffer[..wanted])?;
+        while unanswered > 0 {
+            let wanted = unanswered.min(buffer.len());
+            unanswered -= rustix::io::read(&self.answers, &mut buffer[..wanted])?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `units/startup`: what starting a command costs.
+//! `units/startup`: the time to start a command.
 
 use std::ffi::CString;
 use std::io;
@@ -18,16 +18,16 @@ use crate::engine::experiment::{
 use crate::engine::timing::Timed;
 use crate::support::programs::{self, find};
 
-/// The row of the table.
+/// The definition of `units/startup`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/startup",
-    summary: "starting a command and waiting for its end, and starting 1,000 in a loop",
-    about: "Starts a command that has nothing to do, by posix_spawn, and waits for its end: a \
-            static program of some hundred bytes, `true` (linked dynamically on most systems), shells \
-            and interpreters as far as they are installed. `fork` is a process that ends without \
-            executing anything. `bash-subshell`, `bash-loop-true` and `bash-loop-awk` are a loop \
-            in bash around a subshell, `true` as a program, or an awk that does nothing; the time \
-            is that of one turn, the loop itself included (some microseconds).",
+    summary: "time to start and reap a command: static, shells, interpreters, loops",
+    about: "Starts a command that does nothing, by posix_spawn, and waits for its exit: a static \
+        program of a few hundred bytes, `true` (dynamically linked on most systems), and those \
+        shells and interpreters that are installed. `fork` is a process that exits without \
+        executing a program. `bash-subshell`, `bash-loop-true` and `bash-loop-awk` are loops in \
+        bash around a subshell, `true` as a program, or an awk that does nothing; the value is the \
+        time of one iteration, including a few microseconds for the loop itself.",
     view: View::Startup,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
@@ -40,44 +40,53 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject,
 };
 
-/// A command that is started.
-struct What {
+/// A command to start.
+struct StartupCommand {
     name: &'static str,
-    /// The program that must be there, if it is not made here.
+    /// The program, which must be installed; `None` for processes that are built in.
     program: Option<&'static str>,
     arguments: &'static [&'static str],
-    /// What bash repeats, if it is a loop.
+    /// The body of a loop in bash, for loops.
     repeated: Option<&'static str>,
-    /// What it answers to when it is asked for its version.
+    /// Arguments that print its version; empty if there are none.
     version: &'static [&'static str],
 }
 
-const fn direct(name: &'static str, arguments: &'static [&'static str]) -> What {
-    What { name, program: Some(name), arguments, repeated: None, version: &["--version"] }
+const fn direct(name: &'static str, arguments: &'static [&'static str]) -> StartupCommand {
+    StartupCommand { name, program: Some(name), arguments, repeated: None, version: &["--version"] }
 }
 
 const fn named(
     name: &'static str,
     program: &'static str,
     arguments: &'static [&'static str],
-) -> What {
-    What { name, ..direct(program, arguments) }
+) -> StartupCommand {
+    StartupCommand { name, ..direct(program, arguments) }
 }
 
-const fn looped(name: &'static str, repeated: &'static str) -> What {
+const fn looped(name: &'static str, repeated: &'static str) -> StartupCommand {
     let program = Some("bash");
-    What { name, program, arguments: &[], repeated: Some(repeated), version: &["--version"] }
+    StartupCommand {
+        name,
+        program,
+        arguments: &[],
+        repeated: Some(repeated),
+        version: &["--version"],
+    }
 }
 
-const COMMANDS: &[What] = &[
-    What { name: "fork", program: None, arguments: &[], repeated: None, version: &[] },
-    What { name: "static", program: None, arguments: &[], repeated: None, version: &[] },
+const COMMANDS: &[StartupCommand] = &[
+    StartupCommand { name: "fork", program: None, arguments: &[], repeated: None, version: &[] },
+    StartupCommand { name: "static", program: None, arguments: &[], repeated: None, version: &[] },
     direct("true", &[]),
-    What { version: &[], ..direct("sh", &["-c", ":"]) },
+    StartupCommand { version: &[], ..direct("sh", &["-c", ":"]) },
     direct("bash", &["-c", ":"]),
-    What { version: &["-W", "version"], ..direct("mawk", &["BEGIN {}"]) },
+    StartupCommand { version: &["-W", "version"], ..direct("mawk", &["BEGIN {}"]) },
     direct("gawk", &["BEGIN {}"]),
-    What { version: &["--help"], ..named("busybox-awk", "busybox", &["awk", "BEGIN {}"]) },
+    StartupCommand {
+        version: &["--help"],
+        ..named("busybox-awk", "busybox", &["awk", "BEGIN {}"])
+    },
     direct("original-awk", &["BEGIN {}"]),
     direct("perl", &["-e", "1"]),
     direct("python3", &["-c", "pass"]),
@@ -91,24 +100,28 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let turns = scope.choose(&[1000], &[100], &[2])[0];
     COMMANDS
         .iter()
-        .map(|what| {
-            let parameters = Parameters::new().with(names::COMMAND, what.name);
-            if what.repeated.is_some() { parameters.with(names::TURNS, turns) } else { parameters }
+        .map(|command| {
+            let parameters = Parameters::new().with(names::COMMAND, command.name);
+            if command.repeated.is_some() {
+                parameters.with(names::TURNS, turns)
+            } else {
+                parameters
+            }
         })
         .collect()
 }
 
-fn what(parameters: &Parameters) -> Option<&'static What> {
-    COMMANDS.iter().find(|what| Some(what.name) == parameters.text(names::COMMAND))
+fn find_command(parameters: &Parameters) -> Option<&'static StartupCommand> {
+    COMMANDS.iter().find(|command| Some(command.name) == parameters.text(names::COMMAND))
 }
 
 pub(in crate::experiments) fn unavailable(parameters: &Parameters) -> Option<String> {
-    let what = what(parameters)?;
-    if what.name == "static" {
+    let command = find_command(parameters)?;
+    if command.name == "static" {
         return tiny::unavailable();
     }
-    let repeated = what.repeated.and_then(repeated_program);
-    programs::missing(what.program.into_iter().chain(repeated))
+    let repeated = command.repeated.and_then(repeated_program);
+    programs::missing(command.program.into_iter().chain(repeated))
 }
 
 fn repeated_program(repeated: &'static str) -> Option<&'static str> {
@@ -118,33 +131,36 @@ fn repeated_program(repeated: &'static str) -> Option<&'static str> {
 pub(in crate::experiments) fn subject(
     parameters: &Parameters,
 ) -> Result<Box<dyn Subject>, SubjectError> {
-    let wrong = |name: &str| SubjectError::Wrong(format!("{name} is not there"));
-    let what = what(parameters).ok_or_else(|| wrong("the command"))?;
+    let wrong = |name: &str| SubjectError::Wrong(format!("{name} is not installed"));
+    let command = find_command(parameters).ok_or_else(|| wrong("the command"))?;
     let mut facts = Parent::new(&Parameters::new())?.facts();
-    match (what.name, what.program) {
-        ("fork", _) => Ok(Box::new(Timed::new(|| ended(fork(|| 0)?)).with_facts(facts))),
+    match (command.name, command.program) {
+        ("fork", _) => Ok(Box::new(Timed::new(|| reap_success(fork(|| 0)?)).with_facts(facts))),
         (_, None) => {
             let tiny = TinyProgram::new()?;
-            let start = move || ended(posix_spawn(tiny.path(), &[c"tiny"])?);
+            let start = move || reap_success(posix_spawn(tiny.path(), &[c"tiny"])?);
             Ok(Box::new(Timed::new(start).with_facts(facts)))
         }
         (name, Some(program)) => {
             let program = find(program).ok_or_else(|| wrong(program))?;
-            facts.extend(describe(&program, what));
+            facts.extend(describe(&program, command));
             let turns = parameters.number(names::TURNS).unwrap_or(1);
-            let mut arguments = vec![what.program.unwrap_or(name).to_owned()];
-            match what.repeated {
-                None => arguments.extend(what.arguments.iter().map(|&argument| argument.into())),
-                Some(repeated) => arguments.extend(["-c".to_owned(), text(repeated, turns)?]),
+            let mut arguments = vec![command.program.unwrap_or(name).to_owned()];
+            match command.repeated {
+                None => arguments.extend(command.arguments.iter().map(|&argument| argument.into())),
+                Some(repeated) => {
+                    arguments.extend(["-c".to_owned(), loop_script(repeated, turns)?]);
+                }
             }
-            let command = Prepared::new(&program, arguments)?;
+            let command = PreparedCommand::new(&program, arguments)?;
             Ok(Box::new(Timed::new(move || command.run()).of_units(turns).with_facts(facts)))
         }
     }
 }
 
-/// The loop. A program is given by its path, for `true` is also a command of bash itself.
-fn text(repeated: &'static str, turns: u64) -> Result<String, SubjectError> {
+/// Returns the script of a loop. It names a program by its path, because `true` is also a builtin
+/// of bash.
+fn loop_script(repeated: &'static str, turns: u64) -> Result<String, SubjectError> {
     let body = match repeated_program(repeated) {
         None => repeated.to_owned(),
         Some(name) => {
@@ -157,13 +173,13 @@ fn text(repeated: &'static str, turns: u64) -> Result<String, SubjectError> {
     Ok(format!("i=0; while [ $i -lt {turns} ]; do {body}; i=$((i+1)); done"))
 }
 
-/// A command that can be started again and again.
-struct Prepared {
+/// A command with its arguments, ready to be started repeatedly.
+struct PreparedCommand {
     program: CString,
     arguments: Vec<CString>,
 }
 
-impl Prepared {
+impl PreparedCommand {
     fn new(program: &std::path::Path, arguments: Vec<String>) -> Result<Self, SubjectError> {
         let c_string = |text: String| {
             CString::new(text).map_err(|error| SubjectError::Wrong(error.to_string()))
@@ -176,25 +192,25 @@ impl Prepared {
 
     fn run(&self) -> io::Result<()> {
         let arguments: Vec<_> = self.arguments.iter().map(CString::as_c_str).collect();
-        ended(posix_spawn(&self.program, &arguments)?)
+        reap_success(posix_spawn(&self.program, &arguments)?)
     }
 }
 
-fn ended(pid: Pid) -> io::Result<()> {
+fn reap_success(pid: Pid) -> io::Result<()> {
     match reap(pid)?.status {
         ExitStatus::Exited(0) => Ok(()),
         other => Err(io::Error::other(format!("the command ended with {other:?}"))),
     }
 }
 
-fn describe(program: &std::path::Path, what: &What) -> Facts {
+fn describe(program: &std::path::Path, command: &StartupCommand) -> Facts {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     let mut facts = Facts::from([("program".to_owned(), real.display().to_string().into())]);
-    if what.version.is_empty() {
+    if command.version.is_empty() {
         return facts;
     }
-    let mut command = Command::new(program);
-    let output = command.args(what.version).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let mut version = Command::new(program);
+    let output = version.args(command.version).stdin(Stdio::null()).stderr(Stdio::null()).output();
     if let Some(line) = output
         .ok()
         .filter(|output| output.status.success())

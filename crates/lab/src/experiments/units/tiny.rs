@@ -1,4 +1,4 @@
-//! The smallest program there is: it ends with status 0 and does nothing else.
+//! The smallest program: it exits with status 0 and does nothing else.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -9,85 +9,85 @@ use crate::engine::experiment::{Attempt, SubjectError};
 
 /// `exit(0)` as machine code.
 #[cfg(target_arch = "x86_64")]
-const CODE: &[u8] = &[
+const MACHINE_CODE: &[u8] = &[
     0x31, 0xff, // xor edi, edi
     0xb8, 0x3c, 0x00, 0x00, 0x00, // mov eax, 60
     0x0f, 0x05, // syscall
 ];
 #[cfg(target_arch = "aarch64")]
-const CODE: &[u8] = &[
+const MACHINE_CODE: &[u8] = &[
     0x00, 0x00, 0x80, 0xd2, // mov x0, #0
     0xa8, 0x0b, 0x80, 0xd2, // mov x8, #93
     0x01, 0x00, 0x00, 0xd4, // svc #0
 ];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const CODE: &[u8] = &[];
+const MACHINE_CODE: &[u8] = &[];
 
-const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
-const BASE: u64 = 0x40_0000;
-const HEADERS: u64 = 64 + 56;
+const ELF_MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+const LOAD_ADDRESS: u64 = 0x40_0000;
+const HEADER_BYTES: u64 = 64 + 56;
 
-/// A static program without a C library, in memory, to be executed by its path.
+/// A static program without a C library, stored in a memfd and executed by its path.
 #[derive(Debug)]
 pub struct TinyProgram {
     _file: OwnedFd,
     path: CString,
 }
 
-/// Why there is none on this machine, if so.
+/// Returns why there is none for this machine, or `None` if there is.
 pub fn unavailable() -> Option<String> {
-    CODE.is_empty().then(|| "there is no tiny program for this processor".to_owned())
+    MACHINE_CODE.is_empty().then(|| "no tiny program for this processor architecture".to_owned())
 }
 
 impl TinyProgram {
-    /// Makes it.
+    /// Creates the program.
     ///
     /// # Errors
-    /// When the kernel has no files in memory.
+    /// Returns an error if the kernel does not support memfd.
     pub fn new() -> Result<Self, SubjectError> {
         let flags = MemfdFlags::CLOEXEC;
         let file = rustix::fs::memfd_create("contend-tiny", flags).attempt("make a program")?;
-        let mut left = image();
+        let mut left = elf_image();
         while !left.is_empty() {
             let written = rustix::io::write(&file, &left).attempt("write a program")?;
             left.drain(..written);
         }
-        // Not by way of `/proc/self`: the kernel would make the folder of every child in /proc
-        // and take it away again, 14 µs of the 170 that fork and execution then take.
+        // Not `/proc/self`: the kernel would create and remove the `/proc` entry of every child,
+        // which takes 14 of the 170 µs of fork and exec.
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         let path = CString::new(path).map_err(|error| SubjectError::Wrong(error.to_string()))?;
         Ok(Self { _file: file, path })
     }
 
-    /// Its path, for this process and its children.
+    /// Returns its path, valid in this process and its children.
     pub fn path(&self) -> &CString {
         &self.path
     }
 }
 
-/// An ELF file: its header, one program header, and the code, all in one loaded segment.
-fn image() -> Vec<u8> {
-    let size = HEADERS + CODE.len() as u64;
+/// Returns an ELF file: the header, one program header, and the code, in one loaded segment.
+fn elf_image() -> Vec<u8> {
+    let size = HEADER_BYTES + MACHINE_CODE.len() as u64;
     let mut image = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let put16 = |image: &mut Vec<u8>, value: u16| image.extend(value.to_le_bytes());
     let put32 = |image: &mut Vec<u8>, value: u32| image.extend(value.to_le_bytes());
     let put64 = |image: &mut Vec<u8>, value: u64| image.extend(value.to_le_bytes());
-    put16(&mut image, 2); // an executable
-    put16(&mut image, MACHINE);
+    put16(&mut image, 2); // ET_EXEC
+    put16(&mut image, ELF_MACHINE);
     put32(&mut image, 1);
-    put64(&mut image, BASE + HEADERS); // entry
-    put64(&mut image, 64); // where the program headers are
-    put64(&mut image, 0); // there are no sections
+    put64(&mut image, LOAD_ADDRESS + HEADER_BYTES); // entry point
+    put64(&mut image, 64); // offset of the program headers
+    put64(&mut image, 0); // no section headers
     put32(&mut image, 0);
     for value in [64, 56, 1, 0, 0, 0] {
         put16(&mut image, value);
     }
-    put32(&mut image, 1); // a segment to load
+    put32(&mut image, 1); // PT_LOAD
     put32(&mut image, 5); // readable and executable
-    for value in [0, BASE, BASE, size, size, 0x1000] {
+    for value in [0, LOAD_ADDRESS, LOAD_ADDRESS, size, size, 0x1000] {
         put64(&mut image, value);
     }
-    image.extend(CODE);
+    image.extend(MACHINE_CODE);
     image
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use contend_sys::process::posix_spawn;
 
     #[test]
-    fn it_runs_and_ends() {
+    fn the_program_exits_with_status_0() {
         if unavailable().is_some() {
             return;
         }

@@ -1,67 +1,68 @@
-//! Messages that go through a ring many at a time.
+//! A ring in shared memory that hands over many messages at a time.
 
 use std::io;
 
 use contend_sys::mapping::{Backing, Mapping};
 use contend_sys::ring::{Receiver, Sender, ring};
 
-use super::ring::{SPIN_THEN_SLEEP, calls, shape};
-use super::{ANY, End, Mechanism, Terms, Waiting, always_available};
+use super::ring::{SPIN_THEN_SLEEP, ring_calls, shape};
+use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::calls::Tally;
 
-/// What a sender does that has many messages at once: it hands them over a page full at a time.
+/// The sender hands over a page of messages at a time.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "ring-batches",
-    summary: "a ring in shared memory, messages handed over many at a time, then slept on",
-    waiting: Waiting::SpinningFirst,
-    most: ANY,
+    summary: "ring in shared memory, handed over a page of messages at a time (spin, then futex)",
+    waiting: WaitStrategy::SpinThenSleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| {
-        // Where messages are long, one at a time.
-        let batch = (PAGE / terms.bytes).max(1);
-        let shape = shape(COUNT + batch * terms.bytes);
+    make: |config| {
+        // Long messages are handed over one at a time.
+        let batch = (PAGE_BYTES / config.bytes).max(1);
+        let shape = shape(COUNT_BYTES + batch * config.bytes);
         let make = || {
             let memory = Mapping::new(Backing::Shared, shape.length())?;
             ring(memory, shape, SPIN_THEN_SLEEP)
         };
         let (to_sub, to_main) = (make()?, make()?);
-        let end = |to, from| {
-            let (terms, filled, taken) = (terms.clone(), 0, 0);
-            Box::new(Batches { terms, to, from, batch, filled, taken }) as Box<dyn End>
+        let endpoint = |to, from| {
+            let (config, filled, consumed) = (config.clone(), 0, 0);
+            Box::new(BatchEndpoint { config, to, from, batch, filled, consumed })
+                as Box<dyn Endpoint>
         };
-        Ok([end(to_sub.0, to_main.1), end(to_main.0, to_sub.1)])
+        Ok([endpoint(to_sub.0, to_main.1), endpoint(to_main.0, to_sub.1)])
     },
 };
 
-const PAGE: usize = 4096;
-/// Before the messages: how many they are.
-const COUNT: usize = 8;
+const PAGE_BYTES: usize = 4096;
+/// Size of the message count before the messages, in bytes.
+const COUNT_BYTES: usize = 8;
 
-struct Batches {
-    terms: Terms,
+struct BatchEndpoint {
+    config: ChannelConfig,
     to: Sender,
     from: Receiver,
-    /// Messages of a batch, at most.
+    /// Maximum number of messages in a batch.
     batch: usize,
-    /// Messages written into the next one.
+    /// Messages written into the next batch.
     filled: usize,
-    /// Messages taken of the last one.
-    taken: usize,
+    /// Messages consumed from the last batch.
+    consumed: usize,
 }
 
-impl Batches {
-    /// Messages in the last batch.
+impl BatchEndpoint {
+    /// Returns the number of messages in the last batch.
     fn count(&self) -> usize {
-        let count = self.from.last().first_chunk::<COUNT>();
+        let count = self.from.last().first_chunk::<COUNT_BYTES>();
         count.map_or(0, |count| usize::from_le_bytes(*count))
     }
 }
 
-impl End for Batches {
+impl Endpoint for BatchEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
-        let batch = self.to.draft(&|| self.terms.link.is_broken())?;
-        Ok(&mut batch[COUNT + self.filled * self.terms.bytes..][..self.terms.bytes])
+        let batch = self.to.draft(&|| self.config.link.is_broken())?;
+        Ok(&mut batch[COUNT_BYTES + self.filled * self.config.bytes..][..self.config.bytes])
     }
 
     fn send(&mut self) -> io::Result<()> {
@@ -71,8 +72,8 @@ impl End for Batches {
 
     fn flush(&mut self) -> io::Result<()> {
         if self.filled > 0 {
-            let batch = self.to.draft(&|| self.terms.link.is_broken())?;
-            batch[..COUNT].copy_from_slice(&self.filled.to_le_bytes());
+            let batch = self.to.draft(&|| self.config.link.is_broken())?;
+            batch[..COUNT_BYTES].copy_from_slice(&self.filled.to_le_bytes());
             self.to.send();
             self.filled = 0;
         }
@@ -80,16 +81,16 @@ impl End for Batches {
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
-        if self.taken == self.count() {
-            self.from.receive(&|| self.terms.link.is_broken())?;
-            self.taken = 0;
+        if self.consumed == self.count() {
+            self.from.receive(&|| self.config.link.is_broken())?;
+            self.consumed = 0;
         }
-        let message = self.taken;
-        self.taken += 1;
-        Ok(&self.from.last()[COUNT + message * self.terms.bytes..][..self.terms.bytes])
+        let message = self.consumed;
+        self.consumed += 1;
+        Ok(&self.from.last()[COUNT_BYTES + message * self.config.bytes..][..self.config.bytes])
     }
 
     fn calls(&self) -> Tally {
-        calls(&self.to, &self.from)
+        ring_calls(&self.to, &self.from)
     }
 }

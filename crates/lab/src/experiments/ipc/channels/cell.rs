@@ -1,4 +1,4 @@
-//! A single byte in shared memory.
+//! A single byte in shared memory, with a handshake.
 
 use std::io;
 use std::sync::Arc;
@@ -6,39 +6,39 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::shared::{Line, Shared};
 
-use super::{End, Mechanism, Terms, Waiting, always_available, both_ways};
+use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy, always_available, duplex};
 use crate::support::calls::{Call, Tally};
 
-/// The least that works: the sender waits until the byte has been taken, the receiver until there is one.
+/// The minimal correct protocol: the sender waits until the cell is empty, the receiver until it is
+/// full.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "cell",
-    summary: "one byte in shared memory, with a mark that it is there (handshake), looked at again and \
-              again (sched_yield)",
-    waiting: Waiting::Yielding,
-    most: 1,
+    summary: "one byte in shared memory with a full/empty flag (spin, with sched_yield)",
+    waiting: WaitStrategy::Yield,
+    max_message_bytes: 1,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| {
+    make: |config| {
         let cell = || Shared::new(Line(AtomicU32::new(EMPTY)));
-        let end = |from: &Cell, to: &Cell| -> Box<dyn End> {
+        let endpoint = |from: &Cell, to: &Cell| -> Box<dyn Endpoint> {
             let (from, to) = (Arc::clone(from), Arc::clone(to));
-            let (terms, tally) = (terms.clone(), Tally::default());
-            Box::new(Cells { terms, from, to, draft: [0], message: [0], tally })
+            let (config, tally) = (config.clone(), Tally::default());
+            Box::new(CellEndpoint { config, from, to, draft: [0], message: [0], tally })
         };
-        both_ways(cell, end)
+        duplex(cell, endpoint)
     },
 };
 
-/// A byte with [`FULL`], or empty.
+/// A byte with the flag [`FULL`], or [`EMPTY`].
 type Cell = Arc<Shared<Line<AtomicU32>>>;
 const EMPTY: u32 = 0;
 const FULL: u32 = 1 << 8;
 
-/// Looks before the CPU is given to others.
-const LOOKS: u32 = 100;
+/// Polls before the CPU is yielded.
+const SPINS_BEFORE_YIELD: u32 = 100;
 
-struct Cells {
-    terms: Terms,
+struct CellEndpoint {
+    config: ChannelConfig,
     from: Cell,
     to: Cell,
     draft: [u8; 1],
@@ -46,17 +46,22 @@ struct Cells {
     tally: Tally,
 }
 
-/// Looks until it is empty, or is not.
-fn wait(terms: &Terms, tally: &mut Tally, cell: &AtomicU32, empty: bool) -> io::Result<u32> {
+/// Polls until the cell is empty or full, as asked.
+fn wait(
+    config: &ChannelConfig,
+    tally: &mut Tally,
+    cell: &AtomicU32,
+    until_empty: bool,
+) -> io::Result<u32> {
     loop {
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS_BEFORE_YIELD {
             let byte = cell.load(Ordering::Acquire);
-            if (byte == EMPTY) == empty {
+            if (byte == EMPTY) == until_empty {
                 return Ok(byte);
             }
             std::hint::spin_loop();
         }
-        if terms.link.is_broken() {
+        if config.link.is_broken() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         tally.add(Call::SchedYield);
@@ -64,19 +69,19 @@ fn wait(terms: &Terms, tally: &mut Tally, cell: &AtomicU32, empty: bool) -> io::
     }
 }
 
-impl End for Cells {
+impl Endpoint for CellEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
         Ok(&mut self.draft)
     }
 
     fn send(&mut self) -> io::Result<()> {
-        wait(&self.terms, &mut self.tally, &self.to, true)?;
+        wait(&self.config, &mut self.tally, &self.to, true)?;
         self.to.store(FULL | u32::from(self.draft[0]), Ordering::Release);
         Ok(())
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
-        let byte = wait(&self.terms, &mut self.tally, &self.from, false)?;
+        let byte = wait(&self.config, &mut self.tally, &self.from, false)?;
         self.from.store(EMPTY, Ordering::Release);
         self.message = [byte.to_le_bytes()[0]];
         Ok(&self.message)

@@ -1,31 +1,31 @@
-//! Pipes with a name in a file system.
+//! Named pipes.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat, openat, unlinkat};
 
-use super::stream::crossed;
-use super::{ANY, Mechanism, Waiting, always_available};
+use super::stream::duplex_streams;
+use super::{Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::files::name_in;
 
-/// What `mkfifo` makes.
+/// A named pipe, as `mkfifo` creates it.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "fifo",
-    summary: "a pipe with a name (mkfifo)",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    summary: "named pipe (mkfifo)",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| Ok(crossed(&terms, fifo()?, fifo()?)),
+    make: |config| Ok(duplex_streams(&config, fifo()?, fifo()?)),
 };
 
-/// One whose ends are open, and whose name is gone.
+/// Creates a named pipe, opens both ends and removes the name.
 fn fifo() -> io::Result<(OwnedFd, OwnedFd)> {
     let path = name_in(&std::env::temp_dir());
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     let open = |flags| openat(CWD, &path, flags | OFlags::CLOEXEC, Mode::empty());
-    // To open the one end waits for somebody at the other one.
+    // Opening one end blocks until the other end is open, except with `O_NONBLOCK`.
     let ends = open(OFlags::RDONLY | OFlags::NONBLOCK)
         .and_then(|read| open(OFlags::WRONLY).map(|write| (read, write)));
     unlinkat(CWD, &path, rustix::fs::AtFlags::empty())?;

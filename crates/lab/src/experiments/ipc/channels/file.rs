@@ -1,4 +1,4 @@
-//! A file that one side writes and the other one reads, again and again.
+//! A file that one side writes and the other one reads.
 
 use std::fs::File;
 use std::io;
@@ -6,80 +6,83 @@ use std::sync::Arc;
 
 use rustix::io::{pread, pwrite};
 
-use super::{ANY, End, Mechanism, Terms, Waiting, always_available, both_ways};
+use super::{
+    ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available, duplex,
+};
 use crate::support::calls::{Call, Tally};
 use crate::support::files::unnamed_in;
 
-/// What programs do that have nothing but files: a file is a ring of messages, and each side looks
-/// again and again at how far the other one is.
+/// What programs do that share only a file system: the file is a ring of messages, and each side
+/// polls how far the other has come.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "file",
-    summary: "a file, written and read (pwrite, pread), looked at again and again (sched_yield)",
-    waiting: Waiting::Yielding,
-    most: ANY,
+    summary: "ring in a file (pwrite, pread), polled with sched_yield",
+    waiting: WaitStrategy::Yield,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| {
+    make: |config| {
         let file = || unnamed_in(&std::env::temp_dir());
-        let end = |from: &Arc<File>, to: &Arc<File>| -> Box<dyn End> {
-            Box::new(Files {
-                terms: terms.clone(),
+        let endpoint = |from: &Arc<File>, to: &Arc<File>| -> Box<dyn Endpoint> {
+            Box::new(FileEndpoint {
+                config: config.clone(),
                 from: Arc::clone(from),
                 to: Arc::clone(to),
                 sent: 0,
                 freed: 0,
-                seen: 0,
+                available: 0,
                 received: 0,
-                draft: vec![0; terms.bytes],
-                message: vec![0; terms.bytes],
+                draft: vec![0; config.bytes],
+                message: vec![0; config.bytes],
                 tally: Tally::default(),
             })
         };
-        both_ways(file, end)
+        duplex(file, endpoint)
     },
 };
 
-/// How many messages were sent: 8 bytes at the beginning.
-const SENT: u64 = 0;
-/// How many the sender need not keep any more.
-const FREED: u64 = 4096;
-/// The messages.
-const SLOTS: u64 = 8192;
-/// How many messages there is room for.
-const ROOM: u64 = 16;
+/// Offset of the number of messages sent, 8 bytes.
+const SENT_OFFSET: u64 = 0;
+/// Offset of the number of messages that the receiver has freed, 8 bytes.
+const FREED_OFFSET: u64 = 4096;
+/// Offset of the messages.
+const SLOTS_OFFSET: u64 = 8192;
+/// Capacity of the ring, in messages.
+const SLOT_COUNT: u64 = 16;
 
-struct Files {
-    terms: Terms,
+struct FileEndpoint {
+    config: ChannelConfig,
     from: Arc<File>,
     to: Arc<File>,
-    /// Messages sent, and as many as were freed when that was looked at last.
+    /// Messages sent, and messages freed when last polled.
     sent: u64,
     freed: u64,
-    /// Messages that were there when that was looked at last, and those received.
-    seen: u64,
+    /// Messages available when last polled, and messages received.
+    available: u64,
     received: u64,
     draft: Vec<u8>,
     message: Vec<u8>,
     tally: Tally,
 }
 
-impl Files {
-    fn slot(&self, message: u64) -> u64 {
-        SLOTS + message % ROOM * self.terms.bytes.next_multiple_of(64) as u64
+impl FileEndpoint {
+    fn slot_offset(&self, message: u64) -> u64 {
+        SLOTS_OFFSET + message % SLOT_COUNT * self.config.bytes.next_multiple_of(64) as u64
     }
 
-    /// Looks at a number until it is above this.
+    /// Polls a counter of the other side until it exceeds `above`, and returns it.
     fn wait(&mut self, sender: bool, above: u64) -> io::Result<u64> {
-        let (file, place) = if sender { (&self.to, FREED) } else { (&self.from, SENT) };
+        let (file, offset) =
+            if sender { (&self.to, FREED_OFFSET) } else { (&self.from, SENT_OFFSET) };
         loop {
             let mut number = [0; 8];
-            let read = || Ok(pread(file, &mut number, place)?);
-            self.terms.patiently(&mut self.tally, Call::Pread, read)?;
+            let read = || Ok(pread(file, &mut number, offset)?);
+            self.config.retry_interrupted(&mut self.tally, Call::Pread, read)?;
             let number = u64::from_ne_bytes(number);
             if number > above {
                 return Ok(number);
             }
-            if self.terms.link.is_broken() {
+            if self.config.link.is_broken() {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
             self.tally.add(Call::SchedYield);
@@ -87,47 +90,48 @@ impl Files {
         }
     }
 
-    fn tell(&mut self, sender: bool, number: u64) -> io::Result<()> {
-        let (file, place) = if sender { (&self.to, SENT) } else { (&self.from, FREED) };
-        let write = || Ok(pwrite(file, &number.to_ne_bytes(), place)?);
-        self.terms.patiently(&mut self.tally, Call::Pwrite, write).map(drop)
+    fn publish(&mut self, sender: bool, number: u64) -> io::Result<()> {
+        let (file, offset) =
+            if sender { (&self.to, SENT_OFFSET) } else { (&self.from, FREED_OFFSET) };
+        let write = || Ok(pwrite(file, &number.to_ne_bytes(), offset)?);
+        self.config.retry_interrupted(&mut self.tally, Call::Pwrite, write).map(drop)
     }
 }
 
-impl End for Files {
+impl Endpoint for FileEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
-        if self.sent - self.freed == ROOM {
-            self.freed = self.wait(true, self.sent - ROOM)?;
+        if self.sent - self.freed == SLOT_COUNT {
+            self.freed = self.wait(true, self.sent - SLOT_COUNT)?;
         }
         Ok(&mut self.draft)
     }
 
     fn send(&mut self) -> io::Result<()> {
-        let (mut place, mut rest) = (self.slot(self.sent), self.draft.as_slice());
+        let (mut offset, mut rest) = (self.slot_offset(self.sent), self.draft.as_slice());
         while !rest.is_empty() {
-            let write = || Ok(pwrite(&self.to, rest, place)?);
-            let bytes = self.terms.patiently(&mut self.tally, Call::Pwrite, write)?;
+            let write = || Ok(pwrite(&self.to, rest, offset)?);
+            let bytes = self.config.retry_interrupted(&mut self.tally, Call::Pwrite, write)?;
             rest = &rest[bytes..];
-            place += bytes as u64;
+            offset += bytes as u64;
         }
         self.sent += 1;
-        self.tell(true, self.sent)
+        self.publish(true, self.sent)
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
-        if self.received > 0 && self.received.is_multiple_of(ROOM / 4) {
-            self.tell(false, self.received)?;
+        if self.received > 0 && self.received.is_multiple_of(SLOT_COUNT / 4) {
+            self.publish(false, self.received)?;
         }
-        if self.seen == self.received {
-            self.seen = self.wait(false, self.received)?;
+        if self.available == self.received {
+            self.available = self.wait(false, self.received)?;
         }
-        let (mut place, mut at) = (self.slot(self.received), 0);
+        let (mut offset, mut at) = (self.slot_offset(self.received), 0);
         while at < self.message.len() {
             let rest = &mut self.message[at..];
-            let read = || Ok(pread(&self.from, &mut *rest, place)?);
-            match self.terms.patiently(&mut self.tally, Call::Pread, read)? {
+            let read = || Ok(pread(&self.from, &mut *rest, offset)?);
+            match self.config.retry_interrupted(&mut self.tally, Call::Pread, read)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                bytes => (at, place) = (at + bytes, place + bytes as u64),
+                bytes => (at, offset) = (at + bytes, offset + bytes as u64),
             }
         }
         self.received += 1;

@@ -1,13 +1,13 @@
-//! What messages are carried by: one file each, and the one table.
+//! Mechanisms that carry messages: one file each, and the table of them.
 
 mod batches;
 mod cell;
-mod event_counter;
+mod eventfd;
 mod fifo;
 mod file;
 mod pipe;
 mod posix_queue;
-mod remote;
+mod process_vm;
 mod ring;
 mod signal;
 mod splice;
@@ -26,52 +26,55 @@ use super::payload;
 use crate::support::calls::{Call, Tally};
 use crate::support::pair::Link;
 
-/// One of the two ends of a channel that carries whole messages of one length, both ways. Both are made
-/// before the partners part, and each has one.
-pub trait End: Send {
-    /// Gets ready: called once by whoever has this end, before any message; by main after sub.
+/// An endpoint of a channel that carries whole messages of one length in both directions. Both
+/// endpoints are created before the partners separate, and each partner owns one.
+pub trait Endpoint: Send {
+    /// Prepares the endpoint. Called once by the thread that uses it, before any message; by main
+    /// after sub.
     ///
     /// # Errors
-    /// What the kernel says.
-    fn attend(&mut self) -> io::Result<()> {
+    /// Returns the error of the system call that failed.
+    fn bind_to_thread(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Where the next message is to be written, all of it. May wait for room.
+    /// Returns the buffer for the next message, which the caller fills completely. Blocks until
+    /// there is room.
     ///
     /// # Errors
-    /// What the kernel says; `BrokenPipe` when the partner has gone.
+    /// Returns the error of a failed system call, or `BrokenPipe` if the partner has exited.
     fn draft(&mut self) -> io::Result<&mut [u8]>;
 
-    /// Sends what was written there, at the latest with [`End::flush`].
+    /// Sends the message in the buffer, or queues it until [`Endpoint::flush`].
     ///
     /// # Errors
-    /// As [`End::draft`].
+    /// As [`Endpoint::draft`].
     fn send(&mut self) -> io::Result<()>;
 
-    /// The next message, which stands until the one after it is asked for; waits until there is one.
+    /// Blocks until there is a message and returns it. It is valid until the next call.
     ///
     /// # Errors
-    /// As [`End::draft`]; `UnexpectedEof` where the partner has gone.
+    /// As [`Endpoint::draft`], or `UnexpectedEof` if the partner has exited.
     fn receive(&mut self) -> io::Result<&[u8]>;
 
-    /// Sends what is held back, if anything is.
+    /// Sends messages that are still queued.
     ///
     /// # Errors
-    /// As [`End::draft`].
+    /// As [`Endpoint::draft`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// System calls made here so far for messages.
+    /// Returns the system calls that this endpoint has made for messages.
     fn calls(&self) -> Tally;
 
-    // The loops are here, so that each mechanism has its own, with nothing to look up in between.
+    // These loops are trait methods so that each mechanism gets its own copy, without dynamic
+    // dispatch inside.
 
-    /// Writes and sends the messages of these numbers.
+    /// Sends the messages with these numbers.
     ///
     /// # Errors
-    /// As [`End::send`].
+    /// As [`Endpoint::send`].
     fn send_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
             payload::write(self.draft()?, number);
@@ -80,54 +83,58 @@ pub trait End: Send {
         self.flush()
     }
 
-    /// Receives and reads the messages of these numbers.
+    /// Receives and checks the messages with these numbers.
     ///
     /// # Errors
-    /// As [`End::receive`]; `InvalidData` when a message is not the next one, whole.
+    /// As [`Endpoint::receive`], or `InvalidData` if a message is not the expected one.
     fn receive_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
-            seen(self.receive()?, number)?;
+            verify(self.receive()?, number)?;
         }
         Ok(())
     }
 
-    /// Sends each message and waits for its answer, which is the same again.
+    /// Sends each message and waits for its reply, which has the same content.
     ///
     /// # Errors
-    /// As [`End::receive_all`].
-    fn ask_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
+    /// As [`Endpoint::receive_all`].
+    fn request_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
             payload::write(self.draft()?, number);
             self.send()?;
             self.flush()?;
-            seen(self.receive()?, number)?;
+            verify(self.receive()?, number)?;
         }
         Ok(())
     }
 
-    /// The same, and says what each round trip took.
+    /// As [`Endpoint::request_all`], and passes the time of each round trip to `each`.
     ///
     /// # Errors
-    /// As [`End::ask_all`].
-    fn ask_each(&mut self, numbers: Range<u64>, each: &mut dyn FnMut(Duration)) -> io::Result<()> {
+    /// As [`Endpoint::request_all`].
+    fn request_each(
+        &mut self,
+        numbers: Range<u64>,
+        each: &mut dyn FnMut(Duration),
+    ) -> io::Result<()> {
         for number in numbers {
             let begun = Instant::now();
             payload::write(self.draft()?, number);
             self.send()?;
             self.flush()?;
-            seen(self.receive()?, number)?;
+            verify(self.receive()?, number)?;
             each(begun.elapsed());
         }
         Ok(())
     }
 
-    /// Answers each message with the same again.
+    /// Replies to each message with the same content.
     ///
     /// # Errors
-    /// As [`End::receive_all`].
-    fn answer_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
+    /// As [`Endpoint::receive_all`].
+    fn reply_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
-            seen(self.receive()?, number)?;
+            verify(self.receive()?, number)?;
             payload::write(self.draft()?, number);
             self.send()?;
             self.flush()?;
@@ -136,30 +143,31 @@ pub trait End: Send {
     }
 }
 
-/// Reads a message in full.
+/// Checks a message in full.
 #[inline]
-fn seen(message: &[u8], number: u64) -> io::Result<()> {
-    if payload::is_whole(message, number) { Ok(()) } else { Err(wrong(number)) }
+fn verify(message: &[u8], number: u64) -> io::Result<()> {
+    if payload::is_intact(message, number) { Ok(()) } else { Err(corrupt_message(number)) }
 }
 
 #[cold]
-fn wrong(number: u64) -> io::Error {
-    let message = format!("where message {number} was due came another one, or it is not whole");
+fn corrupt_message(number: u64) -> io::Error {
+    let message = format!("message {number} is damaged, or another one arrived in its place");
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// What a channel is made for.
+/// What a channel is created for.
 #[derive(Debug, Clone)]
-pub struct Terms {
-    /// How long each message is, in bytes.
+pub struct ChannelConfig {
+    /// Length of a message, in bytes.
     pub bytes: usize,
-    /// By which one is told that the other has gone.
+    /// Says whether the other partner has exited.
     pub link: Arc<Link>,
 }
 
-impl Terms {
-    /// Does a system call, and again after a signal, unless the partner has gone.
-    fn patiently<T>(
+impl ChannelConfig {
+    /// Makes a system call and retries it when a signal interrupts it, unless the partner has
+    /// exited.
+    fn retry_interrupted<T>(
         &self,
         tally: &mut Tally,
         call: Call,
@@ -179,72 +187,73 @@ impl Terms {
     }
 }
 
-/// Both ends: main's and sub's.
-pub type Ends = [Box<dyn End>; 2];
+/// The endpoints of main and of sub.
+pub type Endpoints = [Box<dyn Endpoint>; 2];
 
-/// Both ends of something that goes one way, made once for each way: an end is given what it receives
-/// from, and what it sends to.
-fn both_ways<T>(
+/// Builds both endpoints from two one-way channels. `endpoint` gets the channel to receive from and the
+/// one to send to.
+fn duplex<T>(
     make: impl Fn() -> io::Result<T>,
-    end: impl Fn(&Arc<T>, &Arc<T>) -> Box<dyn End>,
-) -> io::Result<Ends> {
+    endpoint: impl Fn(&Arc<T>, &Arc<T>) -> Box<dyn Endpoint>,
+) -> io::Result<Endpoints> {
     let (to_sub, to_main) = (Arc::new(make()?), Arc::new(make()?));
-    Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
+    Ok([endpoint(&to_main, &to_sub), endpoint(&to_sub, &to_main)])
 }
 
-/// A row of the table.
+/// A row of the table: a mechanism that carries messages.
 #[derive(Debug)]
 pub struct Mechanism {
-    /// Its name.
+    /// The value of the `mechanism` parameter.
     pub name: &'static str,
-    /// What it does, in some words.
+    /// One line for lists and reports.
     pub summary: &'static str,
-    /// How one waits for the other.
-    pub waiting: Waiting,
-    /// The longest message that it can carry anywhere, in bytes.
-    pub most: usize,
-    /// Whether it makes sense between threads.
+    /// How a partner waits for the other.
+    pub waiting: WaitStrategy,
+    /// The longest message that it can carry on any machine, in bytes.
+    pub max_message_bytes: usize,
+    /// Whether it can be used between threads.
     pub between_threads: bool,
-    /// Why messages of this length cannot be carried on this machine, if so.
+    /// Returns why messages of this length cannot be carried on this machine, or `None` if they
+    /// can.
     pub unavailable: fn(usize) -> Option<String>,
-    /// Makes one.
-    pub make: fn(Terms) -> io::Result<Ends>,
+    /// Creates both endpoints.
+    pub make: fn(ChannelConfig) -> io::Result<Endpoints>,
 }
 
-/// How one waits for the other.
+/// How a partner waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
-    /// Asleep.
-    Asleep,
-    /// By looking for some 25 µs, then asleep.
-    SpinningFirst,
-    /// By looking again and again, so that the CPU is not free for the other.
-    Spinning,
-    /// By looking again, and giving the CPU to others in between.
-    Yielding,
+pub enum WaitStrategy {
+    /// Sleeps in the kernel.
+    Sleep,
+    /// Spins for about 25 µs, then sleeps.
+    SpinThenSleep,
+    /// Spins, and keeps its CPU busy.
+    Spin,
+    /// Spins, but yields the CPU between two polls.
+    Yield,
 }
 
-impl Waiting {
-    /// In some words.
+impl WaitStrategy {
+    /// Returns the text for facts.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Asleep => "asleep",
-            Self::SpinningFirst => "spinning, then asleep",
-            Self::Spinning => "spinning",
-            Self::Yielding => "yielding",
+            Self::Sleep => "asleep",
+            Self::SpinThenSleep => "spinning, then asleep",
+            Self::Spin => "spinning",
+            Self::Yield => "yielding",
         }
     }
 }
 
-/// Mechanisms without a limit of their own.
-const ANY: usize = usize::MAX;
+/// For mechanisms without a limit of their own.
+const UNLIMITED_BYTES: usize = usize::MAX;
 
-/// For those that work everywhere.
+/// For mechanisms that work everywhere.
 fn always_available(_: usize) -> Option<String> {
     None
 }
 
-/// All of them, in the order in which they are shown.
+/// All mechanisms, in display order.
 pub const TABLE: &[&Mechanism] = &[
     &pipe::PIPE,
     &pipe::LARGE,
@@ -255,7 +264,7 @@ pub const TABLE: &[&Mechanism] = &[
     &tcp::MECHANISM,
     &posix_queue::MECHANISM,
     &sysv_queue::MECHANISM,
-    &event_counter::MECHANISM,
+    &eventfd::MECHANISM,
     &signal::MECHANISM,
     &file::MECHANISM,
     &ring::MAPPED_FILE,
@@ -265,28 +274,28 @@ pub const TABLE: &[&Mechanism] = &[
     &batches::MECHANISM,
     &cell::MECHANISM,
     &splice::MECHANISM,
-    &remote::MECHANISM,
+    &process_vm::MECHANISM,
     &uring::MECHANISM,
 ];
 
-/// The names of all.
+/// Returns the names of all mechanisms.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|mechanism| mechanism.name).collect()
 }
 
-/// The one of this name.
+/// Returns the mechanism with this name.
 pub fn find(name: &str) -> Option<&'static Mechanism> {
     TABLE.iter().copied().find(|mechanism| mechanism.name == name)
 }
 
-/// A limit of the kernel's, by its place below `/proc/sys`.
+/// Reads a kernel limit, by its path below `/proc/sys`.
 fn sysctl(name: &str) -> Option<usize> {
     std::fs::read_to_string(format!("/proc/sys/{name}")).ok()?.trim().parse().ok()
 }
 
-/// Why messages of this length go beyond a limit of the kernel's, if so.
-fn beyond(bytes: usize, name: &str) -> Option<String> {
+/// Returns an explanation if messages of this length exceed a kernel limit.
+fn exceeds_sysctl(bytes: usize, name: &str) -> Option<String> {
     let most = sysctl(name).filter(|&most| bytes > most)?;
     let name = name.replace('/', ".");
-    Some(format!("{name} allows messages of {most} bytes at most"))
+    Some(format!("{name} limits messages to {most} bytes"))
 }

@@ -1,4 +1,4 @@
-//! Message queues of POSIX.
+//! POSIX message queues.
 
 use std::io;
 use std::sync::Arc;
@@ -6,56 +6,59 @@ use std::sync::Arc;
 use contend_sys::queue::PosixQueue;
 use rustix::process::{Resource, getrlimit};
 
-use super::{ANY, End, Mechanism, Terms, Waiting, beyond, both_ways, sysctl};
+use super::{
+    ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, duplex, exceeds_sysctl,
+    sysctl,
+};
 use crate::support::calls::{Call, Tally};
 
-/// What `mq_open(3)` makes: with as many places as any user may have by default, and fewer for long
-/// messages.
+/// A queue from `mq_open(3)` with the largest capacity that any user may have by default, and a
+/// smaller one for long messages.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "posix-queue",
-    summary: "a message queue of POSIX (mq_open), with room for 10 messages or as many as are allowed",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    summary: "POSIX message queue (mq_open) for up to 10 messages",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: |bytes| {
-        beyond(bytes, "fs/mqueue/msgsize_max").or_else(|| {
-            match PosixQueue::new(places(bytes), bytes) {
+        exceeds_sysctl(bytes, "fs/mqueue/msgsize_max").or_else(|| {
+            match PosixQueue::new(queue_capacity(bytes), bytes) {
                 Ok(_) => None,
-                Err(error) if places(bytes) == 1 => Some(format!(
-                    "a queue for such a message is refused ({error}): see RLIMIT_MSGQUEUE"
+                Err(error) if queue_capacity(bytes) == 1 => Some(format!(
+                    "a queue for messages of this length is refused ({error}); see RLIMIT_MSGQUEUE"
                 )),
-                Err(error) => Some(format!("queues of POSIX are refused: {error}")),
+                Err(error) => Some(format!("POSIX message queues are refused: {error}")),
             }
         })
     },
-    make: |terms| {
-        let queue = || PosixQueue::new(places(terms.bytes), terms.bytes);
-        let end = |from: &Arc<PosixQueue>, to: &Arc<PosixQueue>| -> Box<dyn End> {
-            Box::new(Queues {
-                terms: terms.clone(),
+    make: |config| {
+        let queue = || PosixQueue::new(queue_capacity(config.bytes), config.bytes);
+        let endpoint = |from: &Arc<PosixQueue>, to: &Arc<PosixQueue>| -> Box<dyn Endpoint> {
+            Box::new(PosixQueueEndpoint {
+                config: config.clone(),
                 from: Arc::clone(from),
                 to: Arc::clone(to),
-                draft: vec![0; terms.bytes],
-                message: vec![0; terms.bytes],
+                draft: vec![0; config.bytes],
+                message: vec![0; config.bytes],
                 tally: Tally::default(),
             })
         };
-        both_ways(queue, end)
+        duplex(queue, endpoint)
     },
 };
 
-/// For how many messages there may be room, in two queues.
-fn places(bytes: usize) -> usize {
-    /// What the kernel takes for each message, at most.
-    const NOTES: usize = 256;
+/// Returns the capacity of each of two queues, in messages.
+fn queue_capacity(bytes: usize) -> usize {
+    /// Upper bound of the kernel's memory for each message, in bytes.
+    const KERNEL_BYTES_PER_MESSAGE: usize = 256;
     let usual = sysctl("fs/mqueue/msg_max").unwrap_or(10).min(10);
     let allowed = getrlimit(Resource::Msgqueue).current;
     let allowed = allowed.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
-    usual.min(allowed / 2 / (bytes + NOTES)).max(1)
+    usual.min(allowed / 2 / (bytes + KERNEL_BYTES_PER_MESSAGE)).max(1)
 }
 
-struct Queues {
-    terms: Terms,
+struct PosixQueueEndpoint {
+    config: ChannelConfig,
     from: Arc<PosixQueue>,
     to: Arc<PosixQueue>,
     draft: Vec<u8>,
@@ -63,19 +66,19 @@ struct Queues {
     tally: Tally,
 }
 
-impl End for Queues {
+impl Endpoint for PosixQueueEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
         Ok(&mut self.draft)
     }
 
     fn send(&mut self) -> io::Result<()> {
         let send = || self.to.send(&self.draft);
-        self.terms.patiently(&mut self.tally, Call::MqSend, send)
+        self.config.retry_interrupted(&mut self.tally, Call::MqSend, send)
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
         let receive = || self.from.receive(&mut self.message);
-        let bytes = self.terms.patiently(&mut self.tally, Call::MqReceive, receive)?;
+        let bytes = self.config.retry_interrupted(&mut self.tally, Call::MqReceive, receive)?;
         Ok(&self.message[..bytes])
     }
 

@@ -8,22 +8,24 @@ use contend_sys::ring::{Patience, Receiver, Sender, Shape, pair};
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::{ANY, End, Ends, Mechanism, Terms, Waiting, always_available};
+use super::{
+    ChannelConfig, Endpoint, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available,
+};
 use crate::support::calls::{Call, Tally};
 use crate::support::files::unnamed_in;
 
-/// The ring, in a file's pages.
+/// The ring in the pages of a file.
 pub const MAPPED_FILE: Mechanism = Mechanism {
     name: "mapped-file",
-    summary: "a ring in a file that both map (mmap), looked at a thousand times, then slept on",
-    waiting: Waiting::SpinningFirst,
-    most: ANY,
+    summary: "ring in a file that both sides map (mmap); spin, then futex",
+    waiting: WaitStrategy::SpinThenSleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| {
-        ends(&terms, SPIN_THEN_SLEEP, |shape| {
+    make: |config| {
+        endpoints(&config, SPIN_THEN_SLEEP, |shape| {
             let file = unnamed_in(&std::env::temp_dir())?;
-            // All of it: a page that there is no room for would be a signal later.
+            // Reserve the space now; a write to a page without space would raise SIGBUS later.
             let length = shape.length_of_pair() as u64;
             fallocate(&file, FallocateFlags::empty(), 0, length)?;
             Mapping::new(Backing::File(file.as_fd()), shape.length_of_pair())
@@ -31,81 +33,90 @@ pub const MAPPED_FILE: Mechanism = Mechanism {
     },
 };
 
-/// The ring, slept on at once.
+/// The ring, with a futex wait as soon as it is empty or full.
 pub const FUTEX: Mechanism = Mechanism {
     name: "ring-futex",
-    summary: "a ring in shared memory, slept on where there is nothing (futex)",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    summary: "ring in shared memory; futex when empty or full",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| ends(&terms, Patience::Sleep(1), anonymous),
+    make: |config| endpoints(&config, Patience::Sleep(1), anonymous),
 };
 
-/// The ring, slept on after a while.
+/// The ring, with a futex wait after spinning.
 pub const SPIN_FUTEX: Mechanism = Mechanism {
     name: "ring-spin-futex",
-    summary: "a ring in shared memory, looked at a thousand times, then slept on",
-    waiting: Waiting::SpinningFirst,
-    most: ANY,
+    summary: "ring in shared memory; spin, then futex",
+    waiting: WaitStrategy::SpinThenSleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| ends(&terms, SPIN_THEN_SLEEP, anonymous),
+    make: |config| endpoints(&config, SPIN_THEN_SLEEP, anonymous),
 };
 
-/// The ring, looked at again and again.
+/// The ring, with spinning only.
 pub const SPIN: Mechanism = Mechanism {
     name: "ring-spin",
-    summary: "a ring in shared memory, looked at again and again",
-    waiting: Waiting::Spinning,
-    most: ANY,
+    summary: "ring in shared memory; spin",
+    waiting: WaitStrategy::Spin,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| ends(&terms, Patience::Spin, anonymous),
+    make: |config| endpoints(&config, Patience::Spin, anonymous),
 };
 
-/// Looks for some 25 µs: about what it takes to wake a sleeper on another CPU.
+/// Spins for about 25 µs: as long as waking a sleeper on another CPU takes.
 pub const SPIN_THEN_SLEEP: Patience = Patience::Sleep(1000);
 
 fn anonymous(shape: Shape) -> io::Result<Mapping> {
     Mapping::new(Backing::Shared, shape.length_of_pair())
 }
 
-/// A ring that stays in the CPUs' nearest caches where messages are short. Where they are long, it is
-/// larger than the caches that each CPU has for itself: lines that the sender's has already given up are
-/// read from the one that both share, which takes a fraction of fetching them from the sender's.
+/// Returns the shape of a ring for messages of this length. With short messages, it fits into the
+/// L1 caches. With long ones, it is larger than the private caches of a CPU: lines that the
+/// sender's cache has evicted come from the shared cache, which is several times faster than
+/// fetching them from the sender's.
 pub fn shape(bytes: usize) -> Shape {
-    const BEYOND_OWN: usize = 8 << 20;
-    let slots = if bytes <= NEAREST { few(bytes) } else { slots(BEYOND_OWN, bytes, 128) };
+    const LARGE_RING_BYTES: usize = 8 << 20;
+    let slots = if bytes <= SMALL_RING_BYTES {
+        small_ring_slots(bytes)
+    } else {
+        slots(LARGE_RING_BYTES, bytes, 128)
+    };
     Shape { slots, bytes }
 }
 
-/// Slots of which all are in the nearest cache, if they are short.
-pub fn few(bytes: usize) -> u32 {
-    slots(NEAREST, bytes, 64)
+/// Returns the number of slots of a ring that fits into an L1 cache.
+pub fn small_ring_slots(bytes: usize) -> u32 {
+    slots(SMALL_RING_BYTES, bytes, 64)
 }
 
-/// Of the CPUs' nearest caches, what a ring may take.
-const NEAREST: usize = 8 << 10;
+/// Size of a ring that fits into an L1 cache, in bytes.
+const SMALL_RING_BYTES: usize = 8 << 10;
 
-/// As many as there is room for, 4 at least.
-fn slots(room: usize, bytes: usize, most: u32) -> u32 {
-    u32::try_from(room / bytes.max(1)).map_or(most, |fit| fit.clamp(4, most))
+/// Returns as many slots as fit, from [`MIN_SLOTS`] to `max`.
+const MIN_SLOTS: u32 = 4;
+
+fn slots(ring_bytes: usize, message_bytes: usize, max: u32) -> u32 {
+    u32::try_from(ring_bytes / message_bytes.max(1)).map_or(max, |fit| fit.clamp(MIN_SLOTS, max))
 }
 
-fn ends(
-    terms: &Terms,
+fn endpoints(
+    config: &ChannelConfig,
     patience: Patience,
     memory: impl Fn(Shape) -> io::Result<Mapping>,
-) -> io::Result<Ends> {
-    let shape = shape(terms.bytes);
-    let ends = pair(memory(shape)?, shape, patience)?;
-    let end = |(to, from)| Box::new(Rings { terms: terms.clone(), to, from }) as Box<dyn End>;
-    Ok(ends.map(end))
+) -> io::Result<Endpoints> {
+    let shape = shape(config.bytes);
+    let endpoints = pair(memory(shape)?, shape, patience)?;
+    let endpoint = |(to, from)| {
+        Box::new(RingEndpoint { config: config.clone(), to, from }) as Box<dyn Endpoint>
+    };
+    Ok(endpoints.map(endpoint))
 }
 
-/// The system calls of both ends of two rings.
-pub fn calls(to: &Sender, from: &Receiver) -> Tally {
+/// Returns the system calls of both directions.
+pub fn ring_calls(to: &Sender, from: &Receiver) -> Tally {
     let mut tally = Tally::default();
     for calls in [to.calls(), from.calls()] {
         tally.add_many(Call::Futex, calls.iter().sum());
@@ -113,15 +124,15 @@ pub fn calls(to: &Sender, from: &Receiver) -> Tally {
     tally
 }
 
-struct Rings {
-    terms: Terms,
+struct RingEndpoint {
+    config: ChannelConfig,
     to: Sender,
     from: Receiver,
 }
 
-impl End for Rings {
+impl Endpoint for RingEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
-        self.to.draft(&|| self.terms.link.is_broken())
+        self.to.draft(&|| self.config.link.is_broken())
     }
 
     fn send(&mut self) -> io::Result<()> {
@@ -130,10 +141,10 @@ impl End for Rings {
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
-        self.from.receive(&|| self.terms.link.is_broken())
+        self.from.receive(&|| self.config.link.is_broken())
     }
 
     fn calls(&self) -> Tally {
-        calls(&self.to, &self.from)
+        ring_calls(&self.to, &self.from)
     }
 }

@@ -1,4 +1,4 @@
-//! Signals that bring a number.
+//! Signals that carry a number.
 
 use std::io;
 use std::sync::Arc;
@@ -9,64 +9,66 @@ use contend_sys::signal::Wake;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use super::{End, Mechanism, Terms, Waiting};
+use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy};
 use crate::support::calls::{Call, Tally};
 
-/// What `sigqueue(3)` sends, to a thread. Signals are only queued up to a limit for all of a user's
-/// processes, so that the receiver has to say now and then that it has taken some.
+/// A signal as `sigqueue(3)` sends it, to a thread. The kernel limits the queued signals of a user,
+/// so the receiver grants credit: it acknowledges messages in groups.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "signal",
-    summary: "real-time signals that bring a number (sigqueue), 32 on their way at most",
-    waiting: Waiting::Asleep,
-    most: 7,
+    summary: "real-time signals that carry a number (sigqueue), at most 32 in flight",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: 7,
     between_threads: true,
     unavailable: |_| {
-        let most = getrlimit(Resource::Sigpending).current.filter(|&most| most < ROOM)?;
-        Some(format!("RLIMIT_SIGPENDING allows {most} signals on their way"))
+        let most =
+            getrlimit(Resource::Sigpending).current.filter(|&most| most < MIN_PENDING_SIGNALS)?;
+        Some(format!("RLIMIT_SIGPENDING limits queued signals to {most}"))
     },
-    make: |terms| {
+    make: |config| {
         let threads = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 4])?);
-        let end = |who: usize| -> Box<dyn End> {
-            Box::new(Signals {
-                terms: terms.clone(),
+        let endpoint = |who: usize| -> Box<dyn Endpoint> {
+            Box::new(SignalEndpoint {
+                config: config.clone(),
                 who,
                 threads: Arc::clone(&threads),
                 wake: None,
-                credit: WINDOW,
-                taken: 0,
+                credit: WINDOW_MESSAGES,
+                uncredited: 0,
                 draft: [0; 8],
                 message: [0; 8],
                 tally: Tally::default(),
             })
         };
-        Ok([end(0), end(1)])
+        Ok([endpoint(0), endpoint(1)])
     },
 };
 
-/// Messages on their way at most, in each direction.
-const WINDOW: u32 = 32;
-/// What both directions need, those that tell what was taken included, and others of the user.
-const ROOM: u64 = 4 * WINDOW as u64;
-/// The last byte of a number that says how many messages were taken.
-const TAKEN: u8 = 1;
+/// Maximum number of messages in flight, in each direction.
+const WINDOW_MESSAGES: u32 = 32;
+/// Queued signals that both directions need, acknowledgements included, with a reserve for other
+/// programs of the user.
+const MIN_PENDING_SIGNALS: u64 = 4 * WINDOW_MESSAGES as u64;
+/// The last byte of a number that grants credit.
+const CREDIT_MARK: u8 = 1;
 
-struct Signals {
-    terms: Terms,
-    /// Main is 0, sub is 1.
+struct SignalEndpoint {
+    config: ChannelConfig,
+    /// 0 for main, 1 for sub.
     who: usize,
-    /// Process and thread of main, then of sub.
+    /// Process and thread id of main, then of sub.
     threads: Arc<Shared<[Line<AtomicU32>; 4]>>,
     wake: Option<Wake>,
-    /// How many more may be sent.
+    /// Messages that may still be sent.
     credit: u32,
-    /// How many were taken and not told of.
-    taken: u32,
+    /// Messages received and not yet acknowledged.
+    uncredited: u32,
     draft: [u8; 8],
     message: [u8; 8],
     tally: Tally,
 }
 
-impl Signals {
+impl SignalEndpoint {
     fn send_number(&mut self, number: [u8; 8]) -> io::Result<()> {
         let partner = 2 * (1 - self.who);
         let [process, thread] = [partner, partner + 1];
@@ -74,26 +76,27 @@ impl Signals {
             [process, thread].map(|of| self.threads[of].load(Ordering::Acquire));
         let wake = self.wake.ok_or(io::ErrorKind::NotConnected)?;
         let send = || wake.send_number(process, thread, u64::from_le_bytes(number));
-        self.terms.patiently(&mut self.tally, Call::Sigqueue, send)
+        self.config.retry_interrupted(&mut self.tally, Call::Sigqueue, send)
     }
 
-    /// The next number; those that say how many were taken are treated on the way.
+    /// Receives a number. Returns `None` if it grants credit.
     fn wait(&mut self) -> io::Result<Option<[u8; 8]>> {
         let wake = self.wake.ok_or(io::ErrorKind::NotConnected)?;
         let wait = || wake.wait_for_number();
-        let number = self.terms.patiently(&mut self.tally, Call::Sigwait, wait)?.to_le_bytes();
-        if number[7] == TAKEN {
-            self.credit += WINDOW / 2;
+        let number =
+            self.config.retry_interrupted(&mut self.tally, Call::Sigwait, wait)?.to_le_bytes();
+        if number[7] == CREDIT_MARK {
+            self.credit += WINDOW_MESSAGES / 2;
             return Ok(None);
         }
         Ok(Some(number))
     }
 }
 
-impl End for Signals {
-    fn attend(&mut self) -> io::Result<()> {
+impl Endpoint for SignalEndpoint {
+    fn bind_to_thread(&mut self) -> io::Result<()> {
         let wake = Wake::block()?;
-        wake.drain(); // what an exchange before has left
+        wake.drain(); // signals of an earlier exchange
         self.wake = Some(wake);
         let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         self.threads[2 * self.who].store(std::process::id(), Ordering::Release);
@@ -104,11 +107,11 @@ impl End for Signals {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
         while self.credit == 0 {
             if self.wait()?.is_some() {
-                // Both sides send without asking: nobody here does.
+                // Both sides send without receiving, which no exchange does.
                 return Err(io::ErrorKind::Deadlock.into());
             }
         }
-        Ok(&mut self.draft[..self.terms.bytes])
+        Ok(&mut self.draft[..self.config.bytes])
     }
 
     fn send(&mut self) -> io::Result<()> {
@@ -118,21 +121,21 @@ impl End for Signals {
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
-        if self.taken == WINDOW / 2 {
-            match self.send_number([0, 0, 0, 0, 0, 0, 0, TAKEN]) {
-                // Whoever has sent its last message may have ended.
+        if self.uncredited == WINDOW_MESSAGES / 2 {
+            match self.send_number([0, 0, 0, 0, 0, 0, 0, CREDIT_MARK]) {
+                // The sender may have exited after its last message.
                 Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
                 told => told?,
             }
-            self.taken = 0;
+            self.uncredited = 0;
         }
         self.message = loop {
             if let Some(number) = self.wait()? {
                 break number;
             }
         };
-        self.taken += 1;
-        Ok(&self.message[..self.terms.bytes])
+        self.uncredited += 1;
+        Ok(&self.message[..self.config.bytes])
     }
 
     fn calls(&self) -> Tally {

@@ -1,4 +1,4 @@
-//! Pages that are lent to a pipe.
+//! Pages lent to a pipe.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,27 +7,27 @@ use contend_sys::splice::Loans;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 use super::stream::read_whole;
-use super::{ANY, End, Mechanism, Terms, Waiting, always_available};
+use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::calls::{Call, Tally};
 
-/// The sender's pages go into the pipe as they are, so that bytes are copied once instead of twice.
+/// The pipe refers to the sender's pages, so bytes are copied once instead of twice.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "vmsplice",
-    summary: "pages lent to a pipe instead of being copied into it (vmsplice), then read",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    summary: "pipe that refers to the sender's pages (vmsplice), then read",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| {
+    make: |config| {
         let (to_sub, to_main) = (pipe_with(PipeFlags::CLOEXEC)?, pipe_with(PipeFlags::CLOEXEC)?);
-        let main = Lending::new(&terms, to_main.0, to_sub.1)?;
-        let sub = Lending::new(&terms, to_sub.0, to_main.1)?;
+        let main = VmspliceEndpoint::new(&config, to_main.0, to_sub.1)?;
+        let sub = VmspliceEndpoint::new(&config, to_sub.0, to_main.1)?;
         Ok([Box::new(main), Box::new(sub)])
     },
 };
 
-struct Lending {
-    terms: Terms,
+struct VmspliceEndpoint {
+    config: ChannelConfig,
     from: OwnedFd,
     to: OwnedFd,
     loans: Loans,
@@ -35,31 +35,31 @@ struct Lending {
     tally: Tally,
 }
 
-impl Lending {
-    fn new(terms: &Terms, from: OwnedFd, to: OwnedFd) -> io::Result<Self> {
-        let loans = Loans::new(terms.bytes, fcntl_getpipe_size(&to)?)?;
-        let message = vec![0; terms.bytes];
-        Ok(Self { terms: terms.clone(), from, to, loans, message, tally: Tally::default() })
+impl VmspliceEndpoint {
+    fn new(config: &ChannelConfig, from: OwnedFd, to: OwnedFd) -> io::Result<Self> {
+        let loans = Loans::new(config.bytes, fcntl_getpipe_size(&to)?)?;
+        let message = vec![0; config.bytes];
+        Ok(Self { config: config.clone(), from, to, loans, message, tally: Tally::default() })
     }
 }
 
-impl End for Lending {
+impl Endpoint for VmspliceEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
         Ok(self.loans.draft())
     }
 
     fn send(&mut self) -> io::Result<()> {
         let mut sent = 0;
-        while sent < self.terms.bytes {
+        while sent < self.config.bytes {
             let lend = || self.loans.lend(&self.to, sent);
-            sent += self.terms.patiently(&mut self.tally, Call::Vmsplice, lend)?;
+            sent += self.config.retry_interrupted(&mut self.tally, Call::Vmsplice, lend)?;
         }
         self.loans.advance();
         Ok(())
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
-        read_whole(&self.terms, &mut self.tally, &self.from, &mut self.message)?;
+        read_whole(&self.config, &mut self.tally, &self.from, &mut self.message)?;
         Ok(&self.message)
     }
 

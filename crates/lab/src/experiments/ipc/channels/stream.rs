@@ -1,15 +1,15 @@
-//! Descriptors that are read from and written to.
+//! Channels over file descriptors with `read` and `write`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::{End, Terms};
+use super::{ChannelConfig, Endpoint};
 use crate::support::calls::{Call, Tally};
 
-/// An end of two descriptors, or of one that goes both ways.
+/// An endpoint with two descriptors, or one that works in both directions.
 #[derive(Debug)]
-pub struct Stream<D> {
-    terms: Terms,
+pub struct StreamEndpoint<D> {
+    config: ChannelConfig,
     from: D,
     to: D,
     draft: Vec<u8>,
@@ -17,18 +17,18 @@ pub struct Stream<D> {
     tally: Tally,
 }
 
-impl<D: AsFd> Stream<D> {
-    /// One that receives from `from` and sends to `to`.
-    pub fn new(terms: &Terms, from: D, to: D) -> Self {
-        let room = || vec![0; terms.bytes];
+impl<D: AsFd> StreamEndpoint<D> {
+    /// Creates an endpoint that receives from `from` and sends to `to`.
+    pub fn new(config: &ChannelConfig, from: D, to: D) -> Self {
+        let room = || vec![0; config.bytes];
         let (draft, message) = (room(), room());
-        Self { terms: terms.clone(), from, to, draft, message, tally: Tally::default() }
+        Self { config: config.clone(), from, to, draft, message, tally: Tally::default() }
     }
 }
 
-/// Reads a message, as many calls as that may take.
+/// Reads a whole message, in as many calls as necessary.
 pub fn read_whole(
-    terms: &Terms,
+    config: &ChannelConfig,
     tally: &mut Tally,
     from: impl AsFd,
     message: &mut [u8],
@@ -37,7 +37,7 @@ pub fn read_whole(
     while received < message.len() {
         let rest = &mut message[received..];
         let read = || Ok(rustix::io::read(&from, &mut *rest)?);
-        received += match terms.patiently(tally, Call::Read, read)? {
+        received += match config.retry_interrupted(tally, Call::Read, read)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             bytes => bytes,
         };
@@ -45,18 +45,19 @@ pub fn read_whole(
     Ok(())
 }
 
-/// Two ends of two one-way channels, each with what is read from and what is written to.
-pub fn crossed(
-    terms: &Terms,
+/// Builds both endpoints from two one-way channels, each with the descriptor to read from and the
+/// one to write to.
+pub fn duplex_streams(
+    config: &ChannelConfig,
     to_sub: (OwnedFd, OwnedFd),
     to_main: (OwnedFd, OwnedFd),
-) -> super::Ends {
-    let main = Stream::new(terms, to_main.0, to_sub.1);
-    let sub = Stream::new(terms, to_sub.0, to_main.1);
+) -> super::Endpoints {
+    let main = StreamEndpoint::new(config, to_main.0, to_sub.1);
+    let sub = StreamEndpoint::new(config, to_sub.0, to_main.1);
     [Box::new(main), Box::new(sub)]
 }
 
-impl<D: AsFd + Send> End for Stream<D> {
+impl<D: AsFd + Send> Endpoint for StreamEndpoint<D> {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
         Ok(&mut self.draft)
     }
@@ -66,13 +67,13 @@ impl<D: AsFd + Send> End for Stream<D> {
         while sent < self.draft.len() {
             let rest = &self.draft[sent..];
             let write = || Ok(rustix::io::write(&self.to, rest)?);
-            sent += self.terms.patiently(&mut self.tally, Call::Write, write)?;
+            sent += self.config.retry_interrupted(&mut self.tally, Call::Write, write)?;
         }
         Ok(())
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
-        read_whole(&self.terms, &mut self.tally, &self.from, &mut self.message)?;
+        read_whole(&self.config, &mut self.tally, &self.from, &mut self.message)?;
         Ok(&self.message)
     }
 

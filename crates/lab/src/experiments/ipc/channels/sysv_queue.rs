@@ -1,43 +1,47 @@
-//! Message queues of System V.
+//! System V message queues.
 
 use std::io;
 use std::sync::Arc;
 
 use contend_sys::queue::{Envelope, SysvQueue};
 
-use super::{ANY, End, Mechanism, Terms, Waiting, beyond, both_ways};
+use super::{
+    ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, duplex, exceeds_sysctl,
+};
 use crate::support::calls::{Call, Tally};
 
-/// What `msgget(2)` makes.
+/// A queue from `msgget(2)`.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sysv-queue",
-    summary: "a message queue of System V (msgget), with room for kernel.msgmnb bytes",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    summary: "System V message queue (msgget) for kernel.msgmnb bytes",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: |bytes| {
-        beyond(bytes, "kernel/msgmax").or_else(|| beyond(bytes, "kernel/msgmnb")).or_else(|| {
-            let error = SysvQueue::new().err()?;
-            Some(format!("queues of System V are refused: {error}"))
-        })
+        exceeds_sysctl(bytes, "kernel/msgmax")
+            .or_else(|| exceeds_sysctl(bytes, "kernel/msgmnb"))
+            .or_else(|| {
+                let error = SysvQueue::new().err()?;
+                Some(format!("System V message queues are refused: {error}"))
+            })
     },
-    make: |terms| {
-        let end = |from: &Arc<SysvQueue>, to: &Arc<SysvQueue>| -> Box<dyn End> {
-            Box::new(Queues {
-                terms: terms.clone(),
+    make: |config| {
+        let endpoint = |from: &Arc<SysvQueue>, to: &Arc<SysvQueue>| -> Box<dyn Endpoint> {
+            Box::new(SysvQueueEndpoint {
+                config: config.clone(),
                 from: Arc::clone(from),
                 to: Arc::clone(to),
-                draft: Envelope::new(terms.bytes),
-                message: Envelope::new(terms.bytes),
+                draft: Envelope::new(config.bytes),
+                message: Envelope::new(config.bytes),
                 tally: Tally::default(),
             })
         };
-        both_ways(SysvQueue::new, end)
+        duplex(SysvQueue::new, endpoint)
     },
 };
 
-struct Queues {
-    terms: Terms,
+struct SysvQueueEndpoint {
+    config: ChannelConfig,
     from: Arc<SysvQueue>,
     to: Arc<SysvQueue>,
     draft: Envelope,
@@ -45,19 +49,19 @@ struct Queues {
     tally: Tally,
 }
 
-impl End for Queues {
+impl Endpoint for SysvQueueEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
         Ok(self.draft.message())
     }
 
     fn send(&mut self) -> io::Result<()> {
         let send = || self.to.send(&self.draft);
-        self.terms.patiently(&mut self.tally, Call::Msgsnd, send)
+        self.config.retry_interrupted(&mut self.tally, Call::Msgsnd, send)
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
         let receive = || self.from.receive(&mut self.message);
-        let bytes = self.terms.patiently(&mut self.tally, Call::Msgrcv, receive)?;
+        let bytes = self.config.retry_interrupted(&mut self.tally, Call::Msgrcv, receive)?;
         Ok(&self.message.message()[..bytes])
     }
 

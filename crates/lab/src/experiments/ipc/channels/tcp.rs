@@ -1,34 +1,34 @@
-//! TCP within this machine.
+//! TCP over the loopback interface.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-use super::stream::Stream;
-use super::{ANY, End, Mechanism, Waiting, always_available};
+use super::stream::StreamEndpoint;
+use super::{Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 
-/// As a local service is reached.
+/// How clients reach a local service.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "tcp",
-    summary: "a TCP connection within this machine, every message sent at once (TCP_NODELAY)",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    summary: "TCP over loopback, without Nagle's algorithm (TCP_NODELAY)",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| {
+    make: |config| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let main = TcpStream::connect(listener.local_addr()?)?;
-        // Somebody else may have found the port.
+        // Another program may have connected to the port first.
         let sub = loop {
             let (sub, peer) = listener.accept()?;
             if peer == main.local_addr()? {
                 break sub;
             }
         };
-        let end = |socket: TcpStream| -> std::io::Result<Box<dyn End>> {
+        let endpoint = |socket: TcpStream| -> std::io::Result<Box<dyn Endpoint>> {
             socket.set_nodelay(true)?;
             let both = Arc::new(socket);
-            Ok(Box::new(Stream::new(&terms, Arc::clone(&both), both)))
+            Ok(Box::new(StreamEndpoint::new(&config, Arc::clone(&both), both)))
         };
-        Ok([end(main)?, end(sub)?])
+        Ok([endpoint(main)?, endpoint(sub)?])
     },
 };

@@ -1,4 +1,4 @@
-//! Pairs of Unix sockets.
+//! Unix socket pairs.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,57 +6,59 @@ use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 
-use super::stream::Stream;
-use super::{ANY, End, Ends, Mechanism, Terms, Waiting, always_available};
+use super::stream::StreamEndpoint;
+use super::{
+    ChannelConfig, Endpoint, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available,
+};
 
-/// Bytes, as through TCP.
+/// A byte stream, as with TCP.
 pub const STREAM: Mechanism = Mechanism {
     name: "unix-stream",
-    summary: "a pair of Unix sockets for bytes (SOCK_STREAM)",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    summary: "Unix socket pair, byte stream (SOCK_STREAM)",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |terms| ends(&terms, SocketType::STREAM),
+    make: |config| endpoints(&config, SocketType::STREAM),
 };
 
-/// Messages, without an end.
+/// Messages without end of file.
 pub const DATAGRAM: Mechanism = Mechanism {
     name: "unix-datagram",
-    summary: "a pair of Unix sockets for messages (SOCK_DGRAM)",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    summary: "Unix socket pair, datagrams (SOCK_DGRAM)",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
-    unavailable: |bytes| too_long(bytes, SocketType::DGRAM),
-    make: |terms| ends(&terms, SocketType::DGRAM),
+    unavailable: |bytes| exceeds_send_buffer(bytes, SocketType::DGRAM),
+    make: |config| endpoints(&config, SocketType::DGRAM),
 };
 
-/// Messages, and an end.
+/// Messages with end of file.
 pub const SEQPACKET: Mechanism = Mechanism {
     name: "unix-seqpacket",
-    summary: "a pair of Unix sockets for messages, with an end (SOCK_SEQPACKET)",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    summary: "Unix socket pair, messages with end of file (SOCK_SEQPACKET)",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
-    unavailable: |bytes| too_long(bytes, SocketType::SEQPACKET),
-    make: |terms| ends(&terms, SocketType::SEQPACKET),
+    unavailable: |bytes| exceeds_send_buffer(bytes, SocketType::SEQPACKET),
+    make: |config| endpoints(&config, SocketType::SEQPACKET),
 };
 
-fn ends(terms: &Terms, kind: SocketType) -> io::Result<Ends> {
+fn endpoints(config: &ChannelConfig, kind: SocketType) -> io::Result<Endpoints> {
     let (main, sub) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
-    let end = |socket: OwnedFd| -> Box<dyn End> {
+    let endpoint = |socket: OwnedFd| -> Box<dyn Endpoint> {
         let both = Arc::new(socket);
-        Box::new(Stream::new(terms, Arc::clone(&both), both))
+        Box::new(StreamEndpoint::new(config, Arc::clone(&both), both))
     };
-    Ok([end(main), end(sub)])
+    Ok([endpoint(main), endpoint(sub)])
 }
 
-/// A message has to fit into the room for those that are on their way.
-fn too_long(bytes: usize, kind: SocketType) -> Option<String> {
-    /// What the kernel notes about each message takes of the room, too.
-    const NOTES: usize = 1024;
+/// Returns an explanation if a message exceeds the send buffer, into which it must fit.
+fn exceeds_send_buffer(bytes: usize, kind: SocketType) -> Option<String> {
+    /// The kernel's memory for each message, which counts against the buffer, in bytes.
+    const KERNEL_BYTES_PER_MESSAGE: usize = 1024;
     let (socket, _) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).ok()?;
     let room = sockopt::socket_send_buffer_size(&socket).ok()?;
-    let fits = bytes + NOTES <= room;
-    (!fits).then(|| format!("a message has to fit into net.core.wmem_default, {room} bytes"))
+    let fits = bytes + KERNEL_BYTES_PER_MESSAGE <= room;
+    (!fits).then(|| format!("a message must fit into net.core.wmem_default, {room} bytes"))
 }

@@ -1,4 +1,4 @@
-//! A pipe that is read and written through a ring of submissions.
+//! A pipe that is read and written through `io_uring`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,63 +6,63 @@ use std::os::fd::{AsFd, OwnedFd};
 use contend_sys::uring::{HERE, Operation, Uring};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::{ANY, End, Mechanism, Terms, Waiting};
+use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy};
 use crate::support::calls::{Call, Tally};
 
 /// One submission and one system call for each message.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "io-uring",
-    summary: "a pipe, read and written through io_uring, one submission at a time",
-    waiting: Waiting::Asleep,
-    most: ANY,
+    summary: "pipe, read and written through io_uring, one submission at a time",
+    waiting: WaitStrategy::Sleep,
+    max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: |_| {
         let error = Uring::new(1, 1).err()?;
         let disabled = super::sysctl("kernel/io_uring_disabled").filter(|&disabled| disabled > 0);
         Some(match disabled {
-            Some(level) => format!("io_uring is disabled (kernel.io_uring_disabled is {level})"),
-            None => format!("io_uring is refused: {error}"),
+            Some(level) => format!("io_uring is disabled (kernel.io_uring_disabled = {level})"),
+            None => format!("the kernel refuses io_uring: {error}"),
         })
     },
-    make: |terms| {
+    make: |config| {
         let (to_sub, to_main) = (pipe_with(PipeFlags::CLOEXEC)?, pipe_with(PipeFlags::CLOEXEC)?);
-        let end = |from, to| {
-            let (terms, tally) = (terms.clone(), Tally::default());
-            Box::new(Submitting { terms, from, to, uring: None, tally }) as Box<dyn End>
+        let endpoint = |from, to| {
+            let (config, tally) = (config.clone(), Tally::default());
+            Box::new(UringEndpoint { config, from, to, uring: None, tally }) as Box<dyn Endpoint>
         };
-        Ok([end(to_main.0, to_sub.1), end(to_sub.0, to_main.1)])
+        Ok([endpoint(to_main.0, to_sub.1), endpoint(to_sub.0, to_main.1)])
     },
 };
 
-/// The buffer of what is sent, and of what is received.
-const DRAFT: usize = 0;
-const MESSAGE: usize = 1;
+/// Indices of the send and receive buffers.
+const SEND_BUFFER: usize = 0;
+const RECEIVE_BUFFER: usize = 1;
 
-struct Submitting {
-    terms: Terms,
+struct UringEndpoint {
+    config: ChannelConfig,
     from: OwnedFd,
     to: OwnedFd,
-    /// Made by whoever uses it.
+    /// Created by the thread that uses it.
     uring: Option<Uring>,
     tally: Tally,
 }
 
-impl Submitting {
+impl UringEndpoint {
     fn uring(&mut self) -> io::Result<&mut Uring> {
         self.uring.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Moves a whole message.
+    /// Transfers a whole message.
     fn transfer(&mut self, operation: Operation, buffer: usize) -> io::Result<()> {
-        let Self { terms, from, to, uring: Some(uring), tally } = self else {
+        let Self { config, from, to, uring: Some(uring), tally } = self else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let file = if operation == Operation::Read { from.as_fd() } else { to.as_fd() };
         let mut done = 0;
-        while done < terms.bytes {
-            uring.submit(operation, file, buffer, [done, terms.bytes], HERE);
+        while done < config.bytes {
+            uring.submit(operation, file, buffer, [done, config.bytes], HERE);
             let bytes = loop {
-                terms.patiently(tally, Call::IoUringEnter, || uring.enter())?;
+                config.retry_interrupted(tally, Call::IoUringEnter, || uring.enter())?;
                 if let Some((_, bytes)) = uring.done() {
                     break bytes?;
                 }
@@ -76,23 +76,23 @@ impl Submitting {
     }
 }
 
-impl End for Submitting {
-    fn attend(&mut self) -> io::Result<()> {
-        self.uring = Some(Uring::new(2, self.terms.bytes)?);
+impl Endpoint for UringEndpoint {
+    fn bind_to_thread(&mut self) -> io::Result<()> {
+        self.uring = Some(Uring::new(2, self.config.bytes)?);
         Ok(())
     }
 
     fn draft(&mut self) -> io::Result<&mut [u8]> {
-        Ok(self.uring()?.buffer(DRAFT))
+        Ok(self.uring()?.buffer(SEND_BUFFER))
     }
 
     fn send(&mut self) -> io::Result<()> {
-        self.transfer(Operation::Write, DRAFT)
+        self.transfer(Operation::Write, SEND_BUFFER)
     }
 
     fn receive(&mut self) -> io::Result<&[u8]> {
-        self.transfer(Operation::Read, MESSAGE)?;
-        Ok(self.uring()?.buffer(MESSAGE))
+        self.transfer(Operation::Read, RECEIVE_BUFFER)?;
+        Ok(self.uring()?.buffer(RECEIVE_BUFFER))
     }
 
     fn calls(&self) -> Tally {

@@ -1,7 +1,7 @@
-# What the parser calls. Replace these three to do something else with a text:
-# path   where it is, such as @."menu"."popup"."menuitem".0
-# mark   { or [ at the beginning, } or ] at the end
-# value  as it stands in the text, a string with its quotation marks
+# The functions that the parser calls. Replace these three to process JSON differently:
+# path   of the value, such as @."menu"."popup"."menuitem".0
+# mark   { or [ in json_begin, } or ] in json_end
+# value  as in the input; strings include their quotation marks
 # type   "string", "number" or "literal" (true, false, null)
 
 function json_begin(path, mark) {

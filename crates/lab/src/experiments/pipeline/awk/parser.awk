@@ -1,9 +1,9 @@
-# Tokens, one a line, into calls of three functions that callbacks.awk defines or a user:
+# Parses tokens, one a line, and calls three functions, from callbacks.awk or a user's file:
 #   awk -f parser.awk -f callbacks.awk
-# A call is made as soon as its token is there; an error ends the parser with status 1 after
-# calls that were right. What is held is a path, at most as many levels deep as -v depth=N says.
-# The path of the whole is "@"; every level adds "." and a name with its quotation marks, or a
-# number from 0.
+# Each function is called as soon as its token is read. On an error, the parser exits with status 1;
+# the calls before it were correct. Memory is bounded by the path, whose depth -v depth=N limits.
+# The path of the root is "@"; every level adds "." and a name with its quotation marks, or an
+# index from 0.
 
 BEGIN {
     depth = depth ? depth : 1000
@@ -65,14 +65,14 @@ BEGIN {
 
 END {
     if (!failed && want != END_OF_TEXT)
-        fail(NR ? "the text ends too soon, in " path : "there is no text")
+        fail(NR ? "unexpected end of input in " path : "the input is empty")
     if (failed)
-        exit 1 # else an END of the call-backs has its turn
+        exit 1 # otherwise an END block of the callbacks would run
 }
 
 function begin() {
     if (level >= depth)
-        fail("more than " depth " levels in " substr(path, 1, 60))
+        fail("nested deeper than " depth " levels: " substr(path, 1, 60))
     json_begin(path, mark)
     outer[++level] = path
     kind[level] = mark
@@ -95,17 +95,17 @@ function may_end() {
 }
 
 function is_string(text) {
-    # When all escapes that there are have gone, no backslash may be left.
+    # After all valid escapes are removed, no backslash may remain.
     if (index(text, "\\"))
         gsub(/\\(["\\\/bfnrt]|u[0-9A-Fa-f][0-9A-Fa-f][0-9A-Fa-f][0-9A-Fa-f])/, "", text)
     return length(text) > 1 && substr(text, length(text)) == "\"" && !index(text, "\\")
 }
 
 function unexpected() {
-    if (mark == "!") # the tokenizer has said why
+    if (mark == "!") # the tokenizer has printed the error
         failed = 1
     else
-        fail((want == END_OF_TEXT ? "something after the end: " : "unexpected: ") $0)
+        fail((want == END_OF_TEXT ? "trailing data: " : "unexpected: ") $0)
     exit 1
 }
 

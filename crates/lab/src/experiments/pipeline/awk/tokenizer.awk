@@ -1,16 +1,16 @@
-# JSON into tokens, one a line: { } [ ] : , strings with their quotation marks, numbers, literals.
-# Whether they are in an order that JSON knows is the parser's affair.
+# Splits JSON into tokens, one a line: { } [ ] : , strings with their quotation marks, numbers,
+# literals. The parser checks their order.
 #
-# Read in pieces that end at a quotation mark, a text on one line streams: what is held is the
-# longest piece without one. No awk tells whether the last piece had its mark, and some lose NUL
-# bytes without a word. Therefore the text comes through tr, with a newline after it. With
-#   -v direct=1   it is read without help: it must be free of NUL and end with a newline;
-#   -v joined=1   it is what join.awk writes: a piece a line, strings whole.
-# After an error the last line begins with "!", which is no token: no parser can take what came
-# before for a whole. The status is then 1.
+# Records end at quotation marks, so that JSON on a single line streams: memory is bounded by the
+# longest text without one. No awk tells whether the last record ended with a quotation mark, and
+# some drop NUL bytes silently. The input is therefore read through tr, with a newline appended.
+#   -v direct=1   reads the input directly; it must not contain NUL and must end with a newline
+#   -v joined=1   reads the output of join.awk: one record a line, strings complete
+# After an error, the last line starts with "!", which is not a token, so that no parser mistakes
+# the tokens before it for a complete document. The exit status is then 1.
 
 BEGIN {
-    nul = sprintf("%c", 0) # empty where an awk cannot hold it
+    nul = sprintf("%c", 0) # empty if this awk cannot store NUL
     RS = joined ? "\n" : "\""
     if (!direct && !joined) {
         guarded = "tr '\\000' '\\001'; echo"
@@ -25,7 +25,7 @@ BEGIN {
 
 END {
     if (!failed && after_string)
-        fail("the text ends in a string, or has no newline after it")
+        fail("the input ends in a string, or without a newline")
     exit failed
 }
 
@@ -41,7 +41,7 @@ function piece() {
     }
 }
 
-# A part of a string: the whole rest of it, unless its quotation mark is escaped.
+# A part of a string: its remainder, unless its quotation mark is escaped.
 function string() {
     if ($0 ~ /[\001-\037]/)
         fail("a control character in a string")
@@ -57,7 +57,7 @@ function string() {
     open = inside = 0
 }
 
-# What is between two strings. White space parts words, but is nothing by itself.
+# The text between two strings. White space separates tokens.
 function cut(text) {
     gsub(/[][{}:,]/, "\n&\n", text)
     gsub(/[ \t\r\n]+/, "\n", text)

@@ -9,18 +9,18 @@ use contend_sys::process::fork as fork_process;
 
 use super::Units;
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::experiments::units::park::{self, Callbacks, Park};
+use crate::experiments::units::parked::{self, Callbacks, ParkedUnits};
 use crate::support::limits::Kind;
 
 /// Processes that wait for the end of a pipe.
 pub fn fork() -> Result<Box<dyn Units>, SubjectError> {
-    let (park, version) = (park::of_kind(Kind::Process)?, kernel());
+    let (park, version) = (parked::of_kind(Kind::Process)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_process }))
 }
 
 /// Threads that wait on a condition.
 pub fn thread() -> Result<Box<dyn Units>, SubjectError> {
-    let (park, version) = (park::of_kind(Kind::Thread)?, kernel());
+    let (park, version) = (parked::of_kind(Kind::Thread)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_thread }))
 }
 
@@ -38,7 +38,7 @@ fn kernel() -> String {
 
 /// A park, and what it has not got itself.
 struct Parked {
-    park: Box<dyn Park>,
+    park: Box<dyn ParkedUnits>,
     version: String,
     /// Those that have ended as they should.
     ended: u64,

@@ -1,0 +1,94 @@
+//! Copies through mappings of the files.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use contend_sys::mapping::{Backing, Mapping};
+
+use super::super::location::Location;
+use super::{CopyJob, CopyMethod, MappingAdvice};
+use crate::support::calls::Call;
+
+const ADVICES: &[&str] = &["none", "sequential", "populate", "huge-pages"];
+
+/// The program of the article on mmap and shared memory.
+pub const BY_BYTE: CopyMethod = CopyMethod {
+    name: "mmap-bytes",
+    summary: "both files mapped, copied byte by byte through pointers",
+    blocks: &[],
+    advices: ADVICES,
+    unavailable,
+    prepare: None,
+    copy: |job| copy_mapped(job, Mapping::copy_by_byte),
+    counts_calls: true,
+};
+
+/// The same, with the loop of the C library.
+pub const BY_MEMCPY: CopyMethod = CopyMethod {
+    name: "mmap-memcpy",
+    summary: "both files mapped, copied by memcpy",
+    blocks: &[],
+    advices: ADVICES,
+    unavailable,
+    prepare: None,
+    copy: |job| copy_mapped(job, Mapping::copy),
+    counts_calls: true,
+};
+
+/// Maps the source only.
+pub const WRITE_FROM_MAPPING: CopyMethod = CopyMethod {
+    name: "mmap-write",
+    summary: "the source mapped, and written from the mapping, 1 MiB at a time",
+    blocks: &[],
+    advices: ADVICES,
+    unavailable,
+    prepare: None,
+    copy: |job| {
+        const CHUNK_BYTES: usize = 1 << 20;
+        let files = job.open()?;
+        let source = job.map(Backing::FileToRead(files.0.as_fd()))?;
+        let mut written = 0;
+        while written < job.bytes {
+            let bytes = CHUNK_BYTES.min(job.bytes - written);
+            let write = || source.write_to(files.1.as_fd(), written, bytes);
+            written += job.call(Call::Write, write)?;
+        }
+        job.unmap(source);
+        job.close(files);
+        Ok(())
+    },
+    counts_calls: true,
+};
+
+fn copy_mapped(job: &mut CopyJob<'_>, copy: fn(&Mapping, &Mapping, usize)) -> io::Result<()> {
+    let files = job.open()?;
+    let bytes = job.bytes;
+    job.call(Call::Ftruncate, || Ok(rustix::fs::ftruncate(&files.1, bytes as u64)?))?;
+    let source = job.map(Backing::FileToRead(files.0.as_fd()))?;
+    let target = job.map(Backing::File(files.1.as_fd()))?;
+    copy(&target, &source, bytes);
+    job.unmap(target);
+    job.unmap(source);
+    job.close(files);
+    Ok(())
+}
+
+/// Returns why huge pages cannot be used, or `None` if they can: tmpfs has them, if enabled.
+fn unavailable(place: Location, advice: MappingAdvice) -> Option<String> {
+    if advice != MappingAdvice::HugePages {
+        return None;
+    }
+    if place == Location::Disk {
+        return Some("on a disk, only program code can use huge pages".to_owned());
+    }
+    let setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+    let chosen = std::fs::read_to_string(setting).ok();
+    let chosen = chosen.as_deref().and_then(|text| text.split(['[', ']']).nth(1));
+    match chosen {
+        Some("always_available" | "within_size" | "advise" | "force") => None,
+        Some(other) => {
+            Some(format!("huge pages are disabled for tmpfs (shmem_enabled is {other})"))
+        }
+        None => Some("this kernel does not support huge pages in tmpfs".to_owned()),
+    }
+}

@@ -1,0 +1,74 @@
+//! The largest CPU load of two partners during a session.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use contend_sys::cpu::{self, Clock};
+
+use crate::support::pair::Sub;
+
+/// Samples the CPU time of main and sub at a fixed interval.
+#[derive(Debug)]
+pub struct LoadMeter {
+    main: Option<Clock>,
+    /// The clock of sub, once it has started.
+    sub: OnceLock<Clock>,
+    done: AtomicBool,
+}
+
+impl LoadMeter {
+    /// Time between two samples.
+    const SAMPLING_INTERVAL: Duration = Duration::from_millis(50);
+
+    /// Creates a meter for the calling thread, which is main.
+    pub fn new() -> Self {
+        Self { main: Clock::of_this_thread(), sub: OnceLock::new(), done: AtomicBool::new(false) }
+    }
+
+    /// Includes sub from now on.
+    pub fn watch(&self, sub: Sub) {
+        if let Some(clock) = sub.clock() {
+            let _ = self.sub.set(clock); // already set only if `watch` was called twice
+        }
+    }
+
+    /// Returns the time and the CPU time of both partners so far; `None` if sub has not started or
+    /// is gone, or if this thread was preempted between the readings.
+    fn read_cpu_time(&self) -> Option<(Instant, Duration)> {
+        let begun = Instant::now();
+        let cpu = self.main?.time()? + self.sub.get()?.time()?;
+        let now = Instant::now();
+        (now - begun < Self::SAMPLING_INTERVAL / 100).then_some((now, cpu))
+    }
+
+    /// Runs `body` and returns its result with the largest load between two samples, in percent of
+    /// all CPUs; `None` for the load if `body` was too short for two samples.
+    pub fn measure_during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
+        std::thread::scope(|scope| {
+            let meter = scope.spawn(|| {
+                let mut most: Option<f64> = None;
+                let mut before: Option<(Instant, Duration)> = None;
+                while !self.done.load(Ordering::Relaxed) {
+                    let now = self.read_cpu_time();
+                    if let (Some((then, used)), Some((now, cpu))) = (before, now) {
+                        let piece = now - then;
+                        // The last interval can be too short for a meaningful load.
+                        if piece >= Self::SAMPLING_INTERVAL / 2 {
+                            let part = cpu.saturating_sub(used).as_secs_f64();
+                            let load = part / piece.as_secs_f64() / cpu::allowed() as f64;
+                            most = Some(most.unwrap_or(0.0).max(100.0 * load.min(1.0)));
+                        }
+                    }
+                    before = now;
+                    std::thread::park_timeout(Self::SAMPLING_INTERVAL);
+                }
+                most
+            });
+            let result = body();
+            self.done.store(true, Ordering::Relaxed);
+            meter.thread().unpark();
+            (result, meter.join().unwrap_or_default())
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! A futex without a lock around it.
+
+use std::io;
+
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use super::post_counter::PostCounter;
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
+use crate::engine::experiment::Attempt;
+
+/// The system call under the semaphores and mutexes of the C library.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "futex",
+    summary: "futex, woken for every turn",
+    waits: true,
+    sleeps: false,
+    counts: true,
+    make: |_| Ok(Box::new(Futex(PostCounter::new().attempt("map shared memory")?))),
+};
+
+struct Futex(PostCounter);
+
+impl SyncPrimitive for Futex {
+    fn post(&self) -> io::Result<()> {
+        self.0.post();
+        futex::wake(self.0.posted(), futex::Flags::empty(), 1)?;
+        Ok(())
+    }
+
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        while !self.0.try_take() {
+            sleep(&self.0)?;
+        }
+        Ok(WaitOutcome::default())
+    }
+}
+
+/// Sleeps until there is a post. May return early.
+pub(super) fn sleep(posts: &PostCounter) -> io::Result<()> {
+    match futex::wait(posts.posted(), futex::Flags::empty(), posts.taken(), None) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

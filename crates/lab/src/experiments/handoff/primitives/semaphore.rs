@@ -1,0 +1,38 @@
+//! POSIX semaphores, unnamed and named.
+
+use std::io;
+
+use contend_sys::semaphore::Semaphore;
+
+use super::{Mechanism, SyncPrimitive, WaitOutcome};
+use crate::engine::experiment::Attempt;
+
+/// In shared memory.
+pub const UNNAMED: Mechanism = Mechanism {
+    name: "semaphore",
+    summary: "POSIX semaphore in shared memory (sem_init)",
+    waits: true,
+    sleeps: false,
+    counts: true,
+    make: |_| Ok(Box::new(Semaphore::unnamed().attempt("make a semaphore")?)),
+};
+
+/// Opened by name.
+pub const NAMED: Mechanism = Mechanism {
+    name: "named-semaphore",
+    summary: "named POSIX semaphore (sem_open)",
+    waits: true,
+    sleeps: false,
+    counts: true,
+    make: |_| Ok(Box::new(Semaphore::named().attempt("open a semaphore")?)),
+};
+
+impl SyncPrimitive for Semaphore {
+    fn post(&self) -> io::Result<()> {
+        Semaphore::post(self)
+    }
+
+    fn wait(&self) -> io::Result<WaitOutcome> {
+        Semaphore::wait(self).map(|()| WaitOutcome::default())
+    }
+}

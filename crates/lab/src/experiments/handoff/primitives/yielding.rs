@@ -1,0 +1,19 @@
+//! Polling with `sched_yield` between two polls.
+
+use super::Mechanism;
+use super::polling::polling;
+
+/// Gives way to programs on the same CPU, but never lets the CPU become idle.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "yield",
+    summary: "poll, with sched_yield in between",
+    waits: true,
+    sleeps: false,
+    counts: true,
+    make: |_| {
+        polling(|| {
+            rustix::thread::sched_yield();
+            Ok(())
+        })
+    },
+};

@@ -1,0 +1,127 @@
+//! Writes into the memory of the other process.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use contend_sys::mapping::{Backing, Mapping};
+use contend_sys::remote::{Landing, Other, allow};
+use contend_sys::ring::{Receiver, Sender, Shape, ring};
+use contend_sys::shared::{Line, Shared};
+
+use super::ring::{SPIN_THEN_SLEEP, ring_calls, small_ring_slots};
+use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy};
+use crate::support::calls::{Call, Tally};
+
+/// The kernel copies once from memory to memory; a ring announces the messages.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "process-vm-writev",
+    summary: "written into the memory of the other process (process_vm_writev), announced by a \
+        ring",
+    waiting: WaitStrategy::SpinThenSleep,
+    max_message_bytes: UNLIMITED_BYTES,
+    between_threads: false,
+    unavailable: |_| {
+        let tried = Landing::try_it();
+        tried.err().map(|error| {
+            format!(
+                "writing into the memory of another process is refused: \
+            {error}"
+            )
+        })
+    },
+    make: |config| {
+        let shape = Shape { slots: small_ring_slots(config.bytes), bytes: 0 };
+        let inbound = || {
+            let memory = Mapping::new(Backing::Shared, shape.length())?;
+            ring(memory, shape, SPIN_THEN_SLEEP)
+        };
+        let landing = || Landing::new(shape.slots as usize, config.bytes).map(Arc::new);
+        let (to_sub, to_main) = (inbound()?, inbound()?);
+        let (in_sub, in_main) = (landing()?, landing()?);
+        let processes = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 2])?);
+        let endpoint = |who, inbound, outbound, landing: &Arc<Landing>, partners: &Arc<Landing>| {
+            Box::new(ProcessVmEndpoint {
+                config: config.clone(),
+                who,
+                processes: Arc::clone(&processes),
+                partner: None,
+                slots: shape.slots as usize,
+                inbound,
+                outbound,
+                landing: Arc::clone(landing),
+                partners: Arc::clone(partners),
+                sent: 0,
+                received: 0,
+                draft: vec![0; config.bytes],
+                tally: Tally::default(),
+            }) as Box<dyn Endpoint>
+        };
+        Ok([
+            endpoint(0, to_main.1, to_sub.0, &in_main, &in_sub),
+            endpoint(1, to_sub.1, to_main.0, &in_sub, &in_main),
+        ])
+    },
+};
+
+struct ProcessVmEndpoint {
+    config: ChannelConfig,
+    /// 0 for main, 1 for sub.
+    who: usize,
+    /// Process ids of main and sub.
+    processes: Arc<Shared<[Line<AtomicU32>; 2]>>,
+    /// The other process, once its id is known.
+    partner: Option<Other>,
+    slots: usize,
+    /// Announcements of messages to and from this side.
+    inbound: Receiver,
+    outbound: Sender,
+    landing: Arc<Landing>,
+    partners: Arc<Landing>,
+    /// Slots of the next messages.
+    sent: usize,
+    received: usize,
+    draft: Vec<u8>,
+    tally: Tally,
+}
+
+impl Endpoint for ProcessVmEndpoint {
+    fn bind_to_thread(&mut self) -> io::Result<()> {
+        self.partner = None;
+        self.processes[self.who].store(std::process::id(), Ordering::Release);
+        if self.who == 0 {
+            allow(self.processes[1].load(Ordering::Acquire));
+        }
+        Ok(())
+    }
+
+    fn draft(&mut self) -> io::Result<&mut [u8]> {
+        self.outbound.draft(&|| self.config.link.is_broken())?; // blocks until a slot is free
+        Ok(&mut self.draft)
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        if self.partner.is_none() {
+            self.partner = Other::new(self.processes[1 - self.who].load(Ordering::Acquire));
+        }
+        let partner = self.partner.ok_or(io::ErrorKind::NotFound)?;
+        let write = || self.partners.write(partner, self.sent, &self.draft);
+        self.config.retry_interrupted(&mut self.tally, Call::ProcessVmWritev, write)?;
+        self.sent = (self.sent + 1) % self.slots;
+        self.outbound.send();
+        Ok(())
+    }
+
+    fn receive(&mut self) -> io::Result<&[u8]> {
+        self.inbound.receive(&|| self.config.link.is_broken())?;
+        let slot = self.received;
+        self.received = (slot + 1) % self.slots;
+        Ok(self.landing.piece(slot))
+    }
+
+    fn calls(&self) -> Tally {
+        let mut tally = self.tally;
+        tally += ring_calls(&self.outbound, &self.inbound);
+        tally
+    }
+}

@@ -1,0 +1,252 @@
+//! A group of workers, in processes with threads, that start together.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use contend_sys::child::{self, Which};
+use contend_sys::load::Load;
+use contend_sys::process::{exit_now, fork};
+use contend_sys::shared::{Line, Shared};
+use contend_sys::{Pid, Signal, cpu};
+use rustix::thread::futex::{self, Flags};
+
+use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::engine::timing::{nanoseconds, now};
+
+/// The work of a worker.
+pub trait Workload: Sync {
+    /// Prepares the work and returns a closure that does it, which runs when the gate opens.
+    fn prepare(&self) -> Box<dyn FnOnce() + '_>;
+
+    /// Returns facts for the record.
+    fn facts(&self) -> Facts {
+        Facts::new()
+    }
+}
+
+/// The numbers of processes and threads.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkerGroup {
+    /// Processes.
+    pub processes: u64,
+    /// Threads in each process.
+    pub threads: u64,
+}
+
+/// The measurements of a run.
+#[derive(Debug, Clone, Default)]
+pub struct GroupResult {
+    /// Wall time from the opening of the gate until the last worker has finished.
+    pub elapsed: Duration,
+    /// CPU time of all workers in that time.
+    pub cpu: Duration,
+    /// Involuntary context switches of all workers.
+    pub involuntary_switches: u64,
+    /// Time that the cgroup's CPU quota has throttled the workers; `None` without a quota.
+    pub throttled: Option<Duration>,
+}
+
+/// Memory shared by the workers and their supervisor.
+#[derive(Debug)]
+struct SharedState {
+    /// 0, or 1 once the gate is open.
+    gate: Shared<Line<AtomicU32>>,
+    figures: Shared<[Line<AtomicU64>; 5]>,
+}
+
+/// Index of the number of workers at the gate.
+const READY_WORKERS: usize = 0;
+/// Index of the time when the last worker finished, in nanoseconds of `CLOCK_MONOTONIC`.
+const LAST_END_NS: usize = 1;
+/// Index of the CPU time of all workers, in nanoseconds.
+const CPU_NS: usize = 2;
+/// Index of the number of involuntary context switches.
+const INVOLUNTARY_SWITCHES: usize = 3;
+/// Index of the number of workers that have finished.
+const DONE_WORKERS: usize = 4;
+
+impl SharedState {
+    fn new() -> Result<Self, SubjectError> {
+        let gate = Shared::new(Line(AtomicU32::new(0))).attempt("map shared memory")?;
+        let figures = Shared::new([const { Line(AtomicU64::new(0)) }; 5]);
+        Ok(Self { gate, figures: figures.attempt("map shared memory")? })
+    }
+
+    fn figure(&self, place: usize) -> u64 {
+        self.figures[place].load(Ordering::Acquire)
+    }
+
+    fn open(&self) {
+        self.gate.store(1, Ordering::Release);
+        let all_waiters = i32::MAX.cast_unsigned();
+        let _ = futex::wake(&self.gate, Flags::empty(), all_waiters); // cannot fail for a valid address
+    }
+
+    /// Runs one worker.
+    fn run_worker(&self, workload: &dyn Workload) {
+        let work = workload.prepare();
+        self.figures[READY_WORKERS].fetch_add(1, Ordering::Release);
+        while self.gate.load(Ordering::Acquire) == 0 {
+            let _ = futex::wait(&self.gate, Flags::empty(), 0, None);
+        }
+        let (cpu, before) = (cpu::own_thread_time(), child::thread_usage());
+        work();
+        self.figures[LAST_END_NS].fetch_max(now(), Ordering::Relaxed);
+        let cpu = cpu::own_thread_time().saturating_sub(cpu);
+        let switches = child::thread_usage().involuntary_switches - before.involuntary_switches;
+        self.figures[CPU_NS].fetch_add(nanoseconds(cpu), Ordering::Relaxed);
+        self.figures[INVOLUNTARY_SWITCHES].fetch_add(switches, Ordering::Relaxed);
+        self.figures[DONE_WORKERS].fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Processes that are killed and reaped when this is dropped.
+#[derive(Debug, Default)]
+struct WorkerProcesses(Vec<Pid>);
+
+impl WorkerProcesses {
+    /// Waits for all processes to exit.
+    fn reap(mut self) -> Result<(), SubjectError> {
+        for pid in std::mem::take(&mut self.0) {
+            child::reap(pid).attempt("reap a process")?;
+        }
+        Ok(())
+    }
+
+    fn any_has_exited(&self) -> bool {
+        self.0.iter().any(|&pid| matches!(child::peek(Which::One(pid)), Ok(Some(_))))
+    }
+}
+
+impl Drop for WorkerProcesses {
+    fn drop(&mut self) {
+        for &pid in &self.0 {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        for &pid in &self.0 {
+            let _ = child::reap(pid);
+        }
+    }
+}
+
+/// Interval of checks whether all workers are ready.
+const READY_POLL_INTERVAL: Duration = Duration::from_micros(200);
+
+impl WorkerGroup {
+    /// Returns the number of workers.
+    pub fn workers(&self) -> u64 {
+        self.processes * self.threads
+    }
+
+    /// Runs the workload once in every worker. This process must be single-threaded.
+    ///
+    /// # Errors
+    /// Returns an error if a process cannot be created or a worker exits early.
+    pub fn run(&self, workload: &dyn Workload) -> Result<GroupResult, SubjectError> {
+        let state = SharedState::new()?;
+        let mut processes = WorkerProcesses::default();
+        for _ in 0..self.processes {
+            let pid = fork(|| {
+                let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+                self.run_threads(&state, workload);
+                0
+            });
+            processes.0.push(pid.attempt("create a process")?);
+        }
+        while state.figure(READY_WORKERS) < self.workers() {
+            if processes.any_has_exited() {
+                let message = "a process exited early: it could not create its threads or allocate \
+                    its memory";
+                return Err(SubjectError::Wrong(message.to_owned()));
+            }
+            std::thread::sleep(READY_POLL_INTERVAL);
+        }
+        let (throttled, begun) = (Load::read().throttled, now());
+        state.open();
+        processes.reap()?;
+        if state.figure(DONE_WORKERS) != self.workers() {
+            return Err(SubjectError::Wrong(
+                "a process exited in the middle of its work".to_owned(),
+            ));
+        }
+        let throttled = Load::read().throttled.saturating_sub(throttled);
+        Ok(GroupResult {
+            elapsed: Duration::from_nanos(state.figure(LAST_END_NS).saturating_sub(begun)),
+            cpu: Duration::from_nanos(state.figure(CPU_NS)),
+            involuntary_switches: state.figure(INVOLUNTARY_SWITCHES),
+            throttled: cpu::quota().map(|_| throttled),
+        })
+    }
+
+    /// Runs the workers of one process, one of them on its main thread.
+    fn run_threads(&self, state: &SharedState, workload: &dyn Workload) {
+        std::thread::scope(|scope| {
+            for _ in 1..self.threads {
+                let thread = std::thread::Builder::new();
+                let thread = thread.spawn_scoped(scope, || state.run_worker(workload));
+                if thread.is_err() {
+                    exit_now(1); // the other threads would wait forever
+                }
+            }
+            state.run_worker(workload);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waits until all workers have started, for at most ten seconds.
+    struct MeetAll {
+        met: Shared<Line<AtomicU64>>,
+        all: u64,
+    }
+
+    impl Workload for MeetAll {
+        fn prepare(&self) -> Box<dyn FnOnce() + '_> {
+            Box::new(|| {
+                self.met.fetch_add(1, Ordering::SeqCst);
+                for _ in 0..1000 {
+                    if self.met.load(Ordering::SeqCst) >= self.all {
+                        return;
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                exit_now(1); // not all have started
+            })
+        }
+    }
+
+    struct ExitWhilePreparing;
+
+    impl Workload for ExitWhilePreparing {
+        fn prepare(&self) -> Box<dyn FnOnce() + '_> {
+            exit_now(1)
+        }
+    }
+
+    struct ExitWhileWorking;
+
+    impl Workload for ExitWhileWorking {
+        fn prepare(&self) -> Box<dyn FnOnce() + '_> {
+            Box::new(|| exit_now(1))
+        }
+    }
+
+    #[test]
+    fn all_workers_run_at_the_same_time() {
+        let met = Shared::new(Line(AtomicU64::new(0))).expect("memory");
+        let result = WorkerGroup { processes: 3, threads: 2 }.run(&MeetAll { met, all: 6 });
+        assert!(result.expect("they meet").elapsed > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_worker_that_exits_early_is_an_error() {
+        let group = WorkerGroup { processes: 2, threads: 1 };
+        let error = group.run(&ExitWhilePreparing).expect_err("they have died").to_string();
+        assert!(error.contains("exited early"), "{error}");
+        let error = group.run(&ExitWhileWorking).expect_err("they have died").to_string();
+        assert!(error.contains("in the middle"), "{error}");
+    }
+}
