@@ -23,9 +23,9 @@ use crate::support::histogram::{histogram, note};
 /// What is asked.
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 /// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Events fetched at once.
-const AT_ONCE: usize = 512;
+const EVENTS_PER_WAIT: usize = 512;
 
 /// Connections to one server.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Clients {
     /// Those on which nothing is asked, and which have not failed.
     free: VecDeque<usize>,
     /// Requests that are on their way.
-    asked: usize,
+    in_flight: usize,
     /// Connections that the server has closed, or on which something else came than the answer.
     pub failed: u64,
     /// Why there are no more, where there are fewer than wanted.
@@ -48,14 +48,14 @@ struct Client {
     /// When the request that is on its way was due.
     due: Option<Instant>,
     /// Bytes of its answer that have come.
-    come: usize,
+    received: usize,
     /// Nothing more is done on it.
-    left: bool,
+    abandoned: bool,
 }
 
 /// What came of requests one after the other on every connection.
 #[derive(Debug)]
-pub struct Full {
+pub struct FullLoad {
     /// How many were answered.
     pub answered: u64,
     /// How many were not, in all the time that they had.
@@ -66,7 +66,7 @@ pub struct Full {
 
 /// What came of requests at a fixed rate.
 #[derive(Debug)]
-pub struct Rated {
+pub struct FixedRate {
     /// The times of all, from when each was due.
     pub times: Histogram<u64>,
     /// How many were answered.
@@ -85,7 +85,8 @@ impl Clients {
         rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
         let epoll = epoll::create(CreateFlags::CLOEXEC).attempt("make an epoll instance")?;
         let free = VecDeque::new();
-        let mut clients = Self { epoll, all: Vec::new(), free, asked: 0, failed: 0, refused: None };
+        let mut clients =
+            Self { epoll, all: Vec::new(), free, in_flight: 0, failed: 0, refused: None };
         for _ in 0..wanted {
             if let Err(error) = clients.connect(port) {
                 clients.refused = Some(error);
@@ -97,7 +98,7 @@ impl Clients {
 
     fn connect(&mut self, port: u16) -> io::Result<()> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let stream = TcpStream::connect_timeout(&address, CONNECT)?;
+        let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         // So that thousands of closed connections do not hold their ports for a minute.
@@ -105,7 +106,7 @@ impl Clients {
         let place = self.all.len();
         let flags = EventFlags::IN | EventFlags::RDHUP;
         epoll::add(&self.epoll, &stream, EventData::new_u64(place as u64), flags)?;
-        self.all.push(Client { stream, due: None, come: 0, left: false });
+        self.all.push(Client { stream, due: None, received: 0, abandoned: false });
         self.free.push_back(place);
         Ok(())
     }
@@ -123,23 +124,23 @@ impl Clients {
     pub fn ask_all(&mut self, patience: Duration) -> io::Result<u64> {
         let mut answered = 0;
         let mut last = Instant::now();
-        let mut to_ask = std::mem::take(&mut self.free);
+        let mut unsent = std::mem::take(&mut self.free);
         loop {
             // Not all at once, so that the server's queues are no part of this.
-            while self.asked < AT_ONCE
-                && let Some(place) = to_ask.pop_front()
+            while self.in_flight < EVENTS_PER_WAIT
+                && let Some(place) = unsent.pop_front()
             {
-                self.ask(place, Instant::now());
+                self.send_request(place, Instant::now());
             }
-            if self.asked == 0 && to_ask.is_empty() {
+            if self.in_flight == 0 && unsent.is_empty() {
                 return Ok(answered);
             }
             let before = answered;
-            self.fetch(patience, &mut |_| answered += 1)?;
+            self.poll_responses(patience, &mut |_| answered += 1)?;
             if answered > before {
                 last = Instant::now();
             } else if last.elapsed() >= patience {
-                self.give_up(); // whoever is not served stands in nobody's way
+                self.abandon_unanswered(); // whoever is not served stands in nobody's way
                 last = Instant::now();
             }
         }
@@ -154,7 +155,7 @@ impl Clients {
         per_second: f64,
         lasts: Duration,
         patience: Duration,
-    ) -> Result<Rated, SubjectError> {
+    ) -> Result<FixedRate, SubjectError> {
         let mut times = histogram()?;
         let (mut sent, mut answered) = (0_u64, 0);
         let begin = Instant::now();
@@ -166,15 +167,15 @@ impl Clients {
                 && due(sent) < end
                 && let Some(place) = self.free.pop_front()
             {
-                self.ask(place, due(sent));
+                self.send_request(place, due(sent));
                 sent += 1;
             }
             let all_sent = due(sent) >= end;
-            if all_sent && self.asked == 0 {
+            if all_sent && self.in_flight == 0 {
                 break;
             }
             let next = if all_sent || self.free.is_empty() { deadline } else { due(sent) };
-            self.fetch(next.saturating_duration_since(Instant::now()), &mut |time| {
+            self.poll_responses(next.saturating_duration_since(Instant::now()), &mut |time| {
                 answered += 1;
                 note(&mut times, time);
             })
@@ -183,7 +184,7 @@ impl Clients {
         }
         // Those that were not answered have taken so long at least.
         let mut unanswered = 0;
-        for due in self.give_up() {
+        for due in self.abandon_unanswered() {
             unanswered += 1;
             note(&mut times, now.saturating_duration_since(due));
         }
@@ -191,7 +192,7 @@ impl Clients {
             note(&mut times, now.saturating_duration_since(due(sent)));
             (sent, unanswered) = (sent + 1, unanswered + 1);
         }
-        Ok(Rated { times, answered, unanswered })
+        Ok(FixedRate { times, answered, unanswered })
     }
 
     /// Sends the next request on every free connection as soon as the last one has been answered, and waits for
@@ -199,35 +200,35 @@ impl Clients {
     ///
     /// # Errors
     /// When events cannot be fetched.
-    pub fn flat_out(&mut self, lasts: Duration) -> io::Result<Full> {
+    pub fn flat_out(&mut self, lasts: Duration) -> io::Result<FullLoad> {
         let begin = Instant::now();
         let mut answered = 0;
         loop {
             while begin.elapsed() < lasts
                 && let Some(place) = self.free.pop_front()
             {
-                self.ask(place, begin);
+                self.send_request(place, begin);
             }
             let left = (2 * lasts).saturating_sub(begin.elapsed());
-            if self.asked == 0 || left.is_zero() {
+            if self.in_flight == 0 || left.is_zero() {
                 break;
             }
-            self.fetch(left, &mut |_| answered += 1)?;
+            self.poll_responses(left, &mut |_| answered += 1)?;
         }
-        let unanswered = self.give_up().len() as u64;
-        Ok(Full { answered, unanswered, took: begin.elapsed() })
+        let unanswered = self.abandon_unanswered().len() as u64;
+        Ok(FullLoad { answered, unanswered, took: begin.elapsed() })
     }
 
-    fn ask(&mut self, place: usize, due: Instant) {
+    fn send_request(&mut self, place: usize, due: Instant) {
         let client = &mut self.all[place];
-        if client.left {
+        if client.abandoned {
             return; // it has failed while it was to be asked
         }
         // It is so short that it always goes as a whole.
         match (&client.stream).write(GET) {
             Ok(written) if written == GET.len() => {
-                (client.due, client.come) = (Some(due), 0);
-                self.asked += 1;
+                (client.due, client.received) = (Some(due), 0);
+                self.in_flight += 1;
             }
             _ => self.fail(place),
         }
@@ -235,45 +236,49 @@ impl Clients {
 
     /// Does nothing more on a connection that has failed.
     fn fail(&mut self, place: usize) {
-        if !self.all[place].left {
-            self.leave(place);
+        if !self.all[place].abandoned {
+            self.abandon(place);
             self.failed += 1;
         }
     }
 
     /// Does nothing more on a connection, which stays open. When its request was due, if there was one.
-    fn leave(&mut self, place: usize) -> Option<Instant> {
+    fn abandon(&mut self, place: usize) -> Option<Instant> {
         self.free.retain(|&free| free != place);
         let client = &mut self.all[place];
-        client.left = true;
+        client.abandoned = true;
         let _ = epoll::delete(&self.epoll, &client.stream); // if not, its events are not looked at
         let due = client.due.take();
-        self.asked -= usize::from(due.is_some());
+        self.in_flight -= usize::from(due.is_some());
         due
     }
 
     /// Leaves the connections on which requests have not been answered. When those were due.
-    fn give_up(&mut self) -> Vec<Instant> {
+    fn abandon_unanswered(&mut self) -> Vec<Instant> {
         (0..self.all.len())
             .filter(|&place| self.all[place].due.is_some())
             .collect::<Vec<_>>()
             .into_iter()
-            .filter_map(|place| self.leave(place))
+            .filter_map(|place| self.abandon(place))
             .collect()
     }
 
-    /// Waits for answers, for so long at most, and gives out how long each request took from when it was due.
-    fn fetch(&mut self, most: Duration, answered: &mut dyn FnMut(Duration)) -> io::Result<()> {
+    /// WaitFor for answers, for so long at most, and gives out how long each request took from when it was due.
+    fn poll_responses(
+        &mut self,
+        most: Duration,
+        answered: &mut dyn FnMut(Duration),
+    ) -> io::Result<()> {
         for event in self.events(most)? {
             let place = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
-            if self.all[place].left {
+            if self.all[place].abandoned {
                 continue;
             }
             match self.all[place].receive() {
                 Ok(false) => {}
                 Ok(true) => {
                     if let Some(due) = self.all[place].due.take() {
-                        self.asked -= 1;
+                        self.in_flight -= 1;
                         answered(due.elapsed());
                     }
                     self.free.push_back(place);
@@ -284,19 +289,19 @@ impl Clients {
         Ok(())
     }
 
-    /// Waits for events, for so long at most. `epoll_wait` counts whole milliseconds: a request that is due
+    /// WaitFor for events, for so long at most. `epoll_wait` counts whole milliseconds: a request that is due
     /// meanwhile would be sent that much too late, and with it all those that came to be due.
     fn events(&self, most: Duration) -> io::Result<Vec<epoll::Event>> {
-        let mut events = Vec::with_capacity(AT_ONCE);
-        let look = |events: &mut Vec<_>| {
+        let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
+        let wait = |events: &mut Vec<_>| {
             let spare = rustix::buffer::spare_capacity(events);
             epoll::wait(&self.epoll, spare, Some(&Timespec::default()))
         };
-        if unless_interrupted(look(&mut events))? == 0 && !most.is_zero() {
+        if unless_interrupted(wait(&mut events))? == 0 && !most.is_zero() {
             let most: Option<Timespec> = most.try_into().ok();
             let mut any = [PollFd::new(&self.epoll, PollFlags::IN)];
             if unless_interrupted(poll(&mut any, most.as_ref()))? > 0 {
-                unless_interrupted(look(&mut events))?;
+                unless_interrupted(wait(&mut events))?;
             }
         }
         Ok(events)
@@ -321,11 +326,11 @@ impl Client {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error),
         };
-        let expected = HELLO.get(self.come..self.come + read);
+        let expected = HELLO.get(self.received..self.received + read);
         if self.due.is_none() || expected != Some(&buffer[..read]) {
             return Err(ErrorKind::InvalidData.into());
         }
-        self.come += read;
-        Ok(self.come == HELLO.len())
+        self.received += read;
+        Ok(self.received == HELLO.len())
     }
 }

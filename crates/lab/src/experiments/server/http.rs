@@ -14,23 +14,23 @@ use httparse::{EMPTY_HEADER, Error, Header, Status};
 
 /// What a server does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum Handler {
     /// Answers at once.
     Hello,
-    /// Answers when [`PAUSE`] is over, as if a database had been asked.
+    /// Answers when [`HANDLER_DELAY`] is over, as if a database had been asked.
     Wait,
 }
 
-/// How long [`Answer::Wait`] waits.
-pub const PAUSE: Duration = Duration::from_millis(100);
+/// How long [`Handler::Wait`] waits.
+pub const HANDLER_DELAY: Duration = Duration::from_millis(100);
 
-impl Answer {
+impl Handler {
     /// Both, by name.
     pub const ALL: [(&'static str, Self); 2] = [("hello", Self::Hello), ("wait", Self::Wait)];
 
     /// The one of this name.
     pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, answer)| answer)
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, handler)| handler)
     }
 
     /// What it is called.
@@ -43,13 +43,13 @@ impl Answer {
 }
 
 /// Bytes of a request's head at most.
-pub const LARGEST_HEAD: usize = 16 << 10;
+pub const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Fields of a request's head at most.
-const MOST_FIELDS: usize = 64;
+const MAX_HEADER_FIELDS: usize = 64;
 /// Bytes that are read at once.
-const AT_ONCE: usize = 4096;
+const READ_BYTES: usize = 4096;
 /// Bytes that are still read of somebody who is still writing at the end, so that the answer arrives.
-const STILL_READ: usize = 256 << 10;
+const MAX_DRAINED_BYTES: usize = 256 << 10;
 
 /// The answer to a request.
 pub const HELLO: &[u8] =
@@ -58,11 +58,11 @@ pub const HELLO: &[u8] =
 const LAST_HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\
                             Connection: close\r\n\r\nhello\n";
 const BODY: usize = b"hello\n".len();
-const NO_REQUEST: &[u8] =
+const BAD_REQUEST: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\n\
                            Connection: close\r\n\r\n";
-const NO_LENGTH: &[u8] =
+const NOT_IMPLEMENTED: &[u8] =
     b"HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// A connection, as a conversation needs it.
@@ -82,12 +82,12 @@ impl Stream for &TcpStream {
 
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waits {
+pub enum WaitFor {
     /// Something to read.
     Read,
     /// Room for what is to be written.
     Write,
-    /// The end of [`PAUSE`].
+    /// The end of [`HANDLER_DELAY`].
     Pause,
 }
 
@@ -114,32 +114,36 @@ enum State {
     Closes,
     /// The same, but the other side may still be writing: if the connection were closed then, the kernel would
     /// tell it so before it has read the answer.
-    CutsOff,
+    ShutsDown,
     /// Nothing is written any more; so many bytes have come since.
-    Drains(usize),
+    Draining(usize),
 }
 
-/// What is kept of a conversation while its connection waits; none holds no memory.
+/// What is state of a conversation while its connection waits; none holds no memory.
 #[derive(Debug, Default)]
-pub struct Kept(Option<Box<Conversation>>);
+pub struct ConnectionState(Option<Box<Conversation>>);
 
-impl Kept {
+impl ConnectionState {
     /// Whether nothing has begun.
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 }
 
 /// Goes on with a conversation until it has to wait, and says what for; `None` is the end of it. Reads once at
 /// most, so that others have their turn, but for what is passed over at the end.
-pub fn advance(kept: &mut Kept, stream: &mut impl Stream, answer: Answer) -> Option<Waits> {
+pub fn advance(
+    state: &mut ConnectionState,
+    stream: &mut impl Stream,
+    handler: Handler,
+) -> Option<WaitFor> {
     let mut here = Conversation::default();
-    let conversation = kept.0.as_deref_mut().unwrap_or(&mut here);
-    let waits = conversation.advance(stream, answer)?;
+    let conversation = state.0.as_deref_mut().unwrap_or(&mut here);
+    let waits = conversation.advance(stream, handler)?;
     if conversation.is_idle() {
-        kept.0 = None;
-    } else if kept.0.is_none() {
-        kept.0 = Some(Box::new(here));
+        state.0 = None;
+    } else if state.0.is_none() {
+        state.0 = Some(Box::new(here));
     }
     Some(waits)
 }
@@ -148,11 +152,11 @@ pub fn advance(kept: &mut Kept, stream: &mut impl Stream, answer: Answer) -> Opt
 #[derive(Debug, PartialEq, Eq)]
 enum Head {
     /// Not all of a head.
-    Part,
+    Incomplete,
     /// A whole one.
-    Whole(Request),
+    Complete(Request),
     /// None, and this is the answer.
-    Refused(&'static [u8]),
+    Rejected(&'static [u8]),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -173,36 +177,36 @@ impl Conversation {
             && self.state == State::Open
     }
 
-    fn advance(&mut self, stream: &mut impl Stream, answer: Answer) -> Option<Waits> {
+    fn advance(&mut self, stream: &mut impl Stream, handler: Handler) -> Option<WaitFor> {
         let mut has_read = false;
         loop {
-            if let State::Drains(_) = self.state {
+            if let State::Draining(_) = self.state {
                 return self.drain(stream);
             }
-            let pauses = self.answer(answer);
+            let pauses = self.answer(handler);
             match self.write(stream) {
                 Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(Waits::Write),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(WaitFor::Write),
                 Err(_) => return None,
             }
             match self.state {
                 State::Closes => return None,
-                State::CutsOff => {
+                State::ShutsDown => {
                     stream.finish().ok()?;
-                    self.state = State::Drains(0);
+                    self.state = State::Draining(0);
                     continue;
                 }
                 _ if pauses => {
                     self.state = State::Paused;
-                    return Some(Waits::Pause);
+                    return Some(WaitFor::Pause);
                 }
-                _ if has_read => return Some(Waits::Read),
+                _ if has_read => return Some(WaitFor::Read),
                 _ => {}
             }
             match self.read(stream) {
                 Ok(0) => return None,
                 Ok(_) => has_read = true,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(Waits::Read),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(WaitFor::Read),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return None,
             }
@@ -210,7 +214,7 @@ impl Conversation {
     }
 
     fn read(&mut self, stream: &mut impl Stream) -> io::Result<usize> {
-        let mut buffer = [0; AT_ONCE];
+        let mut buffer = [0; READ_BYTES];
         let read = stream.read(&mut buffer)?;
         let of_body = usize::try_from(self.body).unwrap_or(usize::MAX).min(read);
         self.body -= of_body as u64;
@@ -219,17 +223,17 @@ impl Conversation {
     }
 
     /// Answers what has come, as far as that is possible now. Whether a pause has to come first.
-    fn answer(&mut self, answer: Answer) -> bool {
+    fn answer(&mut self, handler: Handler) -> bool {
         let mut begin = 0;
         let mut pauses = false;
         while begin < self.incoming.len() && self.is_listening() {
             match head(&self.incoming[begin..]) {
-                Head::Part => break,
-                Head::Whole(_) if answer == Answer::Wait && self.state == State::Open => {
+                Head::Incomplete => break,
+                Head::Complete(_) if handler == Handler::Wait && self.state == State::Open => {
                     pauses = true;
                     break;
                 }
-                Head::Whole(request) => {
+                Head::Complete(request) => {
                     let hello = if request.closes { LAST_HELLO } else { HELLO };
                     let body = if request.head_only { BODY } else { 0 };
                     self.outgoing.extend_from_slice(&hello[..hello.len() - body]);
@@ -240,13 +244,13 @@ impl Conversation {
                     begin += usize::try_from(of_body).unwrap_or(usize::MAX);
                     self.state = match request.closes {
                         false => State::Open,
-                        true if self.body > 0 => State::CutsOff,
+                        true if self.body > 0 => State::ShutsDown,
                         true => State::Closes,
                     };
                 }
-                Head::Refused(refusal) => {
+                Head::Rejected(refusal) => {
                     self.outgoing.extend_from_slice(refusal);
-                    self.state = State::CutsOff;
+                    self.state = State::ShutsDown;
                 }
             }
         }
@@ -284,21 +288,21 @@ impl Conversation {
     }
 
     /// Reads what the other side still writes.
-    fn drain(&mut self, stream: &mut impl Stream) -> Option<Waits> {
-        let State::Drains(mut so_far) = self.state else { return Some(Waits::Read) };
-        let mut buffer = [0; AT_ONCE];
+    fn drain(&mut self, stream: &mut impl Stream) -> Option<WaitFor> {
+        let State::Draining(mut so_far) = self.state else { return Some(WaitFor::Read) };
+        let mut buffer = [0; READ_BYTES];
         loop {
             match stream.read(&mut buffer) {
                 Ok(0) => return None,
                 Ok(read) => so_far += read,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.state = State::Drains(so_far);
-                    return Some(Waits::Read);
+                    self.state = State::Draining(so_far);
+                    return Some(WaitFor::Read);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return None,
             }
-            if so_far > STILL_READ {
+            if so_far > MAX_DRAINED_BYTES {
                 return None;
             }
         }
@@ -306,17 +310,17 @@ impl Conversation {
 }
 
 fn head(bytes: &[u8]) -> Head {
-    let mut fields = [EMPTY_HEADER; MOST_FIELDS];
+    let mut fields = [EMPTY_HEADER; MAX_HEADER_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
     match request.parse(bytes) {
-        Ok(Status::Complete(length)) if length <= LARGEST_HEAD => {
+        Ok(Status::Complete(length)) if length <= MAX_HEAD_BYTES => {
             let is_new = request.version == Some(1);
             let head_only = request.method == Some("HEAD");
             understood(length, is_new, head_only, request.headers)
         }
-        Ok(Status::Partial) if bytes.len() <= LARGEST_HEAD => Head::Part,
-        Ok(_) | Err(Error::TooManyHeaders) => Head::Refused(TOO_LARGE),
-        Err(_) => Head::Refused(NO_REQUEST),
+        Ok(Status::Partial) if bytes.len() <= MAX_HEAD_BYTES => Head::Incomplete,
+        Ok(_) | Err(Error::TooManyHeaders) => Head::Rejected(TOO_LARGE),
+        Err(_) => Head::Rejected(BAD_REQUEST),
     }
 }
 
@@ -332,13 +336,13 @@ fn understood(length: usize, is_new: bool, head_only: bool, fields: &[Header<'_>
             match decimal(field.value) {
                 // Two lengths could be understood in two ways.
                 Some(bytes) if body.is_none_or(|before| before == bytes) => body = Some(bytes),
-                _ => return Head::Refused(NO_REQUEST),
+                _ => return Head::Rejected(BAD_REQUEST),
             }
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
-            return Head::Refused(NO_LENGTH);
+            return Head::Rejected(NOT_IMPLEMENTED);
         }
     }
-    Head::Whole(Request { length, body: body.unwrap_or(0), closes, head_only })
+    Head::Complete(Request { length, body: body.unwrap_or(0), closes, head_only })
 }
 
 /// A number of digits alone: `parse` would take a sign, too.

@@ -3,9 +3,9 @@
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
 
-use super::breaks::Served;
-use super::http::Answer;
-use super::running::Running;
+use super::connected::ConnectedServer;
+use super::http::Handler;
+use super::server_process::ServerProcess;
 use super::table::Model;
 use super::{SETTINGS, cases, chosen, unavailable};
 use crate::engine::experiment::{
@@ -50,23 +50,23 @@ impl Idle {
 }
 
 /// What a server takes when it has just so many processes, if it comes to that.
-fn settled_with(server: &Running, processes: u64) -> Result<Taken, SubjectError> {
+fn settled_with(server: &ServerProcess, processes: u64) -> Result<Taken, SubjectError> {
     server.comes_to(|now| now == processes);
     settled(|| server.taken())
 }
 
 impl Subject for Idle {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let server = Served::start(self.model, Answer::Hello)?;
+        let server = ConnectedServer::start(self.model, Handler::Hello)?;
         // What it makes for its first connection is there before.
-        let server = Served::with(server, self.model, 1)?.server;
+        let server = ConnectedServer::with(server, self.model, 1)?.server;
         let processes = 1 + self.model.processes;
         let before = settled_with(&server, processes)?;
-        let served = Served::with(server, self.model, self.connections)?;
+        let served = ConnectedServer::with(server, self.model, self.connections)?;
         let idle = settled(|| served.server.taken())?;
         let mut facts = served.facts(self.model);
         facts.insert("processes".to_owned(), served.server.processes().into());
-        let Served { server, clients, answered, .. } = served;
+        let ConnectedServer { server, clients, answered, .. } = served;
         drop(clients);
         let left = settled_with(&server, processes)?;
         let more = |now: u64, before: u64| now as f64 - before as f64;

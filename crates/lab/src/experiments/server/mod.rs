@@ -1,30 +1,30 @@
 //! Family `server`: many connections, served by processes, threads, callback threads or tasks.
 //!
 //! All models share what they say and understand (`http.rs`) and differ in who waits, and where
-//! (`models/`). A server runs in processes of its own (`own.rs`, `running.rs`), its clients in that of the case
+//! (`models/`). A server runs in processes of its own (`verb.rs`, `server_process.rs`), its clients in that of the case
 //! (`clients.rs`); `oha.rs` asks another load generator.
 
-mod breaks;
 mod clients;
-mod exhaustion;
+mod connected;
 mod http;
 pub mod idle;
+mod limit_reporter;
 mod models;
 mod oha;
-mod own;
 pub mod requests;
-mod running;
+mod server_process;
 mod table;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod verb;
 
 use contend_record::parameters::{Parameters, names};
 use rustix::process::{Resource, getrlimit};
 
-pub use self::own::{VERB, serve};
 use self::table::Model;
 use self::unit::of_unit;
+pub use self::verb::{VERB, serve};
 use crate::engine::experiment::{Scope, SubjectError};
 use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
@@ -63,14 +63,14 @@ fn chosen(parameters: &Parameters) -> Result<(&'static Model, u64), SubjectError
 }
 
 /// Descriptors that a process needs beside its connections.
-const OTHER_FILES: u64 = 100;
+const SPARE_DESCRIPTORS: u64 = 100;
 
 /// Why there can be no so many connections here. A limit on processes or threads that is in the way is named
 /// rather than reached: others of this user need some, too.
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let (model, n) = chosen(parameters).ok()?;
     let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    if files < n + OTHER_FILES {
+    if files < n + SPARE_DESCRIPTORS {
         return Some(format!(
             "RLIMIT_NOFILE = {files} allows no {n} connections of one process (ulimit -Hn)"
         ));

@@ -5,9 +5,9 @@ use std::time::Duration;
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
-use super::breaks::{PATIENCE, Served};
-use super::clients::{Full, Rated};
-use super::http::Answer;
+use super::clients::{FixedRate, FullLoad};
+use super::connected::{ANSWER_TIMEOUT, ConnectedServer};
+use super::http::Handler;
 use super::oha::{self, Throughput};
 use super::table::Model;
 use super::{CONNECTIONS, MODEL, cases, chosen, unavailable};
@@ -27,12 +27,12 @@ pub const HELLO: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit: Fit::None,
-    settings: &[&MODEL, &CONNECTIONS, &LASTS, &RATE],
+    settings: &[&MODEL, &CONNECTIONS, &LOAD_MS, &RATE_PER_S],
     cases: requests_cases,
     unavailable,
     hands_over: never_hands_over,
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Requests::new(parameters, Answer::Hello)?)),
+    subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Hello)?)),
 };
 
 /// The row of the table.
@@ -40,7 +40,7 @@ pub const WAIT: Experiment = Experiment {
     name: "server/wait",
     summary: "requests that are answered after 100 ms on n connections, by each model of a server",
     demands: Demands::NONE,
-    subject: |parameters| Ok(Box::new(Requests::new(parameters, Answer::Wait)?)),
+    subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Wait)?)),
     ..HELLO
 };
 
@@ -62,16 +62,16 @@ const ABOUT: &str = "A server in processes of its own gets n connections, each o
      the server; both are on the same machine.";
 
 /// How long each kind of load lasts.
-const LASTS: Setting = Setting::number(
+const LOAD_MS: Setting = Setting::number(
     "load_ms",
     "how long each kind of load lasts, in milliseconds; 2,000 by itself",
     250,
     600_000,
 );
-const USUAL_LASTS: u64 = 2000;
+const DEFAULT_LOAD_MS: u64 = 2000;
 
 /// How many requests a second at the fixed rate: the same for all, so that their times can be compared.
-const RATE: Setting = Setting::number(
+const RATE_PER_S: Setting = Setting::number(
     "rate_per_s",
     "requests a second at the fixed rate; half of what each server can do by itself",
     1,
@@ -81,18 +81,18 @@ const RATE: Setting = Setting::number(
 fn requests_cases(scope: &Scope) -> Vec<Parameters> {
     let mut cases = cases(scope);
     if scope.size == Size::Smallest {
-        cases = cases.into_iter().map(|case| case.with(LASTS.name, 250_u64)).collect();
+        cases = cases.into_iter().map(|case| case.with(LOAD_MS.name, 250_u64)).collect();
     }
-    scope.choices.applied(cases, &[&LASTS, &RATE])
+    scope.choices.applied(cases, &[&LOAD_MS, &RATE_PER_S])
 }
 
 /// The part of what a server can do that is asked for at a fixed rate.
-const PART: f64 = 0.5;
+const RATE_SHARE: f64 = 0.5;
 
 struct Requests {
     model: &'static Model,
     connections: u64,
-    answer: Answer,
+    handler: Handler,
     /// How long each kind of load lasts.
     lasts: Duration,
     /// Requests a second at the fixed rate, if that was chosen.
@@ -105,15 +105,16 @@ fn each(cpu: Duration, answered: u64) -> f64 {
 }
 
 impl Requests {
-    fn new(parameters: &Parameters, answer: Answer) -> Result<Self, SubjectError> {
+    fn new(parameters: &Parameters, handler: Handler) -> Result<Self, SubjectError> {
         let (model, connections) = chosen(parameters)?;
-        let lasts = Duration::from_millis(parameters.number(LASTS.name).unwrap_or(USUAL_LASTS));
-        let rate = parameters.number(RATE.name);
-        Ok(Self { model, connections, answer, lasts, rate })
+        let lasts =
+            Duration::from_millis(parameters.number(LOAD_MS.name).unwrap_or(DEFAULT_LOAD_MS));
+        let rate = parameters.number(RATE_PER_S.name);
+        Ok(Self { model, connections, handler, lasts, rate })
     }
 
     /// Requests one after the other on every connection, and the CPU time of the server for one.
-    fn flat_out(&self, served: &mut Served) -> Result<(Full, f64), SubjectError> {
+    fn flat_out(&self, served: &mut ConnectedServer) -> Result<(FullLoad, f64), SubjectError> {
         let before = served.server.cpu();
         let full = served.clients.flat_out(self.lasts).attempt("wait for answers")?;
         if full.answered == 0 {
@@ -123,9 +124,13 @@ impl Requests {
         Ok((full, cpu))
     }
 
-    fn at_rate(&self, served: &mut Served, rate: f64) -> Result<(Rated, f64), SubjectError> {
+    fn at_rate(
+        &self,
+        served: &mut ConnectedServer,
+        rate: f64,
+    ) -> Result<(FixedRate, f64), SubjectError> {
         let before = served.server.cpu();
-        let rated = served.clients.at_rate(rate, self.lasts, PATIENCE)?;
+        let rated = served.clients.at_rate(rate, self.lasts, ANSWER_TIMEOUT)?;
         let cpu = each(served.server.cpu().saturating_sub(before), rated.answered);
         Ok((rated, cpu))
     }
@@ -135,19 +140,19 @@ impl Requests {
         if !oha::is_there() {
             return Ok(None);
         }
-        let server = Served::start(self.model, self.answer)?;
+        let server = ConnectedServer::start(self.model, self.handler)?;
         oha::flat_out(server.port, self.connections, self.lasts).map(Some)
     }
 }
 
 impl Subject for Requests {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let server = Served::start(self.model, self.answer)?;
-        let mut served = Served::with(server, self.model, self.connections)?;
+        let server = ConnectedServer::start(self.model, self.handler)?;
+        let mut served = ConnectedServer::with(server, self.model, self.connections)?;
         let failed = served.clients.failed;
         let (full, cpu_full) = self.flat_out(&mut served)?;
         let per_second = full.answered as f64 / full.took.as_secs_f64();
-        let rate = self.rate.map_or((per_second * PART).max(1.0), |rate| rate as f64);
+        let rate = self.rate.map_or((per_second * RATE_SHARE).max(1.0), |rate| rate as f64);
         let (rated, cpu) = self.at_rate(&mut served, rate)?;
         let failed = served.clients.failed - failed;
         let errors = (full.unanswered + rated.unanswered + failed) as f64;

@@ -3,8 +3,8 @@
 use std::io;
 use std::net::TcpListener;
 
-use super::http::Answer;
-use super::models::{MEMBERS, callback, process, thread, tokio};
+use super::http::Handler;
+use super::models::{POOL_SIZE, callback, process, thread, tokio};
 use crate::support::limits::Kind;
 
 /// A way to serve many connections.
@@ -25,7 +25,7 @@ pub struct Model {
 }
 
 /// Serves the connections of a listener.
-pub type Serve = fn(TcpListener, Answer) -> io::Result<()>;
+pub type Serve = fn(TcpListener, Handler) -> io::Result<()>;
 
 /// Every model.
 pub const TABLE: &[Model] = &[
@@ -41,8 +41,8 @@ pub const TABLE: &[Model] = &[
         name: "prefork",
         summary: "64 processes, each with one connection at a time",
         each: None,
-        members: Some(MEMBERS),
-        processes: MEMBERS,
+        members: Some(POOL_SIZE),
+        processes: POOL_SIZE,
         serve: process::pool,
     },
     Model {
@@ -57,7 +57,7 @@ pub const TABLE: &[Model] = &[
         name: "thread-pool",
         summary: "64 threads, each with one connection at a time",
         each: None,
-        members: Some(MEMBERS),
+        members: Some(POOL_SIZE),
         processes: 0,
         serve: thread::pool,
     },

@@ -6,15 +6,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::clients::Clients;
-use super::http::{Answer, Kept, advance};
+use super::http::{ConnectionState, Handler, advance};
 
 /// A server of one thread for all connections, which stands still for a time when so many requests were read.
 fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
     thread::spawn(move || {
-        let mut streams: Vec<(TcpStream, Kept)> = (0..connections)
-            .map(|_| (listener.accept().expect("a client").0, Kept::default()))
+        let mut streams: Vec<(TcpStream, ConnectionState)> = (0..connections)
+            .map(|_| (listener.accept().expect("a client").0, ConnectionState::default()))
             .collect();
         for (stream, _) in &streams {
             stream.set_nonblocking(true).expect("a socket");
@@ -24,7 +24,7 @@ fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
         while !streams.is_empty() {
             streams.retain_mut(|(stream, kept)| {
                 let mut counted = Counted { stream, asked: &mut asked };
-                advance(kept, &mut counted, Answer::Hello).is_some()
+                advance(kept, &mut counted, Handler::Hello).is_some()
             });
             if asked >= stall_at {
                 thread::sleep(stall);

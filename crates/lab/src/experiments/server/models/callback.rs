@@ -6,38 +6,38 @@ use std::sync::Arc;
 
 use contend_callback::{Address, Context, Interest, Never, Next, Receptor, SendError, Source};
 
-use super::super::exhaustion::{Trouble, concerns_one};
-use super::super::http::{Answer, Kept, PAUSE, Stream, Waits, advance};
-use super::until_told;
+use super::super::http::{ConnectionState, HANDLER_DELAY, Handler, Stream, WaitFor, advance};
+use super::super::limit_reporter::{LimitReporter, concerns_one};
+use super::wait_for_stdin_eof;
 
 /// Serves with a Worker for each CPU.
 ///
 /// # Errors
 /// When a Worker cannot be started.
-pub fn serve(listener: TcpListener, answer: Answer) -> io::Result<()> {
+pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let receptor = Receptor::start()?;
-    let trouble = Arc::new(Trouble::watch(None));
+    let reporter = Arc::new(LimitReporter::watch(None));
     let mut workers = Vec::new();
     for worker in 0..receptor.workers() {
-        let trouble = Arc::clone(&trouble);
+        let reporter = Arc::clone(&reporter);
         let takes = move |context: &mut Context<'_, TcpStream>| {
             context.receive(move |context, stream| {
-                take_in(context, stream, answer, &trouble);
+                add_connection(context, stream, handler, &reporter);
                 context.keep_receiving()
             })
         };
         workers.push(receptor.spawn_on(worker, takes).map_err(io::Error::other)?);
     }
-    let entrance = Box::new(Entrance { workers, next: 0, trouble });
+    let entrance = Box::new(Entrance { workers, next: 0, reporter });
     let begin = move |context: &mut Context<'_>| match context.register(listener) {
         Ok(listener) => accept(context, listener, entrance),
         Err(error) => {
-            entrance.trouble.tell("register", &error);
+            entrance.reporter.report("register", &error);
             context.end()
         }
     };
     receptor.spawn_on::<Never, _>(0, begin).map_err(io::Error::other)?;
-    until_told()
+    wait_for_stdin_eof()
 }
 
 /// Where connections come in.
@@ -46,7 +46,7 @@ struct Entrance {
     workers: Vec<Address<TcpStream>>,
     /// Whose turn it is, so that all Workers have as many connections.
     next: usize,
-    trouble: Arc<Trouble>,
+    reporter: Arc<LimitReporter>,
 }
 
 fn accept(
@@ -58,13 +58,13 @@ fn accept(
         Ok((stream, _)) => {
             let to = entrance.workers[entrance.next];
             entrance.next = (entrance.next + 1) % entrance.workers.len();
-            return hand_over(context, listener, entrance, to, stream);
+            return pass_on(context, listener, entrance, to, stream);
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock || concerns_one(&error) => {}
         // Out of descriptors, above all: those that are open go on.
         Err(error) => {
-            entrance.trouble.tell("accept", &error);
-            return context.after(PAUSE, |context| accept(context, listener, entrance));
+            entrance.reporter.report("accept", &error);
+            return context.after(HANDLER_DELAY, |context| accept(context, listener, entrance));
         }
     }
     context.when_ready(listener, Interest::Read, |context, listener| {
@@ -73,7 +73,7 @@ fn accept(
 }
 
 /// Gives a connection to a Worker, when that has room for it.
-fn hand_over(
+fn pass_on(
     context: &mut Context<'_>,
     listener: Source<TcpListener>,
     entrance: Box<Entrance>,
@@ -84,9 +84,9 @@ fn hand_over(
         Ok(()) => {}
         Err(SendError::Full(stream)) => {
             return context
-                .when_room(move |context| hand_over(context, listener, entrance, to, stream));
+                .when_room(move |context| pass_on(context, listener, entrance, to, stream));
         }
-        Err(error) => entrance.trouble.tell("hand over", &io::Error::other(error.to_string())),
+        Err(error) => entrance.reporter.report("hand over", &io::Error::other(error.to_string())),
     }
     // If there is one more, it comes behind what others have to do.
     context.when_ready(listener, Interest::Read, |context, listener| {
@@ -95,73 +95,75 @@ fn hand_over(
 }
 
 /// What cannot be taken in is dropped, which closes it: its client is told.
-fn take_in(
+fn add_connection(
     context: &mut Context<'_, TcpStream>,
     stream: TcpStream,
-    answer: Answer,
-    trouble: &Trouble,
+    handler: Handler,
+    reporter: &LimitReporter,
 ) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
     let source = match context.register(stream) {
         Ok(source) => source,
-        Err(error) => return trouble.tell("register", &error),
+        Err(error) => return reporter.report("register", &error),
     };
-    let spawned = match answer {
-        Answer::Hello => context.spawn(|context| hello(context, source, Kept::default())),
-        Answer::Wait => context.spawn(|context| wait(context, source, Kept::default())),
+    let spawned = match handler {
+        Handler::Hello => {
+            context.spawn(|context| hello(context, source, ConnectionState::default()))
+        }
+        Handler::Wait => context.spawn(|context| wait(context, source, ConnectionState::default())),
     };
     if let Err(error) = spawned {
-        trouble.tell("spawn", &io::Error::other(error.to_string()));
+        reporter.report("spawn", &io::Error::other(error.to_string()));
     }
 }
 
-/// Two functions rather than one that is told what to answer, since what is told would have to be kept.
-fn hello(context: &mut Context<'_>, source: Source<TcpStream>, kept: Kept) -> Next {
-    go_on(context, source, kept, Answer::Hello, hello)
+/// Two functions rather than one that is told what to answer, since what is told would have to be state.
+fn hello(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionState) -> Next {
+    advance_connection(context, source, state, Handler::Hello, hello)
 }
 
-fn wait(context: &mut Context<'_>, source: Source<TcpStream>, kept: Kept) -> Next {
-    go_on(context, source, kept, Answer::Wait, wait)
+fn wait(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionState) -> Next {
+    advance_connection(context, source, state, Handler::Wait, wait)
 }
 
 /// Goes on with a conversation, and then waits for what it needs.
-fn go_on<F>(
+fn advance_connection<F>(
     context: &mut Context<'_>,
     source: Source<TcpStream>,
-    mut kept: Kept,
-    answer: Answer,
+    mut state: ConnectionState,
+    handler: Handler,
     then: F,
 ) -> Next
 where
-    F: FnOnce(&mut Context<'_>, Source<TcpStream>, Kept) -> Next + Send + 'static,
+    F: FnOnce(&mut Context<'_>, Source<TcpStream>, ConnectionState) -> Next + Send + 'static,
 {
-    let mut stream = OnWorker { context: &mut *context, source: &source };
-    let interest = match advance(&mut kept, &mut stream, answer) {
+    let mut stream = WorkerStream { context: &mut *context, source: &source };
+    let interest = match advance(&mut state, &mut stream, handler) {
         None => return context.end(),
-        Some(Waits::Pause) => {
-            return context.after(PAUSE, |context| then(context, source, kept));
+        Some(WaitFor::Pause) => {
+            return context.after(HANDLER_DELAY, |context| then(context, source, state));
         }
-        Some(Waits::Read) => Interest::Read,
-        Some(Waits::Write) => Interest::Write,
+        Some(WaitFor::Read) => Interest::Read,
+        Some(WaitFor::Write) => Interest::Write,
     };
-    if kept.is_nothing() {
-        // What is not moved into the closure is not kept.
+    if state.is_empty() {
+        // What is not moved into the closure is not state.
         return context.when_ready(source, interest, |context, source| {
-            then(context, source, Kept::default())
+            then(context, source, ConnectionState::default())
         });
     }
-    context.when_ready(source, interest, |context, source| then(context, source, kept))
+    context.when_ready(source, interest, |context, source| then(context, source, state))
 }
 
 /// A connection whose Worker is told when something would have blocked.
-struct OnWorker<'a, 'b> {
+struct WorkerStream<'a, 'b> {
     context: &'a mut Context<'b>,
     source: &'a Source<TcpStream>,
 }
 
-impl Read for OnWorker<'_, '_> {
+impl Read for WorkerStream<'_, '_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let room = into.len();
         let read = |mut stream: &TcpStream| stream.read(into);
@@ -173,7 +175,7 @@ impl Read for OnWorker<'_, '_> {
     }
 }
 
-impl Write for OnWorker<'_, '_> {
+impl Write for WorkerStream<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.context.attempt(self.source, Interest::Write, |mut stream| stream.write(bytes))
     }
@@ -183,7 +185,7 @@ impl Write for OnWorker<'_, '_> {
     }
 }
 
-impl Stream for OnWorker<'_, '_> {
+impl Stream for WorkerStream<'_, '_> {
     fn finish(&mut self) -> io::Result<()> {
         self.source.get().shutdown(Shutdown::Write)
     }

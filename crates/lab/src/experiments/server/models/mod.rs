@@ -8,23 +8,23 @@ pub mod tokio;
 use std::io;
 use std::net::TcpStream;
 
-use super::http::{Answer, Kept, PAUSE, Waits, advance};
+use super::http::{ConnectionState, HANDLER_DELAY, Handler, WaitFor, advance};
 
 /// Members of a pool: as many as web servers are told to have on large machines.
-pub const MEMBERS: u64 = 64;
+pub const POOL_SIZE: u64 = 64;
 
 /// Serves a connection whose reads and writes block, until its end.
-fn converse(stream: &TcpStream, answer: Answer) {
-    let mut kept = Kept::default();
+fn serve_connection(stream: &TcpStream, handler: Handler) {
+    let mut state = ConnectionState::default();
     let mut stream = stream;
-    while let Some(waits) = advance(&mut kept, &mut stream, answer) {
-        if waits == Waits::Pause {
-            std::thread::sleep(PAUSE);
+    while let Some(waits) = advance(&mut state, &mut stream, handler) {
+        if waits == WaitFor::Pause {
+            std::thread::sleep(HANDLER_DELAY);
         }
     }
 }
 
-/// Waits until standard input ends, which is when the server is to end.
-fn until_told() -> io::Result<()> {
+/// WaitFor until standard input ends, which is when the server is to end.
+fn wait_for_stdin_eof() -> io::Result<()> {
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map(drop)
 }

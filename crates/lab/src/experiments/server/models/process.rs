@@ -11,9 +11,9 @@ use contend_sys::signal::SignalFd;
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::super::exhaustion::Trouble;
-use super::super::http::Answer;
-use super::{MEMBERS, converse, until_told};
+use super::super::http::Handler;
+use super::super::limit_reporter::LimitReporter;
+use super::{POOL_SIZE, serve_connection, wait_for_stdin_eof};
 use crate::support::limits::Kind;
 
 /// A process for every connection.
@@ -21,8 +21,8 @@ use crate::support::limits::Kind;
 /// # Errors
 /// When it can no longer wait for connections.
 #[expect(clippy::needless_pass_by_value, reason = "as all models")]
-pub fn each(listener: TcpListener, answer: Answer) -> io::Result<()> {
-    let trouble = Trouble::watch(Some(Kind::Process));
+pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
+    let reporter = LimitReporter::watch(Some(Kind::Process));
     let ends = SignalFd::block(&[Signal::CHILD.as_raw()])?;
     let stdin = io::stdin();
     listener.set_nonblocking(true)?;
@@ -46,9 +46,9 @@ pub fn each(listener: TcpListener, answer: Answer) -> io::Result<()> {
         if !comes {
             continue;
         }
-        let Some(stream) = trouble.accept(&listener) else { continue };
-        if let Err(error) = bound(|| converse(&stream, answer)) {
-            trouble.tell("fork", &error);
+        let Some(stream) = reporter.accept(&listener) else { continue };
+        if let Err(error) = bound(|| serve_connection(&stream, handler)) {
+            reporter.report("fork", &error);
         }
     }
 }
@@ -57,19 +57,19 @@ pub fn each(listener: TcpListener, answer: Answer) -> io::Result<()> {
 ///
 /// # Errors
 /// When not all can be forked.
-pub fn pool(listener: TcpListener, answer: Answer) -> io::Result<()> {
-    for _ in 0..MEMBERS {
+pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
+    for _ in 0..POOL_SIZE {
         bound(|| {
-            let trouble = Trouble::watch(None);
+            let reporter = LimitReporter::watch(None);
             loop {
-                if let Some(stream) = trouble.accept(&listener) {
-                    converse(&stream, answer);
+                if let Some(stream) = reporter.accept(&listener) {
+                    serve_connection(&stream, handler);
                 }
             }
         })?;
     }
     drop(listener);
-    until_told()
+    wait_for_stdin_eof()
 }
 
 /// Forks a process that does this, and ends with the one that has forked it.

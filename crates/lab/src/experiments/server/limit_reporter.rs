@@ -15,7 +15,7 @@ use crate::support::limits::{self, Kind, Spent, Watched};
 ///
 /// # Errors
 /// When nobody reads it.
-pub fn say(line: &str) -> io::Result<()> {
+pub fn print_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
@@ -29,27 +29,30 @@ pub fn concerns_one(error: &io::Error) -> bool {
 
 /// Tells what stands in the way of serving more, once.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct LimitReporter {
     /// Limits on what is made for a connection.
     watched: Mutex<Vec<Watched>>,
-    is_told: AtomicBool,
+    has_reported: AtomicBool,
 }
 
-impl Trouble {
+impl LimitReporter {
     /// Looks at the limits on what is made for each connection.
     pub fn watch(each: Option<Kind>) -> Self {
         let limits = each.map(|kind| limits::applying(kind, of_unit(kind)));
-        Self { watched: Mutex::new(limits.unwrap_or_default()), is_told: AtomicBool::new(false) }
+        Self {
+            watched: Mutex::new(limits.unwrap_or_default()),
+            has_reported: AtomicBool::new(false),
+        }
     }
 
     /// Tells which limit refused something, and what.
-    pub fn tell(&self, what: &str, error: &io::Error) {
-        if self.is_told.swap(true, Ordering::Relaxed) {
+    pub fn report(&self, what: &str, error: &io::Error) {
+        if self.has_reported.swap(true, Ordering::Relaxed) {
             return;
         }
         let limit = of_error(error).or_else(|| self.spent());
         let limit = limit.unwrap_or_else(|| "no limit is seen at its end".to_owned());
-        let _ = say(&format!("stopped cannot {what}: {error}: {limit}")); // who has gone needs no reason
+        let _ = print_line(&format!("stopped cannot {what}: {error}: {limit}")); // who has gone needs no reason
     }
 
     /// Which of the limits is at its end: the one that has refused, or the first that is full.
@@ -69,13 +72,13 @@ impl Trouble {
 
     /// Accepts a connection, or tells why not and lets others close theirs.
     pub fn accept(&self, listener: &TcpListener) -> Option<TcpStream> {
-        const PAUSE: Duration = Duration::from_millis(100);
+        const HANDLER_DELAY: Duration = Duration::from_millis(100);
         match listener.accept() {
             Ok((stream, _)) => stream.set_nodelay(true).is_ok().then_some(stream),
             Err(error) if error.kind() == ErrorKind::WouldBlock || concerns_one(&error) => None,
             Err(error) => {
-                self.tell("accept", &error);
-                std::thread::sleep(PAUSE);
+                self.report("accept", &error);
+                std::thread::sleep(HANDLER_DELAY);
                 None
             }
         }

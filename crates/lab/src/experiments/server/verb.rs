@@ -6,8 +6,8 @@ use std::num::NonZero;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use super::exhaustion::say;
-use super::http::Answer;
+use super::http::Handler;
+use super::limit_reporter::print_line;
 use super::table;
 use crate::engine::experiment::{Attempt, SubjectError};
 
@@ -15,27 +15,27 @@ use crate::engine::experiment::{Attempt, SubjectError};
 pub const VERB: &str = "lab-server";
 
 /// Connections that may wait to be accepted; the kernel makes it `net.core.somaxconn` at most.
-const QUEUE: i32 = 65_535;
+const BACKLOG: i32 = 65_535;
 
 /// Listens on a port of its own on loopback, prints that, and serves until standard input ends. What stands in
 /// its way it prints once, as `stopped` and the reason.
 ///
 /// # Errors
 /// When there is no such model or answer, or it cannot listen or start.
-pub fn serve(model: &str, answer: &str) -> Result<(), SubjectError> {
+pub fn serve(model: &str, handler: &str) -> Result<(), SubjectError> {
     let found = table::find(model);
     let model = found.ok_or_else(|| SubjectError::wrong(format!("there is no model {model}")))?;
-    let found = Answer::find(answer);
-    let answer =
-        found.ok_or_else(|| SubjectError::wrong(format!("there is no answer {answer}")))?;
+    let found = Handler::find(handler);
+    let handler =
+        found.ok_or_else(|| SubjectError::wrong(format!("there is no answer {handler}")))?;
     raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
     // For all models alike, and inherited by what they start: a pause is to end when it is over, not 50 µs later.
     rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt("listen")?;
-    rustix::net::listen(&listener, QUEUE).attempt("listen")?;
+    rustix::net::listen(&listener, BACKLOG).attempt("listen")?;
     let port = listener.local_addr().attempt("find its port")?.port();
-    say(&format!("port {port}")).attempt("say its port")?;
-    (model.serve)(listener, answer).attempt("serve")
+    print_line(&format!("port {port}")).attempt("say its port")?;
+    (model.serve)(listener, handler).attempt("serve")
 }
 
 /// Raises the limit on open files of this process as far as it may.

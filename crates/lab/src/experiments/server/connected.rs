@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use super::clients::Clients;
-use super::http::Answer;
-use super::own::raise_descriptors;
-use super::running::Running;
+use super::http::Handler;
+use super::server_process::ServerProcess;
 use super::table::Model;
+use super::verb::raise_descriptors;
 use crate::engine::experiment::{Attempt, Facts, SubjectError};
 use crate::support::limits::Kind;
 
 /// How long nobody is answered before it is said that nobody else will be.
-pub const PATIENCE: Duration = Duration::from_secs(1);
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server with its clients, each of which has been answered once, as far as the model goes.
 #[derive(Debug)]
-pub struct Served {
+pub struct ConnectedServer {
     /// The server.
-    pub server: Running,
+    pub server: ServerProcess,
     /// The connections, those that were not answered included.
     pub clients: Clients,
     /// How many were answered.
@@ -26,24 +26,28 @@ pub struct Served {
     pub stopped_by: Option<String>,
 }
 
-impl Served {
+impl ConnectedServer {
     /// Starts a server.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(model: &Model, answer: Answer) -> Result<Running, SubjectError> {
+    pub fn start(model: &Model, handler: Handler) -> Result<ServerProcess, SubjectError> {
         raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
-        Running::start(model, answer)
+        ServerProcess::start(model, handler)
     }
 
     /// Opens so many connections to a server, and asks on each.
     ///
     /// # Errors
     /// When not even one can be made ready.
-    pub fn with(mut server: Running, model: &Model, wanted: u64) -> Result<Self, SubjectError> {
+    pub fn with(
+        mut server: ServerProcess,
+        model: &Model,
+        wanted: u64,
+    ) -> Result<Self, SubjectError> {
         let before = queue_overflows();
         let mut clients = Clients::open(server.port, wanted)?;
-        let answered = clients.ask_all(PATIENCE).attempt("wait for answers")?;
+        let answered = clients.ask_all(ANSWER_TIMEOUT).attempt("wait for answers")?;
         let overflows = queue_overflows().saturating_sub(before);
         sees_processes(model, &server, answered)?;
         let stopped_by = (answered < wanted)
@@ -64,7 +68,11 @@ impl Served {
 }
 
 /// A kernel without `CONFIG_PROC_CHILDREN` names no children: their memory and CPU time would be missing.
-fn sees_processes(model: &Model, server: &Running, answered: u64) -> Result<(), SubjectError> {
+fn sees_processes(
+    model: &Model,
+    server: &ServerProcess,
+    answered: u64,
+) -> Result<(), SubjectError> {
     let of_connections = if model.each == Some(Kind::Process) { answered } else { 0 };
     let all = 1 + model.processes + of_connections;
     if server.comes_to(|seen| seen >= all) {
@@ -79,7 +87,7 @@ fn sees_processes(model: &Model, server: &Running, answered: u64) -> Result<(), 
 /// Which limits stood in the way, as far as they can be told.
 fn stopped_by(
     model: &Model,
-    server: &mut Running,
+    server: &mut ServerProcess,
     clients: &Clients,
     answered: u64,
     overflows: u64,
@@ -110,7 +118,7 @@ fn stopped_by(
         ));
     }
     if reasons.is_empty() {
-        reasons.push(format!("nobody was answered for {} s", PATIENCE.as_secs()));
+        reasons.push(format!("nobody was answered for {} s", ANSWER_TIMEOUT.as_secs()));
     }
     reasons.join("; ")
 }

@@ -10,16 +10,16 @@ use contend_sys::child::{self, Which};
 use contend_sys::{Pid, procfs, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::http::Answer;
-use super::own::VERB;
+use super::http::Handler;
 use super::table::Model;
+use super::verb::VERB;
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::tree::{self, Taken};
 
 /// A server in processes of its own, beside which this process has no other children. Dropped, it ends with all of
 /// them, and they are waited for.
 #[derive(Debug)]
-pub struct Running {
+pub struct ServerProcess {
     child: Child,
     /// It ends when this does.
     _input: Option<ChildStdin>,
@@ -29,16 +29,16 @@ pub struct Running {
     stopped: Option<String>,
 }
 
-impl Running {
+impl ServerProcess {
     /// Starts a server, and waits until it listens.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(model: &Model, answer: Answer) -> Result<Self, SubjectError> {
+    pub fn start(model: &Model, handler: Handler) -> Result<Self, SubjectError> {
         // What a server has started is handed to this process when the server ends.
         child::become_subreaper().attempt("become the parent of orphans")?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("contend").args([VERB, model.name, answer.name()]);
+        command.arg0("contend").args([VERB, model.name, handler.name()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn::spawn_bound(&mut command).attempt("start the server")?;
         let input = child.stdin.take();
@@ -66,7 +66,7 @@ impl Running {
         procfs::with_descendants(self.pid()).len() as u64
     }
 
-    /// Waits until it consists of as many processes as wanted: those of closed connections end, and those of a pool
+    /// WaitFor until it consists of as many processes as wanted: those of closed connections end, and those of a pool
     /// are still being made when the first of them serves. Whether it has come to that in five seconds.
     pub fn comes_to(&self, wanted: impl Fn(u64) -> bool) -> bool {
         const STEP: Duration = Duration::from_millis(20);
@@ -110,7 +110,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
