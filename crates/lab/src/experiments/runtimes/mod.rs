@@ -14,6 +14,7 @@ mod tests;
 use contend_record::parameters::{Parameters, names};
 
 pub use self::own::VERB;
+pub use self::program::gist;
 use self::table::{Row, Source};
 use crate::engine::experiment::{Demands, SubjectError};
 use crate::engine::setting::Setting;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use super::client::Reuse;
 use super::clients::Clients;
 use super::http::Handler;
 use super::server_process::ServerProcess;
-use super::table::Model;
+use super::setup::Setup;
 use super::verb::raise_descriptors;
 use crate::engine::experiment::{Attempt, Facts, SubjectError};
 use crate::support::limits::Kind;
@@ -31,37 +32,33 @@ impl ConnectedServer {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(model: &Model, handler: Handler) -> Result<ServerProcess, SubjectError> {
+    pub fn start(setup: &Setup, handler: Handler) -> Result<ServerProcess, SubjectError> {
         raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
-        ServerProcess::start(model, handler)
+        ServerProcess::start(setup, handler)
     }
 
     /// Opens so many connections to a server, and asks on each.
     ///
     /// # Errors
     /// When not even one can be made ready.
-    pub fn with(
-        mut server: ServerProcess,
-        model: &Model,
-        wanted: u64,
-    ) -> Result<Self, SubjectError> {
+    pub fn with(mut server: ServerProcess, setup: &Setup) -> Result<Self, SubjectError> {
         let before = queue_overflows();
-        let mut clients = Clients::open(server.port, wanted)?;
+        let wanted = setup.connections;
+        let mut clients = Clients::open(server.port, wanted, setup.reuse)?;
         let answered = clients.ask_all(ANSWER_TIMEOUT).attempt("wait for answers")?;
         let overflows = queue_overflows().saturating_sub(before);
-        sees_processes(model, &server, answered)?;
+        sees_processes(setup, &server, answered)?;
         let stopped_by = (answered < wanted)
-            .then(|| stopped_by(model, &mut server, &clients, answered, overflows));
+            .then(|| stopped_by(setup, &mut server, &clients, answered, overflows));
         Ok(Self { server, clients, answered, stopped_by })
     }
 
     /// What is worth knowing about it.
-    pub fn facts(&self, model: &Model) -> Facts {
-        let mut facts = Facts::from([
-            ("model_is".to_owned(), model.summary.into()),
-            ("opened".to_owned(), self.clients.opened().into()),
-            ("answered".to_owned(), self.answered.into()),
-        ]);
+    pub fn facts(&self, setup: &Setup) -> Facts {
+        let mut facts = setup.server.facts();
+        facts.insert("opened".to_owned(), self.clients.opened().into());
+        facts.insert("answered".to_owned(), self.answered.into());
+        facts.extend(self.server.version().map(|of| ("version".to_owned(), of.into())));
         facts.extend(self.stopped_by.clone().map(|by| ("stopped_by".to_owned(), by.into())));
         facts
     }
@@ -69,12 +66,13 @@ impl ConnectedServer {
 
 /// A kernel without `CONFIG_PROC_CHILDREN` names no children: their memory and CPU time would be missing.
 fn sees_processes(
-    model: &Model,
+    setup: &Setup,
     server: &ServerProcess,
     answered: u64,
 ) -> Result<(), SubjectError> {
-    let of_connections = if model.each == Some(Kind::Process) { answered } else { 0 };
-    let all = 1 + model.processes + of_connections;
+    let keeps_them = setup.reuse == Reuse::Persistent && setup.server.each() == Some(Kind::Process);
+    let of_connections = if keeps_them { answered } else { 0 };
+    let all = 1 + setup.server.other_processes() + of_connections;
     if server.comes_to(|seen| seen >= all) {
         return Ok(());
     }
@@ -86,7 +84,7 @@ fn sees_processes(
 
 /// Which limits stood in the way, as far as they can be told.
 fn stopped_by(
-    model: &Model,
+    setup: &Setup,
     server: &mut ServerProcess,
     clients: &Clients,
     answered: u64,
@@ -94,7 +92,7 @@ fn stopped_by(
 ) -> String {
     let mut reasons = Vec::new();
     reasons.extend(server.stopped());
-    if let Some(members) = model.members.filter(|&members| members == answered) {
+    if let Some(members) = setup.server.members().filter(|&members| members == answered) {
         reasons.push(format!(
             "the pool has {members} members, each with one connection until that is closed"
         ));

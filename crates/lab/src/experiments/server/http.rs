@@ -57,7 +57,8 @@ pub const HELLO: &[u8] =
 /// The same to whoever wants to close the connection.
 const LAST_HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\
                             Connection: close\r\n\r\nhello\n";
-const BODY: usize = b"hello\n".len();
+/// The body of the response.
+pub const BODY: &[u8] = b"hello\n";
 const BAD_REQUEST: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\n\
@@ -235,7 +236,7 @@ impl Conversation {
                 }
                 Head::Complete(request) => {
                     let hello = if request.closes { LAST_HELLO } else { HELLO };
-                    let body = if request.head_only { BODY } else { 0 };
+                    let body = if request.head_only { BODY.len() } else { 0 };
                     self.outgoing.extend_from_slice(&hello[..hello.len() - body]);
                     begin += request.length;
                     let of_body = (self.incoming.len() - begin) as u64;

@@ -3,13 +3,14 @@
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
 
+use super::client::Reuse;
 use super::connected::ConnectedServer;
 use super::http::Handler;
 use super::server_process::ServerProcess;
-use super::table::Model;
-use super::{SETTINGS, cases, chosen, unavailable};
+use super::setup::Setup;
+use super::{CONNECTIONS, DEMANDS, MODEL, PROCESSES, PROGRAM, THREADS, cases, unavailable};
 use crate::engine::experiment::{
-    Demands, Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
+    Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
 use crate::support::tree::{Taken, settled};
 
@@ -29,23 +30,31 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
     fit: Fit::Line(names::CONNECTIONS),
-    settings: &SETTINGS,
-    cases,
-    unavailable,
+    settings: &[&MODEL, &PROGRAM, &CONNECTIONS, &PROCESSES, &THREADS],
+    cases: |scope| cases(scope, &[&CONNECTIONS, &PROCESSES, &THREADS]),
+    unavailable: unavailable_idle,
     hands_over: never_hands_over,
-    demands: Demands::NONE,
+    demands: DEMANDS,
     subject: |parameters| Ok(Box::new(Idle::new(parameters)?)),
 };
 
+/// Returns the reason why idle connections cannot be measured here, if so.
+fn unavailable_idle(parameters: &Parameters) -> Option<String> {
+    let closes = |setup: Setup| {
+        let name = setup.server.name();
+        let reason = format!("{name} keeps no idle connections: it closes each after its response");
+        (setup.reuse == Reuse::PerRequest).then_some(reason)
+    };
+    unavailable(parameters, Handler::Hello).or_else(|| closes(Setup::of(parameters).ok()?))
+}
+
 struct Idle {
-    model: &'static Model,
-    connections: u64,
+    setup: Setup,
 }
 
 impl Idle {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let (model, connections) = chosen(parameters)?;
-        Ok(Self { model, connections })
+        Ok(Self { setup: Setup::of(parameters)? })
     }
 }
 
@@ -57,14 +66,16 @@ fn settled_with(server: &ServerProcess, processes: u64) -> Result<Taken, Subject
 
 impl Subject for Idle {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let server = ConnectedServer::start(self.model, Handler::Hello)?;
-        // What it makes for its first connection is there before.
-        let server = ConnectedServer::with(server, self.model, 1)?.server;
-        let processes = 1 + self.model.processes;
+        let setup = &self.setup;
+        let server = ConnectedServer::start(setup, Handler::Hello)?;
+        // The baseline includes what the server allocates for its first connection.
+        let first = Setup { connections: 1, ..*setup };
+        let server = ConnectedServer::with(server, &first)?.server;
+        let processes = 1 + setup.server.other_processes();
         let before = settled_with(&server, processes)?;
-        let served = ConnectedServer::with(server, self.model, self.connections)?;
+        let served = ConnectedServer::with(server, setup)?;
         let idle = settled(|| served.server.taken())?;
-        let mut facts = served.facts(self.model);
+        let mut facts = served.facts(setup);
         facts.insert("processes".to_owned(), served.server.processes().into());
         let ConnectedServer { server, clients, answered, .. } = served;
         drop(clients);

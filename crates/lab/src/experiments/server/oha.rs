@@ -12,6 +12,8 @@ use std::time::Duration;
 use contend_sys::spawn;
 use serde::Deserialize;
 
+use super::client::Reuse;
+use super::setup::Setup;
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::programs;
 
@@ -55,9 +57,12 @@ pub fn is_there() -> bool {
 ///
 /// # Errors
 /// When it cannot be started, or says nothing that can be understood.
-pub fn flat_out(port: u16, connections: u64, lasts: Duration) -> Result<Throughput, SubjectError> {
+pub fn flat_out(port: u16, setup: &Setup, lasts: Duration) -> Result<Throughput, SubjectError> {
     let mut command = Command::new(NAME);
-    command.args(["--no-tui", "--output-format", "json", "-c", &connections.to_string()]);
+    command.args(["--no-tui", "--output-format", "json", "-c", &setup.connections.to_string()]);
+    if setup.reuse == Reuse::PerRequest {
+        command.arg("--disable-keepalive");
+    }
     command.args(["-z", &format!("{}ms", lasts.as_millis())]);
     command.arg(format!("http://127.0.0.1:{port}/"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -9,10 +9,12 @@ use super::clients::{FixedRate, FullLoad};
 use super::connected::{ANSWER_TIMEOUT, ConnectedServer};
 use super::http::Handler;
 use super::oha::{self, Throughput};
-use super::table::Model;
-use super::{CONNECTIONS, MODEL, cases, chosen, unavailable};
+use super::setup::Setup;
+use super::{
+    CONNECTIONS, DEMANDS, KEEP_ALIVE, MODEL, PROCESSES, PROGRAM, THREADS, cases, unavailable,
+};
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
+    Attempt, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     never_hands_over,
 };
 use crate::engine::setting::Setting;
@@ -27,11 +29,20 @@ pub const HELLO: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit: Fit::None,
-    settings: &[&MODEL, &CONNECTIONS, &LOAD_MS, &RATE_PER_S],
+    settings: &[
+        &MODEL,
+        &PROGRAM,
+        &CONNECTIONS,
+        &KEEP_ALIVE,
+        &PROCESSES,
+        &THREADS,
+        &LOAD_MS,
+        &RATE_PER_S,
+    ],
     cases: requests_cases,
-    unavailable,
+    unavailable: |parameters| unavailable(parameters, Handler::Hello),
     hands_over: never_hands_over,
-    demands: Demands::NONE,
+    demands: DEMANDS,
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Hello)?)),
 };
 
@@ -39,7 +50,8 @@ pub const HELLO: Experiment = Experiment {
 pub const WAIT: Experiment = Experiment {
     name: "server/wait",
     summary: "requests that are answered after 100 ms on n connections, by each model of a server",
-    demands: Demands::NONE,
+    unavailable: |parameters| unavailable(parameters, Handler::Wait),
+    demands: DEMANDS,
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Wait)?)),
     ..HELLO
 };
@@ -79,7 +91,7 @@ const RATE_PER_S: Setting = Setting::number(
 );
 
 fn requests_cases(scope: &Scope) -> Vec<Parameters> {
-    let mut cases = cases(scope);
+    let mut cases = cases(scope, &[&CONNECTIONS, &KEEP_ALIVE, &PROCESSES, &THREADS]);
     if scope.size == Size::Smallest {
         cases = cases.into_iter().map(|case| case.with(LOAD_MS.name, 250_u64)).collect();
     }
@@ -90,8 +102,7 @@ fn requests_cases(scope: &Scope) -> Vec<Parameters> {
 const RATE_SHARE: f64 = 0.5;
 
 struct Requests {
-    model: &'static Model,
-    connections: u64,
+    setup: Setup,
     handler: Handler,
     /// How long each kind of load lasts.
     lasts: Duration,
@@ -106,11 +117,11 @@ fn each(cpu: Duration, answered: u64) -> f64 {
 
 impl Requests {
     fn new(parameters: &Parameters, handler: Handler) -> Result<Self, SubjectError> {
-        let (model, connections) = chosen(parameters)?;
+        let setup = Setup::of(parameters)?;
         let lasts =
             Duration::from_millis(parameters.number(LOAD_MS.name).unwrap_or(DEFAULT_LOAD_MS));
         let rate = parameters.number(RATE_PER_S.name);
-        Ok(Self { model, connections, handler, lasts, rate })
+        Ok(Self { setup, handler, lasts, rate })
     }
 
     /// Requests one after the other on every connection, and the CPU time of the server for one.
@@ -140,15 +151,15 @@ impl Requests {
         if !oha::is_there() {
             return Ok(None);
         }
-        let server = ConnectedServer::start(self.model, self.handler)?;
-        oha::flat_out(server.port, self.connections, self.lasts).map(Some)
+        let server = ConnectedServer::start(&self.setup, self.handler)?;
+        oha::flat_out(server.port, &self.setup, self.lasts).map(Some)
     }
 }
 
 impl Subject for Requests {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let server = ConnectedServer::start(self.model, self.handler)?;
-        let mut served = ConnectedServer::with(server, self.model, self.connections)?;
+        let server = ConnectedServer::start(&self.setup, self.handler)?;
+        let mut served = ConnectedServer::with(server, &self.setup)?;
         let failed = served.clients.failed;
         let (full, cpu_full) = self.flat_out(&mut served)?;
         let per_second = full.answered as f64 / full.took.as_secs_f64();
@@ -156,7 +167,8 @@ impl Subject for Requests {
         let (rated, cpu) = self.at_rate(&mut served, rate)?;
         let failed = served.clients.failed - failed;
         let errors = (full.unanswered + rated.unanswered + failed) as f64;
-        let (facts, answered) = (served.facts(self.model), served.answered);
+        let (facts, answered) = (served.facts(&self.setup), served.answered);
+        let footprint = served.server.footprint()?;
         drop(served);
         let by_oha = self.by_oha()?;
         let errors = errors + by_oha.map_or(0.0, |by_oha| by_oha.errors);
@@ -165,7 +177,11 @@ impl Subject for Requests {
             .with("requests_per_s", Unit::Count, per_second)
             .with("rate_per_s", Unit::Count, rate)
             .with("answered", Unit::Count, answered as f64)
-            .with("errors", Unit::Count, errors);
+            .with("errors", Unit::Count, errors)
+            .with("memory", Unit::Bytes, footprint.pss as f64)
+            .with("private", Unit::Bytes, footprint.uss as f64)
+            .with("processes", Unit::Count, footprint.processes as f64)
+            .with("threads", Unit::Count, footprint.threads as f64);
         if let Some(by_oha) = by_oha {
             sample = sample.with("oha_requests_per_s", Unit::Count, by_oha.per_second);
         }

@@ -1,32 +1,46 @@
-//! A server that runs, as whoever measures it sees it.
+//! A server that runs, as the process of a case sees it.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::str::FromStr;
 use std::time::Duration;
 
-use contend_sys::child::{self, Which};
+use contend_sys::child;
 use contend_sys::{Pid, procfs, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::footprint::Footprint;
 use super::http::Handler;
-use super::table::Model;
+use super::programs::Concurrency;
+use super::setup::{Server, Setup};
+use super::supervisor::end_descendants;
 use super::verb::VERB;
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::tree::{self, Taken};
 
-/// A server in processes of its own, beside which this process has no other children. Dropped, it ends with all of
-/// them, and they are waited for.
+/// A server in processes of its own. The process of the case has no other children. Dropping it ends all of them and
+/// reaps them.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
-    /// It ends when this does.
-    _input: Option<ChildStdin>,
+    /// The server ends at the end of this, its standard input.
+    input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     /// Where it listens, on loopback.
     pub port: u16,
     stopped: Option<String>,
+    /// The program that the child supervises, if the child is not the server itself.
+    supervised: Option<Supervised>,
+}
+
+/// A program that a supervisor has started.
+#[derive(Debug)]
+struct Supervised {
+    /// The program's first process.
+    pid: Pid,
+    version: String,
 }
 
 impl ServerProcess {
@@ -34,21 +48,42 @@ impl ServerProcess {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(model: &Model, handler: Handler) -> Result<Self, SubjectError> {
+    pub fn start(setup: &Setup, handler: Handler) -> Result<Self, SubjectError> {
         // What a server has started is handed to this process when the server ends.
         child::become_subreaper().attempt("become the parent of orphans")?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("contend").args([VERB, model.name, handler.name()]);
+        command.arg0("contend").args([VERB, setup.server.name(), handler.name()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = spawn::spawn_bound(&mut command).attempt("start the server")?;
+        let mut child = match setup.server {
+            Server::Model(_) => spawn::spawn_bound(&mut command),
+            // A supervisor has to clean up, so the death of this process must not kill it.
+            Server::Program(_, Concurrency { processes, threads }) => command
+                .args([processes, threads, setup.connections].map(|number| number.to_string()))
+                .stderr(Stdio::null())
+                .spawn(),
+        }
+        .attempt("start the server")?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or_else(|| SubjectError::wrong("it has no output"))?;
         let output = BufReader::new(output);
-        let mut running = Self { child, _input: input, output, port: 0, stopped: None };
-        let line = running.line().unwrap_or_default();
-        let port = line.strip_prefix("port ").and_then(|port| port.parse().ok());
-        running.port = port.ok_or_else(|| SubjectError::wrong("the server did not start"))?;
-        Ok(running)
+        let mut server = Self { child, input, output, port: 0, stopped: None, supervised: None };
+        server.port = server.value("port")?;
+        if let Server::Program(..) = setup.server {
+            let pid = Pid::from_raw(server.value("pid")?);
+            let pid = pid.ok_or_else(|| SubjectError::wrong("the server has no process"))?;
+            server.supervised = Some(Supervised { pid, version: server.value("version")? });
+        }
+        Ok(server)
+    }
+
+    /// Reads the next line, which consists of this name and a value.
+    fn value<T: FromStr>(&mut self, name: &str) -> Result<T, SubjectError> {
+        let line = self.line().unwrap_or_default();
+        if let Some(reason) = line.strip_prefix("failed ") {
+            return Err(SubjectError::wrong(reason));
+        }
+        let value = line.strip_prefix(name).and_then(|value| value.trim_start().parse().ok());
+        value.ok_or_else(|| SubjectError::wrong("the server did not start"))
     }
 
     fn line(&mut self) -> Option<String> {
@@ -57,8 +92,22 @@ impl ServerProcess {
         (read > 0).then(|| line.trim_end().to_owned())
     }
 
+    /// The server's first process.
     fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
+        self.supervised.as_ref().map_or_else(|| Pid::from_child(&self.child), |server| server.pid)
+    }
+
+    /// Returns the version of the program, and of the language that its application runs in.
+    pub fn version(&self) -> Option<&str> {
+        self.supervised.as_ref().map(|server| server.version.as_str())
+    }
+
+    /// Reads memory, processes and threads.
+    ///
+    /// # Errors
+    /// Fails if this user may not read them.
+    pub fn footprint(&self) -> Result<Footprint, SubjectError> {
+        Footprint::of(self.pid())
     }
 
     /// Processes that it consists of.
@@ -66,7 +115,7 @@ impl ServerProcess {
         procfs::with_descendants(self.pid()).len() as u64
     }
 
-    /// WaitFor until it consists of as many processes as wanted: those of closed connections end, and those of a pool
+    /// Waits until it consists of as many processes as wanted: those of closed connections end, and those of a pool
     /// are still being made when the first of them serves. Whether it has come to that in five seconds.
     pub fn comes_to(&self, wanted: impl Fn(u64) -> bool) -> bool {
         const STEP: Duration = Duration::from_millis(20);
@@ -110,16 +159,29 @@ impl ServerProcess {
     }
 }
 
+impl ServerProcess {
+    /// Waits until the child ends, for some seconds at most.
+    fn await_end(&mut self) {
+        const STEP: Duration = Duration::from_millis(5);
+        const STEPS: usize = 2000;
+        for _ in 0..STEPS {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+}
+
 impl Drop for ServerProcess {
     fn drop(&mut self) {
+        drop(self.input.take());
+        if self.supervised.is_some() {
+            self.await_end(); // the supervisor removes its files
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // Those that it has started end with it, and become children of this process.
-        while let Ok(found) = child::peek(Which::Any) {
-            match found {
-                Some((pid, _)) => drop(child::reap(pid)),
-                None => std::thread::sleep(Duration::from_millis(1)),
-            }
-        }
+        // The processes that it has started are children of this process now.
+        end_descendants();
     }
 }

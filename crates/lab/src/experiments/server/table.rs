@@ -14,6 +14,8 @@ pub struct Model {
     pub name: &'static str,
     /// What serves a connection, in one line.
     pub summary: &'static str,
+    /// What serves a connection.
+    pub unit: &'static str,
     /// What one connection more takes, where it is a process or a thread.
     pub each: Option<Kind>,
     /// Connections that are served at the same time, where it is a pool.
@@ -32,6 +34,7 @@ pub const TABLE: &[Model] = &[
     Model {
         name: "process-per-connection",
         summary: "a process is forked for every connection",
+        unit: "process",
         each: Some(Kind::Process),
         members: None,
         processes: 0,
@@ -40,6 +43,7 @@ pub const TABLE: &[Model] = &[
     Model {
         name: "prefork",
         summary: "64 processes, each with one connection at a time",
+        unit: "process",
         each: None,
         members: Some(POOL_SIZE),
         processes: POOL_SIZE,
@@ -48,6 +52,7 @@ pub const TABLE: &[Model] = &[
     Model {
         name: "thread-per-connection",
         summary: "a thread for every connection",
+        unit: "thread",
         each: Some(Kind::Thread),
         members: None,
         processes: 0,
@@ -56,6 +61,7 @@ pub const TABLE: &[Model] = &[
     Model {
         name: "thread-pool",
         summary: "64 threads, each with one connection at a time",
+        unit: "thread",
         each: None,
         members: Some(POOL_SIZE),
         processes: 0,
@@ -64,6 +70,7 @@ pub const TABLE: &[Model] = &[
     Model {
         name: "callback",
         summary: "callback threads of contend-callback, a Worker for each CPU",
+        unit: "callback thread",
         each: None,
         members: None,
         processes: 0,
@@ -72,6 +79,7 @@ pub const TABLE: &[Model] = &[
     Model {
         name: "tokio",
         summary: "tasks of tokio, a worker for each CPU",
+        unit: "task",
         each: None,
         members: None,
         processes: 0,

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::client::Reuse;
 use super::clients::Clients;
 use super::http::{ConnectionState, Handler, advance};
 
@@ -70,7 +71,7 @@ impl super::http::Stream for Counted<'_> {
 fn requests_that_a_stall_has_held_up_are_all_late() {
     const STALL: Duration = Duration::from_millis(400);
     let port = serve_and_stall(4, 200, STALL);
-    let mut clients = Clients::open(port, 4).expect("clients");
+    let mut clients = Clients::open(port, 4, Reuse::Persistent).expect("clients");
     assert_eq!(clients.ask_all(Duration::from_secs(5)).expect("answers"), 4);
     // 350 requests: the server stops at about the 196th, so that nearly all of the others are due meanwhile.
     let patience = Duration::from_secs(10);
@@ -89,7 +90,7 @@ fn requests_that_a_stall_has_held_up_are_all_late() {
 fn requests_that_nobody_answers_are_told_with_the_time_that_they_had() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
-    let mut clients = Clients::open(port, 3).expect("the kernel takes them");
+    let mut clients = Clients::open(port, 3, Reuse::Persistent).expect("the kernel takes them");
     assert_eq!((clients.opened(), clients.failed), (3, 0));
     let (lasts, patience) = (Duration::from_millis(100), Duration::from_millis(100));
     let rated = clients.at_rate(100.0, lasts, patience).expect("a wait");
@@ -111,7 +112,7 @@ fn what_is_no_answer_is_no_answer() {
             stream.write_all(says.as_bytes()).expect("a client");
         }
     });
-    let mut clients = Clients::open(port, 2).expect("the kernel takes them");
+    let mut clients = Clients::open(port, 2, Reuse::Persistent).expect("the kernel takes them");
     assert_eq!(clients.ask_all(Duration::from_secs(5)).expect("a wait"), 0);
     assert_eq!(clients.failed, 2);
     server.join().expect("it ends");
@@ -126,7 +127,8 @@ fn connections_that_are_closed_before_they_are_asked_fail_once_each() {
     let server = thread::spawn(move || {
         (0..ALL).for_each(|_| drop(listener.accept().expect("a client")));
     });
-    let mut clients = Clients::open(port, ALL as u64).expect("the kernel takes them");
+    let mut clients =
+        Clients::open(port, ALL as u64, Reuse::Persistent).expect("the kernel takes them");
     server.join().expect("it ends");
     let begun = Instant::now();
     assert_eq!(clients.ask_all(patience).expect("a wait"), 0);

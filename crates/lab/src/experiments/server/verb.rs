@@ -1,4 +1,4 @@
-//! A server that is this program itself, in a process of its own.
+//! The hidden verb with which this program becomes a server, in a process of its own.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -8,33 +8,47 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::http::Handler;
 use super::limit_reporter::print_line;
-use super::table;
+use super::models::BACKLOG;
+pub use super::programs::Concurrency;
+use super::programs::{self, Launch};
+use super::{supervisor, table};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// The hidden verb with which this program becomes a server.
+/// The verb.
 pub const VERB: &str = "lab-server";
 
-/// Connections that may wait to be accepted; the kernel makes it `net.core.somaxconn` at most.
-const BACKLOG: i32 = 65_535;
-
-/// Listens on a port of its own on loopback, prints that, and serves until standard input ends. What stands in
-/// its way it prints once, as `stopped` and the reason.
+/// Serves on a loopback port of its own until standard input ends, by a model or a program of this name. Prints the
+/// port as `port`, a number; of a program its process and version, too, or `failed` and the reason. A model prints the
+/// first limit that stops it as `stopped` and the reason.
+///
+/// A program gets this many processes and threads, and room for this many connections.
 ///
 /// # Errors
-/// When there is no such model or answer, or it cannot listen or start.
-pub fn serve(model: &str, handler: &str) -> Result<(), SubjectError> {
-    let found = table::find(model);
-    let model = found.ok_or_else(|| SubjectError::wrong(format!("there is no model {model}")))?;
+/// Fails if there is no such server or handler, and if it cannot listen or start.
+pub fn serve(
+    server: &str,
+    handler: &str,
+    concurrency: Option<Concurrency>,
+    connections: u64,
+) -> Result<(), SubjectError> {
     let found = Handler::find(handler);
     let handler =
-        found.ok_or_else(|| SubjectError::wrong(format!("there is no answer {handler}")))?;
+        found.ok_or_else(|| SubjectError::wrong(format!("there is no handler {handler}")))?;
     raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
-    // For all models alike, and inherited by what they start: a pause is to end when it is over, not 50 µs later.
+    // For all servers alike, and inherited by their processes: a pause ends on time, not 50 µs later.
     rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
+    if let Some(program) = programs::find(server) {
+        let concurrency = concurrency.unwrap_or_else(program.default);
+        let launch = Launch { port: 0, handler, concurrency, connections };
+        return supervisor::serve(program, launch)
+            .inspect_err(|error| drop(print_line(&format!("failed {error}"))));
+    }
+    let model = table::find(server)
+        .ok_or_else(|| SubjectError::wrong(format!("there is no server {server}")))?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt("listen")?;
     rustix::net::listen(&listener, BACKLOG).attempt("listen")?;
     let port = listener.local_addr().attempt("find its port")?.port();
-    print_line(&format!("port {port}")).attempt("say its port")?;
+    print_line(&format!("port {port}")).attempt("print its port")?;
     (model.serve)(listener, handler).attempt("serve")
 }
 

@@ -158,7 +158,7 @@ fn bodies_are_passed_over_and_heads_can_be_asked_for_alone() {
     for piece in [1, 10, 1000] {
         let (answers, _) =
             said((text.clone() + head).as_bytes(), piece, usize::MAX, Handler::Hello);
-        let expected = [HELLO, &HELLO[..HELLO.len() - BODY]].concat();
+        let expected = [HELLO, &HELLO[..HELLO.len() - BODY.len()]].concat();
         assert_eq!(answers.as_bytes(), expected, "{piece}");
     }
 }

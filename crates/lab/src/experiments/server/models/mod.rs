@@ -10,6 +10,9 @@ use std::net::TcpStream;
 
 use super::http::{ConnectionState, HANDLER_DELAY, Handler, WaitFor, advance};
 
+/// Connections that wait to be accepted at most; `net.core.somaxconn` is the upper bound.
+pub const BACKLOG: i32 = 65_535;
+
 /// Members of a pool: as many as web servers are told to have on large machines.
 pub const POOL_SIZE: u64 = 64;
 
@@ -24,7 +27,7 @@ fn serve_connection(stream: &TcpStream, handler: Handler) {
     }
 }
 
-/// WaitFor until standard input ends, which is when the server is to end.
+/// Waits until standard input ends, which is when the server is to end.
 fn wait_for_stdin_eof() -> io::Result<()> {
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map(drop)
 }

@@ -39,7 +39,7 @@ async fn accept(listener: &tokio::net::TcpListener, handler: Handler, reporter: 
             Ok((stream, _)) if stream.set_nodelay(true).is_err() => {}
             Ok((stream, _)) => match handler {
                 Handler::Hello => {
-                    drop(tokio::spawn(Hello { stream, state: ConnectionState::default() }))
+                    drop(tokio::spawn(Hello { stream, state: ConnectionState::default() }));
                 }
                 Handler::Wait => {
                     drop(tokio::spawn(Wait {
