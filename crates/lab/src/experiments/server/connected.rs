@@ -1,4 +1,4 @@
-//! How far a model goes: how many connections are answered, and which limit stops it.
+//! A server with its connections: how many are answered, and which limit stops it.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::verb::raise_descriptors;
 use crate::engine::experiment::{Attempt, Facts, SubjectError};
 use crate::support::limits::Kind;
 
-/// How long nobody is answered before it is said that nobody else will be.
+/// Time without a response after which the requests in flight count as unanswered.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server with its clients, each of which has been answered once, as far as the model goes.
+/// A server with its clients, each answered once, as far as limits allow.
 #[derive(Debug)]
 pub struct ConnectedServer {
     /// The server.
     pub server: ServerProcess,
-    /// The connections, those that were not answered included.
+    /// The clients, including those that were not answered.
     pub clients: Clients,
-    /// How many were answered.
+    /// Clients that were answered.
     pub answered: u64,
-    /// What stopped it, if that was fewer than wanted.
+    /// The limit that stopped it, if not all were answered.
     pub stopped_by: Option<String>,
 }
 
@@ -31,29 +31,29 @@ impl ConnectedServer {
     /// Starts a server.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// Fails if it cannot be started.
     pub fn start(setup: &Setup, handler: Handler) -> Result<ServerProcess, SubjectError> {
         raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
         ServerProcess::start(setup, handler)
     }
 
-    /// Opens so many connections to a server, and asks on each.
+    /// Opens the connections of a case, and sends a request on each.
     ///
     /// # Errors
-    /// When not even one can be made ready.
+    /// Fails if events cannot be fetched, or processes of the server are not visible.
     pub fn with(mut server: ServerProcess, setup: &Setup) -> Result<Self, SubjectError> {
         let before = queue_overflows();
         let wanted = setup.connections;
         let mut clients = Clients::open(server.port, wanted, setup.reuse)?;
         let answered = clients.ask_all(ANSWER_TIMEOUT).attempt("wait for answers")?;
         let overflows = queue_overflows().saturating_sub(before);
-        sees_processes(setup, &server, answered)?;
+        check_processes(setup, &server, answered)?;
         let stopped_by = (answered < wanted)
             .then(|| stopped_by(setup, &mut server, &clients, answered, overflows));
         Ok(Self { server, clients, answered, stopped_by })
     }
 
-    /// What is worth knowing about it.
+    /// Facts for the record.
     pub fn facts(&self, setup: &Setup) -> Facts {
         let mut facts = setup.server.facts();
         facts.insert("opened".to_owned(), self.clients.opened().into());
@@ -64,16 +64,17 @@ impl ConnectedServer {
     }
 }
 
-/// A kernel without `CONFIG_PROC_CHILDREN` names no children: their memory and CPU time would be missing.
-fn sees_processes(
+/// Checks that all processes of the server are visible: a kernel without `CONFIG_PROC_CHILDREN` lists
+/// no children, whose memory and CPU time would be missing.
+fn check_processes(
     setup: &Setup,
     server: &ServerProcess,
     answered: u64,
 ) -> Result<(), SubjectError> {
-    let keeps_them = setup.reuse == Reuse::Persistent && setup.server.each() == Some(Kind::Process);
-    let of_connections = if keeps_them { answered } else { 0 };
+    let one_each = setup.reuse == Reuse::Persistent && setup.server.each() == Some(Kind::Process);
+    let of_connections = if one_each { answered } else { 0 };
     let all = 1 + setup.server.other_processes() + of_connections;
-    if server.comes_to(|seen| seen >= all) {
+    if server.await_processes(|seen| seen >= all) {
         return Ok(());
     }
     let seen = server.processes();
@@ -82,7 +83,7 @@ fn sees_processes(
     )))
 }
 
-/// Which limits stood in the way, as far as they can be told.
+/// Returns the limits that were reached, as far as they are known.
 fn stopped_by(
     setup: &Setup,
     server: &mut ServerProcess,
@@ -98,11 +99,10 @@ fn stopped_by(
         ));
     }
     if overflows > 0 {
-        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+        let limit = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
         reasons.push(format!(
-            "the queue of connections to be accepted is full, net.core.somaxconn = {}: {overflows} \
-             ListenOverflows",
-            most.trim()
+            "the accept queue is full, net.core.somaxconn = {}: {overflows} ListenOverflows",
+            limit.trim()
         ));
     }
     if let Some(error) = &clients.refused {
@@ -111,23 +111,23 @@ fn stopped_by(
     }
     if clients.failed > 0 {
         reasons.push(format!(
-            "{} connections were closed by the server, or answered wrongly",
+            "{} connections were closed by the server or got a wrong response",
             clients.failed
         ));
     }
     if reasons.is_empty() {
-        reasons.push(format!("nobody was answered for {} s", ANSWER_TIMEOUT.as_secs()));
+        reasons.push(format!("no response for {} s", ANSWER_TIMEOUT.as_secs()));
     }
     reasons.join("; ")
 }
 
-/// How often a queue of connections to be accepted was full, in this network namespace.
+/// Returns how often an accept queue was full so far, in this network namespace.
 fn queue_overflows() -> u64 {
     let text = std::fs::read_to_string("/proc/net/netstat").unwrap_or_default();
     overflows_in(&text).unwrap_or(0)
 }
 
-/// The file has a line of names for every line of numbers.
+/// Parses the file, in which a line of names precedes each line of numbers.
 fn overflows_in(text: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
     let (names, numbers) = (lines.next()?, lines.next()?);

@@ -1,10 +1,14 @@
-//! What every model says and understands: requests and answers of HTTP/1.1, without waiting.
+//! HTTP/1.1 as every model speaks it: requests, responses and connection state, without blocking.
 //!
-//! A model decides who waits, and where. What a connection does between two waits is [`advance`], the same
-//! for all: connections stay open unless either side says otherwise, requests may come several at once
-//! and are answered in their order, bodies of a known length are passed over, a head that is too large is
-//! answered with 431, one that is none with 400, and a body of unknown length with 501. Nothing has a deadline: a
-//! client that says nothing more keeps its connection, and with it a member of a pool.
+//! A model decides what waits, and where. [`advance`] is what a connection does between two waits,
+//! the same for all models:
+//!
+//! - connections stay open unless either side asks to close them;
+//! - pipelined requests are answered in order;
+//! - bodies of a known length are skipped;
+//! - a head that is too large gets status 431, a malformed one 400, and a body of unknown length 501.
+//!
+//! There are no timeouts: a silent client keeps its connection, and with it a member of a pool.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,25 +19,25 @@ use httparse::{EMPTY_HEADER, Error, Header, Status};
 /// What a server does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
-    /// Answers at once.
+    /// Responds at once.
     Hello,
-    /// Answers when [`HANDLER_DELAY`] is over, as if a database had been asked.
+    /// Responds after [`HANDLER_DELAY`], as after a database query.
     Wait,
 }
 
-/// How long [`Handler::Wait`] waits.
+/// The delay of [`Handler::Wait`].
 pub const HANDLER_DELAY: Duration = Duration::from_millis(100);
 
 impl Handler {
-    /// Both, by name.
+    /// All handlers, by name.
     pub const ALL: [(&'static str, Self); 2] = [("hello", Self::Hello), ("wait", Self::Wait)];
 
-    /// The one of this name.
+    /// Returns the handler of this name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, handler)| handler)
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hello => "hello",
@@ -42,19 +46,19 @@ impl Handler {
     }
 }
 
-/// Bytes of a request's head at most.
+/// Longest head of a request.
 pub const MAX_HEAD_BYTES: usize = 16 << 10;
-/// Fields of a request's head at most.
+/// Most fields in the head of a request.
 const MAX_HEADER_FIELDS: usize = 64;
-/// Bytes that are read at once.
+/// Size of the read buffer.
 const READ_BYTES: usize = 4096;
-/// Bytes that are still read of somebody who is still writing at the end, so that the answer arrives.
+/// Most bytes read and discarded before a connection is closed on a client that is still sending.
 const MAX_DRAINED_BYTES: usize = 256 << 10;
 
-/// The answer to a request.
+/// The response.
 pub const HELLO: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nhello\n";
-/// The same to whoever wants to close the connection.
+/// The response to a request that asks to close the connection.
 const LAST_HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\
                             Connection: close\r\n\r\nhello\n";
 /// The body of the response.
@@ -66,12 +70,12 @@ const TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConte
 const NOT_IMPLEMENTED: &[u8] =
     b"HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// A connection, as a conversation needs it.
+/// A connection.
 pub trait Stream: Read + Write {
-    /// Tells the other side that nothing more comes.
+    /// Shuts down the sending side.
     ///
     /// # Errors
-    /// What the kernel says, such as that the other side has gone.
+    /// Fails if the client has closed the connection.
     fn finish(&mut self) -> io::Result<()>;
 }
 
@@ -84,93 +88,95 @@ impl Stream for &TcpStream {
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitFor {
-    /// Something to read.
+    /// Input.
     Read,
-    /// Room for what is to be written.
+    /// Room in the send buffer.
     Write,
     /// The end of [`HANDLER_DELAY`].
     Pause,
 }
 
-/// What has begun and is not done yet between two waits: nothing, most of the time.
+/// Unfinished work on a connection between two waits; most of the time there is none.
 #[derive(Debug, Default)]
-struct Conversation {
-    /// What has come and has not been answered.
+struct Work {
+    /// Bytes received and not yet parsed.
     incoming: Vec<u8>,
-    /// What could not be written yet.
+    /// Bytes of responses still to be written.
     outgoing: Vec<u8>,
-    /// Bytes of a body that are still to come.
+    /// Bytes of a request body still to be skipped.
     body: u64,
     state: State,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// There is no request, or none that is complete.
+    /// No complete request has been received.
     #[default]
     Open,
-    /// The first request that has come is answered after a pause.
+    /// The first request in `incoming` is answered after the delay.
     Paused,
-    /// The connection is closed when everything has been written.
+    /// The connection is closed once `outgoing` has been written.
     Closes,
-    /// The same, but the other side may still be writing: if the connection were closed then, the kernel would
-    /// tell it so before it has read the answer.
+    /// As `Closes`, but the client may still be sending. Closing now would reset the connection
+    /// before the client has read the response, so the sending side is shut down first.
     ShutsDown,
-    /// Nothing is written any more; so many bytes have come since.
+    /// The sending side is shut down; this many bytes have been discarded since.
     Draining(usize),
 }
 
-/// What is state of a conversation while its connection waits; none holds no memory.
+/// The state of a connection while it waits. An idle connection has none and allocates nothing.
 #[derive(Debug, Default)]
-pub struct ConnectionState(Option<Box<Conversation>>);
+pub struct ConnectionState(Option<Box<Work>>);
 
 impl ConnectionState {
-    /// Whether nothing has begun.
+    /// Whether the connection is idle.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 }
 
-/// Goes on with a conversation until it has to wait, and says what for; `None` is the end of it. Reads once at
-/// most, so that others have their turn, but for what is passed over at the end.
+/// Continues on a connection until it would block, and returns what it waits for, or `None` once
+/// it is to be closed. Reads at most once, so that other connections get their turn, except for
+/// input that is discarded at the end.
 pub fn advance(
     state: &mut ConnectionState,
     stream: &mut impl Stream,
     handler: Handler,
 ) -> Option<WaitFor> {
-    let mut here = Conversation::default();
-    let conversation = state.0.as_deref_mut().unwrap_or(&mut here);
-    let waits = conversation.advance(stream, handler)?;
-    if conversation.is_idle() {
+    let mut new = Work::default(); // on the stack, unless it has to be kept
+    let work = state.0.as_deref_mut().unwrap_or(&mut new);
+    let waits = work.advance(stream, handler)?;
+    if work.is_idle() {
         state.0 = None;
     } else if state.0.is_none() {
-        state.0 = Some(Box::new(here));
+        state.0 = Some(Box::new(new));
     }
     Some(waits)
 }
 
-/// What stands at the beginning of what has come.
+/// The head at the start of the received bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum Head {
-    /// Not all of a head.
+    /// The end is missing.
     Incomplete,
-    /// A whole one.
+    /// A valid head.
     Complete(Request),
-    /// None, and this is the answer.
+    /// An invalid one, with the response.
     Rejected(&'static [u8]),
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
-    /// Bytes of its head.
+    /// Bytes of the head.
     length: usize,
+    /// Bytes of the body.
     body: u64,
     closes: bool,
-    /// Only the answer's head is wanted.
+    /// A HEAD request: the response has no body.
     head_only: bool,
 }
 
-impl Conversation {
+impl Work {
     fn is_idle(&self) -> bool {
         self.incoming.is_empty()
             && self.outgoing.is_empty()
@@ -223,7 +229,7 @@ impl Conversation {
         Ok(read)
     }
 
-    /// Answers what has come, as far as that is possible now. Whether a pause has to come first.
+    /// Answers the complete requests in `incoming`. Returns whether the delay has to pass first.
     fn answer(&mut self, handler: Handler) -> bool {
         let mut begin = 0;
         let mut pauses = false;
@@ -288,7 +294,7 @@ impl Conversation {
         result
     }
 
-    /// Reads what the other side still writes.
+    /// Reads and discards input.
     fn drain(&mut self, stream: &mut impl Stream) -> Option<WaitFor> {
         let State::Draining(mut so_far) = self.state else { return Some(WaitFor::Read) };
         let mut buffer = [0; READ_BYTES];
@@ -315,9 +321,9 @@ fn head(bytes: &[u8]) -> Head {
     let mut request = httparse::Request::new(&mut fields);
     match request.parse(bytes) {
         Ok(Status::Complete(length)) if length <= MAX_HEAD_BYTES => {
-            let is_new = request.version == Some(1);
+            let is_http_1_1 = request.version == Some(1);
             let head_only = request.method == Some("HEAD");
-            understood(length, is_new, head_only, request.headers)
+            parse_fields(length, is_http_1_1, head_only, request.headers)
         }
         Ok(Status::Partial) if bytes.len() <= MAX_HEAD_BYTES => Head::Incomplete,
         Ok(_) | Err(Error::TooManyHeaders) => Head::Rejected(TOO_LARGE),
@@ -325,17 +331,17 @@ fn head(bytes: &[u8]) -> Head {
     }
 }
 
-fn understood(length: usize, is_new: bool, head_only: bool, fields: &[Header<'_>]) -> Head {
-    let (mut closes, mut body) = (!is_new, None);
+fn parse_fields(length: usize, is_http_1_1: bool, head_only: bool, fields: &[Header<'_>]) -> Head {
+    let (mut closes, mut body) = (!is_http_1_1, None);
     for field in fields {
         if field.name.eq_ignore_ascii_case("connection") {
             for word in field.value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
                 closes |= word.eq_ignore_ascii_case(b"close");
-                closes &= !word.eq_ignore_ascii_case(b"keep-alive") || is_new;
+                closes &= !word.eq_ignore_ascii_case(b"keep-alive") || is_http_1_1;
             }
         } else if field.name.eq_ignore_ascii_case("content-length") {
             match decimal(field.value) {
-                // Two lengths could be understood in two ways.
+                // Two different lengths are ambiguous: request smuggling.
                 Some(bytes) if body.is_none_or(|before| before == bytes) => body = Some(bytes),
                 _ => return Head::Rejected(BAD_REQUEST),
             }
@@ -346,7 +352,7 @@ fn understood(length: usize, is_new: bool, head_only: bool, fields: &[Header<'_>
     Head::Complete(Request { length, body: body.unwrap_or(0), closes, head_only })
 }
 
-/// A number of digits alone: `parse` would take a sign, too.
+/// Parses digits alone; `str::parse` would accept a sign.
 fn decimal(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }

@@ -1,4 +1,4 @@
-//! `server/idle`: what connections take on which nothing happens.
+//! `server/idle`: memory of idle connections.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -14,18 +14,19 @@ use crate::engine::experiment::{
 };
 use crate::support::tree::{Taken, settled};
 
-/// The row of the table.
+/// The row of the table of experiments.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "server/idle",
-    summary: "memory of open connections on which nothing happens, by each model of a server",
-    about: "A server in processes of its own gets n connections; each asks once and is answered, then nothing \
-            happens on any of them. The value is what the server's processes take more than before (PSS); the line \
-            through the values over n gives the bytes of one connection, and `each` is the value for each that was served. \
-            `kernel` is what the kernel keeps besides: page tables, and stacks and objects of the whole machine, \
-            among them both ends of every connection, since the clients are on the same machine. `answered` are \
-            the connections that were served; where that is not all of them, `stopped_by` says why. `left` is what \
-            is still taken when all have been closed. All models share the same code for HTTP, which keeps nothing \
-            of a connection on which nothing has begun.",
+    summary: "memory of idle connections, by each model and program",
+    about: "A server in processes of its own gets n connections. Each is used for one request, and \
+            then idle. The value is the growth of the server's memory (PSS of all its processes); the \
+            slope of a line through the values over n is the memory of a connection, and `each` is the \
+            value divided by the connections that were answered. `kernel` is the growth of kernel \
+            memory: page tables of the server, and stacks and unreclaimable objects of the whole \
+            machine, which include both ends of every connection. `answered` counts connections with \
+            a response; if it is less than n, `stopped_by` names the limit. `left` is the memory \
+            that remains after all connections have been closed. The models share their HTTP code, \
+            which stores nothing for an idle connection. Unicorn and Gunicorn keep no idle connections.",
     view: View::IdleConnections,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
@@ -58,9 +59,9 @@ impl Idle {
     }
 }
 
-/// What a server takes when it has just so many processes, if it comes to that.
+/// Reads the memory of a server once it has this many processes.
 fn settled_with(server: &ServerProcess, processes: u64) -> Result<Taken, SubjectError> {
-    server.comes_to(|now| now == processes);
+    server.await_processes(|now| now == processes);
     settled(|| server.taken())
 }
 

@@ -20,10 +20,10 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::support::histogram::percentiles;
 
-/// The row of the table.
+/// The row of the table of experiments.
 pub const HELLO: Experiment = Experiment {
     name: "server/hello",
-    summary: "requests that are answered at once on n connections, by each model of a server",
+    summary: "requests answered at once on n connections, by each model and program",
     about: ABOUT,
     view: View::Requests,
     unit: Unit::Nanoseconds,
@@ -46,46 +46,49 @@ pub const HELLO: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Hello)?)),
 };
 
-/// The row of the table.
+/// The row of the table of experiments.
 pub const WAIT: Experiment = Experiment {
     name: "server/wait",
-    summary: "requests that are answered after 100 ms on n connections, by each model of a server",
+    summary: "requests answered after 100 ms on n connections, by each model and program",
     unavailable: |parameters| unavailable(parameters, Handler::Wait),
     demands: DEMANDS,
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Wait)?)),
     ..HELLO
 };
 
-const ABOUT: &str = "A server in processes of its own gets n connections, each of which asks once. Those that are answered ask \
-     again as soon as they can for `load_ms`, two seconds by itself, which gives `requests_per_s`, and then for \
-     as long at a fixed rate, half of that unless `rate_per_s` is chosen, each request on the connection that \
-     has been free for longest. Where oha is installed (cargo install oha --locked), it asks another server of \
-     the model for as long, on as many connections that it makes in that time, which gives \
-     `oha_requests_per_s`. The value is the CPU time of the server for a request at the fixed rate; the other \
-     figures depend more on how the CPUs are shared with the generator. `cpu_full` is the same under full load. \
-     `p50`, `p99` and `p99.9` are the times of the requests at the fixed rate, which count from when a request \
-     was due, not from when it was sent: while a server stands still, requests become late, and that is seen. \
-     `rate_per_s` is the rate. `answered` are the connections that were served; where that is not all of them, \
-     `stopped_by` says which limit was in the way: members of a pool keep a connection until it is closed. \
-     (oha's own percentiles are not taken: with --latency-correction they count from when a request was due, \
-     too, but leave out those that are not answered when its time is over, which are the latest.) `errors` are \
-     requests that failed or were not answered in the time that they had after the end: as long again under \
-     full load, a second at the fixed rate. All models have a timer slack of 1 ns. The load takes CPU time from \
-     the server; both are on the same machine.";
+const ABOUT: &str = "A server in processes of its own gets n connections, each of which is answered once. \
+     Then every connection sends its next request as soon as it has a response, for `load_ms`: this gives \
+     `requests_per_s`. Then requests are sent at a fixed rate for as long, on the connection that has been \
+     free for longest; the rate is half of `requests_per_s` unless `rate_per_s` is set. The value is the \
+     server's CPU time for a request at the fixed rate: the other figures depend more on how the load \
+     generator, on the same machine, and the server share the CPUs. `cpu_full` is the same under full load. \
+     `p50`, `p99` and `p99.9` are latencies at the fixed rate. They count from the moment when a request \
+     was due, not from when it was sent, so they include the time that requests wait while the server \
+     stalls. `answered` counts connections with a response; if it is less than n, `stopped_by` names the \
+     limit, such as the size of a pool whose members keep a connection until it is closed. `errors` counts \
+     requests that failed or got no response in time: within `load_ms` after the end of the full load, and \
+     within a second at the fixed rate. `memory` (PSS), `private` (USS), `processes` and `threads` are \
+     those of the server after the load. If oha is installed (cargo install oha --locked), it measures \
+     another server for as long, including connection set-up, which gives `oha_requests_per_s`. Its \
+     percentiles are not used: they leave out requests that are not answered by the deadline, which are the \
+     latest. All servers have a timer slack of 1 ns. Programs such as puma serve an application with the \
+     same response, from a configuration that contend writes; `configured` has the numbers of processes and \
+     threads. Unicorn and Gunicorn close each connection after the response, so their clients open one for \
+     each request; `keep_alive=off` does the same to all servers.";
 
-/// How long each kind of load lasts.
+/// Duration of each load.
 const LOAD_MS: Setting = Setting::number(
     "load_ms",
-    "how long each kind of load lasts, in milliseconds; 2,000 by itself",
+    "duration of each load, in milliseconds [default: 2000]",
     250,
     600_000,
 );
 const DEFAULT_LOAD_MS: u64 = 2000;
 
-/// How many requests a second at the fixed rate: the same for all, so that their times can be compared.
+/// Requests a second at the fixed rate. Latencies of two servers can be compared at the same rate only.
 const RATE_PER_S: Setting = Setting::number(
     "rate_per_s",
-    "requests a second at the fixed rate; half of what each server can do by itself",
+    "requests a second at the fixed rate [default: half of each server's throughput]",
     1,
     10_000_000,
 );
@@ -98,19 +101,19 @@ fn requests_cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &[&LOAD_MS, &RATE_PER_S])
 }
 
-/// The part of what a server can do that is asked for at a fixed rate.
+/// The default of the fixed rate, as a share of the throughput.
 const RATE_SHARE: f64 = 0.5;
 
 struct Requests {
     setup: Setup,
     handler: Handler,
-    /// How long each kind of load lasts.
+    /// Duration of each load.
     lasts: Duration,
-    /// Requests a second at the fixed rate, if that was chosen.
+    /// The fixed rate, if one was chosen.
     rate: Option<u64>,
 }
 
-/// CPU time of a server for one of the requests that it has answered, in nanoseconds.
+/// Returns the CPU time of a server for each request, in nanoseconds.
 fn each(cpu: Duration, answered: u64) -> f64 {
     cpu.as_nanos() as f64 / (answered as f64).max(1.0)
 }
@@ -124,10 +127,10 @@ impl Requests {
         Ok(Self { setup, handler, lasts, rate })
     }
 
-    /// Requests one after the other on every connection, and the CPU time of the server for one.
+    /// Runs the load without pauses. Returns its result, and the server's CPU time for a request.
     fn flat_out(&self, served: &mut ConnectedServer) -> Result<(FullLoad, f64), SubjectError> {
         let before = served.server.cpu();
-        let full = served.clients.flat_out(self.lasts).attempt("wait for answers")?;
+        let full = served.clients.flat_out(self.lasts).attempt("wait for responses")?;
         if full.answered == 0 {
             return Err(SubjectError::wrong("no request was answered"));
         }
@@ -135,6 +138,7 @@ impl Requests {
         Ok((full, cpu))
     }
 
+    /// Runs the load at a fixed rate. Returns its result, and the server's CPU time for a request.
     fn at_rate(
         &self,
         served: &mut ConnectedServer,
@@ -146,8 +150,8 @@ impl Requests {
         Ok((rated, cpu))
     }
 
-    /// What oha says of another server, as those whose connections have been closed may be busy with their end.
-    fn by_oha(&self) -> Result<Option<Throughput>, SubjectError> {
+    /// Measures another server with oha, since the first one may be busy closing its connections.
+    fn measure_with_oha(&self) -> Result<Option<Throughput>, SubjectError> {
         if !oha::is_there() {
             return Ok(None);
         }
@@ -170,8 +174,8 @@ impl Subject for Requests {
         let (facts, answered) = (served.facts(&self.setup), served.answered);
         let footprint = served.server.footprint()?;
         drop(served);
-        let by_oha = self.by_oha()?;
-        let errors = errors + by_oha.map_or(0.0, |by_oha| by_oha.errors);
+        let oha = self.measure_with_oha()?;
+        let errors = errors + oha.map_or(0.0, |oha| oha.errors);
         let mut sample = Sample::of(cpu)
             .with("cpu_full", Unit::Nanoseconds, cpu_full)
             .with("requests_per_s", Unit::Count, per_second)
@@ -182,8 +186,8 @@ impl Subject for Requests {
             .with("private", Unit::Bytes, footprint.uss as f64)
             .with("processes", Unit::Count, footprint.processes as f64)
             .with("threads", Unit::Count, footprint.threads as f64);
-        if let Some(by_oha) = by_oha {
-            sample = sample.with("oha_requests_per_s", Unit::Count, by_oha.per_second);
+        if let Some(oha) = oha {
+            sample = sample.with("oha_requests_per_s", Unit::Count, oha.per_second);
         }
         for (name, time) in percentiles(&rated.times) {
             sample = sample.with(name, Unit::Nanoseconds, time);

@@ -28,7 +28,7 @@ pub struct ServerProcess {
     /// The server ends at the end of this, its standard input.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// Where it listens, on loopback.
+    /// The port on loopback.
     pub port: u16,
     stopped: Option<String>,
     /// The program that the child supervises, if the child is not the server itself.
@@ -47,9 +47,9 @@ impl ServerProcess {
     /// Starts a server, and waits until it listens.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// Fails if it cannot be started.
     pub fn start(setup: &Setup, handler: Handler) -> Result<Self, SubjectError> {
-        // What a server has started is handed to this process when the server ends.
+        // Processes of the server become children of this one when their parent ends.
         child::become_subreaper().attempt("become the parent of orphans")?;
         let mut command = Command::new("/proc/self/exe");
         command.arg0("contend").args([VERB, setup.server.name(), handler.name()]);
@@ -110,47 +110,47 @@ impl ServerProcess {
         Footprint::of(self.pid())
     }
 
-    /// Processes that it consists of.
+    /// Returns the number of its processes.
     pub fn processes(&self) -> u64 {
         procfs::with_descendants(self.pid()).len() as u64
     }
 
-    /// Waits until it consists of as many processes as wanted: those of closed connections end, and those of a pool
-    /// are still being made when the first of them serves. Whether it has come to that in five seconds.
-    pub fn comes_to(&self, wanted: impl Fn(u64) -> bool) -> bool {
+    /// Waits up to five seconds for a number of processes: those of closed connections have yet to
+    /// end, and those of a pool to be forked. Returns whether it was reached.
+    pub fn await_processes(&self, wanted: impl Fn(u64) -> bool) -> bool {
         const STEP: Duration = Duration::from_millis(20);
         const STEPS: usize = 250;
         (0..STEPS).any(|_| {
-            let is_there = wanted(self.processes());
-            if !is_there {
+            let is_reached = wanted(self.processes());
+            if !is_reached {
                 std::thread::sleep(STEP);
             }
-            is_there
+            is_reached
         })
     }
 
-    /// What all of its processes take.
+    /// Reads the memory of all its processes.
     ///
     /// # Errors
-    /// When this user may not see it.
+    /// Fails if this user may not read it.
     pub fn taken(&self) -> Result<Taken, SubjectError> {
         tree::taken(self.pid())
     }
 
-    /// CPU time of all of its processes so far.
+    /// Returns the CPU time of all its processes so far.
     pub fn cpu(&self) -> Duration {
         tree::cpu(self.pid())
     }
 
-    /// What has stood in its way, if it has said so by now.
+    /// Returns the limit that stopped it, if it has reported one by now.
     pub fn stopped(&mut self) -> Option<String> {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let has_said = |output: &ChildStdout| {
+        let has_line = |output: &ChildStdout| {
             let mut fds = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)];
             poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
         };
         while self.stopped.is_none()
-            && (!self.output.buffer().is_empty() || has_said(self.output.get_ref()))
+            && (!self.output.buffer().is_empty() || has_line(self.output.get_ref()))
         {
             let line = self.line()?;
             self.stopped = line.strip_prefix("stopped ").map(str::to_owned);

@@ -1,4 +1,7 @@
-//! Callback threads: a connection that waits is a closure with its descriptor, and what has begun on it.
+//! Callback threads: a waiting connection is a closure that owns its descriptor and its state.
+//!
+//! One unit accepts connections and passes them on in turn to a unit on each Worker, which spawns a
+//! unit for the connection there.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,26 +16,26 @@ use super::wait_for_stdin_eof;
 /// Serves with a Worker for each CPU.
 ///
 /// # Errors
-/// When a Worker cannot be started.
+/// Fails if a Worker cannot be started.
 pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let receptor = Receptor::start()?;
     let reporter = Arc::new(LimitReporter::watch(None));
     let mut workers = Vec::new();
     for worker in 0..receptor.workers() {
         let reporter = Arc::clone(&reporter);
-        let takes = move |context: &mut Context<'_, TcpStream>| {
+        let add = move |context: &mut Context<'_, TcpStream>| {
             context.receive(move |context, stream| {
                 add_connection(context, stream, handler, &reporter);
                 context.keep_receiving()
             })
         };
-        workers.push(receptor.spawn_on(worker, takes).map_err(io::Error::other)?);
+        workers.push(receptor.spawn_on(worker, add).map_err(io::Error::other)?);
     }
-    let entrance = Box::new(Entrance { workers, next: 0, reporter });
+    let acceptor = Box::new(Acceptor { workers, next: 0, reporter });
     let begin = move |context: &mut Context<'_>| match context.register(listener) {
-        Ok(listener) => accept(context, listener, entrance),
+        Ok(listener) => accept(context, listener, acceptor),
         Err(error) => {
-            entrance.reporter.report("register", &error);
+            acceptor.reporter.report("register", &error);
             context.end()
         }
     };
@@ -40,11 +43,11 @@ pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
     wait_for_stdin_eof()
 }
 
-/// Where connections come in.
-struct Entrance {
-    /// Who takes them in on each Worker.
+/// State of the unit that accepts connections.
+struct Acceptor {
+    /// The unit on each Worker that adds connections there.
     workers: Vec<Address<TcpStream>>,
-    /// Whose turn it is, so that all Workers have as many connections.
+    /// Index of the Worker that gets the next connection (round robin).
     next: usize,
     reporter: Arc<LimitReporter>,
 }
@@ -52,31 +55,31 @@ struct Entrance {
 fn accept(
     context: &mut Context<'_>,
     listener: Source<TcpListener>,
-    mut entrance: Box<Entrance>,
+    mut acceptor: Box<Acceptor>,
 ) -> Next {
     match context.attempt(&listener, Interest::Read, TcpListener::accept) {
         Ok((stream, _)) => {
-            let to = entrance.workers[entrance.next];
-            entrance.next = (entrance.next + 1) % entrance.workers.len();
-            return pass_on(context, listener, entrance, to, stream);
+            let to = acceptor.workers[acceptor.next];
+            acceptor.next = (acceptor.next + 1) % acceptor.workers.len();
+            return pass_on(context, listener, acceptor, to, stream);
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock || concerns_one(&error) => {}
-        // Out of descriptors, above all: those that are open go on.
+        // Mostly out of descriptors: open connections are still served.
         Err(error) => {
-            entrance.reporter.report("accept", &error);
-            return context.after(HANDLER_DELAY, |context| accept(context, listener, entrance));
+            acceptor.reporter.report("accept", &error);
+            return context.after(HANDLER_DELAY, |context| accept(context, listener, acceptor));
         }
     }
     context.when_ready(listener, Interest::Read, |context, listener| {
-        accept(context, listener, entrance)
+        accept(context, listener, acceptor)
     })
 }
 
-/// Gives a connection to a Worker, when that has room for it.
+/// Sends a connection to a Worker, once that has room for it.
 fn pass_on(
     context: &mut Context<'_>,
     listener: Source<TcpListener>,
-    entrance: Box<Entrance>,
+    acceptor: Box<Acceptor>,
     to: Address<TcpStream>,
     stream: TcpStream,
 ) -> Next {
@@ -84,17 +87,17 @@ fn pass_on(
         Ok(()) => {}
         Err(SendError::Full(stream)) => {
             return context
-                .when_room(move |context| pass_on(context, listener, entrance, to, stream));
+                .when_room(move |context| pass_on(context, listener, acceptor, to, stream));
         }
-        Err(error) => entrance.reporter.report("hand over", &io::Error::other(error.to_string())),
+        Err(error) => acceptor.reporter.report("hand over", &io::Error::other(error.to_string())),
     }
-    // If there is one more, it comes behind what others have to do.
+    // Return to the event loop before the next accept, so that other units get their turn.
     context.when_ready(listener, Interest::Read, |context, listener| {
-        accept(context, listener, entrance)
+        accept(context, listener, acceptor)
     })
 }
 
-/// What cannot be taken in is dropped, which closes it: its client is told.
+/// Spawns a unit for a connection. On failure the connection is dropped, which closes it.
 fn add_connection(
     context: &mut Context<'_, TcpStream>,
     stream: TcpStream,
@@ -119,7 +122,7 @@ fn add_connection(
     }
 }
 
-/// Two functions rather than one that is told what to answer, since what is told would have to be state.
+/// Two functions instead of a parameter, which each unit would have to store.
 fn hello(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionState) -> Next {
     advance_connection(context, source, state, Handler::Hello, hello)
 }
@@ -128,7 +131,7 @@ fn wait(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionS
     advance_connection(context, source, state, Handler::Wait, wait)
 }
 
-/// Goes on with a conversation, and then waits for what it needs.
+/// Continues on a connection, and then waits for what it needs.
 fn advance_connection<F>(
     context: &mut Context<'_>,
     source: Source<TcpStream>,
@@ -149,7 +152,7 @@ where
         Some(WaitFor::Write) => Interest::Write,
     };
     if state.is_empty() {
-        // What is not moved into the closure is not state.
+        // Not moved into the closure, the empty state takes no memory.
         return context.when_ready(source, interest, |context, source| {
             then(context, source, ConnectionState::default())
         });
@@ -157,7 +160,7 @@ where
     context.when_ready(source, interest, |context, source| then(context, source, state))
 }
 
-/// A connection whose Worker is told when something would have blocked.
+/// A connection on a Worker, which is told when an operation would block.
 struct WorkerStream<'a, 'b> {
     context: &'a mut Context<'b>,
     source: &'a Source<TcpStream>,

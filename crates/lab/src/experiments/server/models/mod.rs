@@ -1,4 +1,4 @@
-//! The models, one file each; those that have processes share one, and those that have threads.
+//! The models: those with processes share a file, and those with threads.
 
 pub mod callback;
 pub mod process;
@@ -10,13 +10,13 @@ use std::net::TcpStream;
 
 use super::http::{ConnectionState, HANDLER_DELAY, Handler, WaitFor, advance};
 
-/// Connections that wait to be accepted at most; `net.core.somaxconn` is the upper bound.
+/// Length of the accept queue; the kernel caps it at `net.core.somaxconn`.
 pub const BACKLOG: i32 = 65_535;
 
-/// Members of a pool: as many as web servers are told to have on large machines.
+/// Processes or threads of a pool, as web servers have on large machines.
 pub const POOL_SIZE: u64 = 64;
 
-/// Serves a connection whose reads and writes block, until its end.
+/// Serves a connection with blocking reads and writes until it is to be closed.
 fn serve_connection(stream: &TcpStream, handler: Handler) {
     let mut state = ConnectionState::default();
     let mut stream = stream;
@@ -27,7 +27,7 @@ fn serve_connection(stream: &TcpStream, handler: Handler) {
     }
 }
 
-/// Waits until standard input ends, which is when the server is to end.
+/// Blocks until standard input ends, which tells the server to end.
 fn wait_for_stdin_eof() -> io::Result<()> {
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Threads: one for every connection, or a fixed number that take turns.
+//! Threads: one for each connection, or a fixed number.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -11,18 +11,18 @@ use super::super::unit::STACK_BYTES;
 use super::{POOL_SIZE, serve_connection, wait_for_stdin_eof};
 use crate::support::limits::Kind;
 
-/// A thread for every connection.
+/// Starts a thread for each connection.
 ///
 /// # Errors
-/// When the one that accepts cannot be started.
+/// Fails if the accepting thread cannot be started.
 pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(Kind::Thread));
     Builder::new().spawn(move || {
         loop {
             let Some(stream) = reporter.accept(&listener) else { continue };
             let thread = Builder::new().stack_size(STACK_BYTES);
-            let begun = thread.spawn(move || serve_connection(&stream, handler));
-            if let Err(error) = begun {
+            let started = thread.spawn(move || serve_connection(&stream, handler));
+            if let Err(error) = started {
                 reporter.report("start a thread", &error);
             }
         }
@@ -30,10 +30,10 @@ pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
     wait_for_stdin_eof()
 }
 
-/// A fixed number of threads, each with one connection until that is closed.
+/// Starts a fixed number of threads, each of which serves one connection until that is closed.
 ///
 /// # Errors
-/// When not all can be started.
+/// Fails if one cannot be started.
 pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let shared = Arc::new((listener, LimitReporter::watch(Some(Kind::Thread))));
     for _ in 0..POOL_SIZE {

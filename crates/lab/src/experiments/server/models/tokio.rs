@@ -1,5 +1,5 @@
-//! Tasks of tokio. Each is a future written by hand, as small as it can be: a connection, and what has begun on
-//! it. What is read goes into a buffer on the worker's stack, and a timer is there only while it runs.
+//! Tasks of tokio. Each is a hand-written future, as small as possible: a connection and its state.
+//! Reads go into a buffer on the worker's stack, and a timer exists only while it runs.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, Read, Write};
@@ -19,7 +19,7 @@ use super::wait_for_stdin_eof;
 /// Serves with a worker for each CPU.
 ///
 /// # Errors
-/// When the runtime cannot be started.
+/// Fails if the runtime cannot be started.
 pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let runtime = Builder::new_multi_thread().enable_io().enable_time().build()?;
     listener.set_nonblocking(true)?;
@@ -50,7 +50,7 @@ async fn accept(listener: &tokio::net::TcpListener, handler: Handler, reporter: 
                 }
             },
             Err(error) if concerns_one(&error) => {}
-            // Out of descriptors, above all: those that are open go on.
+            // Mostly out of descriptors: open connections are still served.
             Err(error) => {
                 reporter.report("accept", &error);
                 sleep(HANDLER_DELAY).await;
@@ -59,7 +59,7 @@ async fn accept(listener: &tokio::net::TcpListener, handler: Handler, reporter: 
     }
 }
 
-/// A connection that is answered at once.
+/// A connection with [`Handler::Hello`].
 struct Hello {
     stream: TcpStream,
     state: ConnectionState,
@@ -73,17 +73,17 @@ impl Future for Hello {
         let mut stream = WorkerStream { stream, context };
         match advance(state, &mut stream, Handler::Hello) {
             None => Poll::Ready(()),
-            // Whoever has had its turn comes behind the others; if there is nothing, it is woken then.
+            // It has had its turn: other tasks run before it continues.
             Some(waits) => stream.wait(waits),
         }
     }
 }
 
-/// A connection that is answered after a pause.
+/// A connection with [`Handler::Wait`].
 struct Wait {
     stream: TcpStream,
     state: ConnectionState,
-    /// It is apart, since most connections have none.
+    /// Boxed, as most connections have none.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -107,14 +107,15 @@ impl Future for Wait {
     }
 }
 
-/// A connection, and who is to be woken when it can go on.
+/// A connection, and the task that is woken when it can continue.
 struct WorkerStream<'a, 'b> {
     stream: &'a mut TcpStream,
     context: &'a mut Context<'b>,
 }
 
 impl WorkerStream<'_, '_> {
-    /// Has the task woken when it can go on: at once if it can already, behind the others.
+    /// Has the task woken when the connection can continue. If it already can, the task is queued
+    /// behind the others.
     fn wait(&mut self, waits: WaitFor) -> Poll<()> {
         let ready = match waits {
             WaitFor::Read => self.stream.poll_read_ready(self.context),
@@ -155,7 +156,7 @@ impl Write for WorkerStream<'_, '_> {
 
 impl Stream for WorkerStream<'_, '_> {
     fn finish(&mut self) -> io::Result<()> {
-        // It is a system call that does not wait.
+        // A system call that does not block.
         would_block(pin!(&mut *self.stream).poll_shutdown(self.context))
     }
 }
