@@ -198,7 +198,8 @@ fn signals_end_a_supervisor_with_everything_that_it_started() {
             continue;
         }
         for signal in [Signal::TERM, Signal::INT] {
-            let mut server = Server::start(&mut command(name, "hello", processes, threads));
+            let mut command = command(name, "hello", processes, threads);
+            let mut server = Server::start(command.stderr(Stdio::null()));
             let folder = server.folder();
             let pid = i32::try_from(server.child.id()).ok().and_then(Pid::from_raw);
             kill_process(pid.expect("a process"), signal).expect("it runs");

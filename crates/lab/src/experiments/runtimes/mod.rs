@@ -36,7 +36,8 @@ const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..De
 /// Answers commands about units of this program itself on standard input until it ends.
 ///
 /// # Errors
-/// When there are no such units, a command is unknown or cannot be done, or nobody reads the answers.
+/// When there are no such units, a command is unknown or cannot be done, or nobody reads the
+/// answers.
 pub fn serve(unit: &str) -> Result<(), SubjectError> {
     match table::find(unit).map(|row| &row.source) {
         Some(Source::Own(make)) => own::serve(*make),

@@ -134,7 +134,8 @@ impl Probe {
         Ok(Parked { each: time / n.max(1) as f64, runtime: runtime.parse().ok() })
     }
 
-    /// A kernel without `CONFIG_PROC_CHILDREN` names no children, and their memory would be missing.
+    /// A kernel without `CONFIG_PROC_CHILDREN` names no children, and their memory would be
+    /// missing.
     fn sees_processes(&self, n: u64) -> Result<(), SubjectError> {
         if !self.has_processes {
             return Ok(());
@@ -167,7 +168,8 @@ impl Probe {
         Ok(Ok(time as f64 / n.max(1) as f64))
     }
 
-    /// Has it forget its units, and collect garbage. What the runtime then says that it uses, in bytes.
+    /// Has it forget its units, and collect garbage. What the runtime then says that it uses, in
+    /// bytes.
     ///
     /// # Errors
     /// When it cannot.
@@ -252,8 +254,8 @@ impl Probe {
         }
     }
 
-    /// Lets it end by itself, as it may have to end processes that it has started. Its status; none if it
-    /// had to be killed.
+    /// Lets it end by itself, as it may have to end processes that it has started. Its status; none
+    /// if it had to be killed.
     fn end(&mut self) -> Option<io::Result<ExitStatus>> {
         const STEP: Duration = Duration::from_millis(5);
         const STEPS: usize = 600;

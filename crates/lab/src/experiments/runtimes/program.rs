@@ -1,4 +1,5 @@
-//! Probes that are programs of their own: what they are made of, and how they are made where they are not yet.
+//! Probes that are programs of their own: what they are made of, and how they are made where they
+//! are not yet.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, DirBuilder};
@@ -23,7 +24,8 @@ pub struct Program {
     pub tools: &'static [&'static str],
     /// What the first is to be told so that it says its version.
     pub version: &'static str,
-    /// What makes it, a program and its arguments, in the folder of the files; empty if it is run as it is.
+    /// What makes it, a program and its arguments, in the folder of the files; empty if it is run
+    /// as it is.
     pub make: &'static [&'static str],
     /// Variables of the environment in which it is made and run.
     pub environment: &'static [(&'static str, &'static str)],
@@ -75,8 +77,8 @@ impl Program {
         })
     }
 
-    /// What it is called where it is kept: by its text and its toolchain, which says its version as it
-    /// does when it is run, in a folder that tells it nothing.
+    /// What it is called where it is kept: by its text and its toolchain, which says its version as
+    /// it does when it is run, in a folder that tells it nothing.
     fn name(&self) -> String {
         let mut version = Command::new(self.tools[0]);
         version.arg(self.version).envs(self.environment.iter().copied());
@@ -171,8 +173,8 @@ fn sweep(root: &Path) {
     }
 }
 
-/// What a program says, on one line: where it is long, its beginning and its end, as some give the reason
-/// first and some last.
+/// What a program says, on one line: where it is long, its beginning and its end, as some give the
+/// reason first and some last.
 pub fn gist(text: &str) -> String {
     const HALF: usize = 200;
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

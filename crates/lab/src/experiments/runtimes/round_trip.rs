@@ -59,8 +59,8 @@ impl RoundTrip {
     }
 }
 
-/// How many messages take long enough, by what one of so many takes: twice as many again and again, which
-/// also warms up what compiles code while it runs.
+/// How many messages take long enough, by what one of so many takes: twice as many again and again,
+/// which also warms up what compiles code while it runs.
 fn enough(mut each: impl FnMut(u64) -> Result<f64, SubjectError>) -> Result<u64, SubjectError> {
     const FEW: u64 = 1000;
     const MANY: u64 = 1 << 30;

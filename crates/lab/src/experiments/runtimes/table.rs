@@ -49,8 +49,8 @@ impl Row {
         }
     }
 
-    /// How long after the beginning so many units that wait for time are due: when all have been made,
-    /// and their memory has been read.
+    /// How long after the beginning so many units that wait for time are due: when all have been
+    /// made, and their memory has been read.
     pub fn hold(&self, n: u64) -> Duration {
         const READING: Duration = Duration::from_millis(1500);
         let making = self.each.map_or(0.0, |each| each.as_secs_f64() * n as f64);
@@ -324,7 +324,8 @@ const JAVA: Program = Program {
     make: &["javac", "Units.java"],
     environment: &[],
 };
-/// A young generation of one size, so that what is taken grows with the units alone; no warnings among the answers.
+/// A young generation of one size, so that what is taken grows with the units alone; no warnings
+/// among the answers.
 const JAVA_RUN: &[&str] = &[
     "java",
     "-XX:+UseSerialGC",
@@ -365,7 +366,8 @@ const PYTHON: Program = Program {
 };
 const PYTHON_RUN: &[&str] = &["python3", "python.py"];
 
-/// Room for a million processes, none of them waiting busily, and no dump of memory where something goes wrong.
+/// Room for a million processes, none of them waiting busily, and no dump of memory where something
+/// goes wrong.
 const EMULATOR: &[(&str, &str)] = &[
     ("ERL_FLAGS", "+P 1048576 +sbwt none +sbwtdcpu none +sbwtdio none"),
     ("ERL_CRASH_DUMP_BYTES", "0"),

@@ -76,7 +76,8 @@ fn a_probe_without_messages_says_why() {
     assert_eq!(error, "nobody listens");
 }
 
-/// Of those in other languages whose toolchain is here. (What this program does itself is tested with it.)
+/// Of those in other languages whose toolchain is here. (What this program does itself is tested
+/// with it.)
 #[test]
 fn every_kind_of_unit_waits_ends_and_answers() {
     let programs = TABLE.iter().filter(|row| matches!(row.source, Source::Program { .. }));

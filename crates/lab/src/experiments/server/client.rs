@@ -1,4 +1,5 @@
-//! One client of the load generator: it sends a request, reads the response and notes how far it is.
+//! One client of the load generator: it sends a request, reads the response and notes how far it
+//! is.
 //!
 //! ```text
 //! persistent:   Free --send--> Waiting --response--> Free
@@ -60,7 +61,8 @@ enum Phase {
 pub enum Progress {
     /// The client waits for another event.
     Pending,
-    /// The request that was due at this moment was answered, and the client is free if its connection is.
+    /// The request that was due at this moment was answered, and the client is free if its
+    /// connection is.
     Answered {
         /// When the request was due.
         due: Instant,

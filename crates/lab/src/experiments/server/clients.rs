@@ -1,8 +1,9 @@
 //! The load generator: clients in one thread, which send requests when these are due.
 //!
-//! A generator that waits for each response before it sends the next request leaves out the requests that were
-//! due while the server stalled: coordinated omission. Here every request is due at a moment that does not
-//! depend on the server, and its latency counts from then, also while it waits for a free client.
+//! A generator that waits for each response before it sends the next request leaves out the
+//! requests that were due while the server stalled: coordinated omission. Here every request is due
+//! at a moment that does not depend on the server, and its latency counts from then, also while it
+//! waits for a free client.
 
 use std::collections::VecDeque;
 use std::io;
@@ -60,8 +61,8 @@ pub struct FixedRate {
 }
 
 impl Clients {
-    /// Creates clients and opens their connections, as many as possible up to `wanted`. Where each connection
-    /// is for one request, none is opened yet.
+    /// Creates clients and opens their connections, as many as possible up to `wanted`. Where each
+    /// connection is for one request, none is opened yet.
     ///
     /// # Errors
     /// Fails if the kernel refuses an epoll instance.
@@ -91,8 +92,9 @@ impl Clients {
         self.all.len() as u64
     }
 
-    /// Sends a request from every client, and waits until all were answered. If there is no response for
-    /// `timeout`, the clients that wait are abandoned. Returns the number of responses.
+    /// Sends a request from every client, and waits until all were answered. If there is no
+    /// response for `timeout`, the clients that wait are abandoned. Returns the number of
+    /// responses.
     ///
     /// # Errors
     /// Fails if events cannot be fetched.
@@ -121,8 +123,8 @@ impl Clients {
         }
     }
 
-    /// Sends `per_second` requests a second for `lasts`, each when it is due, and waits up to `timeout` longer
-    /// for the last responses.
+    /// Sends `per_second` requests a second for `lasts`, each when it is due, and waits up to
+    /// `timeout` longer for the last responses.
     ///
     /// # Errors
     /// Fails if events cannot be fetched.
@@ -171,8 +173,8 @@ impl Clients {
         Ok(FixedRate { times, answered, unanswered })
     }
 
-    /// Has every client send its next request as soon as it is free, for `lasts`, and waits for the last
-    /// responses, at most as long again.
+    /// Has every client send its next request as soon as it is free, for `lasts`, and waits for the
+    /// last responses, at most as long again.
     ///
     /// # Errors
     /// Fails if events cannot be fetched.
@@ -236,7 +238,8 @@ impl Clients {
         unanswered.into_iter().filter_map(|index| self.abandon(index)).collect()
     }
 
-    /// Waits up to `limit` for events, and passes the latency of each answered request to `answered`.
+    /// Waits up to `limit` for events, and passes the latency of each answered request to
+    /// `answered`.
     fn poll_responses(
         &mut self,
         limit: Duration,
@@ -258,8 +261,8 @@ impl Clients {
         Ok(())
     }
 
-    /// Waits up to `limit` for events. `epoll_wait` counts in milliseconds and would delay the next request by
-    /// up to one, so `poll` waits in its place.
+    /// Waits up to `limit` for events. `epoll_wait` counts in milliseconds and would delay the next
+    /// request by up to one, so `poll` waits in its place.
     fn events(&self, limit: Duration) -> io::Result<Vec<epoll::Event>> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         let fetch = |events: &mut Vec<_>| {

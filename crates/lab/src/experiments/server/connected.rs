@@ -64,8 +64,8 @@ impl ConnectedServer {
     }
 }
 
-/// Checks that all processes of the server are visible: a kernel without `CONFIG_PROC_CHILDREN` lists
-/// no children, whose memory and CPU time would be missing.
+/// Checks that all processes of the server are visible: a kernel without `CONFIG_PROC_CHILDREN`
+/// lists no children, whose memory and CPU time would be missing.
 fn check_processes(
     setup: &Setup,
     server: &ServerProcess,

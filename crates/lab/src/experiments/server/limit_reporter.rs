@@ -55,7 +55,8 @@ impl LimitReporter {
         let _ = print_line(&format!("stopped cannot {what}: {error}: {limit}")); // otherwise the case has ended
     }
 
-    /// Returns the limit that was reached: one that has refused a request, or the first that is full.
+    /// Returns the limit that was reached: one that has refused a request, or the first that is
+    /// full.
     fn spent(&self) -> Option<String> {
         let watched = self.watched.lock().ok()?;
         let mut full = None;

@@ -1,4 +1,5 @@
-//! Family `server`: many connections, served by processes, threads, callback threads, tasks or event loops.
+//! Family `server`: many connections, served by processes, threads, callback threads, tasks or
+//! event loops.
 //!
 //! ```text
 //!  process of the case                          the server's processes
@@ -9,12 +10,13 @@
 //!  +----------------------------+              +-------------------------------------------+
 //! ```
 //!
-//! A sample starts a server, opens the connections (`connected.rs`) and has each answered once. Then it times: first
-//! a load without pauses, then a load at a fixed rate (`requests.rs`). `idle.rs` reads memory while nothing happens.
-//! `oha.rs` runs another load generator, if that is installed.
+//! A sample starts a server, opens the connections (`connected.rs`) and has each answered once.
+//! Then it times: first a load without pauses, then a load at a fixed rate (`requests.rs`).
+//! `idle.rs` reads memory while nothing happens. `oha.rs` runs another load generator, if that is
+//! installed.
 //!
-//! All models share the same HTTP (`http.rs`) and differ in what waits for a request, and where. Programs have an
-//! application that answers with the same body.
+//! All models share the same HTTP (`http.rs`) and differ in what waits for a request, and where.
+//! Programs have an application that answers with the same body.
 
 mod client;
 mod clients;
@@ -101,8 +103,8 @@ const THREADS: Setting = Setting::number(
 /// Programs get their files in a folder of the scratch directory.
 const DEMANDS: Demands = Demands { scratch: || true, ..Demands::NONE };
 
-/// Returns the cases of the chosen models and programs, with what was chosen for these parameters. If only models are
-/// chosen there are no programs, and the other way round.
+/// Returns the cases of the chosen models and programs, with what was chosen for these parameters.
+/// If only models are chosen there are no programs, and the other way round.
 fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     let chosen = |setting: &Setting| scope.choices.of(setting.name);
     let named = |setting: &Setting, other: &Setting| {
@@ -134,8 +136,8 @@ fn of_size(program: Parameters, size: Size) -> Parameters {
 /// Descriptors that a process needs beside its connections.
 const SPARE_DESCRIPTORS: u64 = 100;
 
-/// Returns the reason why a case cannot be measured here, if so. A limit on processes or threads that would be reached
-/// is named and not tried: other programs of this user need some, too.
+/// Returns the reason why a case cannot be measured here, if so. A limit on processes or threads
+/// that would be reached is named and not tried: other programs of this user need some, too.
 fn unavailable(parameters: &Parameters, handler: Handler) -> Option<String> {
     let setup = match Setup::of(parameters) {
         Ok(setup) => setup,

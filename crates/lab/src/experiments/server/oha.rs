@@ -1,9 +1,9 @@
 //! The load generator oha, if it is installed.
 //!
-//! An independent measurement of a server's throughput. These fields of its output (`--output-format
-//! json`) are used: `summary.total`, wall time in seconds; `statusCodeDistribution`, responses by
-//! status; and `errorDistribution`, failed requests by reason. Requests that were in flight at the
-//! deadline do not count as failed.
+//! An independent measurement of a server's throughput. These fields of its output
+//! (`--output-format json`) are used: `summary.total`, wall time in seconds;
+//! `statusCodeDistribution`, responses by status; and `errorDistribution`, failed requests by
+//! reason. Requests that were in flight at the deadline do not count as failed.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};

@@ -85,7 +85,8 @@ const LOAD_MS: Setting = Setting::number(
 );
 const DEFAULT_LOAD_MS: u64 = 2000;
 
-/// Requests a second at the fixed rate. Latencies of two servers can be compared at the same rate only.
+/// Requests a second at the fixed rate. Latencies of two servers can be compared at the same rate
+/// only.
 const RATE_PER_S: Setting = Setting::number(
     "rate_per_s",
     "requests a second at the fixed rate [default: half of each server's throughput]",

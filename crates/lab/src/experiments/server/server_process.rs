@@ -20,8 +20,8 @@ use super::verb::VERB;
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::tree::{self, Taken};
 
-/// A server in processes of its own. The process of the case has no other children. Dropping it ends all of them and
-/// reaps them.
+/// A server in processes of its own. The process of the case has no other children. Dropping it
+/// ends all of them and reaps them.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,

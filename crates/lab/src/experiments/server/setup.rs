@@ -100,7 +100,8 @@ impl Server {
         }
     }
 
-    /// Persistent connections that it serves at the same time, if it has a pool of processes or threads for them.
+    /// Persistent connections that it serves at the same time, if it has a pool of processes or
+    /// threads for them.
     pub fn members(self) -> Option<u64> {
         match self {
             Self::Model(model) => model.members,

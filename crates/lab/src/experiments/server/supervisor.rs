@@ -5,19 +5,21 @@
 //!   load generator                         scratch folder     (loopback port)
 //! ```
 //!
-//! The supervisor is this program itself, in a process of its own. It ends the server when its standard input
-//! ends, which also happens if the process of the case is killed, and when it gets SIGINT, SIGTERM or SIGHUP. It
-//! is the subreaper of the server's processes, so none of them outlives it.
+//! The supervisor is this program itself, in a process of its own. It ends the server when its
+//! standard input ends, which also happens if the process of the case is killed, and when it gets
+//! SIGINT, SIGTERM or SIGHUP. It is the subreaper of the server's processes, so none of them
+//! outlives it.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use contend_sys::child::{self, Which};
+use contend_sys::procfs::Stat;
 use contend_sys::signal::SignalFd;
 use contend_sys::{Pid, Signal, procfs, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -52,12 +54,12 @@ const VARIABLES: [&str; 9] = [
     "NODE_OPTIONS",
 ];
 
-/// Starts a program and checks its answer; prints its port, its process and its version; and keeps it until
-/// standard input ends. The launch's port is chosen here.
+/// Starts a program and checks its answer; prints its port, its process and its version; and keeps
+/// it until standard input ends. The launch's port is chosen here.
 ///
 /// # Errors
-/// Fails if the program does not start, does not answer as expected, or ends early, and if a signal ends this
-/// process.
+/// Fails if the program does not start, does not answer as expected, or ends early, and if a signal
+/// ends this process.
 pub fn serve(program: &'static Program, mut launch: Launch) -> Result<(), SubjectError> {
     child::become_subreaper().attempt("become the parent of orphans")?;
     let (interrupt, terminate, hang_up) = (Signal::INT, Signal::TERM, Signal::HUP);
@@ -83,8 +85,8 @@ enum Wake {
     EndOfInput,
 }
 
-/// Reserves a port on loopback: bound without listening, it is not given to other programs, and a server can
-/// listen there all the same.
+/// Reserves a port on loopback: bound without listening, it is not given to other programs, and a
+/// server can listen there all the same.
 fn reserve_port() -> io::Result<(OwnedFd, u16)> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
@@ -100,8 +102,8 @@ struct Server {
     child: Child,
     folder: TempDir,
     /// The directory that cases share, which the folder is in.
-    shared: Option<std::path::PathBuf>,
-    parent: Option<Pid>,
+    shared: Option<PathBuf>,
+    ancestors: Ancestors,
 }
 
 impl Server {
@@ -128,7 +130,7 @@ impl Server {
         let mask = signals.mask_before();
         let child = spawn::spawn(&mut command, &[0, 1, 2], mask, Signal::KILL)
             .attempt(&format!("start {}", program.name))?;
-        Ok(Self { program, child, folder, shared, parent: rustix::process::getppid() })
+        Ok(Self { program, child, folder, shared, ancestors: Ancestors::now() })
     }
 
     fn pid(&self) -> Pid {
@@ -180,7 +182,8 @@ impl Server {
         let has_input = !fds[0].revents().is_empty();
         while let Some(arrived) = signals.next() {
             if arrived.signal != Signal::CHILD.as_raw() {
-                return Err(self.failed("a signal ended it"));
+                let name = self.program.name;
+                return Err(SubjectError::wrong(format!("{name}: interrupted by a signal")));
             }
         }
         if let Ok(Some(_)) = child::peek(Which::One(self.pid())) {
@@ -219,12 +222,32 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill(); // first, or it would start new workers
         end_descendants();
-        // Normally the run removes the directory that cases share; if it was killed, nobody else does.
-        let shared = self.shared.take().filter(|_| rustix::process::getppid() != self.parent);
+        // Normally the run removes the directory that cases share; if it was killed, nobody else
+        // does.
+        let shared = self.shared.take().filter(|_| Ancestors::now() != self.ancestors);
         if let Some(shared) = shared {
             let _ = fs::remove_dir_all(self.folder.path());
             let _ = fs::remove_dir(shared); // fails while other cases use it
         }
+    }
+}
+
+/// The process of the case, and the one that runs the experiment. Another one takes their place when
+/// they end.
+#[derive(Debug, PartialEq, Eq)]
+struct Ancestors {
+    case: Option<Pid>,
+    run: Option<i32>,
+}
+
+impl Ancestors {
+    fn now() -> Self {
+        let case = rustix::process::getppid();
+        let stat = case.and_then(|pid| {
+            let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+            Stat::parse(procfs::read_once(&path, &mut [0; 1024]).ok()?)
+        });
+        Self { case, run: stat.map(|stat| stat.parent) }
     }
 }
 
@@ -264,7 +287,8 @@ fn first_response(port: u16) -> io::Result<Vec<u8>> {
     Ok(response)
 }
 
-/// Returns the first word of a text that begins with a digit, after a `v` or a slash if there is one.
+/// Returns the first word of a text that begins with a digit, after a `v` or a slash if there is
+/// one.
 fn version_number(text: &str) -> Option<&str> {
     let words = text.split(|c: char| c.is_whitespace() || "()/".contains(c));
     let mut numbers = words.map(|word| word.strip_prefix('v').unwrap_or(word));

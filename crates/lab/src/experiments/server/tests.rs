@@ -9,7 +9,8 @@ use super::client::Reuse;
 use super::clients::Clients;
 use super::http::{ConnectionState, Handler, advance};
 
-/// A server of one thread for all connections, which stands still for a time when so many requests were read.
+/// A server of one thread for all connections, which stands still for a time when so many requests
+/// were read.
 fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
@@ -73,13 +74,15 @@ fn requests_that_a_stall_has_held_up_are_all_late() {
     let port = serve_and_stall(4, 200, STALL);
     let mut clients = Clients::open(port, 4, Reuse::Persistent).expect("clients");
     assert_eq!(clients.ask_all(Duration::from_secs(5)).expect("answers"), 4);
-    // 350 requests: the server stops at about the 196th, so that nearly all of the others are due meanwhile.
+    // 350 requests: the server stops at about the 196th, so that nearly all of the others are due
+    // meanwhile.
     let patience = Duration::from_secs(10);
     let rated = clients.at_rate(350.0, Duration::from_secs(1), patience).expect("answers");
     assert_eq!((rated.answered, rated.unanswered), (350, 0));
     assert_eq!(rated.times.len(), 350);
-    // Of a generator that waits for answers four would have been late, one for each connection. Here those that
-    // were due in the first half of the stall have waited for more than the second half of it.
+    // Of a generator that waits for answers four would have been late, one for each connection.
+    // Here those that were due in the first half of the stall have waited for more than the second
+    // half of it.
     let half = u64::try_from(STALL.as_nanos() / 2).expect("a number");
     let late = rated.times.count_between(half, u64::MAX);
     assert!(late >= 50, "{late} of them were late");

@@ -17,9 +17,10 @@ use crate::engine::experiment::{Attempt, SubjectError};
 /// The verb.
 pub const VERB: &str = "lab-server";
 
-/// Serves on a loopback port of its own until standard input ends, by a model or a program of this name. Prints the
-/// port as `port`, a number; of a program its process and version, too, or `failed` and the reason. A model prints the
-/// first limit that stops it as `stopped` and the reason.
+/// Serves on a loopback port of its own until standard input ends, by a model or a program of this
+/// name. Prints the port as `port`, a number; of a program its process and version, too, or
+/// `failed` and the reason. A model prints the first limit that stops it as `stopped` and the
+/// reason.
 ///
 /// A program gets this many processes and threads, and room for this many connections.
 ///
@@ -35,7 +36,8 @@ pub fn serve(
     let handler =
         found.ok_or_else(|| SubjectError::wrong(format!("there is no handler {handler}")))?;
     raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
-    // For all servers alike, and inherited by their processes: a pause ends on time, not 50 µs later.
+    // For all servers alike, and inherited by their processes: a pause ends on time, not 50 µs
+    // later.
     rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
     if let Some(program) = programs::find(server) {
         let concurrency = concurrency.unwrap_or_else(program.default);

@@ -61,8 +61,8 @@ fn legend(has_oha: bool, has_memory: bool) -> String {
     )
 }
 
-/// Writes what each server consists of: its version and configuration, what serves a request, and its
-/// memory with the most connections.
+/// Writes what each server consists of: its version and configuration, what serves a request, and
+/// its memory with the most connections.
 fn servers(cases: &[&Case], width: usize) -> String {
     let with_memory = cases.iter().filter(|case| case.metric("memory").is_some());
     let by_server = with_memory.map(|&case| ((identity(case), fact(case, "configured")), case));
@@ -165,8 +165,8 @@ fn size(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| shown(value, Unit::Bytes))
 }
 
-/// Returns whether a server answered on every connection. Connections that are not served use no memory, so a
-/// line through them would not show the cost of another connection.
+/// Returns whether a server answered on every connection. Connections that are not served use no
+/// memory, so a line through them would not show the cost of another connection.
 fn serves_all(cases: &[&Case], name: &str) -> bool {
     cases.iter().filter(|case| server(case) == name).all(|case| {
         let connections = case.parameters.number(names::CONNECTIONS).map(|n| n as f64);

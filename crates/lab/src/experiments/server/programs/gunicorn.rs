@@ -1,4 +1,5 @@
-//! Gunicorn with sync workers: processes that are forked in advance, each with one request at a time.
+//! Gunicorn with sync workers: processes that are forked in advance, each with one request at a
+//! time.
 
 use super::super::client::Reuse;
 use super::super::http::{HANDLER_DELAY, Handler};

@@ -1,8 +1,9 @@
 //! Web servers that other projects make, one file and one row of the table each.
 //!
-//! contend writes a configuration and an application into a scratch folder, starts the program there on a
-//! loopback port of its own, and ends it with all of its processes ([`supervisor`](super::supervisor)). The
-//! application answers as our models do: `hello\n`, at once or after a pause.
+//! contend writes a configuration and an application into a scratch folder, starts the program
+//! there on a loopback port of its own, and ends it with all of its processes
+//! ([`supervisor`](super::supervisor)). The application answers as our models do: `hello\n`, at
+//! once or after a pause.
 
 mod gunicorn;
 mod nginx;
@@ -82,7 +83,8 @@ pub const INTERPRETER_FILE: &str = "interpreter";
 pub const TABLE: &[Program] = &[puma::ROW, unicorn::ROW, gunicorn::ROW, nginx::ROW, node::ROW];
 
 impl Program {
-    /// Returns the path of the executable. Ordinary users often lack `/usr/sbin` in their search path.
+    /// Returns the path of the executable. Ordinary users often lack `/usr/sbin` in their search
+    /// path.
     pub fn path(&self) -> Option<PathBuf> {
         let installed = || Path::new("/usr/sbin").join(self.name);
         programs::find(self.name).or_else(|| Some(installed()).filter(|path| path.is_file()))
