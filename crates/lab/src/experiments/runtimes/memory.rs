@@ -134,7 +134,7 @@ impl Subject for Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::says;
+    use super::super::tests::fake_probe;
     use super::*;
     use crate::engine::experiment::Size;
 
@@ -156,7 +156,7 @@ mod tests {
         for (unit, each, is_measured) in
             [("hurried", each, true), ("hurried", None, false), ("early", each, false)]
         {
-            let row = Box::leak(Box::new(Row { each, ..says(unit) }));
+            let row = Box::leak(Box::new(Row { each, ..fake_probe(unit) }));
             let sample = Memory { n: 3, row }.sample(1, &mut |_| {});
             assert_eq!(sample.is_ok(), is_measured, "{unit} {each:?}: {sample:?}");
         }

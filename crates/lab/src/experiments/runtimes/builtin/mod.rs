@@ -84,12 +84,12 @@ pub fn serve(make: Make) -> Result<(), SubjectError> {
     answer(&format!("ready {}", units.version()))?;
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| SubjectError::wrong(error.to_string()))?;
-        answer(&obey(units.as_mut(), &line)?)?;
+        answer(&execute(units.as_mut(), &line)?)?;
     }
     Ok(())
 }
 
-fn obey(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
+fn execute(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
     let read = Instant::now();
     let words: Vec<_> = line.split_whitespace().collect();
     let number =
