@@ -17,6 +17,7 @@ mod version;
 use std::process::ExitCode;
 
 use clap::Parser;
+use contend_lab::experiments::server::Concurrency;
 
 use crate::cli::{Args, Verb};
 use crate::exit::Exit;
@@ -42,7 +43,12 @@ fn main() -> ExitCode {
         Verb::Json(args) => settings::json(args).and_then(commands::json::run),
         Verb::LabCase => serve_case(),
         Verb::LabProbe { unit } => serve_probe(&unit),
-        Verb::LabServer { model, answer } => serve_connections(&model, &answer),
+        Verb::LabServer { model, answer, processes, threads, connections } => {
+            let concurrency = processes
+                .zip(threads)
+                .map(|(processes, threads)| Concurrency { processes, threads });
+            serve_connections(&model, &answer, concurrency, connections.unwrap_or(1))
+        }
         Verb::Generate(args) => commands::generate::run(&args),
     };
     exit_of(result)
@@ -84,7 +90,12 @@ fn serve_probe(unit: &str) -> anyhow::Result<Exit> {
 }
 
 /// What this program does as a server whose connections are measured.
-fn serve_connections(model: &str, answer: &str) -> anyhow::Result<Exit> {
-    contend_lab::experiments::server::serve(model, answer)?;
+fn serve_connections(
+    server: &str,
+    handler: &str,
+    concurrency: Option<Concurrency>,
+    connections: u64,
+) -> anyhow::Result<Exit> {
+    contend_lab::experiments::server::serve(server, handler, concurrency, connections)?;
     Ok(Exit::Success)
 }

@@ -63,6 +63,12 @@ pub enum Verb {
         model: String,
         /// What it does with a request.
         answer: String,
+        /// Processes of a program.
+        processes: Option<u64>,
+        /// Threads in each of these processes.
+        threads: Option<u64>,
+        /// Connections that it has to keep open.
+        connections: Option<u64>,
     },
     /// Prints shell completions, man pages, JSON Schemas or the list of experiments.
     Generate(generate::GenerateArgs),

@@ -13,6 +13,7 @@ mod input;
 mod json;
 mod lab;
 mod lab_pipeline;
+mod lab_programs;
 mod lab_runtimes;
 mod lab_server;
 mod lab_shared_memory;

@@ -22,6 +22,8 @@ pub const FILTER: &str = "filter";
 pub const FORM: &str = "form";
 /// Number of the CPU on which the first partner runs.
 pub const FROM: &str = "from";
+/// Whether connections stay open between requests.
+pub const KEEP_ALIVE: &str = "keep_alive";
 /// Kind of unit of concurrency.
 pub const KIND: &str = "kind";
 /// How a partner signals the other, or sends to it.
@@ -44,6 +46,8 @@ pub const PLACE: &str = "place";
 pub const PLACEMENT: &str = "placement";
 /// Number of processes that work.
 pub const PROCESSES: &str = "processes";
+/// Web server that another project makes.
+pub const PROGRAM: &str = "program";
 /// Whether a slow stage follows.
 pub const SLOW: &str = "slow";
 /// Stage in the middle of a pipeline.

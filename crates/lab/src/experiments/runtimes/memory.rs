@@ -78,7 +78,8 @@ impl Memory {
 }
 
 impl Memory {
-    /// Measures units of which those that wait for time do so this long; none where that was too short.
+    /// Measures units of which those that wait for time do so this long; none where that was too
+    /// short.
     fn measure(&self, hold: Duration) -> Result<Result<Sample, Early>, SubjectError> {
         let mut probe = Probe::start(self.row)?;
         let none = probe.rest()?;
@@ -118,8 +119,8 @@ impl Memory {
 }
 
 impl Subject for Memory {
-    /// Once more where units that wait for time have not waited long enough: how long they take to be made
-    /// is known of one machine only.
+    /// Once more where units that wait for time have not waited long enough: how long they take to
+    /// be made is known of one machine only.
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         const LONGER: u32 = 4;
         let hold = self.row.hold(self.n);
@@ -133,7 +134,7 @@ impl Subject for Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::says;
+    use super::super::tests::fake_probe;
     use super::*;
     use crate::engine::experiment::Size;
 
@@ -155,7 +156,7 @@ mod tests {
         for (unit, each, is_measured) in
             [("hurried", each, true), ("hurried", None, false), ("early", each, false)]
         {
-            let row = Box::leak(Box::new(Row { each, ..says(unit) }));
+            let row = Box::leak(Box::new(Row { each, ..fake_probe(unit) }));
             let sample = Memory { n: 3, row }.sample(1, &mut |_| {});
             assert_eq!(sample.is_ok(), is_measured, "{unit} {each:?}: {sample:?}");
         }

@@ -1,9 +1,9 @@
 //! Family `runtime`: what a unit of concurrency costs in every runtime. Probes make the units; see
 //! `probes/README.md`.
 
+mod builtin;
 pub mod document;
 pub mod memory;
-mod own;
 mod probe;
 mod program;
 pub mod round_trip;
@@ -13,7 +13,8 @@ mod tests;
 
 use contend_record::parameters::{Parameters, names};
 
-pub use self::own::VERB;
+pub use self::builtin::VERB;
+pub use self::program::gist;
 use self::table::{Row, Source};
 use crate::engine::experiment::{Demands, SubjectError};
 use crate::engine::setting::Setting;
@@ -35,10 +36,11 @@ const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..De
 /// Answers commands about units of this program itself on standard input until it ends.
 ///
 /// # Errors
-/// When there are no such units, a command is unknown or cannot be done, or nobody reads the answers.
+/// When there are no such units, a command is unknown or cannot be done, or nobody reads the
+/// answers.
 pub fn serve(unit: &str) -> Result<(), SubjectError> {
     match table::find(unit).map(|row| &row.source) {
-        Some(Source::Own(make)) => own::serve(*make),
+        Some(Source::BuiltIn(make)) => builtin::serve(*make),
         Some(Source::Program { .. }) | None => {
             Err(SubjectError::wrong(format!("no probe of this program has units {unit}")))
         }
@@ -61,12 +63,12 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         .or_else(|| row.task.and_then(|kind| limits::not_so_many(kind, n)))
         .or_else(|| {
             let free = limits::memory_available().saturating_sub(limits::memory_floor());
-            too_large(row.bytes, n, free)
+            memory_missing(row.bytes, n, free)
         })
 }
 
 /// Why there is no memory for so many units of so many bytes, if so.
-fn too_large(bytes: u64, n: u64, free: u64) -> Option<String> {
+fn memory_missing(bytes: u64, n: u64, free: u64) -> Option<String> {
     const MEGA: u64 = 1_000_000;
     let needed = bytes.saturating_mul(n);
     let (needed_mb, free_mb) = (needed.div_ceil(MEGA), free / MEGA);

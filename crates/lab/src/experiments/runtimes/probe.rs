@@ -11,8 +11,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-use super::own;
-use super::program::{Made, gist};
+use super::builtin;
+use super::program::{Build, gist};
 use super::table::{Row, Source};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::files::unnamed_in;
@@ -26,16 +26,16 @@ pub struct Probe {
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     /// What it says on standard error.
-    complaints: File,
+    stderr: File,
     /// The runtime, and its version.
     pub version: String,
     /// How long an answer may take, beside the time that units wait for.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
     /// For how long they wait.
     hold: Duration,
     /// Whether each unit is a process that it starts.
     has_processes: bool,
-    _made: Option<Made>,
+    _build: Option<Build>,
 }
 
 /// What it answers to `park`.
@@ -62,7 +62,7 @@ impl Early {
 }
 
 /// Far longer than anything took that came to its end, and shorter than whoever measures waits.
-const PATIENCE: Duration = Duration::from_mins(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl Probe {
     /// Starts the probe of a kind of unit, and waits until it is ready.
@@ -71,13 +71,13 @@ impl Probe {
     /// When it cannot be made or started, or says that it cannot do this.
     pub fn start(row: &Row) -> Result<Self, SubjectError> {
         let (mut command, made) = match row.source {
-            Source::Own(_) => {
+            Source::BuiltIn(_) => {
                 let mut command = Command::new("/proc/self/exe");
-                command.arg0("contend").arg(own::VERB).arg(row.unit);
+                command.arg0("contend").arg(builtin::VERB).arg(row.unit);
                 (command, None)
             }
             Source::Program { program: probe, run } => {
-                let made = probe.made()?;
+                let made = probe.build()?;
                 let program = match run[0].strip_prefix("./") {
                     Some(name) => made.folder.join(name),
                     None => run[0].into(),
@@ -89,9 +89,9 @@ impl Probe {
                 (command, Some(made))
             }
         };
-        let complaints = unnamed_in(&std::env::temp_dir()).attempt("make a file for complaints")?;
+        let stderr = unnamed_in(&std::env::temp_dir()).attempt("make a file for stderr")?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(complaints.try_clone().attempt("share a file")?);
+        command.stderr(stderr.try_clone().attempt("share a file")?);
         let mut child = spawn::spawn_bound(&mut command).attempt("start the probe")?;
         let (commands, answers) = (child.stdin.take(), child.stdout.take());
         let answers =
@@ -102,12 +102,12 @@ impl Probe {
             child,
             commands,
             answers,
-            complaints,
+            stderr,
             version,
-            patience: PATIENCE,
+            timeout: ANSWER_TIMEOUT,
             hold: Duration::ZERO,
             has_processes,
-            _made: made,
+            _build: made,
         };
         probe.version = probe.answer("ready")?;
         Ok(probe)
@@ -121,9 +121,9 @@ impl Probe {
         self.hold = hold;
         let answer = self.ask(&format!("park {n} {}", hold.as_millis()), "parked")?;
         let words: Vec<_> = answer.split_whitespace().collect();
-        let [waiting, time, runtime] = words[..] else { return Err(strange(&answer)) };
+        let [waiting, time, runtime] = words[..] else { return Err(unexpected(&answer)) };
         let (Ok(waiting), Ok(time)) = (waiting.parse::<u64>(), time.parse::<f64>()) else {
-            return Err(strange(&answer));
+            return Err(unexpected(&answer));
         };
         if waiting != n {
             return Err(SubjectError::wrong(format!(
@@ -134,7 +134,8 @@ impl Probe {
         Ok(Parked { each: time / n.max(1) as f64, runtime: runtime.parse().ok() })
     }
 
-    /// A kernel without `CONFIG_PROC_CHILDREN` names no children, and their memory would be missing.
+    /// A kernel without `CONFIG_PROC_CHILDREN` names no children, and their memory would be
+    /// missing.
     fn sees_processes(&self, n: u64) -> Result<(), SubjectError> {
         if !self.has_processes {
             return Ok(());
@@ -156,7 +157,7 @@ impl Probe {
         let answer = self.ask("wake", "woken")?;
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
         let [Ok(early), Ok(ended), Ok(time)] = numbers[..] else {
-            return Err(strange(&answer));
+            return Err(unexpected(&answer));
         };
         if early > 0 {
             return Ok(Err(Early(early)));
@@ -167,7 +168,8 @@ impl Probe {
         Ok(Ok(time as f64 / n.max(1) as f64))
     }
 
-    /// Has it forget its units, and collect garbage. What the runtime then says that it uses, in bytes.
+    /// Has it forget its units, and collect garbage. What the runtime then says that it uses, in
+    /// bytes.
     ///
     /// # Errors
     /// When it cannot.
@@ -189,7 +191,7 @@ impl Probe {
             [Ok(exchanged), Ok(time)] if exchanged == messages => {
                 Ok(time as f64 / messages.max(1) as f64)
             }
-            _ => Err(strange(&answer)),
+            _ => Err(unexpected(&answer)),
         }
     }
 
@@ -206,21 +208,22 @@ impl Probe {
         let line = self.line(word)?;
         match line.trim_end().strip_prefix(word) {
             Some(rest) => Ok(rest.trim_start().to_owned()),
-            None => Err(strange(&line)),
+            None => Err(unexpected(&line)),
         }
     }
 
     /// The next line of its output, or why none comes.
     fn line(&mut self, word: &str) -> Result<String, SubjectError> {
         const LONGEST: usize = 4096;
-        let patience = self.patience + self.hold;
-        let deadline = Instant::now() + patience;
+        let timeout = self.timeout + self.hold;
+        let deadline = Instant::now() + timeout;
         let mut line = Vec::new();
         while line.len() < LONGEST {
-            if self.answers.buffer().is_empty() && !has_come(self.answers.get_ref(), deadline) {
-                let seconds = patience.as_secs_f64();
+            if self.answers.buffer().is_empty() && !is_readable_by(self.answers.get_ref(), deadline)
+            {
+                let seconds = timeout.as_secs_f64();
                 let _ = self.child.kill();
-                return Err(self.without(&format!("no line `{word}` within {seconds} s")));
+                return Err(self.failure(&format!("no line `{word}` within {seconds} s")));
             }
             let mut byte = [0];
             match self.answers.read_exact(&mut byte) {
@@ -239,21 +242,21 @@ impl Probe {
             Some(Err(error)) => format!("the probe is gone: {error}"),
             None => "the probe has closed its output".to_owned(),
         };
-        self.without(&status)
+        self.failure(&status)
     }
 
     /// What has happened, behind what it said of it.
-    fn without(&mut self, what: &str) -> SubjectError {
+    fn failure(&mut self, what: &str) -> SubjectError {
         let mut said = Vec::new();
-        let _ = self.complaints.rewind().and_then(|()| self.complaints.read_to_end(&mut said));
+        let _ = self.stderr.rewind().and_then(|()| self.stderr.read_to_end(&mut said));
         match gist(&String::from_utf8_lossy(&said)) {
             said if said.is_empty() => SubjectError::wrong(what),
             said => SubjectError::wrong(format!("{said} ({what})")),
         }
     }
 
-    /// Lets it end by itself, as it may have to end processes that it has started. Its status; none if it
-    /// had to be killed.
+    /// Lets it end by itself, as it may have to end processes that it has started. Its status; none
+    /// if it had to be killed.
     fn end(&mut self) -> Option<io::Result<ExitStatus>> {
         const STEP: Duration = Duration::from_millis(5);
         const STEPS: usize = 600;
@@ -279,7 +282,7 @@ impl Probe {
 }
 
 /// Whether there is something to read, or its end, by then.
-fn has_come(output: &ChildStdout, deadline: Instant) -> bool {
+fn is_readable_by(output: &ChildStdout, deadline: Instant) -> bool {
     loop {
         let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
         match poll(&mut [PollFd::new(output, PollFlags::IN)], left.as_ref()) {
@@ -290,7 +293,7 @@ fn has_come(output: &ChildStdout, deadline: Instant) -> bool {
     }
 }
 
-fn strange(answer: &str) -> SubjectError {
+fn unexpected(answer: &str) -> SubjectError {
     SubjectError::wrong(format!("the probe said: {}", gist(answer)))
 }
 

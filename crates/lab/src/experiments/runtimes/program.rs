@@ -1,4 +1,5 @@
-//! Probes that are programs of their own: what they are made of, and how they are made where they are not yet.
+//! Probes that are programs of their own: what they are made of, and how they are made where they
+//! are not yet.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, DirBuilder};
@@ -23,7 +24,8 @@ pub struct Program {
     pub tools: &'static [&'static str],
     /// What the first is to be told so that it says its version.
     pub version: &'static str,
-    /// What makes it, a program and its arguments, in the folder of the files; empty if it is run as it is.
+    /// What makes it, a program and its arguments, in the folder of the files; empty if it is run
+    /// as it is.
     pub make: &'static [&'static str],
     /// Variables of the environment in which it is made and run.
     pub environment: &'static [(&'static str, &'static str)],
@@ -31,7 +33,7 @@ pub struct Program {
 
 /// Where a program has been made.
 #[derive(Debug)]
-pub struct Made {
+pub struct Build {
     /// The folder with its files.
     pub folder: PathBuf,
     /// It goes with this, where nothing can be kept.
@@ -48,35 +50,35 @@ impl Program {
     ///
     /// # Errors
     /// When there is no room, or the toolchain refuses.
-    pub fn made(&self) -> Result<Made, SubjectError> {
-        self.made_in(kept().as_deref())
+    pub fn build(&self) -> Result<Build, SubjectError> {
+        self.build_in(cache_root().as_deref())
     }
 
     /// The same, to be kept in this folder if there is one.
-    fn made_in(&self, root: Option<&Path>) -> Result<Made, SubjectError> {
+    fn build_in(&self, root: Option<&Path>) -> Result<Build, SubjectError> {
         let kept = root.map(|root| root.join(self.name()));
         if let Some(folder) = kept.as_ref().filter(|folder| is_whole(folder)) {
-            return Ok(Made { folder: folder.clone(), _temporary: None });
+            return Ok(Build { folder: folder.clone(), _temporary: None });
         }
-        let builder = || tempfile::Builder::new().prefix(MAKING).to_owned();
+        let builder = || tempfile::Builder::new().prefix(BUILD_PREFIX).to_owned();
         let made = match root {
             Some(root) => {
-                sweep(root);
+                remove_abandoned(root);
                 builder().tempdir_in(root)
             }
             None => builder().tempdir(),
         };
         let made = made.attempt("make a folder for a probe")?;
-        self.make_in(made.path())?;
-        fs::write(made.path().join(MARK), "").attempt("write a probe")?;
+        self.run_build(made.path())?;
+        fs::write(made.path().join(COMPLETE_MARK), "").attempt("write a probe")?;
         Ok(match kept.filter(|kept| replace(made.path(), kept)) {
-            Some(folder) => Made { folder, _temporary: None },
-            None => Made { folder: made.path().to_owned(), _temporary: Some(made) },
+            Some(folder) => Build { folder, _temporary: None },
+            None => Build { folder: made.path().to_owned(), _temporary: Some(made) },
         })
     }
 
-    /// What it is called where it is kept: by its text and its toolchain, which says its version as it
-    /// does when it is run, in a folder that tells it nothing.
+    /// What it is called where it is kept: by its text and its toolchain, which says its version as
+    /// it does when it is run, in a folder that tells it nothing.
     fn name(&self) -> String {
         let mut version = Command::new(self.tools[0]);
         version.arg(self.version).envs(self.environment.iter().copied());
@@ -90,7 +92,7 @@ impl Program {
         format!("{}-{:016x}", self.files[0].0, hasher.finish())
     }
 
-    fn make_in(&self, folder: &Path) -> Result<(), SubjectError> {
+    fn run_build(&self, folder: &Path) -> Result<(), SubjectError> {
         for (name, text) in self.files {
             let path = folder.join(name);
             let parent = path.parent().unwrap_or(folder);
@@ -119,7 +121,7 @@ impl Program {
 }
 
 /// The file that comes last into a folder with what was made.
-const MARK: &str = "made";
+const COMPLETE_MARK: &str = "made";
 
 /// Which program a name means: not every tool can be asked for its version.
 fn identity(tool: &str) -> Option<(PathBuf, u64, Option<SystemTime>)> {
@@ -130,7 +132,7 @@ fn identity(tool: &str) -> Option<(PathBuf, u64, Option<SystemTime>)> {
 
 /// Whether all of it was made, and nobody else can have changed it.
 fn is_whole(folder: &Path) -> bool {
-    is_ours_alone(folder) && folder.join(MARK).is_file()
+    is_ours_alone(folder) && folder.join(COMPLETE_MARK).is_file()
 }
 
 /// Whether a folder is this user's, and nobody else can write to it.
@@ -153,10 +155,10 @@ fn replace(made: &Path, kept: &Path) -> bool {
 }
 
 /// What a folder is called while something is made in it.
-const MAKING: &str = "contend-making-";
+const BUILD_PREFIX: &str = "contend-making-";
 
 /// Removes what others were making when they were killed.
-fn sweep(root: &Path) {
+fn remove_abandoned(root: &Path) {
     const OLD: Duration = Duration::from_hours(1);
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let age = entry
@@ -164,15 +166,15 @@ fn sweep(root: &Path) {
             .and_then(|data| data.modified())
             .ok()
             .and_then(|time| time.elapsed().ok());
-        let is_left = entry.file_name().to_string_lossy().starts_with(MAKING);
+        let is_left = entry.file_name().to_string_lossy().starts_with(BUILD_PREFIX);
         if is_left && age.is_some_and(|age| age > OLD) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// What a program says, on one line: where it is long, its beginning and its end, as some give the reason
-/// first and some last.
+/// What a program says, on one line: where it is long, its beginning and its end, as some give the
+/// reason first and some last.
 pub fn gist(text: &str) -> String {
     const HALF: usize = 200;
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -184,7 +186,7 @@ pub fn gist(text: &str) -> String {
 }
 
 /// Where what was made is kept for later, made if need be; nowhere if that cannot be.
-fn kept() -> Option<PathBuf> {
+fn cache_root() -> Option<PathBuf> {
     let scratch = || std::env::var_os(SCRATCH).map(PathBuf::from);
     caches().or_else(|| scratch().filter(|scratch| is_ours_alone(scratch)))
 }
@@ -217,8 +219,8 @@ mod tests {
     /// What a folder has when somebody was there, and what was made anew has not.
     const TRACE: &str = "trace";
 
-    fn kept_in(root: &Path) -> (PathBuf, bool) {
-        let made = NOTE.made_in(Some(root)).expect("it can be copied");
+    fn build_note_in(root: &Path) -> (PathBuf, bool) {
+        let made = NOTE.build_in(Some(root)).expect("it can be copied");
         assert!(made.folder.join("copy").is_file());
         let is_old = made.folder.join(TRACE).exists();
         fs::write(made.folder.join(TRACE), "").expect("room");
@@ -228,13 +230,13 @@ mod tests {
     #[test]
     fn what_was_made_is_used_again_only_if_it_is_whole_and_ours_alone() {
         let root = tempfile::tempdir().expect("a folder");
-        let (folder, is_old) = kept_in(root.path());
+        let (folder, is_old) = build_note_in(root.path());
         assert!(folder.starts_with(root.path()) && !is_old);
-        assert_eq!(kept_in(root.path()), (folder.clone(), true));
-        fs::remove_file(folder.join(MARK)).expect("it is there");
-        assert_eq!(kept_in(root.path()), (folder.clone(), false));
+        assert_eq!(build_note_in(root.path()), (folder.clone(), true));
+        fs::remove_file(folder.join(COMPLETE_MARK)).expect("it is there");
+        assert_eq!(build_note_in(root.path()), (folder.clone(), false));
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("it is ours");
-        assert_eq!(kept_in(root.path()), (folder.clone(), false));
+        assert_eq!(build_note_in(root.path()), (folder.clone(), false));
         assert!(is_ours_alone(&folder));
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o775)).expect("it is ours");
         assert!(!is_ours_alone(root.path()));

@@ -54,14 +54,16 @@ impl RoundTrip {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let row = row(parameters)?;
         let mut probe = Probe::start(row)?;
-        let messages = enough(|messages| probe.trips(messages))?;
+        let messages = messages_per_sample(|messages| probe.trips(messages))?;
         Ok(Self { row, probe, messages })
     }
 }
 
-/// How many messages take long enough, by what one of so many takes: twice as many again and again, which
-/// also warms up what compiles code while it runs.
-fn enough(mut each: impl FnMut(u64) -> Result<f64, SubjectError>) -> Result<u64, SubjectError> {
+/// How many messages take long enough, by what one of so many takes: twice as many again and again,
+/// which also warms up what compiles code while it runs.
+fn messages_per_sample(
+    mut each: impl FnMut(u64) -> Result<f64, SubjectError>,
+) -> Result<u64, SubjectError> {
     const FEW: u64 = 1000;
     const MANY: u64 = 1 << 30;
     const LONG: f64 = 1e8;
@@ -92,14 +94,14 @@ mod tests {
 
     #[test]
     fn runs_are_made_longer_until_one_takes_a_tenth_of_a_second() {
-        assert_eq!(enough(|_| Ok(20_000.0)).expect("no error"), 8000);
+        assert_eq!(messages_per_sample(|_| Ok(20_000.0)).expect("no error"), 8000);
         // As of a runtime that has compiled its code after so many messages.
         let mut before = 0;
         let warms_up = |messages| {
             before += messages;
             Ok(if before < 10_000 { 8000.0 } else { 500.0 })
         };
-        assert_eq!(enough(warms_up).expect("no error"), 256_000);
-        assert_eq!(enough(|_| Ok(0.0)).expect("no error"), 1000 << 21);
+        assert_eq!(messages_per_sample(warms_up).expect("no error"), 256_000);
+        assert_eq!(messages_per_sample(|_| Ok(0.0)).expect("no error"), 1000 << 21);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::own::{self, Make};
+use super::builtin::{self, Make};
 use super::program::Program;
 use crate::support::limits::Kind;
 
@@ -35,7 +35,7 @@ pub struct Row {
 #[derive(Debug)]
 pub enum Source {
     /// This program itself.
-    Own(Make),
+    BuiltIn(Make),
     /// A program in another language, and how it is started in its folder.
     Program { program: &'static Program, run: &'static [&'static str] },
 }
@@ -44,13 +44,13 @@ impl Row {
     /// Why it cannot be made here, if so.
     pub fn missing(&self) -> Option<String> {
         match &self.source {
-            Source::Own(_) => None,
+            Source::BuiltIn(_) => None,
             Source::Program { program, .. } => program.missing(),
         }
     }
 
-    /// How long after the beginning so many units that wait for time are due: when all have been made,
-    /// and their memory has been read.
+    /// How long after the beginning so many units that wait for time are due: when all have been
+    /// made, and their memory has been read.
     pub fn hold(&self, n: u64) -> Duration {
         const READING: Duration = Duration::from_millis(1500);
         let making = self.each.map_or(0.0, |each| each.as_secs_f64() * n as f64);
@@ -59,11 +59,11 @@ impl Row {
 }
 
 /// What most rows have.
-pub const USUAL: Row = Row {
+pub const DEFAULT: Row = Row {
     unit: "",
     runtime: "",
     summary: "",
-    source: Source::Own(own::callback),
+    source: Source::BuiltIn(builtin::callback),
     argument: "",
     most: 1_000_000,
     each: None,
@@ -73,11 +73,11 @@ pub const USUAL: Row = Row {
 };
 
 /// As many as most systems allow of what the kernel knows.
-const TASKS: u64 = 10_000;
+const MAX_TASKS: u64 = 10_000;
 
 // What the units of a runtime have in common.
-const TASK: Row = Row { runtime: "Linux", most: TASKS, ..USUAL };
-const TOKIO: Row = Row { runtime: "tokio", ..USUAL };
+const TASK: Row = Row { runtime: "Linux", most: MAX_TASKS, ..DEFAULT };
+const TOKIO: Row = Row { runtime: "tokio", ..DEFAULT };
 const GO_UNIT: Row = of("Go", &GO, &["./probe"]);
 const JAVA_UNIT: Row = of("Java", &JAVA, JAVA_RUN);
 const NODE_UNIT: Row = of("Node", &NODE, NODE_RUN);
@@ -87,7 +87,7 @@ const SISTER_UNIT: Row = of("Elixir", &SISTER, SISTER_RUN);
 
 /// A unit of this runtime, whose probe is this program, started like this.
 const fn of(runtime: &'static str, program: &'static Program, run: &'static [&'static str]) -> Row {
-    Row { runtime, source: Source::Program { program, run }, ..USUAL }
+    Row { runtime, source: Source::Program { program, run }, ..DEFAULT }
 }
 
 /// All of them.
@@ -97,12 +97,12 @@ pub const TABLE: &[Row] = &[
         runtime: "contend-callback",
         summary: "a callback thread that waits for a message, on one Worker",
         bytes: 30,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         unit: "fork",
         summary: "a process made by fork, which reads from a pipe",
-        source: Source::Own(own::fork),
+        source: Source::BuiltIn(builtin::fork),
         task: Some(Kind::Process),
         bytes: 150_000,
         ..TASK
@@ -110,7 +110,7 @@ pub const TABLE: &[Row] = &[
     Row {
         unit: "thread",
         summary: "a thread (std::thread), which waits on a condition",
-        source: Source::Own(own::thread),
+        source: Source::BuiltIn(builtin::thread),
         task: Some(Kind::Thread),
         bytes: 40_000,
         ..TASK
@@ -118,7 +118,7 @@ pub const TABLE: &[Row] = &[
     Row {
         unit: "tokio-sleep",
         summary: "a task that sleeps",
-        source: Source::Own(own::sleep),
+        source: Source::BuiltIn(builtin::sleep),
         each: Some(Duration::from_micros(3)),
         has_messages: false,
         bytes: 450,
@@ -127,7 +127,7 @@ pub const TABLE: &[Row] = &[
     Row {
         unit: "tokio-pending",
         summary: "a task that waits for nothing",
-        source: Source::Own(own::pending),
+        source: Source::BuiltIn(builtin::pending),
         has_messages: false,
         bytes: 320,
         ..TOKIO
@@ -135,7 +135,7 @@ pub const TABLE: &[Row] = &[
     Row {
         unit: "tokio-oneshot",
         summary: "a task that waits for the message of a oneshot channel",
-        source: Source::Own(own::oneshot),
+        source: Source::BuiltIn(builtin::oneshot),
         has_messages: false,
         bytes: 330,
         ..TOKIO
@@ -143,7 +143,7 @@ pub const TABLE: &[Row] = &[
     Row {
         unit: "tokio-mpsc",
         summary: "a task that waits for messages of a channel",
-        source: Source::Own(own::mpsc),
+        source: Source::BuiltIn(builtin::mpsc),
         bytes: 1200,
         ..TOKIO
     },
@@ -151,10 +151,10 @@ pub const TABLE: &[Row] = &[
         unit: "smol",
         runtime: "smol",
         summary: "a task that waits for a timer",
-        source: Source::Own(own::smol),
+        source: Source::BuiltIn(builtin::smol),
         each: Some(Duration::from_micros(2)),
         bytes: 270,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         unit: "goroutine",
@@ -175,7 +175,7 @@ pub const TABLE: &[Row] = &[
         unit: "java-platform",
         summary: "a platform thread that waits for a latch",
         argument: "platform",
-        most: TASKS,
+        most: MAX_TASKS,
         task: Some(Kind::Thread),
         bytes: 50_000,
         ..JAVA_UNIT
@@ -193,7 +193,7 @@ pub const TABLE: &[Row] = &[
         summary: "a suspended coroutine",
         source: Source::Program { program: &CPP, run: &["./probe"] },
         bytes: 80,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         unit: "node-timer",
@@ -223,7 +223,7 @@ pub const TABLE: &[Row] = &[
         unit: "python-thread",
         summary: "a thread (threading.Thread) that waits",
         argument: "thread",
-        most: TASKS,
+        most: MAX_TASKS,
         task: Some(Kind::Thread),
         bytes: 50_000,
         ..PYTHON_UNIT
@@ -305,7 +305,7 @@ pub const DOCUMENT: Row = Row {
     runtime: "Elixir",
     summary: "a function that sleeps",
     source: Source::Program { program: &SISTER, run: EVALUATION_RUN },
-    ..USUAL
+    ..DEFAULT
 };
 
 const GO: Program = Program {
@@ -324,7 +324,8 @@ const JAVA: Program = Program {
     make: &["javac", "Units.java"],
     environment: &[],
 };
-/// A young generation of one size, so that what is taken grows with the units alone; no warnings among the answers.
+/// A young generation of one size, so that what is taken grows with the units alone; no warnings
+/// among the answers.
 const JAVA_RUN: &[&str] = &[
     "java",
     "-XX:+UseSerialGC",
@@ -365,7 +366,8 @@ const PYTHON: Program = Program {
 };
 const PYTHON_RUN: &[&str] = &["python3", "python.py"];
 
-/// Room for a million processes, none of them waiting busily, and no dump of memory where something goes wrong.
+/// Room for a million processes, none of them waiting busily, and no dump of memory where something
+/// goes wrong.
 const EMULATOR: &[(&str, &str)] = &[
     ("ERL_FLAGS", "+P 1048576 +sbwt none +sbwtdcpu none +sbwtdio none"),
     ("ERL_CRASH_DUMP_BYTES", "0"),

@@ -2,24 +2,28 @@
 
 use std::time::Duration;
 
+use super::memory_missing;
 use super::probe::Probe;
 use super::program::Program;
-use super::table::{Row, Source, TABLE, USUAL};
-use super::too_large;
+use super::table::{DEFAULT, Row, Source, TABLE};
 use crate::engine::experiment::SubjectError;
 use crate::support::limits::Kind;
 
 /// Units that are only said to be there: as the name of the kind says.
-const SAYS: Program = Program {
-    files: &[("says.sh", include_str!("says.sh"))],
+const FAKE_PROBE: Program = Program {
+    files: &[("fake-probe.sh", include_str!("fake-probe.sh"))],
     tools: &["sh"],
     version: "-c :",
     make: &[],
     environment: &[],
 };
 
-pub(super) fn says(unit: &'static str) -> Row {
-    Row { unit, source: Source::Program { program: &SAYS, run: &["sh", "says.sh"] }, ..USUAL }
+pub(super) fn fake_probe(unit: &'static str) -> Row {
+    Row {
+        unit,
+        source: Source::Program { program: &FAKE_PROBE, run: &["sh", "fake-probe.sh"] },
+        ..DEFAULT
+    }
 }
 
 fn parks_and_wakes(row: &Row, n: u64) -> Result<(), SubjectError> {
@@ -35,7 +39,7 @@ fn parks_and_wakes(row: &Row, n: u64) -> Result<(), SubjectError> {
 
 #[test]
 fn a_figure_is_void_unless_every_unit_was_there_waited_and_has_ended() {
-    parks_and_wakes(&says("the-truth"), 3).expect("all were there");
+    parks_and_wakes(&fake_probe("the-truth"), 3).expect("all were there");
     for (unit, complaint) in [
         ("too-few", "of 3 units 2 were there and waited"),
         ("too-many", "of 3 units 4 were there and waited"),
@@ -47,16 +51,16 @@ fn a_figure_is_void_unless_every_unit_was_there_waited_and_has_ended() {
         ("mumbles", "it will not do: \u{fffd} (the probe ended: signal: 9 (SIGKILL))"),
         ("leaves", "the probe ended: exit status: 0"),
     ] {
-        let error = parks_and_wakes(&says(unit), 3).expect_err(unit).to_string();
+        let error = parks_and_wakes(&fake_probe(unit), 3).expect_err(unit).to_string();
         assert!(error.contains(complaint), "{unit}: {error}");
     }
 }
 
 #[test]
 fn a_probe_that_never_answers_is_given_up_with_what_it_said() {
-    let mut probe = Probe::start(&says("hangs")).expect("a probe");
+    let mut probe = Probe::start(&fake_probe("hangs")).expect("a probe");
     probe.park(3, Duration::from_millis(100)).expect("they are there");
-    probe.patience = Duration::from_millis(200);
+    probe.timeout = Duration::from_millis(200);
     let error = probe.wake(3).expect_err("nothing comes").to_string();
     assert_eq!(error, "one of them is lost (no line `woken` within 0.3 s)");
 }
@@ -64,19 +68,20 @@ fn a_probe_that_never_answers_is_given_up_with_what_it_said() {
 /// As on a kernel that does not say who has started whom.
 #[test]
 fn a_figure_is_void_where_processes_cannot_be_seen() {
-    let row = Row { task: Some(Kind::Process), ..says("the-truth") };
+    let row = Row { task: Some(Kind::Process), ..fake_probe("the-truth") };
     let error = parks_and_wakes(&row, 3).expect_err("there are none").to_string();
     assert!(error.contains("of 3 processes 0 can be seen"), "{error}");
 }
 
 #[test]
 fn a_probe_without_messages_says_why() {
-    let mut probe = Probe::start(&says("the-truth")).expect("a probe");
+    let mut probe = Probe::start(&fake_probe("the-truth")).expect("a probe");
     let error = probe.trips(10).expect_err("it has none").to_string();
     assert_eq!(error, "nobody listens");
 }
 
-/// Of those in other languages whose toolchain is here. (What this program does itself is tested with it.)
+/// Of those in other languages whose toolchain is here. (What this program does itself is tested
+/// with it.)
 #[test]
 fn every_kind_of_unit_waits_ends_and_answers() {
     let programs = TABLE.iter().filter(|row| matches!(row.source, Source::Program { .. }));
@@ -114,9 +119,9 @@ fn the_sister_is_there_with_all_of_its_files() {
 
 #[test]
 fn units_for_which_there_is_no_memory_are_left_out_with_the_reason() {
-    assert_eq!(too_large(6200, 1_000_000, 6_200_000_000), None);
+    assert_eq!(memory_missing(6200, 1_000_000, 6_200_000_000), None);
     assert_eq!(
-        too_large(6200, 1_000_000, 6_100_000_000).as_deref(),
+        memory_missing(6200, 1_000_000, 6_100_000_000).as_deref(),
         Some("about 6200 MB are needed, and 6100 MB of memory may be used")
     );
     assert!(TABLE.iter().all(|row| row.bytes > 0), "of each kind it is known");

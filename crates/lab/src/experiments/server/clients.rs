@@ -1,189 +1,168 @@
-//! Clients: connections of one thread, which are open, and on which requests are sent when they are due.
+//! The load generator: clients in one thread, which send requests when these are due.
 //!
-//! A generator that sends the next request only when the last one has been answered leaves out the requests
-//! that would have come while the server stood still: coordinated omission. Here each request is due at a
-//! moment that does not depend on the server, and its time counts from then, also if it has to wait because no
-//! connection is free.
+//! A generator that waits for each response before it sends the next request leaves out the
+//! requests that were due while the server stalled: coordinated omission. Here every request is due
+//! at a moment that does not depend on the server, and its latency counts from then, also while it
+//! waits for a free client.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::io;
 use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll::{self, CreateFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::http::HELLO;
+use super::client::{Client, Progress, Reuse};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::histogram::{histogram, note};
 
-/// What is asked.
-const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-/// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(2);
-/// Events fetched at once.
-const AT_ONCE: usize = 512;
+/// Events fetched with one system call at most, and first requests in flight at a time.
+const EVENTS_PER_WAIT: usize = 512;
 
-/// Connections to one server.
+/// The clients of one server.
 #[derive(Debug)]
 pub struct Clients {
     epoll: OwnedFd,
+    /// By the index in their epoll events.
     all: Vec<Client>,
-    /// Those on which nothing is asked, and which have not failed.
+    /// Those that have no request in flight and have not been abandoned.
     free: VecDeque<usize>,
-    /// Requests that are on their way.
-    asked: usize,
-    /// Connections that the server has closed, or on which something else came than the answer.
+    /// Requests without a response so far.
+    in_flight: usize,
+    /// Clients whose connection was closed by the server, or refused, or got a wrong response.
     pub failed: u64,
-    /// Why there are no more, where there are fewer than wanted.
+    /// Why there are fewer connections than wanted.
     pub refused: Option<io::Error>,
 }
 
+/// The result of a load without pauses.
 #[derive(Debug)]
-struct Client {
-    stream: TcpStream,
-    /// When the request that is on its way was due.
-    due: Option<Instant>,
-    /// Bytes of its answer that have come.
-    come: usize,
-    /// Nothing more is done on it.
-    left: bool,
-}
-
-/// What came of requests one after the other on every connection.
-#[derive(Debug)]
-pub struct Full {
-    /// How many were answered.
+pub struct FullLoad {
+    /// Requests that were answered.
     pub answered: u64,
-    /// How many were not, in all the time that they had.
+    /// Requests that were not answered in time.
     pub unanswered: u64,
-    /// From the first request until all had been answered, or given up.
+    /// Wall time from the first request to the last response, or to the deadline.
     pub took: Duration,
 }
 
-/// What came of requests at a fixed rate.
+/// The result of a load at a fixed rate.
 #[derive(Debug)]
-pub struct Rated {
-    /// The times of all, from when each was due.
+pub struct FixedRate {
+    /// Latencies in nanoseconds, each from the moment at which the request was due.
     pub times: Histogram<u64>,
-    /// How many were answered.
+    /// Requests that were answered.
     pub answered: u64,
-    /// How many were not, in all the time that they had.
+    /// Requests that were not answered in time.
     pub unanswered: u64,
 }
 
 impl Clients {
-    /// Opens so many connections, as far as that is possible.
+    /// Creates clients and opens their connections, as many as possible up to `wanted`. Where each
+    /// connection is for one request, none is opened yet.
     ///
     /// # Errors
-    /// When not even one can be made ready.
-    pub fn open(port: u16, wanted: u64) -> Result<Self, SubjectError> {
-        // A request is to be sent when it is due, not 50 µs later.
+    /// Fails if the kernel refuses an epoll instance.
+    pub fn open(port: u16, wanted: u64, reuse: Reuse) -> Result<Self, SubjectError> {
+        // Requests are sent when they are due, not 50 µs later.
         rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
-        let epoll = epoll::create(CreateFlags::CLOEXEC).attempt("make an epoll instance")?;
-        let free = VecDeque::new();
-        let mut clients = Self { epoll, all: Vec::new(), free, asked: 0, failed: 0, refused: None };
-        for _ in 0..wanted {
-            if let Err(error) = clients.connect(port) {
-                clients.refused = Some(error);
-                break;
+        let epoll = epoll::create(CreateFlags::CLOEXEC).attempt("create an epoll instance")?;
+        let (all, free) = (Vec::new(), VecDeque::new());
+        let mut clients = Self { epoll, all, free, in_flight: 0, failed: 0, refused: None };
+        for index in 0..wanted {
+            match Client::open(&clients.epoll, port, reuse, index) {
+                Ok(client) => {
+                    clients.free.push_back(clients.all.len());
+                    clients.all.push(client);
+                }
+                Err(error) => {
+                    clients.refused = Some(error);
+                    break;
+                }
             }
         }
         Ok(clients)
     }
 
-    fn connect(&mut self, port: u16) -> io::Result<()> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let stream = TcpStream::connect_timeout(&address, CONNECT)?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-        // So that thousands of closed connections do not hold their ports for a minute.
-        rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))?;
-        let place = self.all.len();
-        let flags = EventFlags::IN | EventFlags::RDHUP;
-        epoll::add(&self.epoll, &stream, EventData::new_u64(place as u64), flags)?;
-        self.all.push(Client { stream, due: None, come: 0, left: false });
-        self.free.push_back(place);
-        Ok(())
-    }
-
-    /// How many connections there are.
+    /// Returns the number of clients.
     pub fn opened(&self) -> u64 {
         self.all.len() as u64
     }
 
-    /// Sends a request on every connection, and waits until all have been answered, or none has for `patience`.
-    /// How many have been. Those that have not are left alone from then on.
+    /// Sends a request from every client, and waits until all were answered. If there is no
+    /// response for `timeout`, the clients that wait are abandoned. Returns the number of
+    /// responses.
     ///
     /// # Errors
-    /// When events cannot be fetched.
-    pub fn ask_all(&mut self, patience: Duration) -> io::Result<u64> {
+    /// Fails if events cannot be fetched.
+    pub fn ask_all(&mut self, timeout: Duration) -> io::Result<u64> {
         let mut answered = 0;
         let mut last = Instant::now();
-        let mut to_ask = std::mem::take(&mut self.free);
+        let mut unsent = std::mem::take(&mut self.free);
         loop {
-            // Not all at once, so that the server's queues are no part of this.
-            while self.asked < AT_ONCE
-                && let Some(place) = to_ask.pop_front()
+            // Not all at once: the test is not of the server's accept queue.
+            while self.in_flight < EVENTS_PER_WAIT
+                && let Some(index) = unsent.pop_front()
             {
-                self.ask(place, Instant::now());
+                self.send_request(index, Instant::now());
             }
-            if self.asked == 0 && to_ask.is_empty() {
+            if self.in_flight == 0 && unsent.is_empty() {
                 return Ok(answered);
             }
             let before = answered;
-            self.fetch(patience, &mut |_| answered += 1)?;
+            self.poll_responses(timeout, &mut |_| answered += 1)?;
             if answered > before {
                 last = Instant::now();
-            } else if last.elapsed() >= patience {
-                self.give_up(); // whoever is not served stands in nobody's way
+            } else if last.elapsed() >= timeout {
+                self.abandon_unanswered();
                 last = Instant::now();
             }
         }
     }
 
-    /// Sends so many requests a second for a time, each when it is due, and waits for the answers.
+    /// Sends `per_second` requests a second for `lasts`, each when it is due, and waits up to
+    /// `timeout` longer for the last responses.
     ///
     /// # Errors
-    /// When events cannot be fetched.
+    /// Fails if events cannot be fetched.
     pub fn at_rate(
         &mut self,
         per_second: f64,
         lasts: Duration,
-        patience: Duration,
-    ) -> Result<Rated, SubjectError> {
+        timeout: Duration,
+    ) -> Result<FixedRate, SubjectError> {
         let mut times = histogram()?;
         let (mut sent, mut answered) = (0_u64, 0);
         let begin = Instant::now();
         let due = |number: u64| begin + Duration::from_secs_f64(number as f64 / per_second);
-        let (end, deadline) = (begin + lasts, begin + lasts + patience);
+        let (end, deadline) = (begin + lasts, begin + lasts + timeout);
         let mut now = begin;
         while now < deadline {
             while due(sent) <= now
                 && due(sent) < end
-                && let Some(place) = self.free.pop_front()
+                && let Some(index) = self.free.pop_front()
             {
-                self.ask(place, due(sent));
+                self.send_request(index, due(sent));
                 sent += 1;
             }
             let all_sent = due(sent) >= end;
-            if all_sent && self.asked == 0 {
+            if all_sent && self.in_flight == 0 {
                 break;
             }
             let next = if all_sent || self.free.is_empty() { deadline } else { due(sent) };
-            self.fetch(next.saturating_duration_since(Instant::now()), &mut |time| {
+            self.poll_responses(next.saturating_duration_since(Instant::now()), &mut |time| {
                 answered += 1;
                 note(&mut times, time);
             })
-            .attempt("wait for answers")?;
+            .attempt("wait for responses")?;
             now = Instant::now();
         }
-        // Those that were not answered have taken so long at least.
+        // Requests without a response have taken at least this long.
         let mut unanswered = 0;
-        for due in self.give_up() {
+        for due in self.abandon_unanswered() {
             unanswered += 1;
             note(&mut times, now.saturating_duration_since(due));
         }
@@ -191,141 +170,119 @@ impl Clients {
             note(&mut times, now.saturating_duration_since(due(sent)));
             (sent, unanswered) = (sent + 1, unanswered + 1);
         }
-        Ok(Rated { times, answered, unanswered })
+        Ok(FixedRate { times, answered, unanswered })
     }
 
-    /// Sends the next request on every free connection as soon as the last one has been answered, and waits for
-    /// the answers to the last ones, at most for as long again.
+    /// Has every client send its next request as soon as it is free, for `lasts`, and waits for the
+    /// last responses, at most as long again.
     ///
     /// # Errors
-    /// When events cannot be fetched.
-    pub fn flat_out(&mut self, lasts: Duration) -> io::Result<Full> {
+    /// Fails if events cannot be fetched.
+    pub fn flat_out(&mut self, lasts: Duration) -> io::Result<FullLoad> {
         let begin = Instant::now();
         let mut answered = 0;
         loop {
             while begin.elapsed() < lasts
-                && let Some(place) = self.free.pop_front()
+                && let Some(index) = self.free.pop_front()
             {
-                self.ask(place, begin);
+                self.send_request(index, begin);
             }
-            let left = (2 * lasts).saturating_sub(begin.elapsed());
-            if self.asked == 0 || left.is_zero() {
+            let remaining = (2 * lasts).saturating_sub(begin.elapsed());
+            if self.in_flight == 0 && begin.elapsed() >= lasts || remaining.is_zero() {
                 break;
             }
-            self.fetch(left, &mut |_| answered += 1)?;
-        }
-        let unanswered = self.give_up().len() as u64;
-        Ok(Full { answered, unanswered, took: begin.elapsed() })
-    }
-
-    fn ask(&mut self, place: usize, due: Instant) {
-        let client = &mut self.all[place];
-        if client.left {
-            return; // it has failed while it was to be asked
-        }
-        // It is so short that it always goes as a whole.
-        match (&client.stream).write(GET) {
-            Ok(written) if written == GET.len() => {
-                (client.due, client.come) = (Some(due), 0);
-                self.asked += 1;
+            if self.is_exhausted() {
+                break;
             }
-            _ => self.fail(place),
+            self.poll_responses(remaining, &mut |_| answered += 1)?;
+        }
+        let unanswered = self.abandon_unanswered().len() as u64;
+        Ok(FullLoad { answered, unanswered, took: begin.elapsed() })
+    }
+
+    /// Whether every client has been abandoned.
+    fn is_exhausted(&self) -> bool {
+        self.in_flight == 0 && self.all.iter().all(Client::is_abandoned)
+    }
+
+    fn send_request(&mut self, index: usize, due: Instant) {
+        if self.all[index].is_abandoned() {
+            return; // it failed while it waited for its turn
+        }
+        self.in_flight += 1;
+        if self.all[index].send(&self.epoll, due).is_err() {
+            self.fail(index);
         }
     }
 
-    /// Does nothing more on a connection that has failed.
-    fn fail(&mut self, place: usize) {
-        if !self.all[place].left {
-            self.leave(place);
+    /// Abandons a client and counts it as failed.
+    fn fail(&mut self, index: usize) {
+        if !self.all[index].is_abandoned() {
+            self.abandon(index);
             self.failed += 1;
         }
     }
 
-    /// Does nothing more on a connection, which stays open. When its request was due, if there was one.
-    fn leave(&mut self, place: usize) -> Option<Instant> {
-        self.free.retain(|&free| free != place);
-        let client = &mut self.all[place];
-        client.left = true;
-        let _ = epoll::delete(&self.epoll, &client.stream); // if not, its events are not looked at
-        let due = client.due.take();
-        self.asked -= usize::from(due.is_some());
+    /// Abandons a client, and returns when its request in flight was due.
+    fn abandon(&mut self, index: usize) -> Option<Instant> {
+        self.free.retain(|&free| free != index);
+        let due = self.all[index].abandon(&self.epoll);
+        self.in_flight -= usize::from(due.is_some());
         due
     }
 
-    /// Leaves the connections on which requests have not been answered. When those were due.
-    fn give_up(&mut self) -> Vec<Instant> {
-        (0..self.all.len())
-            .filter(|&place| self.all[place].due.is_some())
-            .collect::<Vec<_>>()
-            .into_iter()
-            .filter_map(|place| self.leave(place))
-            .collect()
+    /// Abandons the clients whose requests have not been answered, and returns when those were due.
+    fn abandon_unanswered(&mut self) -> Vec<Instant> {
+        let unanswered = (0..self.all.len()).filter(|&index| self.all[index].is_waiting());
+        let unanswered: Vec<_> = unanswered.collect();
+        unanswered.into_iter().filter_map(|index| self.abandon(index)).collect()
     }
 
-    /// Waits for answers, for so long at most, and gives out how long each request took from when it was due.
-    fn fetch(&mut self, most: Duration, answered: &mut dyn FnMut(Duration)) -> io::Result<()> {
-        for event in self.events(most)? {
-            let place = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
-            if self.all[place].left {
-                continue;
-            }
-            match self.all[place].receive() {
-                Ok(false) => {}
-                Ok(true) => {
-                    if let Some(due) = self.all[place].due.take() {
-                        self.asked -= 1;
-                        answered(due.elapsed());
-                    }
-                    self.free.push_back(place);
+    /// Waits up to `limit` for events, and passes the latency of each answered request to
+    /// `answered`.
+    fn poll_responses(
+        &mut self,
+        limit: Duration,
+        answered: &mut dyn FnMut(Duration),
+    ) -> io::Result<()> {
+        for event in self.events(limit)? {
+            let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
+            match self.all[index].handle_event(&self.epoll) {
+                Ok(Progress::Pending) => {}
+                Ok(Progress::Answered { due, is_free }) => {
+                    self.in_flight -= 1;
+                    answered(due.elapsed());
+                    self.free.extend(is_free.then_some(index));
                 }
-                Err(_) => self.fail(place),
+                Ok(Progress::Closed) => self.free.push_back(index),
+                Err(_) => self.fail(index),
             }
         }
         Ok(())
     }
 
-    /// Waits for events, for so long at most. `epoll_wait` counts whole milliseconds: a request that is due
-    /// meanwhile would be sent that much too late, and with it all those that came to be due.
-    fn events(&self, most: Duration) -> io::Result<Vec<epoll::Event>> {
-        let mut events = Vec::with_capacity(AT_ONCE);
-        let look = |events: &mut Vec<_>| {
+    /// Waits up to `limit` for events. `epoll_wait` counts in milliseconds and would delay the next
+    /// request by up to one, so `poll` waits in its place.
+    fn events(&self, limit: Duration) -> io::Result<Vec<epoll::Event>> {
+        let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
+        let fetch = |events: &mut Vec<_>| {
             let spare = rustix::buffer::spare_capacity(events);
             epoll::wait(&self.epoll, spare, Some(&Timespec::default()))
         };
-        if unless_interrupted(look(&mut events))? == 0 && !most.is_zero() {
-            let most: Option<Timespec> = most.try_into().ok();
+        if zero_if_interrupted(fetch(&mut events))? == 0 && !limit.is_zero() {
+            let limit: Option<Timespec> = limit.try_into().ok();
             let mut any = [PollFd::new(&self.epoll, PollFlags::IN)];
-            if unless_interrupted(poll(&mut any, most.as_ref()))? > 0 {
-                unless_interrupted(look(&mut events))?;
+            if zero_if_interrupted(poll(&mut any, limit.as_ref()))? > 0 {
+                zero_if_interrupted(fetch(&mut events))?;
             }
         }
         Ok(events)
     }
 }
 
-/// Nothing came of a wait that was interrupted.
-fn unless_interrupted(waited: rustix::io::Result<usize>) -> io::Result<usize> {
+fn zero_if_interrupted(waited: rustix::io::Result<usize>) -> io::Result<usize> {
     match waited {
         Err(rustix::io::Errno::INTR) => Ok(0),
         other => Ok(other?),
-    }
-}
-
-impl Client {
-    /// Takes what has come. Whether that completes the answer.
-    fn receive(&mut self) -> io::Result<bool> {
-        let mut buffer = [0; 512];
-        let read = match self.stream.read(&mut buffer) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(read) => read,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        let expected = HELLO.get(self.come..self.come + read);
-        if self.due.is_none() || expected != Some(&buffer[..read]) {
-            return Err(ErrorKind::InvalidData.into());
-        }
-        self.come += read;
-        Ok(self.come == HELLO.len())
     }
 }

@@ -1,10 +1,14 @@
-//! What every model says and understands: requests and answers of HTTP/1.1, without waiting.
+//! HTTP/1.1 as every model speaks it: requests, responses and connection state, without blocking.
 //!
-//! A model decides who waits, and where. What a connection does between two waits is [`advance`], the same
-//! for all: connections stay open unless either side says otherwise, requests may come several at once
-//! and are answered in their order, bodies of a known length are passed over, a head that is too large is
-//! answered with 431, one that is none with 400, and a body of unknown length with 501. Nothing has a deadline: a
-//! client that says nothing more keeps its connection, and with it a member of a pool.
+//! A model decides what waits, and where. [`advance`] is what a connection does between two waits,
+//! the same for all models:
+//!
+//! - connections stay open unless either side asks to close them;
+//! - pipelined requests are answered in order;
+//! - bodies of a known length are skipped;
+//! - a head that is too large gets status 431, a malformed one 400, and a body of unknown length 501.
+//!
+//! There are no timeouts: a silent client keeps its connection, and with it a member of a pool.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,26 +18,26 @@ use httparse::{EMPTY_HEADER, Error, Header, Status};
 
 /// What a server does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// Answers at once.
+pub enum Handler {
+    /// Responds at once.
     Hello,
-    /// Answers when [`PAUSE`] is over, as if a database had been asked.
+    /// Responds after [`HANDLER_DELAY`], as after a database query.
     Wait,
 }
 
-/// How long [`Answer::Wait`] waits.
-pub const PAUSE: Duration = Duration::from_millis(100);
+/// The delay of [`Handler::Wait`].
+pub const HANDLER_DELAY: Duration = Duration::from_millis(100);
 
-impl Answer {
-    /// Both, by name.
+impl Handler {
+    /// All handlers, by name.
     pub const ALL: [(&'static str, Self); 2] = [("hello", Self::Hello), ("wait", Self::Wait)];
 
-    /// The one of this name.
+    /// Returns the handler of this name.
     pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, answer)| answer)
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, handler)| handler)
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hello => "hello",
@@ -42,35 +46,36 @@ impl Answer {
     }
 }
 
-/// Bytes of a request's head at most.
-pub const LARGEST_HEAD: usize = 16 << 10;
-/// Fields of a request's head at most.
-const MOST_FIELDS: usize = 64;
-/// Bytes that are read at once.
-const AT_ONCE: usize = 4096;
-/// Bytes that are still read of somebody who is still writing at the end, so that the answer arrives.
-const STILL_READ: usize = 256 << 10;
+/// Longest head of a request.
+pub const MAX_HEAD_BYTES: usize = 16 << 10;
+/// Most fields in the head of a request.
+const MAX_HEADER_FIELDS: usize = 64;
+/// Size of the read buffer.
+const READ_BYTES: usize = 4096;
+/// Most bytes read and discarded before a connection is closed on a client that is still sending.
+const MAX_DRAINED_BYTES: usize = 256 << 10;
 
-/// The answer to a request.
+/// The response.
 pub const HELLO: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nhello\n";
-/// The same to whoever wants to close the connection.
+/// The response to a request that asks to close the connection.
 const LAST_HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\
                             Connection: close\r\n\r\nhello\n";
-const BODY: usize = b"hello\n".len();
-const NO_REQUEST: &[u8] =
+/// The body of the response.
+pub const BODY: &[u8] = b"hello\n";
+const BAD_REQUEST: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\n\
                            Connection: close\r\n\r\n";
-const NO_LENGTH: &[u8] =
+const NOT_IMPLEMENTED: &[u8] =
     b"HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// A connection, as a conversation needs it.
+/// A connection.
 pub trait Stream: Read + Write {
-    /// Tells the other side that nothing more comes.
+    /// Shuts down the sending side.
     ///
     /// # Errors
-    /// What the kernel says, such as that the other side has gone.
+    /// Fails if the client has closed the connection.
     fn finish(&mut self) -> io::Result<()>;
 }
 
@@ -82,90 +87,96 @@ impl Stream for &TcpStream {
 
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waits {
-    /// Something to read.
+pub enum WaitFor {
+    /// Input.
     Read,
-    /// Room for what is to be written.
+    /// Room in the send buffer.
     Write,
-    /// The end of [`PAUSE`].
+    /// The end of [`HANDLER_DELAY`].
     Pause,
 }
 
-/// What has begun and is not done yet between two waits: nothing, most of the time.
+/// Unfinished work on a connection between two waits; most of the time there is none.
 #[derive(Debug, Default)]
-struct Conversation {
-    /// What has come and has not been answered.
+struct Work {
+    /// Bytes received and not yet parsed.
     incoming: Vec<u8>,
-    /// What could not be written yet.
+    /// Bytes of responses still to be written.
     outgoing: Vec<u8>,
-    /// Bytes of a body that are still to come.
+    /// Bytes of a request body still to be skipped.
     body: u64,
     state: State,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// There is no request, or none that is complete.
+    /// No complete request has been received.
     #[default]
     Open,
-    /// The first request that has come is answered after a pause.
+    /// The first request in `incoming` is answered after the delay.
     Paused,
-    /// The connection is closed when everything has been written.
+    /// The connection is closed once `outgoing` has been written.
     Closes,
-    /// The same, but the other side may still be writing: if the connection were closed then, the kernel would
-    /// tell it so before it has read the answer.
-    CutsOff,
-    /// Nothing is written any more; so many bytes have come since.
-    Drains(usize),
+    /// As `Closes`, but the client may still be sending. Closing now would reset the connection
+    /// before the client has read the response, so the sending side is shut down first.
+    ShutsDown,
+    /// The sending side is shut down; this many bytes have been discarded since.
+    Draining(usize),
 }
 
-/// What is kept of a conversation while its connection waits; none holds no memory.
+/// The state of a connection while it waits. An idle connection has none and allocates nothing.
 #[derive(Debug, Default)]
-pub struct Kept(Option<Box<Conversation>>);
+pub struct ConnectionState(Option<Box<Work>>);
 
-impl Kept {
-    /// Whether nothing has begun.
-    pub fn is_nothing(&self) -> bool {
+impl ConnectionState {
+    /// Whether the connection is idle.
+    pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 }
 
-/// Goes on with a conversation until it has to wait, and says what for; `None` is the end of it. Reads once at
-/// most, so that others have their turn, but for what is passed over at the end.
-pub fn advance(kept: &mut Kept, stream: &mut impl Stream, answer: Answer) -> Option<Waits> {
-    let mut here = Conversation::default();
-    let conversation = kept.0.as_deref_mut().unwrap_or(&mut here);
-    let waits = conversation.advance(stream, answer)?;
-    if conversation.is_idle() {
-        kept.0 = None;
-    } else if kept.0.is_none() {
-        kept.0 = Some(Box::new(here));
+/// Continues on a connection until it would block, and returns what it waits for, or `None` once
+/// it is to be closed. Reads at most once, so that other connections get their turn, except for
+/// input that is discarded at the end.
+pub fn advance(
+    state: &mut ConnectionState,
+    stream: &mut impl Stream,
+    handler: Handler,
+) -> Option<WaitFor> {
+    let mut new = Work::default(); // on the stack, unless it has to be kept
+    let work = state.0.as_deref_mut().unwrap_or(&mut new);
+    let waits = work.advance(stream, handler)?;
+    if work.is_idle() {
+        state.0 = None;
+    } else if state.0.is_none() {
+        state.0 = Some(Box::new(new));
     }
     Some(waits)
 }
 
-/// What stands at the beginning of what has come.
+/// The head at the start of the received bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum Head {
-    /// Not all of a head.
-    Part,
-    /// A whole one.
-    Whole(Request),
-    /// None, and this is the answer.
-    Refused(&'static [u8]),
+    /// The end is missing.
+    Incomplete,
+    /// A valid head.
+    Complete(Request),
+    /// An invalid one, with the response.
+    Rejected(&'static [u8]),
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
-    /// Bytes of its head.
+    /// Bytes of the head.
     length: usize,
+    /// Bytes of the body.
     body: u64,
     closes: bool,
-    /// Only the answer's head is wanted.
+    /// A HEAD request: the response has no body.
     head_only: bool,
 }
 
-impl Conversation {
+impl Work {
     fn is_idle(&self) -> bool {
         self.incoming.is_empty()
             && self.outgoing.is_empty()
@@ -173,36 +184,36 @@ impl Conversation {
             && self.state == State::Open
     }
 
-    fn advance(&mut self, stream: &mut impl Stream, answer: Answer) -> Option<Waits> {
+    fn advance(&mut self, stream: &mut impl Stream, handler: Handler) -> Option<WaitFor> {
         let mut has_read = false;
         loop {
-            if let State::Drains(_) = self.state {
+            if let State::Draining(_) = self.state {
                 return self.drain(stream);
             }
-            let pauses = self.answer(answer);
+            let pauses = self.answer(handler);
             match self.write(stream) {
                 Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(Waits::Write),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(WaitFor::Write),
                 Err(_) => return None,
             }
             match self.state {
                 State::Closes => return None,
-                State::CutsOff => {
+                State::ShutsDown => {
                     stream.finish().ok()?;
-                    self.state = State::Drains(0);
+                    self.state = State::Draining(0);
                     continue;
                 }
                 _ if pauses => {
                     self.state = State::Paused;
-                    return Some(Waits::Pause);
+                    return Some(WaitFor::Pause);
                 }
-                _ if has_read => return Some(Waits::Read),
+                _ if has_read => return Some(WaitFor::Read),
                 _ => {}
             }
             match self.read(stream) {
                 Ok(0) => return None,
                 Ok(_) => has_read = true,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(Waits::Read),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(WaitFor::Read),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return None,
             }
@@ -210,7 +221,7 @@ impl Conversation {
     }
 
     fn read(&mut self, stream: &mut impl Stream) -> io::Result<usize> {
-        let mut buffer = [0; AT_ONCE];
+        let mut buffer = [0; READ_BYTES];
         let read = stream.read(&mut buffer)?;
         let of_body = usize::try_from(self.body).unwrap_or(usize::MAX).min(read);
         self.body -= of_body as u64;
@@ -218,20 +229,20 @@ impl Conversation {
         Ok(read)
     }
 
-    /// Answers what has come, as far as that is possible now. Whether a pause has to come first.
-    fn answer(&mut self, answer: Answer) -> bool {
+    /// Answers the complete requests in `incoming`. Returns whether the delay has to pass first.
+    fn answer(&mut self, handler: Handler) -> bool {
         let mut begin = 0;
         let mut pauses = false;
         while begin < self.incoming.len() && self.is_listening() {
             match head(&self.incoming[begin..]) {
-                Head::Part => break,
-                Head::Whole(_) if answer == Answer::Wait && self.state == State::Open => {
+                Head::Incomplete => break,
+                Head::Complete(_) if handler == Handler::Wait && self.state == State::Open => {
                     pauses = true;
                     break;
                 }
-                Head::Whole(request) => {
+                Head::Complete(request) => {
                     let hello = if request.closes { LAST_HELLO } else { HELLO };
-                    let body = if request.head_only { BODY } else { 0 };
+                    let body = if request.head_only { BODY.len() } else { 0 };
                     self.outgoing.extend_from_slice(&hello[..hello.len() - body]);
                     begin += request.length;
                     let of_body = (self.incoming.len() - begin) as u64;
@@ -240,13 +251,13 @@ impl Conversation {
                     begin += usize::try_from(of_body).unwrap_or(usize::MAX);
                     self.state = match request.closes {
                         false => State::Open,
-                        true if self.body > 0 => State::CutsOff,
+                        true if self.body > 0 => State::ShutsDown,
                         true => State::Closes,
                     };
                 }
-                Head::Refused(refusal) => {
+                Head::Rejected(refusal) => {
                     self.outgoing.extend_from_slice(refusal);
-                    self.state = State::CutsOff;
+                    self.state = State::ShutsDown;
                 }
             }
         }
@@ -283,22 +294,22 @@ impl Conversation {
         result
     }
 
-    /// Reads what the other side still writes.
-    fn drain(&mut self, stream: &mut impl Stream) -> Option<Waits> {
-        let State::Drains(mut so_far) = self.state else { return Some(Waits::Read) };
-        let mut buffer = [0; AT_ONCE];
+    /// Reads and discards input.
+    fn drain(&mut self, stream: &mut impl Stream) -> Option<WaitFor> {
+        let State::Draining(mut so_far) = self.state else { return Some(WaitFor::Read) };
+        let mut buffer = [0; READ_BYTES];
         loop {
             match stream.read(&mut buffer) {
                 Ok(0) => return None,
                 Ok(read) => so_far += read,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.state = State::Drains(so_far);
-                    return Some(Waits::Read);
+                    self.state = State::Draining(so_far);
+                    return Some(WaitFor::Read);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return None,
             }
-            if so_far > STILL_READ {
+            if so_far > MAX_DRAINED_BYTES {
                 return None;
             }
         }
@@ -306,42 +317,42 @@ impl Conversation {
 }
 
 fn head(bytes: &[u8]) -> Head {
-    let mut fields = [EMPTY_HEADER; MOST_FIELDS];
+    let mut fields = [EMPTY_HEADER; MAX_HEADER_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
     match request.parse(bytes) {
-        Ok(Status::Complete(length)) if length <= LARGEST_HEAD => {
-            let is_new = request.version == Some(1);
+        Ok(Status::Complete(length)) if length <= MAX_HEAD_BYTES => {
+            let is_http_1_1 = request.version == Some(1);
             let head_only = request.method == Some("HEAD");
-            understood(length, is_new, head_only, request.headers)
+            parse_fields(length, is_http_1_1, head_only, request.headers)
         }
-        Ok(Status::Partial) if bytes.len() <= LARGEST_HEAD => Head::Part,
-        Ok(_) | Err(Error::TooManyHeaders) => Head::Refused(TOO_LARGE),
-        Err(_) => Head::Refused(NO_REQUEST),
+        Ok(Status::Partial) if bytes.len() <= MAX_HEAD_BYTES => Head::Incomplete,
+        Ok(_) | Err(Error::TooManyHeaders) => Head::Rejected(TOO_LARGE),
+        Err(_) => Head::Rejected(BAD_REQUEST),
     }
 }
 
-fn understood(length: usize, is_new: bool, head_only: bool, fields: &[Header<'_>]) -> Head {
-    let (mut closes, mut body) = (!is_new, None);
+fn parse_fields(length: usize, is_http_1_1: bool, head_only: bool, fields: &[Header<'_>]) -> Head {
+    let (mut closes, mut body) = (!is_http_1_1, None);
     for field in fields {
         if field.name.eq_ignore_ascii_case("connection") {
             for word in field.value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
                 closes |= word.eq_ignore_ascii_case(b"close");
-                closes &= !word.eq_ignore_ascii_case(b"keep-alive") || is_new;
+                closes &= !word.eq_ignore_ascii_case(b"keep-alive") || is_http_1_1;
             }
         } else if field.name.eq_ignore_ascii_case("content-length") {
             match decimal(field.value) {
-                // Two lengths could be understood in two ways.
+                // Two different lengths are ambiguous: request smuggling.
                 Some(bytes) if body.is_none_or(|before| before == bytes) => body = Some(bytes),
-                _ => return Head::Refused(NO_REQUEST),
+                _ => return Head::Rejected(BAD_REQUEST),
             }
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
-            return Head::Refused(NO_LENGTH);
+            return Head::Rejected(NOT_IMPLEMENTED);
         }
     }
-    Head::Whole(Request { length, body: body.unwrap_or(0), closes, head_only })
+    Head::Complete(Request { length, body: body.unwrap_or(0), closes, head_only })
 }
 
-/// A number of digits alone: `parse` would take a sign, too.
+/// Parses digits alone; `str::parse` would accept a sign.
 fn decimal(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }

@@ -1,72 +1,84 @@
-//! `server/idle`: what connections take on which nothing happens.
+//! `server/idle`: memory of idle connections.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
 
-use super::breaks::Served;
-use super::http::Answer;
-use super::running::Running;
-use super::table::Model;
-use super::{SETTINGS, cases, chosen, unavailable};
+use super::client::Reuse;
+use super::connected::ConnectedServer;
+use super::http::Handler;
+use super::server_process::ServerProcess;
+use super::setup::Setup;
+use super::{CONNECTIONS, DEMANDS, MODEL, PROCESSES, PROGRAM, THREADS, cases, unavailable};
 use crate::engine::experiment::{
-    Demands, Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
+    Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
 use crate::support::tree::{Taken, settled};
 
-/// The row of the table.
+/// The row of the table of experiments.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "server/idle",
-    summary: "memory of open connections on which nothing happens, by each model of a server",
-    about: "A server in processes of its own gets n connections; each asks once and is answered, then nothing \
-            happens on any of them. The value is what the server's processes take more than before (PSS); the line \
-            through the values over n gives the bytes of one connection, and `each` is the value for each that was served. \
-            `kernel` is what the kernel keeps besides: page tables, and stacks and objects of the whole machine, \
-            among them both ends of every connection, since the clients are on the same machine. `answered` are \
-            the connections that were served; where that is not all of them, `stopped_by` says why. `left` is what \
-            is still taken when all have been closed. All models share the same code for HTTP, which keeps nothing \
-            of a connection on which nothing has begun.",
+    summary: "memory of idle connections, by each model and program",
+    about: "A server in processes of its own gets n connections. Each is used for one request, and \
+            then idle. The value is the growth of the server's memory (PSS of all its processes); the \
+            slope of a line through the values over n is the memory of a connection, and `each` is the \
+            value divided by the connections that were answered. `kernel` is the growth of kernel \
+            memory: page tables of the server, and stacks and unreclaimable objects of the whole \
+            machine, which include both ends of every connection. `answered` counts connections with \
+            a response; if it is less than n, `stopped_by` names the limit. `left` is the memory \
+            that remains after all connections have been closed. The models share their HTTP code, \
+            which stores nothing for an idle connection. Unicorn and Gunicorn keep no idle connections.",
     view: View::IdleConnections,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
     fit: Fit::Line(names::CONNECTIONS),
-    settings: &SETTINGS,
-    cases,
-    unavailable,
+    settings: &[&MODEL, &PROGRAM, &CONNECTIONS, &PROCESSES, &THREADS],
+    cases: |scope| cases(scope, &[&CONNECTIONS, &PROCESSES, &THREADS]),
+    unavailable: unavailable_idle,
     hands_over: never_hands_over,
-    demands: Demands::NONE,
+    demands: DEMANDS,
     subject: |parameters| Ok(Box::new(Idle::new(parameters)?)),
 };
 
+/// Returns the reason why idle connections cannot be measured here, if so.
+fn unavailable_idle(parameters: &Parameters) -> Option<String> {
+    let closes = |setup: Setup| {
+        let name = setup.server.name();
+        let reason = format!("{name} keeps no idle connections: it closes each after its response");
+        (setup.reuse == Reuse::PerRequest).then_some(reason)
+    };
+    unavailable(parameters, Handler::Hello).or_else(|| closes(Setup::of(parameters).ok()?))
+}
+
 struct Idle {
-    model: &'static Model,
-    connections: u64,
+    setup: Setup,
 }
 
 impl Idle {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let (model, connections) = chosen(parameters)?;
-        Ok(Self { model, connections })
+        Ok(Self { setup: Setup::of(parameters)? })
     }
 }
 
-/// What a server takes when it has just so many processes, if it comes to that.
-fn settled_with(server: &Running, processes: u64) -> Result<Taken, SubjectError> {
-    server.comes_to(|now| now == processes);
+/// Reads the memory of a server once it has this many processes.
+fn settled_with(server: &ServerProcess, processes: u64) -> Result<Taken, SubjectError> {
+    server.await_processes(|now| now == processes);
     settled(|| server.taken())
 }
 
 impl Subject for Idle {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let server = Served::start(self.model, Answer::Hello)?;
-        // What it makes for its first connection is there before.
-        let server = Served::with(server, self.model, 1)?.server;
-        let processes = 1 + self.model.processes;
+        let setup = &self.setup;
+        let server = ConnectedServer::start(setup, Handler::Hello)?;
+        // The baseline includes what the server allocates for its first connection.
+        let first = Setup { connections: 1, ..*setup };
+        let server = ConnectedServer::with(server, &first)?.server;
+        let processes = 1 + setup.server.other_processes();
         let before = settled_with(&server, processes)?;
-        let served = Served::with(server, self.model, self.connections)?;
+        let served = ConnectedServer::with(server, setup)?;
         let idle = settled(|| served.server.taken())?;
-        let mut facts = served.facts(self.model);
+        let mut facts = served.facts(setup);
         facts.insert("processes".to_owned(), served.server.processes().into());
-        let Served { server, clients, answered, .. } = served;
+        let ConnectedServer { server, clients, answered, .. } = served;
         drop(clients);
         let left = settled_with(&server, processes)?;
         let more = |now: u64, before: u64| now as f64 - before as f64;

@@ -1,83 +1,169 @@
-//! Family `server`: many connections, served by processes, threads, callback threads or tasks.
+//! Family `server`: many connections, served by processes, threads, callback threads, tasks or
+//! event loops.
 //!
-//! All models share what they say and understand (`http.rs`) and differ in who waits, and where
-//! (`models/`). A server runs in processes of its own (`own.rs`, `running.rs`), its clients in that of the case
-//! (`clients.rs`); `oha.rs` asks another load generator.
+//! ```text
+//!  process of the case                          the server's processes
+//!  +----------------------------+   loopback   +-------------------------------------------+
+//!  | clients.rs: load generator |<------------>| a model (models/): contend itself, or     |
+//!  |   n connections, 1 thread  |   HTTP/1.1   | a program (programs/): puma, nginx, … ,   |
+//!  | /proc: CPU time, memory    |--- reads --->|   started and ended by supervisor.rs      |
+//!  +----------------------------+              +-------------------------------------------+
+//! ```
+//!
+//! A sample starts a server, opens the connections (`connected.rs`) and has each answered once.
+//! Then it times: first a load without pauses, then a load at a fixed rate (`requests.rs`).
+//! `idle.rs` reads memory while nothing happens. `oha.rs` runs another load generator, if that is
+//! installed.
+//!
+//! All models share the same HTTP (`http.rs`) and differ in what waits for a request, and where.
+//! Programs have an application that answers with the same body.
 
-mod breaks;
+mod client;
 mod clients;
-mod exhaustion;
+mod connected;
+mod footprint;
 mod http;
 pub mod idle;
+mod limit_reporter;
 mod models;
 mod oha;
-mod own;
+mod programs;
 pub mod requests;
-mod running;
+mod response;
+mod server_process;
+mod setup;
+mod supervisor;
 mod table;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod verb;
 
 use contend_record::parameters::{Parameters, names};
 use rustix::process::{Resource, getrlimit};
 
-pub use self::own::{VERB, serve};
-use self::table::Model;
+use self::client::Reuse;
+use self::http::Handler;
+use self::setup::{Server, Setup};
 use self::unit::of_unit;
-use crate::engine::experiment::{Scope, SubjectError};
+pub use self::verb::{Concurrency, VERB, serve};
+use crate::engine::experiment::{Demands, Scope, Size};
 use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
 use crate::support::limits;
 
-/// How connections are served.
-const MODEL: Setting =
-    Setting::named(names::MODEL, "how connections are served; all by themselves", table::names);
+/// The model.
+const MODEL: Setting = Setting::named(
+    names::MODEL,
+    "concurrency model of our own servers [default: all]",
+    table::names,
+);
 
-/// How many connections.
+/// The program.
+const PROGRAM: Setting = Setting::named(
+    names::PROGRAM,
+    "web server of another project [default: all that are installed]",
+    programs::names,
+);
+
+/// Number of connections.
 const CONNECTIONS: Setting = Setting::number(
     names::CONNECTIONS,
-    "open connections; 10, 100, 1,000 and 10,000 by themselves",
+    "open connections [default: 10, 100, 1000 and 10000]",
     1,
     1_000_000,
 );
 
-const SETTINGS: [&Setting; 2] = [&MODEL, &CONNECTIONS];
+/// Whether connections stay open.
+const KEEP_ALIVE: Setting = Setting::named(
+    names::KEEP_ALIVE,
+    "whether connections stay open between requests [default: on if the server can]",
+    || vec![ON, OFF],
+);
+const ON: &str = "on";
+const OFF: &str = "off";
 
-fn cases(scope: &Scope) -> Vec<Parameters> {
-    let counts = scope.choose(&[10, 100, 1000, 10_000_u64], &[10, 1000], &[5]);
-    let of = |model: &Model, &n: &u64| {
-        Parameters::new().with(MODEL.name, model.name).with(CONNECTIONS.name, n)
+/// Number of a program's processes.
+const PROCESSES: Setting = Setting::number(
+    names::PROCESSES,
+    "processes of a program that serve requests [default: 64 for unicorn and gunicorn, one per CPU for nginx, 1 \
+     for puma and node]",
+    1,
+    1024,
+);
+
+/// Number of a program's threads.
+const THREADS: Setting = Setting::number(
+    names::THREADS,
+    "threads in each process of a program, for puma [default: 64]",
+    1,
+    1024,
+);
+
+/// Programs get their files in a folder of the scratch directory.
+const DEMANDS: Demands = Demands { scratch: || true, ..Demands::NONE };
+
+/// Returns the cases of the chosen models and programs, with what was chosen for these parameters.
+/// If only models are chosen there are no programs, and the other way round.
+fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
+    let chosen = |setting: &Setting| scope.choices.of(setting.name);
+    let named = |setting: &Setting, other: &Setting| {
+        let all = || setting.names().into_iter().map(Into::into).collect();
+        match (chosen(setting), chosen(other)) {
+            ([], []) => all(),
+            (values, _) => values.to_vec(),
+        }
     };
-    let cases =
-        table::TABLE.iter().flat_map(|model| counts.iter().map(move |count| of(model, count)));
-    scope.choices.applied(cases.collect(), &SETTINGS)
+    let with = |setting: &'static Setting, values: Vec<_>| {
+        values.into_iter().map(|value| Parameters::new().with(setting.name, value))
+    };
+    let servers = with(&MODEL, named(&MODEL, &PROGRAM))
+        .chain(with(&PROGRAM, named(&PROGRAM, &MODEL)).map(|case| of_size(case, scope.size)));
+    let counts = scope.choose(&[10, 100, 1000, 10_000_u64], &[10, 1000], &[5]);
+    let cases = servers
+        .flat_map(|server| counts.iter().map(move |&n| server.clone().with(CONNECTIONS.name, n)));
+    scope.choices.applied(cases.collect(), settings)
 }
 
-/// The model and the number of connections that the parameters name.
-fn chosen(parameters: &Parameters) -> Result<(&'static Model, u64), SubjectError> {
-    let name = parameters.text(MODEL.name).unwrap_or_default();
-    let model = table::find(name)
-        .ok_or_else(|| SubjectError::wrong(format!("there is no model {name}")))?;
-    Ok((model, parameters.number(CONNECTIONS.name).unwrap_or(1)))
+/// Adds few processes to the smallest cases of programs that would start many.
+fn of_size(program: Parameters, size: Size) -> Parameters {
+    const FEW: u64 = 2;
+    let starts_many =
+        matches!(Setup::of(&program), Ok(setup) if setup.server.other_processes() > FEW);
+    if size == Size::Smallest && starts_many { program.with(PROCESSES.name, FEW) } else { program }
 }
 
 /// Descriptors that a process needs beside its connections.
-const OTHER_FILES: u64 = 100;
+const SPARE_DESCRIPTORS: u64 = 100;
 
-/// Why there can be no so many connections here. A limit on processes or threads that is in the way is named
-/// rather than reached: others of this user need some, too.
-fn unavailable(parameters: &Parameters) -> Option<String> {
-    let (model, n) = chosen(parameters).ok()?;
+/// Returns the reason why a case cannot be measured here, if so. A limit on processes or threads
+/// that would be reached is named and not tried: other programs of this user need some, too.
+fn unavailable(parameters: &Parameters, handler: Handler) -> Option<String> {
+    let setup = match Setup::of(parameters) {
+        Ok(setup) => setup,
+        Err(error) => return Some(error.to_string()),
+    };
+    let n = setup.connections;
     let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    if files < n + OTHER_FILES {
+    if files < n + SPARE_DESCRIPTORS {
         return Some(format!(
-            "RLIMIT_NOFILE = {files} allows no {n} connections of one process (ulimit -Hn)"
+            "RLIMIT_NOFILE = {files} does not allow {n} connections of one process (ulimit -Hn)"
         ));
     }
-    let too_many_units =
-        || model.each.and_then(|kind| limits::not_so_many_of(kind, of_unit(kind), n));
-    parent::memory_unreadable().or_else(|| too_few_ports(n)).or_else(too_many_units)
+    let persistent = setup.reuse == Reuse::Persistent;
+    let each = setup.server.each().filter(|_| persistent);
+    parent::memory_unreadable()
+        .or_else(|| too_few_ports(n))
+        .or_else(|| limits::not_so_many_of(each?, of_unit(each?), n))
+        .or_else(|| program_unavailable(setup.server, handler))
+}
+
+fn program_unavailable(server: Server, handler: Handler) -> Option<String> {
+    let Server::Program(program, concurrency) = server else { return None };
+    let refused = || (program.cannot_answer)(handler).map(str::to_owned);
+    let kind = limits::Kind::Process;
+    let processes = (program.other_processes)(concurrency);
+    program.missing().or_else(refused).or_else(|| limits::not_so_many(kind, processes))
 }
 
 /// All connections are from one address to one port of another.

@@ -1,37 +1,40 @@
-//! The models of a server: one row each.
+//! The models: one row each.
 
 use std::io;
 use std::net::TcpListener;
 
-use super::http::Answer;
-use super::models::{MEMBERS, callback, process, thread, tokio};
+use super::http::Handler;
+use super::models::{POOL_SIZE, callback, process, thread, tokio};
 use crate::support::limits::Kind;
 
-/// A way to serve many connections.
+/// A concurrency model of a server.
 #[derive(Debug)]
 pub struct Model {
-    /// The name of the parameter's value.
+    /// The value of the parameter.
     pub name: &'static str,
     /// What serves a connection, in one line.
     pub summary: &'static str,
-    /// What one connection more takes, where it is a process or a thread.
+    /// What serves a connection.
+    pub unit: &'static str,
+    /// What each connection needs, if that is a process or a thread of its own.
     pub each: Option<Kind>,
-    /// Connections that are served at the same time, where it is a pool.
+    /// Connections served at the same time, for a pool.
     pub members: Option<u64>,
-    /// Processes that it has beside its first one, whatever connections there are.
+    /// Processes in addition to the first one, however many connections there are.
     pub processes: u64,
     /// Serves until standard input ends.
     pub serve: Serve,
 }
 
 /// Serves the connections of a listener.
-pub type Serve = fn(TcpListener, Answer) -> io::Result<()>;
+pub type Serve = fn(TcpListener, Handler) -> io::Result<()>;
 
 /// Every model.
 pub const TABLE: &[Model] = &[
     Model {
         name: "process-per-connection",
-        summary: "a process is forked for every connection",
+        summary: "a process forked for each connection",
+        unit: "process",
         each: Some(Kind::Process),
         members: None,
         processes: 0,
@@ -40,14 +43,16 @@ pub const TABLE: &[Model] = &[
     Model {
         name: "prefork",
         summary: "64 processes, each with one connection at a time",
+        unit: "process",
         each: None,
-        members: Some(MEMBERS),
-        processes: MEMBERS,
+        members: Some(POOL_SIZE),
+        processes: POOL_SIZE,
         serve: process::pool,
     },
     Model {
         name: "thread-per-connection",
-        summary: "a thread for every connection",
+        summary: "a thread for each connection",
+        unit: "thread",
         each: Some(Kind::Thread),
         members: None,
         processes: 0,
@@ -56,14 +61,16 @@ pub const TABLE: &[Model] = &[
     Model {
         name: "thread-pool",
         summary: "64 threads, each with one connection at a time",
+        unit: "thread",
         each: None,
-        members: Some(MEMBERS),
+        members: Some(POOL_SIZE),
         processes: 0,
         serve: thread::pool,
     },
     Model {
         name: "callback",
-        summary: "callback threads of contend-callback, a Worker for each CPU",
+        summary: "callback threads of contend-callback, one Worker for each CPU",
+        unit: "callback thread",
         each: None,
         members: None,
         processes: 0,
@@ -71,7 +78,8 @@ pub const TABLE: &[Model] = &[
     },
     Model {
         name: "tokio",
-        summary: "tasks of tokio, a worker for each CPU",
+        summary: "tasks of tokio, one worker thread for each CPU",
+        unit: "task",
         each: None,
         members: None,
         processes: 0,
@@ -79,12 +87,12 @@ pub const TABLE: &[Model] = &[
     },
 ];
 
-/// The model of this name.
+/// Returns the model of this name.
 pub fn find(name: &str) -> Option<&'static Model> {
     TABLE.iter().find(|model| model.name == name)
 }
 
-/// The names of all.
+/// Returns the names of all models.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|model| model.name).collect()
 }

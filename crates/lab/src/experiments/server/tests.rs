@@ -5,16 +5,18 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::client::Reuse;
 use super::clients::Clients;
-use super::http::{Answer, Kept, advance};
+use super::http::{ConnectionState, Handler, advance};
 
-/// A server of one thread for all connections, which stands still for a time when so many requests were read.
+/// A server of one thread for all connections, which stands still for a time when so many requests
+/// were read.
 fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
     thread::spawn(move || {
-        let mut streams: Vec<(TcpStream, Kept)> = (0..connections)
-            .map(|_| (listener.accept().expect("a client").0, Kept::default()))
+        let mut streams: Vec<(TcpStream, ConnectionState)> = (0..connections)
+            .map(|_| (listener.accept().expect("a client").0, ConnectionState::default()))
             .collect();
         for (stream, _) in &streams {
             stream.set_nonblocking(true).expect("a socket");
@@ -24,7 +26,7 @@ fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
         while !streams.is_empty() {
             streams.retain_mut(|(stream, kept)| {
                 let mut counted = Counted { stream, asked: &mut asked };
-                advance(kept, &mut counted, Answer::Hello).is_some()
+                advance(kept, &mut counted, Handler::Hello).is_some()
             });
             if asked >= stall_at {
                 thread::sleep(stall);
@@ -70,15 +72,17 @@ impl super::http::Stream for Counted<'_> {
 fn requests_that_a_stall_has_held_up_are_all_late() {
     const STALL: Duration = Duration::from_millis(400);
     let port = serve_and_stall(4, 200, STALL);
-    let mut clients = Clients::open(port, 4).expect("clients");
+    let mut clients = Clients::open(port, 4, Reuse::Persistent).expect("clients");
     assert_eq!(clients.ask_all(Duration::from_secs(5)).expect("answers"), 4);
-    // 350 requests: the server stops at about the 196th, so that nearly all of the others are due meanwhile.
+    // 350 requests: the server stops at about the 196th, so that nearly all of the others are due
+    // meanwhile.
     let patience = Duration::from_secs(10);
     let rated = clients.at_rate(350.0, Duration::from_secs(1), patience).expect("answers");
     assert_eq!((rated.answered, rated.unanswered), (350, 0));
     assert_eq!(rated.times.len(), 350);
-    // Of a generator that waits for answers four would have been late, one for each connection. Here those that
-    // were due in the first half of the stall have waited for more than the second half of it.
+    // Of a generator that waits for answers four would have been late, one for each connection.
+    // Here those that were due in the first half of the stall have waited for more than the second
+    // half of it.
     let half = u64::try_from(STALL.as_nanos() / 2).expect("a number");
     let late = rated.times.count_between(half, u64::MAX);
     assert!(late >= 50, "{late} of them were late");
@@ -89,7 +93,7 @@ fn requests_that_a_stall_has_held_up_are_all_late() {
 fn requests_that_nobody_answers_are_told_with_the_time_that_they_had() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
-    let mut clients = Clients::open(port, 3).expect("the kernel takes them");
+    let mut clients = Clients::open(port, 3, Reuse::Persistent).expect("the kernel takes them");
     assert_eq!((clients.opened(), clients.failed), (3, 0));
     let (lasts, patience) = (Duration::from_millis(100), Duration::from_millis(100));
     let rated = clients.at_rate(100.0, lasts, patience).expect("a wait");
@@ -111,7 +115,7 @@ fn what_is_no_answer_is_no_answer() {
             stream.write_all(says.as_bytes()).expect("a client");
         }
     });
-    let mut clients = Clients::open(port, 2).expect("the kernel takes them");
+    let mut clients = Clients::open(port, 2, Reuse::Persistent).expect("the kernel takes them");
     assert_eq!(clients.ask_all(Duration::from_secs(5)).expect("a wait"), 0);
     assert_eq!(clients.failed, 2);
     server.join().expect("it ends");
@@ -126,7 +130,8 @@ fn connections_that_are_closed_before_they_are_asked_fail_once_each() {
     let server = thread::spawn(move || {
         (0..ALL).for_each(|_| drop(listener.accept().expect("a client")));
     });
-    let mut clients = Clients::open(port, ALL as u64).expect("the kernel takes them");
+    let mut clients =
+        Clients::open(port, ALL as u64, Reuse::Persistent).expect("the kernel takes them");
     server.join().expect("it ends");
     let begun = Instant::now();
     assert_eq!(clients.ask_all(patience).expect("a wait"), 0);

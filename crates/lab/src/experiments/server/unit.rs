@@ -1,11 +1,11 @@
-//! What a process or a thread for a connection takes.
+//! Resources of a process or a thread for a connection.
 
 use crate::support::limits::{self, Kind, OfUnit};
 
-/// Address space of a thread's stack, in bytes: what threads of Rust have.
-pub const STACK: usize = 2 << 20;
+/// Address space of a thread's stack: the default of Rust's threads.
+pub const STACK_BYTES: usize = 2 << 20;
 
-/// What one of them takes.
+/// Returns what a process or a thread needs.
 pub fn of_unit(kind: Kind) -> OfUnit {
-    OfUnit { stack: STACK as u64, ..limits::usual_unit(kind) }
+    OfUnit { stack: STACK_BYTES as u64, ..limits::usual_unit(kind) }
 }

@@ -12,67 +12,137 @@ use super::table::{figure, grid, parameter};
 /// A column of a table: its heading, and its text for a case.
 type Column = (&'static str, fn(&Case) -> String);
 
-/// Throughput as measured by another load generator, `oha`.
-const BY_OHA: Column = ("by oha", |case| number(case, "oha_requests_per_s"));
+/// Columns that are shown if a case has something in them.
+const OPTIONAL: [&str; 6] = ["oha", "processes", "threads", "keep-alive", "served by", "memory"];
 
 /// Renders the table of requests.
 pub fn requests(cases: &[&Case], width: usize) -> String {
     let mut columns: Vec<Column> = vec![
-        ("model", |case| parameter(case, names::MODEL)),
+        ("server", server),
+        ("served by", |case| fact(case, "served_by")),
+        ("processes", |case| parameter(case, names::PROCESSES)),
+        ("threads", |case| parameter(case, names::THREADS)),
+        ("keep-alive", |case| parameter(case, names::KEEP_ALIVE)),
         ("connections", |case| parameter(case, names::CONNECTIONS)),
-        ("answered", |case| number(case, "answered")),
-        ("a second", |case| number(case, "requests_per_s")),
-        BY_OHA,
-        ("at a rate", |case| number(case, "rate_per_s")),
-        ("CPU of one", |case| figure(case.median)),
+        ("req/s", |case| number(case, "requests_per_s")),
+        ("oha", |case| number(case, "oha_requests_per_s")),
+        ("rate", |case| number(case, "rate_per_s")),
+        ("CPU/req", |case| figure(case.median)),
         ("p50", |case| figure(case.metric("p50"))),
         ("p99", |case| figure(case.metric("p99"))),
         ("p99.9", |case| figure(case.metric("p99.9"))),
         ("errors", |case| number(case, "errors")),
+        ("memory", |case| size(case.metric("memory"))),
     ];
-    let has_oha = cases.iter().any(|case| !(BY_OHA.1)(case).is_empty());
-    columns.retain(|(heading, _)| has_oha || *heading != BY_OHA.0);
+    columns.retain(|(heading, cell)| {
+        !OPTIONAL.contains(heading) || cases.iter().any(|case| !cell(case).is_empty())
+    });
     if width < 90 {
-        columns.retain(|(heading, _)| !["p99.9", "errors"].contains(heading));
+        columns.retain(|(heading, _)| !["p99.9", "errors", "served by"].contains(heading));
     }
     let mut out = table(&columns, cases, width);
-    let by_oha = if has_oha {
-        " By oha are as many a second as that generator had answered on connections that it made in this time."
-    } else {
-        ""
-    };
-    let note = format!(
-        "A second are as many requests as the server answers. The rest is at a fixed rate: CPU of one is the \
-         server's for a request, and p50 to p99.9 are times from when a request was due.{by_oha} Load and server \
-         share the machine."
-    );
-    paragraph(&mut out, "", &note, width);
+    let has = |heading: &str| columns.iter().any(|(other, _)| *other == heading);
+    paragraph(&mut out, "", &legend(has("oha"), has("memory")), width);
+    out.push_str(&servers(cases, width));
     out.push_str(&stopped(cases, width));
     out
+}
+
+/// Explains the columns.
+fn legend(has_oha: bool, has_memory: bool) -> String {
+    let oha =
+        if has_oha { " oha: the same, measured by oha including connection set-up." } else { "" };
+    let memory =
+        if has_memory { " memory: PSS of all processes of the server after the load." } else { "" };
+    format!(
+        "req/s: completed requests per second under full load.{oha} The other columns are at the fixed rate: \
+         CPU/req is the server's CPU time for a request, p50 to p99.9 are latencies from when a request was \
+         due.{memory} The load generator runs on the same machine."
+    )
+}
+
+/// Writes what each server consists of: its version and configuration, what serves a request, and
+/// its memory with the most connections.
+fn servers(cases: &[&Case], width: usize) -> String {
+    let with_memory = cases.iter().filter(|case| case.metric("memory").is_some());
+    let by_server = with_memory.map(|&case| ((identity(case), fact(case, "configured")), case));
+    let mut out = String::new();
+    for ((name, configured), cases) in grouped(by_server) {
+        let Some(case) = cases.last() else { continue };
+        let connections = parameter(case, names::CONNECTIONS);
+        let metric = |name| number(case, name);
+        let (processes, threads) = (metric("processes"), metric("threads"));
+        let memory = size(case.metric("memory"));
+        let private = size(case.metric("private"));
+        let workers = workers(case).map_or_else(String::new, |(workers, each)| {
+            let (unit, each) = (fact(case, "served_by"), shown(each, Unit::Bytes));
+            match (workers, unit.as_str()) {
+                (1, unit) => format!("; one {unit} serves requests"),
+                (_, "process") => format!("; {workers} processes serve requests, {each} each"),
+                (_, unit) => format!("; {workers} {unit}s serve requests, {each} each"),
+            }
+        });
+        let configured =
+            if configured.is_empty() { String::new() } else { format!(" ({configured})") };
+        let text = format!(
+            "{name}{configured}, {connections} connections: {memory} in {processes} processes with \
+             {threads} threads, {private} of it private{workers}."
+        );
+        paragraph(&mut out, "- ", &text, width);
+    }
+    out
+}
+
+/// Returns the number of processes or threads that serve requests, if that is fixed, and the memory
+/// for each.
+fn workers(case: &Case) -> Option<(u64, f64)> {
+    match case.facts.get("workers")? {
+        Value::Number(workers @ 1..) => Some((*workers, case.metric("memory")? / *workers as f64)),
+        _ => None,
+    }
+}
+
+/// Returns the name of the model or the program.
+fn server(case: &Case) -> String {
+    match parameter(case, names::PROGRAM) {
+        program if program.is_empty() => parameter(case, names::MODEL),
+        program => program,
+    }
+}
+
+/// Returns the name of the model, or the versions of the program and its language.
+fn identity(case: &Case) -> String {
+    match fact(case, "version") {
+        version if version.is_empty() => server(case),
+        version => version,
+    }
+}
+
+fn fact(case: &Case, name: &str) -> String {
+    case.facts.get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
 /// Renders the table of the memory of idle connections.
 pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let columns: [Column; 7] = [
-        ("model", |case| parameter(case, names::MODEL)),
+        ("server", server),
         ("connections", |case| parameter(case, names::CONNECTIONS)),
         ("answered", |case| number(case, "answered")),
-        ("in all", |case| size(case.median)),
-        ("one", |case| size(case.metric("each"))),
-        ("in the kernel", |case| size(case.metric("kernel"))),
-        ("left", |case| size(case.metric("left"))),
+        ("memory", |case| size(case.median)),
+        ("each", |case| size(case.metric("each"))),
+        ("kernel", |case| size(case.metric("kernel"))),
+        ("after close", |case| size(case.metric("left"))),
     ];
     let mut out = table(&columns, cases, width);
     for fit in record.fits_of(View::IdleConnections) {
-        let model = fit.parameters.text(names::MODEL).unwrap_or("model");
-        if fit.metric == "value" && serves_all(cases, model) {
+        let name = [names::PROGRAM, names::MODEL].iter().find_map(|name| fit.parameters.text(name));
+        let name = name.unwrap_or("server");
+        if fit.metric == "value" && serves_all(cases, name) {
             let interval = fit.line.slope_ci95.map_or_else(String::new, |[low, high]| {
                 format!(" [{}, {}]", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
             });
-            let text = format!(
-                "One connection more: {}{interval} by {model}.",
-                shown(fit.line.slope, Unit::Bytes)
-            );
+            let slope = shown(fit.line.slope, Unit::Bytes);
+            let text = format!("{name}: {slope}{interval} for each further connection.");
             paragraph(&mut out, "- ", &text, width);
         }
     }
@@ -95,26 +165,25 @@ fn size(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| shown(value, Unit::Bytes))
 }
 
-/// Whether a model served every connection. Connections that are not served use no memory, so a
-/// line through them would not show the cost of another connection.
-fn serves_all(cases: &[&Case], model: &str) -> bool {
-    let of_model = |case: &&&Case| case.parameters.text(names::MODEL) == Some(model);
-    cases.iter().filter(of_model).all(|case| {
+/// Returns whether a server answered on every connection. Connections that are not served use no
+/// memory, so a line through them would not show the cost of another connection.
+fn serves_all(cases: &[&Case], name: &str) -> bool {
+    cases.iter().filter(|case| server(case) == name).all(|case| {
         let connections = case.parameters.number(names::CONNECTIONS).map(|n| n as f64);
         case.median.is_none() || case.metric("answered") == connections
     })
 }
 
-/// Writes where a model did not serve all connections, and because of which limit.
+/// Writes which servers did not answer on all connections, and which limit stopped them.
 fn stopped(cases: &[&Case], width: usize) -> String {
     let stopped = cases.iter().filter_map(|case| {
         let Some(Value::Text(reason)) = case.facts.get("stopped_by") else { return None };
-        let served = format!("{} were served: {}", number(case, "answered"), printable(reason));
-        Some(((parameter(case, names::MODEL), served), parameter(case, names::CONNECTIONS)))
+        let served = format!("{} were answered: {}", number(case, "answered"), printable(reason));
+        Some(((server(case), served), parameter(case, names::CONNECTIONS)))
     });
     let mut out = String::new();
-    for ((model, served), connections) in grouped(stopped) {
-        let text = format!("{model}, {} connections: {served}", connections.join(" or "));
+    for ((server, served), connections) in grouped(stopped) {
+        let text = format!("{server}, {} connections: {served}", connections.join(" or "));
         paragraph(&mut out, "- ", &text, width);
     }
     out
@@ -122,7 +191,7 @@ fn stopped(cases: &[&Case], width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use contend_record::lab::Fit;
+    use contend_record::lab::{Fit, Metric};
     use contend_record::parameters::Parameters;
     use contend_record::stats::Line;
 
@@ -161,10 +230,10 @@ mod tests {
         let mut larger = pool.clone();
         larger.parameters = larger.parameters.with("connections", 1000_u64);
         let text = words(&requests(&[&pool, &larger], 110));
-        assert!(text.contains("prefork 100 64 65.0k 32.5k 20.0µs 100µs 2.00ms 0"), "{text}");
+        assert!(text.contains("prefork 100 65.0k 32.5k 20.0µs 100µs 2.00ms 0"), "{text}");
         assert!(
             text.contains(
-                "- prefork, 100 or 1000 connections: 64 were served: the pool has 64 members"
+                "- prefork, 100 or 1000 connections: 64 were answered: the pool has 64 members"
             ),
             "{text}"
         );
@@ -172,8 +241,50 @@ mod tests {
         let metrics = [("requests_per_s", 65_000.0), ("oha_requests_per_s", 44_000.0)];
         let both = served(("server/hello", View::Requests), "tokio", 100, 20_000.0, &metrics);
         let text = words(&requests(&[&both], 110));
-        assert!(text.contains("a second by oha at a rate"), "{text}");
+        assert!(text.contains("req/s oha rate"), "{text}");
         assert!(text.contains("tokio 100 65.0k 44.0k"), "{text}");
+    }
+
+    #[test]
+    fn a_program_is_shown_beside_the_models_with_its_workers() {
+        let metrics = [
+            ("requests_per_s", 5_000.0),
+            ("p50", 3e5),
+            ("p99", 2e6),
+            ("memory", 128e6),
+            ("private", 64e6),
+            ("processes", 65.0),
+            ("threads", 130.0),
+        ];
+        let model = served(("server/hello", View::Requests), "prefork", 100, 2e4, &metrics[..3]);
+        let mut unicorn = model.clone();
+        unicorn.parameters = Parameters::new()
+            .with("program", "unicorn")
+            .with("connections", 100_u64)
+            .with("processes", 64_u64);
+        for (name, value) in metrics {
+            unicorn.metrics.insert(name.to_owned(), Metric::of(Unit::Count, vec![value; 2]));
+        }
+        for (name, value) in [
+            ("served_by", "process"),
+            ("version", "unicorn 6.0.0, ruby 3.1.2"),
+            ("configured", "worker_processes 64"),
+        ] {
+            unicorn.facts.insert(name.to_owned(), value.into());
+        }
+        unicorn.facts.insert("workers".to_owned(), 64_u64.into());
+        let text = words(&requests(&[&model, &unicorn], 120));
+        assert!(text.contains("unicorn process 64 100 5.00k"), "{text}");
+        assert!(
+            text.contains(
+                "- unicorn 6.0.0, ruby 3.1.2 (worker_processes 64), 100 connections: 128MB in 65 \
+                 processes with 130 threads, 64.0MB of it private; 64 processes serve requests, 2.00MB each."
+            ),
+            "{text}"
+        );
+        assert!(!text.contains("- prefork"), "its memory is unknown: {text}");
+        let text = words(&requests(&[&model], 120));
+        assert!(!text.contains("memory") && !text.contains("processes"), "{text}");
     }
 
     #[test]
@@ -192,10 +303,13 @@ mod tests {
         let cases: Vec<_> = record.cases.iter().collect();
         let text = words(&idle(&record, &cases, 100));
         assert!(text.contains("callback 1000 1.00k 100kB 100B 5.00MB 0B"), "{text}");
-        assert!(text.contains("One connection more: 100B"), "{text}");
+        assert!(
+            text.contains("- callback: 100B [100B, 100B] for each further connection."),
+            "{text}"
+        );
         let metrics = [("answered", 64.0), ("each", 1562.5), ("kernel", 5e6), ("left", 0.0)];
         let pool = served(("server/idle", View::IdleConnections), "callback", 2000, 1e5, &metrics);
         let text = words(&idle(&record, &[&pool], 100));
-        assert!(!text.contains("One connection more"), "not all were served: {text}");
+        assert!(!text.contains("each further connection"), "not all were served: {text}");
     }
 }

@@ -56,19 +56,19 @@ impl Stream for Pieces {
 }
 
 /// What is answered to all of this, in pieces of so many bytes, and how many pauses there were.
-fn said(text: &[u8], piece: usize, room: usize, answer: Answer) -> (String, usize) {
-    let (stream, pauses) = held(text, piece, room, answer);
+fn said(text: &[u8], piece: usize, room: usize, handler: Handler) -> (String, usize) {
+    let (stream, pauses) = held(text, piece, room, handler);
     (String::from_utf8(stream.outgoing).expect("text"), pauses)
 }
 
 /// The same, and what is left of the connection.
-fn held(text: &[u8], piece: usize, room: usize, answer: Answer) -> (Pieces, usize) {
+fn held(text: &[u8], piece: usize, room: usize, handler: Handler) -> (Pieces, usize) {
     let incoming = text.chunks(piece).flat_map(|piece| [piece.to_vec(), Vec::new()]).collect();
     let mut stream =
         Pieces { incoming, outgoing: Vec::new(), room, is_blocked: false, finished: false };
-    let (mut kept, mut pauses) = (Kept::default(), 0);
-    while let Some(waits) = advance(&mut kept, &mut stream, answer) {
-        pauses += usize::from(waits == Waits::Pause);
+    let (mut state, mut pauses) = (ConnectionState::default(), 0);
+    while let Some(waits) = advance(&mut state, &mut stream, handler) {
+        pauses += usize::from(waits == WaitFor::Pause);
     }
     (stream, pauses)
 }
@@ -81,9 +81,13 @@ fn requests_are_answered_however_they_arrive() {
     let hello = std::str::from_utf8(HELLO).expect("text");
     for piece in [1, 2, 7, 26, 27, 28, 1000] {
         for room in [1, 50, usize::MAX] {
-            for (answer, pauses) in [(Answer::Hello, 0), (Answer::Wait, 3)] {
+            for (handler, pauses) in [(Handler::Hello, 0), (Handler::Wait, 3)] {
                 let expected = (hello.repeat(3), pauses);
-                assert_eq!(said(three.as_bytes(), piece, room, answer), expected, "{piece} {room}");
+                assert_eq!(
+                    said(three.as_bytes(), piece, room, handler),
+                    expected,
+                    "{piece} {room}"
+                );
             }
         }
     }
@@ -94,33 +98,33 @@ fn a_connection_is_closed_when_either_side_says_so() {
     let closing = "GET / HTTP/1.1\r\nconnection: x, Close\r\n\r\n".to_owned() + GET;
     let old = "GET / HTTP/1.0\r\n\r\n".to_owned() + GET;
     for text in [closing, old] {
-        for answer in [Answer::Hello, Answer::Wait] {
-            let (answers, _) = said(text.as_bytes(), 1000, usize::MAX, answer);
+        for handler in [Handler::Hello, Handler::Wait] {
+            let (answers, _) = said(text.as_bytes(), 1000, usize::MAX, handler);
             assert_eq!(answers.as_bytes(), LAST_HELLO, "what comes later is not heard");
         }
     }
-    let kept = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".to_owned() + GET;
-    let (answers, _) = said(kept.as_bytes(), 1000, usize::MAX, Answer::Hello);
+    let state = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".to_owned() + GET;
+    let (answers, _) = said(state.as_bytes(), 1000, usize::MAX, Handler::Hello);
     assert_eq!(answers.as_bytes(), HELLO.repeat(2));
 }
 
 #[test]
 fn what_is_no_request_is_refused_and_nothing_after_it_is_heard() {
-    let large = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(LARGEST_HEAD));
+    let large = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD_BYTES));
     let endless = format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(100_000));
-    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(MOST_FIELDS + 1));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(MAX_HEADER_FIELDS + 1));
     for (text, refusal) in [
         (large.as_str(), TOO_LARGE),
         (&endless, TOO_LARGE),
         (&many, TOO_LARGE),
-        ("hello\r\n\r\n", NO_REQUEST),
-        ("GET / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", NO_REQUEST),
-        ("GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", NO_REQUEST),
-        ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", NO_LENGTH),
+        ("hello\r\n\r\n", BAD_REQUEST),
+        ("GET / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", BAD_REQUEST),
+        ("GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", BAD_REQUEST),
+        ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", NOT_IMPLEMENTED),
     ] {
         let text = text.to_owned() + GET;
         for (piece, room) in [(1000, usize::MAX), (97, 1), (100_000, 7)] {
-            let (answers, _) = said(text.as_bytes(), piece, room, Answer::Hello);
+            let (answers, _) = said(text.as_bytes(), piece, room, Handler::Hello);
             assert_eq!(answers.as_bytes(), refusal, "{}", &text[..30]);
         }
     }
@@ -131,18 +135,18 @@ fn who_is_still_writing_is_heard_until_the_answer_has_arrived_but_not_for_ever()
     let refused = "hello\r\n\r\n".to_owned();
     let closing =
         "POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 1000000\r\n\r\n".to_owned();
-    for (text, answer) in [(&refused, NO_REQUEST), (&closing, LAST_HELLO)] {
-        for (more, is_heard) in [(100_000, true), (2 * STILL_READ, false)] {
+    for (text, handler) in [(&refused, BAD_REQUEST), (&closing, LAST_HELLO)] {
+        for (more, is_heard) in [(100_000, true), (2 * MAX_DRAINED_BYTES, false)] {
             let text = text.clone() + &"x".repeat(more);
-            let (stream, _) = held(text.as_bytes(), 1000, usize::MAX, Answer::Hello);
-            assert_eq!(stream.outgoing, answer);
+            let (stream, _) = held(text.as_bytes(), 1000, usize::MAX, Handler::Hello);
+            assert_eq!(stream.outgoing, handler);
             assert!(stream.finished, "{text:.30}: it says that nothing more comes");
             assert_eq!(stream.incoming.is_empty(), is_heard, "{text:.30}");
         }
     }
     // With all of its body there, there is nothing to wait for.
     let whole = "POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody";
-    let (stream, _) = held(whole.as_bytes(), 1000, usize::MAX, Answer::Hello);
+    let (stream, _) = held(whole.as_bytes(), 1000, usize::MAX, Handler::Hello);
     assert!(stream.outgoing == LAST_HELLO && !stream.finished);
 }
 
@@ -152,8 +156,9 @@ fn bodies_are_passed_over_and_heads_can_be_asked_for_alone() {
     assert_eq!(GET.len(), 27, "as if the body were a request");
     let head = "HEAD / HTTP/1.1\r\n\r\n";
     for piece in [1, 10, 1000] {
-        let (answers, _) = said((text.clone() + head).as_bytes(), piece, usize::MAX, Answer::Hello);
-        let expected = [HELLO, &HELLO[..HELLO.len() - BODY]].concat();
+        let (answers, _) =
+            said((text.clone() + head).as_bytes(), piece, usize::MAX, Handler::Hello);
+        let expected = [HELLO, &HELLO[..HELLO.len() - BODY.len()]].concat();
         assert_eq!(answers.as_bytes(), expected, "{piece}");
     }
 }
@@ -163,11 +168,11 @@ fn who_waits_for_a_request_keeps_nothing() {
     let incoming = [GET.as_bytes().to_vec(), Vec::new(), b"GET".to_vec(), Vec::new()].into();
     let (outgoing, room) = (Vec::new(), usize::MAX);
     let mut stream = Pieces { incoming, outgoing, room, is_blocked: false, finished: false };
-    let mut kept = Kept::default();
-    let waits = advance(&mut kept, &mut stream, Answer::Hello);
-    assert_eq!((waits, kept.0.is_none()), (Some(Waits::Read), true), "{kept:?}");
-    advance(&mut kept, &mut stream, Answer::Hello);
-    advance(&mut kept, &mut stream, Answer::Hello);
-    assert!(kept.0.is_some(), "a part of a head is kept");
-    assert_eq!(size_of::<Kept>(), 8);
+    let mut state = ConnectionState::default();
+    let waits = advance(&mut state, &mut stream, Handler::Hello);
+    assert_eq!((waits, state.0.is_none()), (Some(WaitFor::Read), true), "{state:?}");
+    advance(&mut state, &mut stream, Handler::Hello);
+    advance(&mut state, &mut stream, Handler::Hello);
+    assert!(state.0.is_some(), "a part of a head is state");
+    assert_eq!(size_of::<ConnectionState>(), 8);
 }

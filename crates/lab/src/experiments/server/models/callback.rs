@@ -1,4 +1,7 @@
-//! Callback threads: a connection that waits is a closure with its descriptor, and what has begun on it.
+//! Callback threads: a waiting connection is a closure that owns its descriptor and its state.
+//!
+//! One unit accepts connections and passes them on in turn to a unit on each Worker, which spawns a
+//! unit for the connection there.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,77 +9,77 @@ use std::sync::Arc;
 
 use contend_callback::{Address, Context, Interest, Never, Next, Receptor, SendError, Source};
 
-use super::super::exhaustion::{Trouble, concerns_one};
-use super::super::http::{Answer, Kept, PAUSE, Stream, Waits, advance};
-use super::until_told;
+use super::super::http::{ConnectionState, HANDLER_DELAY, Handler, Stream, WaitFor, advance};
+use super::super::limit_reporter::{LimitReporter, concerns_one};
+use super::wait_for_stdin_eof;
 
 /// Serves with a Worker for each CPU.
 ///
 /// # Errors
-/// When a Worker cannot be started.
-pub fn serve(listener: TcpListener, answer: Answer) -> io::Result<()> {
+/// Fails if a Worker cannot be started.
+pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let receptor = Receptor::start()?;
-    let trouble = Arc::new(Trouble::watch(None));
+    let reporter = Arc::new(LimitReporter::watch(None));
     let mut workers = Vec::new();
     for worker in 0..receptor.workers() {
-        let trouble = Arc::clone(&trouble);
-        let takes = move |context: &mut Context<'_, TcpStream>| {
+        let reporter = Arc::clone(&reporter);
+        let add = move |context: &mut Context<'_, TcpStream>| {
             context.receive(move |context, stream| {
-                take_in(context, stream, answer, &trouble);
+                add_connection(context, stream, handler, &reporter);
                 context.keep_receiving()
             })
         };
-        workers.push(receptor.spawn_on(worker, takes).map_err(io::Error::other)?);
+        workers.push(receptor.spawn_on(worker, add).map_err(io::Error::other)?);
     }
-    let entrance = Box::new(Entrance { workers, next: 0, trouble });
+    let acceptor = Box::new(Acceptor { workers, next: 0, reporter });
     let begin = move |context: &mut Context<'_>| match context.register(listener) {
-        Ok(listener) => accept(context, listener, entrance),
+        Ok(listener) => accept(context, listener, acceptor),
         Err(error) => {
-            entrance.trouble.tell("register", &error);
+            acceptor.reporter.report("register", &error);
             context.end()
         }
     };
     receptor.spawn_on::<Never, _>(0, begin).map_err(io::Error::other)?;
-    until_told()
+    wait_for_stdin_eof()
 }
 
-/// Where connections come in.
-struct Entrance {
-    /// Who takes them in on each Worker.
+/// State of the unit that accepts connections.
+struct Acceptor {
+    /// The unit on each Worker that adds connections there.
     workers: Vec<Address<TcpStream>>,
-    /// Whose turn it is, so that all Workers have as many connections.
+    /// Index of the Worker that gets the next connection (round robin).
     next: usize,
-    trouble: Arc<Trouble>,
+    reporter: Arc<LimitReporter>,
 }
 
 fn accept(
     context: &mut Context<'_>,
     listener: Source<TcpListener>,
-    mut entrance: Box<Entrance>,
+    mut acceptor: Box<Acceptor>,
 ) -> Next {
     match context.attempt(&listener, Interest::Read, TcpListener::accept) {
         Ok((stream, _)) => {
-            let to = entrance.workers[entrance.next];
-            entrance.next = (entrance.next + 1) % entrance.workers.len();
-            return hand_over(context, listener, entrance, to, stream);
+            let to = acceptor.workers[acceptor.next];
+            acceptor.next = (acceptor.next + 1) % acceptor.workers.len();
+            return pass_on(context, listener, acceptor, to, stream);
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock || concerns_one(&error) => {}
-        // Out of descriptors, above all: those that are open go on.
+        // Mostly out of descriptors: open connections are still served.
         Err(error) => {
-            entrance.trouble.tell("accept", &error);
-            return context.after(PAUSE, |context| accept(context, listener, entrance));
+            acceptor.reporter.report("accept", &error);
+            return context.after(HANDLER_DELAY, |context| accept(context, listener, acceptor));
         }
     }
     context.when_ready(listener, Interest::Read, |context, listener| {
-        accept(context, listener, entrance)
+        accept(context, listener, acceptor)
     })
 }
 
-/// Gives a connection to a Worker, when that has room for it.
-fn hand_over(
+/// Sends a connection to a Worker, once that has room for it.
+fn pass_on(
     context: &mut Context<'_>,
     listener: Source<TcpListener>,
-    entrance: Box<Entrance>,
+    acceptor: Box<Acceptor>,
     to: Address<TcpStream>,
     stream: TcpStream,
 ) -> Next {
@@ -84,84 +87,86 @@ fn hand_over(
         Ok(()) => {}
         Err(SendError::Full(stream)) => {
             return context
-                .when_room(move |context| hand_over(context, listener, entrance, to, stream));
+                .when_room(move |context| pass_on(context, listener, acceptor, to, stream));
         }
-        Err(error) => entrance.trouble.tell("hand over", &io::Error::other(error.to_string())),
+        Err(error) => acceptor.reporter.report("hand over", &io::Error::other(error.to_string())),
     }
-    // If there is one more, it comes behind what others have to do.
+    // Return to the event loop before the next accept, so that other units get their turn.
     context.when_ready(listener, Interest::Read, |context, listener| {
-        accept(context, listener, entrance)
+        accept(context, listener, acceptor)
     })
 }
 
-/// What cannot be taken in is dropped, which closes it: its client is told.
-fn take_in(
+/// Spawns a unit for a connection. On failure the connection is dropped, which closes it.
+fn add_connection(
     context: &mut Context<'_, TcpStream>,
     stream: TcpStream,
-    answer: Answer,
-    trouble: &Trouble,
+    handler: Handler,
+    reporter: &LimitReporter,
 ) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
     let source = match context.register(stream) {
         Ok(source) => source,
-        Err(error) => return trouble.tell("register", &error),
+        Err(error) => return reporter.report("register", &error),
     };
-    let spawned = match answer {
-        Answer::Hello => context.spawn(|context| hello(context, source, Kept::default())),
-        Answer::Wait => context.spawn(|context| wait(context, source, Kept::default())),
+    let spawned = match handler {
+        Handler::Hello => {
+            context.spawn(|context| hello(context, source, ConnectionState::default()))
+        }
+        Handler::Wait => context.spawn(|context| wait(context, source, ConnectionState::default())),
     };
     if let Err(error) = spawned {
-        trouble.tell("spawn", &io::Error::other(error.to_string()));
+        reporter.report("spawn", &io::Error::other(error.to_string()));
     }
 }
 
-/// Two functions rather than one that is told what to answer, since what is told would have to be kept.
-fn hello(context: &mut Context<'_>, source: Source<TcpStream>, kept: Kept) -> Next {
-    go_on(context, source, kept, Answer::Hello, hello)
+/// Two functions instead of a parameter, which each unit would have to store.
+fn hello(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionState) -> Next {
+    advance_connection(context, source, state, Handler::Hello, hello)
 }
 
-fn wait(context: &mut Context<'_>, source: Source<TcpStream>, kept: Kept) -> Next {
-    go_on(context, source, kept, Answer::Wait, wait)
+fn wait(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionState) -> Next {
+    advance_connection(context, source, state, Handler::Wait, wait)
 }
 
-/// Goes on with a conversation, and then waits for what it needs.
-fn go_on<F>(
+/// Continues on a connection, and then waits for what it needs.
+fn advance_connection<F>(
     context: &mut Context<'_>,
     source: Source<TcpStream>,
-    mut kept: Kept,
-    answer: Answer,
+    mut state: ConnectionState,
+    handler: Handler,
     then: F,
 ) -> Next
 where
-    F: FnOnce(&mut Context<'_>, Source<TcpStream>, Kept) -> Next + Send + 'static,
+    F: FnOnce(&mut Context<'_>, Source<TcpStream>, ConnectionState) -> Next + Send + 'static,
 {
-    let mut stream = OnWorker { context: &mut *context, source: &source };
-    let interest = match advance(&mut kept, &mut stream, answer) {
+    let mut stream = WorkerStream { context: &mut *context, source: &source };
+    let interest = match advance(&mut state, &mut stream, handler) {
         None => return context.end(),
-        Some(Waits::Pause) => {
-            return context.after(PAUSE, |context| then(context, source, kept));
+        Some(WaitFor::Pause) => {
+            return context.after(HANDLER_DELAY, |context| then(context, source, state));
         }
-        Some(Waits::Read) => Interest::Read,
-        Some(Waits::Write) => Interest::Write,
+        Some(WaitFor::Read) => Interest::Read,
+        Some(WaitFor::Write) => Interest::Write,
     };
-    if kept.is_nothing() {
-        // What is not moved into the closure is not kept.
+    if state.is_empty() {
+        // Not moved into the closure, the empty state takes no memory.
         return context.when_ready(source, interest, |context, source| {
-            then(context, source, Kept::default())
+            then(context, source, ConnectionState::default())
         });
     }
-    context.when_ready(source, interest, |context, source| then(context, source, kept))
+    context.when_ready(source, interest, |context, source| then(context, source, state))
 }
 
-/// A connection whose Worker is told when something would have blocked.
-struct OnWorker<'a, 'b> {
+/// A connection on a Worker, which is told when an operation would block.
+struct WorkerStream<'a, 'b> {
     context: &'a mut Context<'b>,
     source: &'a Source<TcpStream>,
 }
 
-impl Read for OnWorker<'_, '_> {
+impl Read for WorkerStream<'_, '_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let room = into.len();
         let read = |mut stream: &TcpStream| stream.read(into);
@@ -173,7 +178,7 @@ impl Read for OnWorker<'_, '_> {
     }
 }
 
-impl Write for OnWorker<'_, '_> {
+impl Write for WorkerStream<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.context.attempt(self.source, Interest::Write, |mut stream| stream.write(bytes))
     }
@@ -183,7 +188,7 @@ impl Write for OnWorker<'_, '_> {
     }
 }
 
-impl Stream for OnWorker<'_, '_> {
+impl Stream for WorkerStream<'_, '_> {
     fn finish(&mut self) -> io::Result<()> {
         self.source.get().shutdown(Shutdown::Write)
     }

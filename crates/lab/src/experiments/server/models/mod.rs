@@ -1,4 +1,4 @@
-//! The models, one file each; those that have processes share one, and those that have threads.
+//! The models: those with processes share a file, and those with threads.
 
 pub mod callback;
 pub mod process;
@@ -8,23 +8,26 @@ pub mod tokio;
 use std::io;
 use std::net::TcpStream;
 
-use super::http::{Answer, Kept, PAUSE, Waits, advance};
+use super::http::{ConnectionState, HANDLER_DELAY, Handler, WaitFor, advance};
 
-/// Members of a pool: as many as web servers are told to have on large machines.
-pub const MEMBERS: u64 = 64;
+/// Length of the accept queue; the kernel caps it at `net.core.somaxconn`.
+pub const BACKLOG: i32 = 65_535;
 
-/// Serves a connection whose reads and writes block, until its end.
-fn converse(stream: &TcpStream, answer: Answer) {
-    let mut kept = Kept::default();
+/// Processes or threads of a pool, as web servers have on large machines.
+pub const POOL_SIZE: u64 = 64;
+
+/// Serves a connection with blocking reads and writes until it is to be closed.
+fn serve_connection(stream: &TcpStream, handler: Handler) {
+    let mut state = ConnectionState::default();
     let mut stream = stream;
-    while let Some(waits) = advance(&mut kept, &mut stream, answer) {
-        if waits == Waits::Pause {
-            std::thread::sleep(PAUSE);
+    while let Some(waits) = advance(&mut state, &mut stream, handler) {
+        if waits == WaitFor::Pause {
+            std::thread::sleep(HANDLER_DELAY);
         }
     }
 }
 
-/// Waits until standard input ends, which is when the server is to end.
-fn until_told() -> io::Result<()> {
+/// Blocks until standard input ends, which tells the server to end.
+fn wait_for_stdin_eof() -> io::Result<()> {
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map(drop)
 }

@@ -1,5 +1,5 @@
-//! Processes: one for every connection, or a fixed number that take turns. The process that makes them has one
-//! thread, so that what it makes may do everything.
+//! Processes: one for each connection, or a fixed number. The parent has a single thread, so that
+//! children may allocate and lock after fork.
 
 use std::io;
 use std::net::TcpListener;
@@ -11,18 +11,18 @@ use contend_sys::signal::SignalFd;
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::super::exhaustion::Trouble;
-use super::super::http::Answer;
-use super::{MEMBERS, converse, until_told};
+use super::super::http::Handler;
+use super::super::limit_reporter::LimitReporter;
+use super::{POOL_SIZE, serve_connection, wait_for_stdin_eof};
 use crate::support::limits::Kind;
 
-/// A process for every connection.
+/// Forks a process for each connection.
 ///
 /// # Errors
-/// When it can no longer wait for connections.
-#[expect(clippy::needless_pass_by_value, reason = "as all models")]
-pub fn each(listener: TcpListener, answer: Answer) -> io::Result<()> {
-    let trouble = Trouble::watch(Some(Kind::Process));
+/// Fails if it can no longer wait for connections.
+#[expect(clippy::needless_pass_by_value, reason = "same signature as the other models")]
+pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
+    let reporter = LimitReporter::watch(Some(Kind::Process));
     let ends = SignalFd::block(&[Signal::CHILD.as_raw()])?;
     let stdin = io::stdin();
     listener.set_nonblocking(true)?;
@@ -33,52 +33,52 @@ pub fn each(listener: TcpListener, answer: Answer) -> io::Result<()> {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let [told, comes, ended] = fds.map(|fd| !fd.revents().is_empty());
-        if told && rustix::io::read(&stdin, &mut [0; 64])? == 0 {
+        let [has_input, has_connection, child_ended] = fds.map(|fd| !fd.revents().is_empty());
+        if has_input && rustix::io::read(&stdin, &mut [0; 64])? == 0 {
             return Ok(());
         }
-        if ended {
+        if child_ended {
             while ends.next().is_some() {}
             while let Ok(Some((pid, _))) = child::peek(Which::Any) {
                 child::reap(pid)?;
             }
         }
-        if !comes {
+        if !has_connection {
             continue;
         }
-        let Some(stream) = trouble.accept(&listener) else { continue };
-        if let Err(error) = bound(|| converse(&stream, answer)) {
-            trouble.tell("fork", &error);
+        let Some(stream) = reporter.accept(&listener) else { continue };
+        if let Err(error) = bound(|| serve_connection(&stream, handler)) {
+            reporter.report("fork", &error);
         }
     }
 }
 
-/// A fixed number of processes, each with one connection until that is closed.
+/// Forks a fixed number of processes, each of which serves one connection until that is closed.
 ///
 /// # Errors
-/// When not all can be forked.
-pub fn pool(listener: TcpListener, answer: Answer) -> io::Result<()> {
-    for _ in 0..MEMBERS {
+/// Fails if one cannot be forked.
+pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
+    for _ in 0..POOL_SIZE {
         bound(|| {
-            let trouble = Trouble::watch(None);
+            let reporter = LimitReporter::watch(None);
             loop {
-                if let Some(stream) = trouble.accept(&listener) {
-                    converse(&stream, answer);
+                if let Some(stream) = reporter.accept(&listener) {
+                    serve_connection(&stream, handler);
                 }
             }
         })?;
     }
     drop(listener);
-    until_told()
+    wait_for_stdin_eof()
 }
 
-/// Forks a process that does this, and ends with the one that has forked it.
+/// Forks a process that runs this function. The kernel kills it when its parent ends.
 fn bound(run: impl FnOnce()) -> io::Result<Pid> {
     let parent = rustix::process::getpid();
     fork(|| {
-        let told = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-        // It may have ended before the kernel could be told.
-        if told.is_err() || rustix::process::getppid() != Some(parent) {
+        let is_set = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+        // The parent may have ended before the death signal was set.
+        if is_set.is_err() || rustix::process::getppid() != Some(parent) {
             exit_now(1);
         }
         run();

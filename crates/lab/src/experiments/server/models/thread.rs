@@ -1,51 +1,51 @@
-//! Threads: one for every connection, or a fixed number that take turns.
+//! Threads: one for each connection, or a fixed number.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::Builder;
 
-use super::super::exhaustion::Trouble;
-use super::super::http::Answer;
-use super::super::unit::STACK;
-use super::{MEMBERS, converse, until_told};
+use super::super::http::Handler;
+use super::super::limit_reporter::LimitReporter;
+use super::super::unit::STACK_BYTES;
+use super::{POOL_SIZE, serve_connection, wait_for_stdin_eof};
 use crate::support::limits::Kind;
 
-/// A thread for every connection.
+/// Starts a thread for each connection.
 ///
 /// # Errors
-/// When the one that accepts cannot be started.
-pub fn each(listener: TcpListener, answer: Answer) -> io::Result<()> {
-    let trouble = Trouble::watch(Some(Kind::Thread));
+/// Fails if the accepting thread cannot be started.
+pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
+    let reporter = LimitReporter::watch(Some(Kind::Thread));
     Builder::new().spawn(move || {
         loop {
-            let Some(stream) = trouble.accept(&listener) else { continue };
-            let thread = Builder::new().stack_size(STACK);
-            let begun = thread.spawn(move || converse(&stream, answer));
-            if let Err(error) = begun {
-                trouble.tell("start a thread", &error);
+            let Some(stream) = reporter.accept(&listener) else { continue };
+            let thread = Builder::new().stack_size(STACK_BYTES);
+            let started = thread.spawn(move || serve_connection(&stream, handler));
+            if let Err(error) = started {
+                reporter.report("start a thread", &error);
             }
         }
     })?;
-    until_told()
+    wait_for_stdin_eof()
 }
 
-/// A fixed number of threads, each with one connection until that is closed.
+/// Starts a fixed number of threads, each of which serves one connection until that is closed.
 ///
 /// # Errors
-/// When not all can be started.
-pub fn pool(listener: TcpListener, answer: Answer) -> io::Result<()> {
-    let shared = Arc::new((listener, Trouble::watch(Some(Kind::Thread))));
-    for _ in 0..MEMBERS {
+/// Fails if one cannot be started.
+pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
+    let shared = Arc::new((listener, LimitReporter::watch(Some(Kind::Thread))));
+    for _ in 0..POOL_SIZE {
         let shared = Arc::clone(&shared);
-        Builder::new().stack_size(STACK).spawn(move || {
+        Builder::new().stack_size(STACK_BYTES).spawn(move || {
             loop {
                 let stream: Option<TcpStream> = shared.1.accept(&shared.0);
                 if let Some(stream) = stream {
-                    converse(&stream, answer);
+                    serve_connection(&stream, handler);
                 }
             }
         })?;
     }
-    until_told()
+    wait_for_stdin_eof()
 }

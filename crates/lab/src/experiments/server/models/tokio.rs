@@ -1,5 +1,5 @@
-//! Tasks of tokio. Each is a future written by hand, as small as it can be: a connection, and what has begun on
-//! it. What is read goes into a buffer on the worker's stack, and a timer is there only while it runs.
+//! Tasks of tokio. Each is a hand-written future, as small as possible: a connection and its state.
+//! Reads go into a buffer on the worker's stack, and a timer exists only while it runs.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, Read, Write};
@@ -12,72 +12,78 @@ use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::time::{Sleep, sleep};
 
-use super::super::exhaustion::{Trouble, concerns_one};
-use super::super::http::{Answer, Kept, PAUSE, Stream, Waits, advance};
-use super::until_told;
+use super::super::http::{ConnectionState, HANDLER_DELAY, Handler, Stream, WaitFor, advance};
+use super::super::limit_reporter::{LimitReporter, concerns_one};
+use super::wait_for_stdin_eof;
 
 /// Serves with a worker for each CPU.
 ///
 /// # Errors
-/// When the runtime cannot be started.
-pub fn serve(listener: TcpListener, answer: Answer) -> io::Result<()> {
+/// Fails if the runtime cannot be started.
+pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let runtime = Builder::new_multi_thread().enable_io().enable_time().build()?;
     listener.set_nonblocking(true)?;
-    let trouble = Trouble::watch(None);
+    let reporter = LimitReporter::watch(None);
     runtime.spawn(async move {
         match tokio::net::TcpListener::from_std(listener) {
-            Ok(listener) => accept(&listener, answer, &trouble).await,
-            Err(error) => trouble.tell("register", &error),
+            Ok(listener) => accept(&listener, handler, &reporter).await,
+            Err(error) => reporter.report("register", &error),
         }
     });
-    until_told()
+    wait_for_stdin_eof()
 }
 
-async fn accept(listener: &tokio::net::TcpListener, answer: Answer, trouble: &Trouble) {
+async fn accept(listener: &tokio::net::TcpListener, handler: Handler, reporter: &LimitReporter) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) if stream.set_nodelay(true).is_err() => {}
-            Ok((stream, _)) => match answer {
-                Answer::Hello => drop(tokio::spawn(Hello { stream, kept: Kept::default() })),
-                Answer::Wait => {
-                    drop(tokio::spawn(Wait { stream, kept: Kept::default(), pause: None }));
+            Ok((stream, _)) => match handler {
+                Handler::Hello => {
+                    drop(tokio::spawn(Hello { stream, state: ConnectionState::default() }));
+                }
+                Handler::Wait => {
+                    drop(tokio::spawn(Wait {
+                        stream,
+                        state: ConnectionState::default(),
+                        pause: None,
+                    }));
                 }
             },
             Err(error) if concerns_one(&error) => {}
-            // Out of descriptors, above all: those that are open go on.
+            // Mostly out of descriptors: open connections are still served.
             Err(error) => {
-                trouble.tell("accept", &error);
-                sleep(PAUSE).await;
+                reporter.report("accept", &error);
+                sleep(HANDLER_DELAY).await;
             }
         }
     }
 }
 
-/// A connection that is answered at once.
+/// A connection with [`Handler::Hello`].
 struct Hello {
     stream: TcpStream,
-    kept: Kept,
+    state: ConnectionState,
 }
 
 impl Future for Hello {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { stream, kept } = self.get_mut();
-        let mut stream = OnWorker { stream, context };
-        match advance(kept, &mut stream, Answer::Hello) {
+        let Self { stream, state } = self.get_mut();
+        let mut stream = WorkerStream { stream, context };
+        match advance(state, &mut stream, Handler::Hello) {
             None => Poll::Ready(()),
-            // Whoever has had its turn comes behind the others; if there is nothing, it is woken then.
+            // It has had its turn: other tasks run before it continues.
             Some(waits) => stream.wait(waits),
         }
     }
 }
 
-/// A connection that is answered after a pause.
+/// A connection with [`Handler::Wait`].
 struct Wait {
     stream: TcpStream,
-    kept: Kept,
-    /// It is apart, since most connections have none.
+    state: ConnectionState,
+    /// Boxed, as most connections have none.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -85,35 +91,36 @@ impl Future for Wait {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { stream, kept, pause } = self.get_mut();
+        let Self { stream, state, pause } = self.get_mut();
         loop {
             if let Some(running) = pause {
                 ready!(running.as_mut().poll(context));
                 *pause = None;
             }
-            let mut stream = OnWorker { stream, context };
-            match advance(kept, &mut stream, Answer::Wait) {
+            let mut stream = WorkerStream { stream, context };
+            match advance(state, &mut stream, Handler::Wait) {
                 None => return Poll::Ready(()),
-                Some(Waits::Pause) => *pause = Some(Box::pin(sleep(PAUSE))),
+                Some(WaitFor::Pause) => *pause = Some(Box::pin(sleep(HANDLER_DELAY))),
                 Some(waits) => return stream.wait(waits),
             }
         }
     }
 }
 
-/// A connection, and who is to be woken when it can go on.
-struct OnWorker<'a, 'b> {
+/// A connection, and the task that is woken when it can continue.
+struct WorkerStream<'a, 'b> {
     stream: &'a mut TcpStream,
     context: &'a mut Context<'b>,
 }
 
-impl OnWorker<'_, '_> {
-    /// Has the task woken when it can go on: at once if it can already, behind the others.
-    fn wait(&mut self, waits: Waits) -> Poll<()> {
+impl WorkerStream<'_, '_> {
+    /// Has the task woken when the connection can continue. If it already can, the task is queued
+    /// behind the others.
+    fn wait(&mut self, waits: WaitFor) -> Poll<()> {
         let ready = match waits {
-            Waits::Read => self.stream.poll_read_ready(self.context),
-            Waits::Write => self.stream.poll_write_ready(self.context),
-            Waits::Pause => Poll::Pending,
+            WaitFor::Read => self.stream.poll_read_ready(self.context),
+            WaitFor::Write => self.stream.poll_write_ready(self.context),
+            WaitFor::Pause => Poll::Pending,
         };
         if ready.is_ready() {
             self.context.waker().wake_by_ref();
@@ -129,7 +136,7 @@ fn would_block<T>(done: Poll<io::Result<T>>) -> io::Result<T> {
     }
 }
 
-impl Read for OnWorker<'_, '_> {
+impl Read for WorkerStream<'_, '_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut buffer = ReadBuf::new(into);
         let read = pin!(&mut *self.stream).poll_read(self.context, &mut buffer);
@@ -137,7 +144,7 @@ impl Read for OnWorker<'_, '_> {
     }
 }
 
-impl Write for OnWorker<'_, '_> {
+impl Write for WorkerStream<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         would_block(pin!(&mut *self.stream).poll_write(self.context, bytes))
     }
@@ -147,9 +154,9 @@ impl Write for OnWorker<'_, '_> {
     }
 }
 
-impl Stream for OnWorker<'_, '_> {
+impl Stream for WorkerStream<'_, '_> {
     fn finish(&mut self) -> io::Result<()> {
-        // It is a system call that does not wait.
+        // A system call that does not block.
         would_block(pin!(&mut *self.stream).poll_shutdown(self.context))
     }
 }

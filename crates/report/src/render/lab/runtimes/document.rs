@@ -1,4 +1,5 @@
-//! Suite `callback`: the evaluation of 2018 beside this machine, and what units cost in every runtime.
+//! Suite `callback`: the evaluation of 2018 beside this machine, and what units cost in every
+//! runtime.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::names;

@@ -84,8 +84,8 @@ impl Units for Parked {
     }
 }
 
-/// Asks so many times, looks whether the answers are right, and tells how long that took. The first answer,
-/// by which it is known that somebody is there, is not among them.
+/// Asks so many times, looks whether the answers are right, and tells how long that took. The first
+/// answer, by which it is known that somebody is there, is not among them.
 fn ask_all(
     messages: u64,
     mut ask: impl FnMut(u64) -> Result<u64, SubjectError>,
@@ -170,8 +170,8 @@ fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
     took.ok_or_else(|| SubjectError::wrong("a message was answered by another one"))
 }
 
-/// Makes one that answers and one that asks, which tells how long its messages took when the first was
-/// answered, if all were answered right.
+/// Makes one that answers and one that asks, which tells how long its messages took when the first
+/// was answered, if all were answered right.
 fn ask_callback(
     context: &mut Context<'_>,
     messages: u64,

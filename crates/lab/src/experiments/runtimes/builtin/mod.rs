@@ -1,4 +1,5 @@
-//! Probes that are this program itself: units of runtimes that are written in Rust, and of the kernel.
+//! Probes that are this program itself: units of runtimes that are written in Rust, and of the
+//! kernel.
 //!
 //! Each child module implements [`Units`] and is exported from here for the table, so the children
 //! and this file import each other.
@@ -33,8 +34,8 @@ pub trait Units {
     /// When there is no memory.
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError>;
 
-    /// Makes so many, and waits until all of them wait. Those that wait for time are due at this moment.
-    /// Says how many wait, by their own count.
+    /// Makes so many, and waits until all of them wait. Those that wait for time are due at this
+    /// moment. Says how many wait, by their own count.
     ///
     /// # Errors
     /// When one cannot be made.
@@ -55,8 +56,8 @@ pub trait Units {
     /// When it cannot.
     fn forget(&mut self) -> Result<(), SubjectError>;
 
-    /// Exchanges so many messages with one unit, there and back, when it has answered a first one. How long
-    /// they took.
+    /// Exchanges so many messages with one unit, there and back, when it has answered a first one.
+    /// How long they took.
     ///
     /// # Errors
     /// Why it cannot.
@@ -83,12 +84,12 @@ pub fn serve(make: Make) -> Result<(), SubjectError> {
     answer(&format!("ready {}", units.version()))?;
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| SubjectError::wrong(error.to_string()))?;
-        answer(&obey(units.as_mut(), &line)?)?;
+        answer(&execute(units.as_mut(), &line)?)?;
     }
     Ok(())
 }
 
-fn obey(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
+fn execute(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
     let read = Instant::now();
     let words: Vec<_> = line.split_whitespace().collect();
     let number =
@@ -121,7 +122,8 @@ fn obey(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
     })
 }
 
-/// Forgets everything about units that have ended. There is no garbage but what the allocator keeps.
+/// Forgets everything about units that have ended. There is no garbage but what the allocator
+/// keeps.
 fn rest(units: &mut dyn Units) -> Result<(), SubjectError> {
     units.forget()?;
     allocation::give_back();

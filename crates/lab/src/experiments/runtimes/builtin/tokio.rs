@@ -39,8 +39,8 @@ trait Kind {
     /// Frees that room.
     fn forget(&mut self) {}
 
-    /// Makes a task that counts itself, waits, and drops what counts its end. (What is awaited is made in
-    /// the task: what it brings along would stand in it twice.)
+    /// Makes a task that counts itself, waits, and drops what counts its end. (What is awaited is
+    /// made in the task: what it brings along would stand in it twice.)
     fn spawn(&mut self, runtime: &Runtime, ends: Ends, due: Instant);
 
     /// Wakes all. Whether the runtime has to end for it.

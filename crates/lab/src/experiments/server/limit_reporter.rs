@@ -1,4 +1,4 @@
-//! What keeps a server from serving more, and how it says so.
+//! Which resource limit keeps a model from serving more connections.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,48 +11,52 @@ use rustix::process::{Resource, getrlimit};
 use super::unit::of_unit;
 use crate::support::limits::{self, Kind, Spent, Watched};
 
-/// Prints a line for whoever started this server.
+/// Prints a line for the process of the case.
 ///
 /// # Errors
-/// When nobody reads it.
-pub fn say(line: &str) -> io::Result<()> {
+/// Fails if standard output is closed.
+pub fn print_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
 }
 
-/// Whether accepting can go on at once after this error: only that connection is gone.
+/// Returns whether an error of accept(2) concerns that connection alone.
 pub fn concerns_one(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
-/// Tells what stands in the way of serving more, once.
+/// Reports once which resource limit stopped the server.
 #[derive(Debug)]
-pub struct Trouble {
-    /// Limits on what is made for a connection.
+pub struct LimitReporter {
+    /// Limits on the processes or threads created for connections.
     watched: Mutex<Vec<Watched>>,
-    is_told: AtomicBool,
+    has_reported: AtomicBool,
 }
 
-impl Trouble {
-    /// Looks at the limits on what is made for each connection.
+impl LimitReporter {
+    /// Watches the limits on what is created for each connection.
     pub fn watch(each: Option<Kind>) -> Self {
         let limits = each.map(|kind| limits::applying(kind, of_unit(kind)));
-        Self { watched: Mutex::new(limits.unwrap_or_default()), is_told: AtomicBool::new(false) }
+        Self {
+            watched: Mutex::new(limits.unwrap_or_default()),
+            has_reported: AtomicBool::new(false),
+        }
     }
 
-    /// Tells which limit refused something, and what.
-    pub fn tell(&self, what: &str, error: &io::Error) {
-        if self.is_told.swap(true, Ordering::Relaxed) {
+    /// Prints which limit was reached, and what failed.
+    pub fn report(&self, what: &str, error: &io::Error) {
+        if self.has_reported.swap(true, Ordering::Relaxed) {
             return;
         }
         let limit = of_error(error).or_else(|| self.spent());
-        let limit = limit.unwrap_or_else(|| "no limit is seen at its end".to_owned());
-        let _ = say(&format!("stopped cannot {what}: {error}: {limit}")); // who has gone needs no reason
+        let limit = limit.unwrap_or_else(|| "unknown limit".to_owned());
+        let _ = print_line(&format!("stopped cannot {what}: {error}: {limit}")); // otherwise the case has ended
     }
 
-    /// Which of the limits is at its end: the one that has refused, or the first that is full.
+    /// Returns the limit that was reached: one that has refused a request, or the first that is
+    /// full.
     fn spent(&self) -> Option<String> {
         let watched = self.watched.lock().ok()?;
         let mut full = None;
@@ -67,22 +71,23 @@ impl Trouble {
         full
     }
 
-    /// Accepts a connection, or tells why not and lets others close theirs.
+    /// Accepts a connection. If a limit prevents that, reports it and pauses, so that others can be
+    /// closed meanwhile.
     pub fn accept(&self, listener: &TcpListener) -> Option<TcpStream> {
-        const PAUSE: Duration = Duration::from_millis(100);
+        const HANDLER_DELAY: Duration = Duration::from_millis(100);
         match listener.accept() {
             Ok((stream, _)) => stream.set_nodelay(true).is_ok().then_some(stream),
             Err(error) if error.kind() == ErrorKind::WouldBlock || concerns_one(&error) => None,
             Err(error) => {
-                self.tell("accept", &error);
-                std::thread::sleep(PAUSE);
+                self.report("accept", &error);
+                std::thread::sleep(HANDLER_DELAY);
                 None
             }
         }
     }
 }
 
-/// The limits that have an error of their own.
+/// Returns the limit that this error number stands for, if any.
 fn of_error(error: &io::Error) -> Option<String> {
     let error = rustix::io::Errno::from_io_error(error)?;
     if error == rustix::io::Errno::MFILE {

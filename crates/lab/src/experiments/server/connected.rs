@@ -1,0 +1,148 @@
+//! A server with its connections: how many are answered, and which limit stops it.
+
+use std::time::Duration;
+
+use super::client::Reuse;
+use super::clients::Clients;
+use super::http::Handler;
+use super::server_process::ServerProcess;
+use super::setup::Setup;
+use super::verb::raise_descriptors;
+use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::support::limits::Kind;
+
+/// Time without a response after which the requests in flight count as unanswered.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A server with its clients, each answered once, as far as limits allow.
+#[derive(Debug)]
+pub struct ConnectedServer {
+    /// The server.
+    pub server: ServerProcess,
+    /// The clients, including those that were not answered.
+    pub clients: Clients,
+    /// Clients that were answered.
+    pub answered: u64,
+    /// The limit that stopped it, if not all were answered.
+    pub stopped_by: Option<String>,
+}
+
+impl ConnectedServer {
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// Fails if it cannot be started.
+    pub fn start(setup: &Setup, handler: Handler) -> Result<ServerProcess, SubjectError> {
+        raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
+        ServerProcess::start(setup, handler)
+    }
+
+    /// Opens the connections of a case, and sends a request on each.
+    ///
+    /// # Errors
+    /// Fails if events cannot be fetched, or processes of the server are not visible.
+    pub fn with(mut server: ServerProcess, setup: &Setup) -> Result<Self, SubjectError> {
+        let before = queue_overflows();
+        let wanted = setup.connections;
+        let mut clients = Clients::open(server.port, wanted, setup.reuse)?;
+        let answered = clients.ask_all(ANSWER_TIMEOUT).attempt("wait for answers")?;
+        let overflows = queue_overflows().saturating_sub(before);
+        check_processes(setup, &server, answered)?;
+        let stopped_by = (answered < wanted)
+            .then(|| stopped_by(setup, &mut server, &clients, answered, overflows));
+        Ok(Self { server, clients, answered, stopped_by })
+    }
+
+    /// Facts for the record.
+    pub fn facts(&self, setup: &Setup) -> Facts {
+        let mut facts = setup.server.facts();
+        facts.insert("opened".to_owned(), self.clients.opened().into());
+        facts.insert("answered".to_owned(), self.answered.into());
+        facts.extend(self.server.version().map(|of| ("version".to_owned(), of.into())));
+        facts.extend(self.stopped_by.clone().map(|by| ("stopped_by".to_owned(), by.into())));
+        facts
+    }
+}
+
+/// Checks that all processes of the server are visible: a kernel without `CONFIG_PROC_CHILDREN`
+/// lists no children, whose memory and CPU time would be missing.
+fn check_processes(
+    setup: &Setup,
+    server: &ServerProcess,
+    answered: u64,
+) -> Result<(), SubjectError> {
+    let one_each = setup.reuse == Reuse::Persistent && setup.server.each() == Some(Kind::Process);
+    let of_connections = if one_each { answered } else { 0 };
+    let all = 1 + setup.server.other_processes() + of_connections;
+    if server.await_processes(|seen| seen >= all) {
+        return Ok(());
+    }
+    let seen = server.processes();
+    Err(SubjectError::wrong(format!(
+        "of {all} processes {seen} can be seen in /proc/*/task/*/children"
+    )))
+}
+
+/// Returns the limits that were reached, as far as they are known.
+fn stopped_by(
+    setup: &Setup,
+    server: &mut ServerProcess,
+    clients: &Clients,
+    answered: u64,
+    overflows: u64,
+) -> String {
+    let mut reasons = Vec::new();
+    reasons.extend(server.stopped());
+    if let Some(members) = setup.server.members().filter(|&members| members == answered) {
+        reasons.push(format!(
+            "the pool has {members} members, each with one connection until that is closed"
+        ));
+    }
+    if overflows > 0 {
+        let limit = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+        reasons.push(format!(
+            "the accept queue is full, net.core.somaxconn = {}: {overflows} ListenOverflows",
+            limit.trim()
+        ));
+    }
+    if let Some(error) = &clients.refused {
+        let opened = clients.opened();
+        reasons.push(format!("connection {} could not be opened: {error}", opened + 1));
+    }
+    if clients.failed > 0 {
+        reasons.push(format!(
+            "{} connections were closed by the server or got a wrong response",
+            clients.failed
+        ));
+    }
+    if reasons.is_empty() {
+        reasons.push(format!("no response for {} s", ANSWER_TIMEOUT.as_secs()));
+    }
+    reasons.join("; ")
+}
+
+/// Returns how often an accept queue was full so far, in this network namespace.
+fn queue_overflows() -> u64 {
+    let text = std::fs::read_to_string("/proc/net/netstat").unwrap_or_default();
+    overflows_in(&text).unwrap_or(0)
+}
+
+/// Parses the file, in which a line of names precedes each line of numbers.
+fn overflows_in(text: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let mut pairs = names.split_whitespace().zip(numbers.split_whitespace());
+    pairs.find(|(name, _)| *name == "ListenOverflows")?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overflows_are_found_by_their_name() {
+        let text = "IpExt: ListenOverflows\nIpExt: 9\nTcpExt: A ListenOverflows B\nTcpExt: 1 2 3\n";
+        assert_eq!(overflows_in(text), Some(2));
+        assert_eq!(overflows_in("TcpExt: A\nTcpExt: 1\n"), None);
+    }
+}

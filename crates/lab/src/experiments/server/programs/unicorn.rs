@@ -1,0 +1,34 @@
+//! Unicorn: processes that are forked in advance, each with one request at a time.
+
+use super::super::client::Reuse;
+use super::super::models::POOL_SIZE;
+use super::{BACKLOG, Concurrency, File, Launch, Program, can_answer, rack_application};
+
+pub const ROW: Program = Program {
+    name: "unicorn",
+    package: "unicorn",
+    summary: "Ruby on Unicorn: a process for each request, forked in advance",
+    unit: "process",
+    reuse: Reuse::PerRequest,
+    version: "-v",
+    default: || Concurrency { processes: POOL_SIZE, threads: 1 },
+    refuses: |concurrency| (concurrency.threads > 1).then_some("unicorn has one thread a process"),
+    cannot_answer: can_answer,
+    other_processes: |concurrency| concurrency.processes,
+    configured: |concurrency| {
+        format!("worker_processes {}; preload_app true", concurrency.processes)
+    },
+    files,
+    // Without middleware for development and logs.
+    arguments: &["-N", "-E", "none", "-c", "unicorn.rb", "config.ru"],
+};
+
+fn files(launch: &Launch) -> Vec<File> {
+    let Launch { port, handler, concurrency: Concurrency { processes, .. }, .. } = launch;
+    let text = format!(
+        "worker_processes {processes}\n\
+         listen \"127.0.0.1:{port}\", backlog: {BACKLOG}\n\
+         preload_app true\n"
+    );
+    vec![("unicorn.rb", text), rack_application(*handler)]
+}

@@ -1,0 +1,187 @@
+//! A server that runs, as the process of a case sees it.
+
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::str::FromStr;
+use std::time::Duration;
+
+use contend_sys::child;
+use contend_sys::{Pid, procfs, spawn};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::footprint::Footprint;
+use super::http::Handler;
+use super::programs::Concurrency;
+use super::setup::{Server, Setup};
+use super::supervisor::end_descendants;
+use super::verb::VERB;
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::tree::{self, Taken};
+
+/// A server in processes of its own. The process of the case has no other children. Dropping it
+/// ends all of them and reaps them.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    /// The server ends at the end of this, its standard input.
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    /// The port on loopback.
+    pub port: u16,
+    stopped: Option<String>,
+    /// The program that the child supervises, if the child is not the server itself.
+    supervised: Option<Supervised>,
+}
+
+/// A program that a supervisor has started.
+#[derive(Debug)]
+struct Supervised {
+    /// The program's first process.
+    pid: Pid,
+    version: String,
+}
+
+impl ServerProcess {
+    /// Starts a server, and waits until it listens.
+    ///
+    /// # Errors
+    /// Fails if it cannot be started.
+    pub fn start(setup: &Setup, handler: Handler) -> Result<Self, SubjectError> {
+        // Processes of the server become children of this one when their parent ends.
+        child::become_subreaper().attempt("become the parent of orphans")?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("contend").args([VERB, setup.server.name(), handler.name()]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = match setup.server {
+            Server::Model(_) => spawn::spawn_bound(&mut command),
+            // A supervisor has to clean up, so the death of this process must not kill it.
+            Server::Program(_, Concurrency { processes, threads }) => command
+                .args([processes, threads, setup.connections].map(|number| number.to_string()))
+                .stderr(Stdio::null())
+                .spawn(),
+        }
+        .attempt("start the server")?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().ok_or_else(|| SubjectError::wrong("it has no output"))?;
+        let output = BufReader::new(output);
+        let mut server = Self { child, input, output, port: 0, stopped: None, supervised: None };
+        server.port = server.value("port")?;
+        if let Server::Program(..) = setup.server {
+            let pid = Pid::from_raw(server.value("pid")?);
+            let pid = pid.ok_or_else(|| SubjectError::wrong("the server has no process"))?;
+            server.supervised = Some(Supervised { pid, version: server.value("version")? });
+        }
+        Ok(server)
+    }
+
+    /// Reads the next line, which consists of this name and a value.
+    fn value<T: FromStr>(&mut self, name: &str) -> Result<T, SubjectError> {
+        let line = self.line().unwrap_or_default();
+        if let Some(reason) = line.strip_prefix("failed ") {
+            return Err(SubjectError::wrong(reason));
+        }
+        let value = line.strip_prefix(name).and_then(|value| value.trim_start().parse().ok());
+        value.ok_or_else(|| SubjectError::wrong("the server did not start"))
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = self.output.read_line(&mut line).ok()?;
+        (read > 0).then(|| line.trim_end().to_owned())
+    }
+
+    /// The server's first process.
+    fn pid(&self) -> Pid {
+        self.supervised.as_ref().map_or_else(|| Pid::from_child(&self.child), |server| server.pid)
+    }
+
+    /// Returns the version of the program, and of the language that its application runs in.
+    pub fn version(&self) -> Option<&str> {
+        self.supervised.as_ref().map(|server| server.version.as_str())
+    }
+
+    /// Reads memory, processes and threads.
+    ///
+    /// # Errors
+    /// Fails if this user may not read them.
+    pub fn footprint(&self) -> Result<Footprint, SubjectError> {
+        Footprint::of(self.pid())
+    }
+
+    /// Returns the number of its processes.
+    pub fn processes(&self) -> u64 {
+        procfs::with_descendants(self.pid()).len() as u64
+    }
+
+    /// Waits up to five seconds for a number of processes: those of closed connections have yet to
+    /// end, and those of a pool to be forked. Returns whether it was reached.
+    pub fn await_processes(&self, wanted: impl Fn(u64) -> bool) -> bool {
+        const STEP: Duration = Duration::from_millis(20);
+        const STEPS: usize = 250;
+        (0..STEPS).any(|_| {
+            let is_reached = wanted(self.processes());
+            if !is_reached {
+                std::thread::sleep(STEP);
+            }
+            is_reached
+        })
+    }
+
+    /// Reads the memory of all its processes.
+    ///
+    /// # Errors
+    /// Fails if this user may not read it.
+    pub fn taken(&self) -> Result<Taken, SubjectError> {
+        tree::taken(self.pid())
+    }
+
+    /// Returns the CPU time of all its processes so far.
+    pub fn cpu(&self) -> Duration {
+        tree::cpu(self.pid())
+    }
+
+    /// Returns the limit that stopped it, if it has reported one by now.
+    pub fn stopped(&mut self) -> Option<String> {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let has_line = |output: &ChildStdout| {
+            let mut fds = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)];
+            poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+        };
+        while self.stopped.is_none()
+            && (!self.output.buffer().is_empty() || has_line(self.output.get_ref()))
+        {
+            let line = self.line()?;
+            self.stopped = line.strip_prefix("stopped ").map(str::to_owned);
+        }
+        self.stopped.clone()
+    }
+}
+
+impl ServerProcess {
+    /// Waits until the child ends, for some seconds at most.
+    fn await_end(&mut self) {
+        const STEP: Duration = Duration::from_millis(5);
+        const STEPS: usize = 2000;
+        for _ in 0..STEPS {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        if self.supervised.is_some() {
+            self.await_end(); // the supervisor removes its files
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // The processes that it has started are children of this process now.
+        end_descendants();
+    }
+}

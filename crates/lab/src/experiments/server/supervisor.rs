@@ -1,0 +1,323 @@
+//! Starts a web server for a case, and leaves nothing of it behind.
+//!
+//! ```text
+//! process of the case --stdin, stdout--> supervisor ----> puma, unicorn, … ----> its workers
+//!   load generator                         scratch folder     (loopback port)
+//! ```
+//!
+//! The supervisor is this program itself, in a process of its own. It ends the server when its
+//! standard input ends, which also happens if the process of the case is killed, and when it gets
+//! SIGINT, SIGTERM or SIGHUP. It is the subreaper of the server's processes, so none of them
+//! outlives it.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use contend_sys::child::{self, Which};
+use contend_sys::procfs::Stat;
+use contend_sys::signal::SignalFd;
+use contend_sys::{Pid, Signal, procfs, spawn};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SocketType, sockopt};
+use tempfile::TempDir;
+
+use super::limit_reporter::print_line;
+use super::programs::{INTERPRETER_FILE, Launch, Program};
+use super::response::{Response, check};
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::isolate::SCRATCH;
+use crate::experiments::runtimes::gist;
+
+/// How long a server may take until it answers and has all of its processes.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+/// Time between two attempts to get an answer.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Timeout of the first answer.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// What the server writes to standard output and standard error.
+const LOG_FILE: &str = "log";
+/// Variables that would change how the programs run.
+const VARIABLES: [&str; 9] = [
+    "RACK_ENV",
+    "RAILS_ENV",
+    "PORT",
+    "WEB_CONCURRENCY",
+    "PUMA_MAX_THREADS",
+    "GUNICORN_CMD_ARGS",
+    "UNICORN_FD",
+    "NGINX",
+    "NODE_OPTIONS",
+];
+
+/// Starts a program and checks its answer; prints its port, its process and its version; and keeps
+/// it until standard input ends. The launch's port is chosen here.
+///
+/// # Errors
+/// Fails if the program does not start, does not answer as expected, or ends early, and if a signal
+/// ends this process.
+pub fn serve(program: &'static Program, mut launch: Launch) -> Result<(), SubjectError> {
+    child::become_subreaper().attempt("become the parent of orphans")?;
+    let (interrupt, terminate, hang_up) = (Signal::INT, Signal::TERM, Signal::HUP);
+    let signals = [interrupt, terminate, hang_up, Signal::CHILD].map(Signal::as_raw);
+    let signals = SignalFd::block(&signals).attempt("receive signals")?;
+    let (reserved, port) = reserve_port().attempt("reserve a port")?;
+    launch.port = port;
+    let server = Server::start(program, &launch, &signals)?;
+    server.wait_until_ready(&launch, &signals)?;
+    drop(reserved);
+    print_line(&format!("port {port}")).attempt("print the port")?;
+    print_line(&format!("pid {}", server.pid().as_raw_nonzero())).attempt("print the process")?;
+    print_line(&format!("version {}", server.version())).attempt("print the version")?;
+    while server.wait(&signals, None)? == Wake::Timeout {}
+    Ok(())
+}
+
+/// Why a wait has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wake {
+    Timeout,
+    /// Standard input has ended: the case is over.
+    EndOfInput,
+}
+
+/// Reserves a port on loopback: bound without listening, it is not given to other programs, and a
+/// server can listen there all the same.
+fn reserve_port() -> io::Result<(OwnedFd, u16)> {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    rustix::net::bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+    Ok((socket, address.port()))
+}
+
+/// A program that runs, with its folder.
+struct Server {
+    program: &'static Program,
+    child: Child,
+    folder: TempDir,
+    /// The directory that cases share, which the folder is in.
+    shared: Option<PathBuf>,
+    ancestors: Ancestors,
+}
+
+impl Server {
+    fn start(
+        program: &'static Program,
+        launch: &Launch,
+        signals: &SignalFd,
+    ) -> Result<Self, SubjectError> {
+        let path = program.path().ok_or_else(|| {
+            SubjectError::wrong(program.missing().unwrap_or_else(|| "it is not installed".into()))
+        })?;
+        let shared = std::env::var_os(SCRATCH).map(Into::into);
+        let folder = make_folder(shared.as_deref()).attempt("create a scratch folder")?;
+        for (name, text) in (program.files)(launch) {
+            fs::write(folder.path().join(name), text).attempt("write a configuration")?;
+        }
+        let log = File::create(folder.path().join(LOG_FILE)).attempt("create a log")?;
+        let mut command = Command::new(path);
+        command.args(program.arguments).current_dir(folder.path()).stdin(Stdio::null());
+        command.stdout(log.try_clone().attempt("share a log")?).stderr(log);
+        for name in VARIABLES {
+            command.env_remove(name);
+        }
+        let mask = signals.mask_before();
+        let child = spawn::spawn(&mut command, &[0, 1, 2], mask, Signal::KILL)
+            .attempt(&format!("start {}", program.name))?;
+        Ok(Self { program, child, folder, shared, ancestors: Ancestors::now() })
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Waits for its first answer, and until it has all of its processes.
+    fn wait_until_ready(&self, launch: &Launch, signals: &SignalFd) -> Result<(), SubjectError> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        let processes = 1 + (self.program.other_processes)(launch.concurrency);
+        let mut has_answered = false;
+        while !has_answered || (procfs::with_descendants(self.pid()).len() as u64) < processes {
+            if Instant::now() >= deadline {
+                return Err(self.failed(&format!("not ready within {} s", START_TIMEOUT.as_secs())));
+            }
+            has_answered = has_answered || self.answers(launch.port)?;
+            if self.wait(signals, Some(POLL_INTERVAL))? == Wake::EndOfInput {
+                return Err(self.failed("the case ended before it was ready"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it answers; not if it does not listen yet.
+    fn answers(&self, port: u16) -> Result<bool, SubjectError> {
+        match first_response(port) {
+            Ok(response) => match check(&response) {
+                Response::Complete { .. } => Ok(true),
+                Response::Incomplete | Response::Wrong => {
+                    let text = gist(&String::from_utf8_lossy(&response));
+                    Err(self.failed(&format!("it answered: {text}")))
+                }
+            },
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(false),
+            Err(error) => Err(self.failed(&format!("no answer: {error}"))),
+        }
+    }
+
+    /// Waits for the end of standard input, up to `limit`.
+    fn wait(&self, signals: &SignalFd, limit: Option<Duration>) -> Result<Wake, SubjectError> {
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let stdin = io::stdin();
+        let mut fds =
+            [stdin.as_fd(), signals.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).attempt("wait"),
+        }
+        let has_input = !fds[0].revents().is_empty();
+        while let Some(arrived) = signals.next() {
+            if arrived.signal != Signal::CHILD.as_raw() {
+                let name = self.program.name;
+                return Err(SubjectError::wrong(format!("{name}: interrupted by a signal")));
+            }
+        }
+        if let Ok(Some(_)) = child::peek(Which::One(self.pid())) {
+            return Err(self.failed("it ended"));
+        }
+        if has_input && rustix::io::read(&stdin, &mut [0; 64]).attempt("read")? == 0 {
+            return Ok(Wake::EndOfInput);
+        }
+        Ok(Wake::Timeout)
+    }
+
+    /// The error for this reason, with what the program wrote.
+    fn failed(&self, reason: &str) -> SubjectError {
+        let name = self.program.name;
+        let log = fs::read(self.folder.path().join(LOG_FILE)).unwrap_or_default();
+        match gist(&String::from_utf8_lossy(&log)) {
+            log if log.is_empty() => SubjectError::wrong(format!("{name}: {reason}")),
+            log => SubjectError::wrong(format!("{name}: {reason}; it wrote: {log}")),
+        }
+    }
+
+    /// Returns the versions of the program and of the language that its application runs in.
+    fn version(&self) -> String {
+        let mut command = Command::new(self.program.path().unwrap_or_default());
+        let output = command.arg(self.program.version).stdin(Stdio::null()).output();
+        let text = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let number = version_number(&text).unwrap_or_default();
+        let interpreter = fs::read_to_string(self.folder.path().join(INTERPRETER_FILE));
+        let interpreter = interpreter.map(|text| format!(", {text}")).unwrap_or_default();
+        format!("{} {number}{interpreter}", self.program.name)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // first, or it would start new workers
+        end_descendants();
+        // Normally the run removes the directory that cases share; if it was killed, nobody else
+        // does.
+        let shared = self.shared.take().filter(|_| Ancestors::now() != self.ancestors);
+        if let Some(shared) = shared {
+            let _ = fs::remove_dir_all(self.folder.path());
+            let _ = fs::remove_dir(shared); // fails while other cases use it
+        }
+    }
+}
+
+/// The process of the case, and the one that runs the experiment. Another one takes their place when
+/// they end.
+#[derive(Debug, PartialEq, Eq)]
+struct Ancestors {
+    case: Option<Pid>,
+    run: Option<i32>,
+}
+
+impl Ancestors {
+    fn now() -> Self {
+        let case = rustix::process::getppid();
+        let stat = case.and_then(|pid| {
+            let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+            Stat::parse(procfs::read_once(&path, &mut [0; 1024]).ok()?)
+        });
+        Self { case, run: stat.map(|stat| stat.parent) }
+    }
+}
+
+/// Kills the descendants of this process, and reaps them.
+pub fn end_descendants() {
+    while let Ok(found) = child::peek(Which::Any) {
+        if let Some((pid, _)) = found {
+            let _ = child::reap(pid);
+            continue;
+        }
+        let own = rustix::process::getpid();
+        for pid in procfs::with_descendants(own).into_iter().filter(|&pid| pid != own) {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn make_folder(shared: Option<&Path>) -> io::Result<TempDir> {
+    let builder = || tempfile::Builder::new().prefix("contend-server-").to_owned();
+    match shared {
+        Some(shared) => {
+            fs::create_dir_all(shared)?;
+            builder().tempdir_in(shared)
+        }
+        None => builder().tempdir(),
+    }
+}
+
+/// Asks once on a connection of its own, and returns everything that comes.
+fn first_response(port: u16) -> io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut response = Vec::new();
+    stream.take(4096).read_to_end(&mut response)?;
+    Ok(response)
+}
+
+/// Returns the first word of a text that begins with a digit, after a `v` or a slash if there is
+/// one.
+fn version_number(text: &str) -> Option<&str> {
+    let words = text.split(|c: char| c.is_whitespace() || "()/".contains(c));
+    let mut numbers = words.map(|word| word.strip_prefix('v').unwrap_or(word));
+    numbers.find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_programs_print() {
+        for (text, version) in [
+            ("puma version 5.6.5\n", "5.6.5"),
+            ("unicorn v6.0.0\n", "6.0.0"),
+            ("gunicorn (version 20.1.0)\n", "20.1.0"),
+            ("nginx version: nginx/1.22.1\n", "1.22.1"),
+            ("v20.20.2\n", "20.20.2"),
+        ] {
+            assert_eq!(version_number(text), Some(version));
+        }
+        assert_eq!(version_number("no version"), None);
+    }
+
+    #[test]
+    fn a_server_can_listen_on_a_reserved_port() {
+        let (reserved, port) = reserve_port().expect("a port");
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        assert_eq!(listener.expect("it is free").local_addr().expect("bound").port(), port);
+        drop(reserved);
+    }
+}

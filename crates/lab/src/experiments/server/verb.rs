@@ -1,0 +1,65 @@
+//! The hidden verb with which this program becomes a server, in a process of its own.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::num::NonZero;
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use super::http::Handler;
+use super::limit_reporter::print_line;
+use super::models::BACKLOG;
+pub use super::programs::Concurrency;
+use super::programs::{self, Launch};
+use super::{supervisor, table};
+use crate::engine::experiment::{Attempt, SubjectError};
+
+/// The verb.
+pub const VERB: &str = "lab-server";
+
+/// Serves on a loopback port of its own until standard input ends, by a model or a program of this
+/// name. Prints the port as `port`, a number; of a program its process and version, too, or
+/// `failed` and the reason. A model prints the first limit that stops it as `stopped` and the
+/// reason.
+///
+/// A program gets this many processes and threads, and room for this many connections.
+///
+/// # Errors
+/// Fails if there is no such server or handler, and if it cannot listen or start.
+pub fn serve(
+    server: &str,
+    handler: &str,
+    concurrency: Option<Concurrency>,
+    connections: u64,
+) -> Result<(), SubjectError> {
+    let found = Handler::find(handler);
+    let handler =
+        found.ok_or_else(|| SubjectError::wrong(format!("there is no handler {handler}")))?;
+    raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
+    // For all servers alike, and inherited by their processes: a pause ends on time, not 50 µs
+    // later.
+    rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
+    if let Some(program) = programs::find(server) {
+        let concurrency = concurrency.unwrap_or_else(program.default);
+        let launch = Launch { port: 0, handler, concurrency, connections };
+        return supervisor::serve(program, launch)
+            .inspect_err(|error| drop(print_line(&format!("failed {error}"))));
+    }
+    let model = table::find(server)
+        .ok_or_else(|| SubjectError::wrong(format!("there is no server {server}")))?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt("listen")?;
+    rustix::net::listen(&listener, BACKLOG).attempt("listen")?;
+    let port = listener.local_addr().attempt("find its port")?.port();
+    print_line(&format!("port {port}")).attempt("print its port")?;
+    (model.serve)(listener, handler).attempt("serve")
+}
+
+/// Raises the limit on open files of this process as far as it may.
+///
+/// # Errors
+/// What the kernel says.
+pub fn raise_descriptors() -> io::Result<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
