@@ -173,7 +173,7 @@ mod tests {
             ("xargs -rn1 rm", "the command that it starts is unknown"),
             ("xargs -rn1 sh -c x", "is unknown"),
             ("xargs -rn1 sort", "is unknown"),
-            ("xargs -rn1 -d, wc", "items"),
+            ("xargs -rn1 -d, wc", "item separator"),
             ("xargs -rtn1 wc", "`-t`"),
             ("xargs -a f -rn1 wc", "`-a`"),
             ("xargs -rn1 --show-limits wc", "options"),
