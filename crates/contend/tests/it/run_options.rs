@@ -266,8 +266,11 @@ fn each_reason_for_one_piece_is_the_one_that_holds() {
     let whole = file("whole", &lines(20_000));
     for (pipeline, why) in [
         (format!("awk '{{ s += $1 }} END {{ print s }}' {fractions}"), "totals were rounded"),
-        (format!("grep x {empty} | sort"), "there was nothing to read"),
-        (format!("sed 's/(\\)/x/' {whole}"), "commands failed over a part, or remarked something"),
+        (format!("grep x {empty} | sort"), "the input was empty"),
+        (
+            format!("sed 's/(\\)/x/' {whole}"),
+            "a command failed on a chunk, or wrote to standard error",
+        ),
     ] {
         let reasons = &record(&pipeline, "")["outcome"]["in_one_piece"];
         let reason = reasons[0].as_str().unwrap_or_default();

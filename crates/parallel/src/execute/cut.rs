@@ -159,7 +159,7 @@ pub(super) fn breach(guard: &Guard, data: &[u8]) -> String {
         return format!("its input holds the byte {byte:#04x}, for which it matters");
     }
     if guard.utf8 && std::str::from_utf8(data).is_err() {
-        return "its input is not UTF-8 throughout".to_owned();
+        return "its input is not valid UTF-8".to_owned();
     }
     "the last record of its input has no end".to_owned()
 }

@@ -45,16 +45,16 @@ impl Fallback {
 impl fmt::Display for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotFaster => "parts would not be faster",
+            Self::NotFaster => "chunks would not be faster",
             Self::GuardRefused(why) => why,
-            Self::CommandFailed => "commands failed over a part, or remarked something",
-            Self::CommandsAlwaysFail => "commands fail whatever they read",
+            Self::CommandFailed => "a command failed on a chunk, or wrote to standard error",
+            Self::CommandsAlwaysFail => "commands fail for any input",
             Self::InexactTotals => "totals were rounded",
-            Self::TotalsOfStream => "totals may be rounded, and its input comes only once",
-            Self::OrderOfStream => "parts have to be in order, and its input comes only once",
-            Self::DoubtfulNumbers => "its numbers have an order that is not known here",
-            Self::EmptyInput => "there was nothing to read",
-            Self::Scarcity => "there were too few processes, open files or too little memory",
+            Self::TotalsOfStream => "totals may be rounded, and a pipe cannot be re-read",
+            Self::OrderOfStream => "chunks must stay in order, and a pipe cannot be re-read",
+            Self::DoubtfulNumbers => "the order of its numbers is unknown here",
+            Self::EmptyInput => "the input was empty",
+            Self::Scarcity => "too few processes or open files, or too little memory",
         })
     }
 }

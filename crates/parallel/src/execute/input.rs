@@ -406,7 +406,7 @@ impl<'a> ChunkSource<'a> {
             match scanner.last(&buffer[..window]) {
                 Some(place) => break place,
                 None if window >= self.longest.max(2 * wanted) => {
-                    return Ok(self.reject(state, "its records are too long for parts"));
+                    return Ok(self.reject(state, "its records are too long for chunks"));
                 }
                 None if pause != Pause::None && window == buffer.len() => {
                     hold.extend();

@@ -183,7 +183,7 @@ fn headline(record: &RunRecord, outcome: &Outcome) -> String {
         format!("{} in {}, {}/s", bytes(outcome.input_bytes as f64), seconds(wall), bytes(rate));
     match outcome.parts {
         0 => all,
-        parts => format!("{all}; {}, {} at a time", counted(parts, "part"), record.jobs),
+        parts => format!("{all}; {}, {} at a time", counted(parts, "chunk"), record.jobs),
     }
 }
 
@@ -260,11 +260,13 @@ mod tests {
             peak_memory_bytes: Some(22_000_000),
             input_bytes: 100_000_000,
             parts: 12,
-            in_one_piece: vec!["stages 2 to 3 in one piece: its input is not UTF-8".to_owned()],
+            in_one_piece: vec![
+                "stages 2 to 3 ran once over the whole input: its input is not UTF-8".to_owned(),
+            ],
             stages: vec![StageOutcome::default(), figures],
             ..Outcome::default()
         };
-        let why = "much is expected, which is worth what it costs to work on parts".to_owned();
+        let why = "much is expected, which is worth the overhead of chunks".to_owned();
         RunRecord {
             plan: Some(PlanRecord {
                 stages,
