@@ -248,7 +248,8 @@ fn the_record_of_a_script_has_its_pipelines() {
 fn the_record_says_why_something_was_done_in_one_piece() {
     let input = format!("{}\0\n{}", lines(20_000), lines(20_000));
     let outcome = &record("cat | grep 1 | tr a b", &input)["outcome"];
-    let why = "stages 2 to 3 in one piece: its input holds the byte 0x00, for which it matters";
+    let why = "stages 2 to 3 ran once over the whole input: its input contains the byte 0x00, which \
+               a command treats specially";
     assert_eq!(outcome["in_one_piece"][0], why, "{outcome}");
     assert_eq!(outcome["input_bytes"], input.len());
 }

@@ -156,7 +156,9 @@ pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<
 /// Describes for users how `data` violates the guard.
 pub(super) fn breach(guard: &Guard, data: &[u8]) -> String {
     if let Some(byte) = data.iter().find(|&&byte| guard.without.contains(byte)) {
-        return format!("its input holds the byte {byte:#04x}, for which it matters");
+        return format!(
+            "its input contains the byte {byte:#04x}, which a command treats specially"
+        );
     }
     if guard.utf8 && std::str::from_utf8(data).is_err() {
         return "its input is not valid UTF-8".to_owned();

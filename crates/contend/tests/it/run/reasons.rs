@@ -139,7 +139,7 @@ fn people_are_told_the_same() {
     // Of what is in parts anyway it says so.
     let forced = ["-j", "2", "--part-size", "3k", "--explain"];
     let shown = text(&place.run(contend_run(&forced, "tr A-Z a-z | sed -n 2p")).stdout);
-    assert!(shown.contains("\nparallel: the size of parts is given"), "{shown}");
+    assert!(shown.contains("\nparallel: the chunk size is given"), "{shown}");
 }
 
 #[test]

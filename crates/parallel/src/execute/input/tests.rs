@@ -84,7 +84,10 @@ fn what_the_guard_refuses_is_not_taken() {
     let [NextChunk::Chunk(first), NextChunk::Chunk(second)] = found else { panic!("two parts") };
     assert_eq!(bytes(&chunks, first.data), b"a\n");
     assert_eq!(chunks.bytes(second.data).expect("readable"), None);
-    assert_eq!(chunks.refused(), Some("its input holds the byte 0x00, for which it matters"));
+    assert_eq!(
+        chunks.refused(),
+        Some("its input contains the byte 0x00, which a command treats specially")
+    );
 }
 
 /// Feeds `cat` with all texts as one chunk; returns its input and how feeding ended.
