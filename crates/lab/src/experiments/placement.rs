@@ -110,9 +110,9 @@ impl Subject for CpuPair {
     fn sample(
         &mut self,
         iterations: u64,
-        tell: &mut dyn FnMut(Step),
+        on_step: &mut dyn FnMut(Step),
     ) -> Result<Sample, SubjectError> {
-        self.hand_off.sample(iterations, tell)
+        self.hand_off.sample(iterations, on_step)
     }
 
     fn facts(&self) -> Facts {

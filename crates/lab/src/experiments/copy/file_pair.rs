@@ -26,8 +26,8 @@ impl FilePair {
     ///
     /// # Errors
     /// Returns an error if no folder is writable or a file cannot be created or written.
-    pub fn new(place: Location, bytes: u64) -> io::Result<Self> {
-        let folder = place.folder().ok_or(io::ErrorKind::NotFound)?;
+    pub fn new(location: Location, bytes: u64) -> io::Result<Self> {
+        let folder = location.folder().ok_or(io::ErrorKind::NotFound)?;
         let (mut source, target) = (unnamed_in(&folder)?, unnamed_in(&folder)?);
         let mut random = fastrand::Rng::with_seed(bytes);
         let mut block = vec![0; BLOCK_BYTES];
@@ -75,11 +75,11 @@ impl FilePair {
     /// # Errors
     /// Returns the error of the system call that failed.
     pub fn cache_source(&self) -> io::Result<()> {
-        let (mut block, mut place) = (vec![0; BLOCK_BYTES], 0);
+        let (mut block, mut offset) = (vec![0; BLOCK_BYTES], 0);
         loop {
-            match self.source.read_at(&mut block, place)? {
+            match self.source.read_at(&mut block, offset)? {
                 0 => return Ok(()),
-                bytes => place += bytes as u64,
+                bytes => offset += bytes as u64,
             }
         }
     }
@@ -94,16 +94,16 @@ impl FilePair {
             return Err(io::Error::other("the copy and the source differ in length"));
         }
         let mut blocks = [vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]];
-        let mut place = 0;
-        while place < self.bytes {
-            let part = usize::try_from(self.bytes - place).unwrap_or(usize::MAX).min(BLOCK_BYTES);
+        let mut offset = 0;
+        while offset < self.bytes {
+            let part = usize::try_from(self.bytes - offset).unwrap_or(usize::MAX).min(BLOCK_BYTES);
             for (file, block) in [&self.source, &target].into_iter().zip(&mut blocks) {
-                file.read_exact_at(&mut block[..part], place)?;
+                file.read_exact_at(&mut block[..part], offset)?;
             }
             if blocks[0][..part] != blocks[1][..part] {
                 return Err(io::Error::other("the copy and the source differ in content"));
             }
-            place += part as u64;
+            offset += part as u64;
         }
         Ok(())
     }
@@ -120,21 +120,21 @@ mod tests {
 
     #[test]
     fn differing_copies_are_detected() {
-        let place =
+        let location =
             if Location::Disk.folder().is_some() { Location::Disk } else { Location::Tmpfs };
-        let mut bench = FilePair::new(place, 3_000_000).expect("room");
-        assert_eq!(fs::metadata(bench.source()).expect("it is there").len(), 3_000_000);
+        let mut files = FilePair::new(location, 3_000_000).expect("room");
+        assert_eq!(fs::metadata(files.source()).expect("it is there").len(), 3_000_000);
         let mut copy = |change: fn(&mut Vec<u8>)| {
-            let mut bytes = fs::read(bench.source()).expect("it is there");
+            let mut bytes = fs::read(files.source()).expect("it is there");
             change(&mut bytes);
-            fs::write(bench.target(), bytes).expect("room");
-            bench.verify_copy().map_err(|error| error.to_string())
+            fs::write(files.target(), bytes).expect("room");
+            files.verify_copy().map_err(|error| error.to_string())
         };
         assert_eq!(copy(|_| ()), Ok(()));
         assert!(copy(|bytes| bytes[2_999_999] ^= 1).expect_err("one differs").contains("content"));
         assert!(copy(|bytes| bytes.push(0)).expect_err("it is longer").contains("length"));
         assert!(copy(|bytes| bytes.truncate(10)).is_err());
-        bench.cache_source().expect("it can be read");
-        assert!((0.0..=1.0).contains(&bench.evict_source().expect("it is known")));
+        files.cache_source().expect("it can be read");
+        assert!((0.0..=1.0).contains(&files.evict_source().expect("it is known")));
     }
 }

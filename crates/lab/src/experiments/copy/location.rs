@@ -72,7 +72,7 @@ impl Location {
 
     /// Returns the location with this name.
     pub fn find(name: &str) -> Option<Self> {
-        Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, place)| place)
+        Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, location)| location)
     }
 
     /// Returns a writable folder at this location.
@@ -100,8 +100,8 @@ impl Location {
                 Self::Tmpfs => "no writable folder in a tmpfs found".to_owned(),
             });
         };
-        let room = statvfs(&folder).ok()?;
-        let free = room.f_bavail * room.f_frsize;
+        let stats = statvfs(&folder).ok()?;
+        let free = stats.f_bavail * stats.f_frsize;
         let needed = 2 * bytes + RESERVED_BYTES;
         if free < needed {
             return Some(format!(
@@ -142,11 +142,11 @@ mod tests {
 
     #[test]
     fn memory_file_systems_are_not_classified_as_disks() {
-        for place in [Location::Disk, Location::Tmpfs] {
-            let Some(folder) = place.folder() else { continue };
+        for location in [Location::Disk, Location::Tmpfs] {
+            let Some(folder) = location.folder() else { continue };
             assert_eq!(
                 storage_of(&folder) == Storage::Memory,
-                place == Location::Tmpfs,
+                location == Location::Tmpfs,
                 "{folder:?}"
             );
         }

@@ -150,7 +150,7 @@ struct CopyCase {
     block: usize,
     advice: MappingAdvice,
     bytes: u64,
-    place: Location,
+    location: Location,
     is_cold: bool,
 }
 
@@ -165,44 +165,44 @@ impl CopyCase {
                 .unwrap_or(0),
             advice: text(&ADVICE).and_then(MappingAdvice::find).unwrap_or(MappingAdvice::None),
             bytes: parameters.number(BYTES.name).unwrap_or(ARTICLE_FILE_BYTES),
-            place: Location::find(text(&PLACE)?)?,
+            location: Location::find(text(&PLACE)?)?,
             is_cold: text(&CACHE) == Some("cold"),
         })
     }
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
-    let chosen = CopyCase::parse(parameters)?;
-    if chosen.method.blocks.is_empty() == (chosen.block > 0) {
+    let case = CopyCase::parse(parameters)?;
+    if case.method.blocks.is_empty() == (case.block > 0) {
         return Some("`block` applies to `read-write` only".to_owned());
     }
-    if chosen.method.advices.is_empty() && parameters.get(ADVICE.name).is_some() {
+    if case.method.advices.is_empty() && parameters.get(ADVICE.name).is_some() {
         return Some("`advice` applies to methods that map a file only".to_owned());
     }
-    if chosen.is_cold && chosen.place == Location::Tmpfs {
+    if case.is_cold && case.location == Location::Tmpfs {
         return Some("a file in tmpfs cannot be evicted from memory".to_owned());
     }
-    let refused = (chosen.method.unavailable)(chosen.place, chosen.advice);
-    refused.or_else(|| chosen.place.unavailable(chosen.bytes))
+    let refused = (case.method.unavailable)(case.location, case.advice);
+    refused.or_else(|| case.location.unavailable(case.bytes))
 }
 
 /// The subject: a source file that every sample copies once.
 struct FileCopy {
-    chosen: CopyCase,
+    case: CopyCase,
     files: FilePair,
     resources: Resources,
 }
 
 impl FileCopy {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let chosen = CopyCase::parse(parameters)
+        let case = CopyCase::parse(parameters)
             .ok_or_else(|| SubjectError::Wrong("a parameter is missing".to_owned()))?;
-        let files = FilePair::new(chosen.place, chosen.bytes).attempt("make a file to copy")?;
-        let resources = match chosen.method.prepare {
-            Some(prepare) => prepare(chosen.block).attempt("prepare the copy")?,
+        let files = FilePair::new(case.location, case.bytes).attempt("make a file to copy")?;
+        let resources = match case.method.prepare {
+            Some(prepare) => prepare(case.block).attempt("prepare the copy")?,
             None => Resources::default(),
         };
-        Ok(Self { chosen, files, resources })
+        Ok(Self { case, files, resources })
     }
 
     fn copy(&mut self) -> Result<CopyMeasurement, SubjectError> {
@@ -210,8 +210,8 @@ impl FileCopy {
         let mut job = CopyJob {
             from: &from,
             to: &to,
-            bytes: usize::try_from(self.chosen.bytes).unwrap_or(usize::MAX),
-            advice: self.chosen.advice,
+            bytes: usize::try_from(self.case.bytes).unwrap_or(usize::MAX),
+            advice: self.case.advice,
             resources: &mut self.resources,
             tally: Tally::default(),
             queued: Duration::ZERO,
@@ -219,7 +219,7 @@ impl FileCopy {
         let queued = run_queue_time();
         let before = (resource_usage(), io_counters());
         let begun = Instant::now();
-        (self.chosen.method.copy)(&mut job).attempt("copy the file")?;
+        (self.case.method.copy)(&mut job).attempt("copy the file")?;
         let elapsed = begun.elapsed();
         let used = resource_usage().since(before.0);
         let queued = job.queued + run_queue_time().saturating_sub(queued);
@@ -270,7 +270,7 @@ impl Subject for FileCopy {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let unit_costs = UnitCosts::in_folder(self.files.folder()).attempt("measure unit costs")?;
         let mut facts = self.facts();
-        if self.chosen.is_cold {
+        if self.case.is_cold {
             let rest = self.files.evict_source().attempt("evict a file from memory")?;
             facts.insert("still_cached_percent".to_owned(), format!("{:.1}", 100.0 * rest).into());
         } else {
@@ -287,7 +287,7 @@ impl Subject for FileCopy {
             .with("minor_faults", Unit::Count, used.minor_faults as f64)
             .with("major_faults", Unit::Count, used.major_faults as f64)
             .with("voluntary_switches", Unit::Count, used.voluntary_switches as f64);
-        let calls = if self.chosen.method.counts_calls {
+        let calls = if self.case.method.counts_calls {
             for (name, count) in tally.named() {
                 sample = sample.with(&format!("calls.{name}"), Unit::Count, count as f64);
             }
@@ -301,11 +301,10 @@ impl Subject for FileCopy {
             reads + writes
         };
         sample = sample.with("calls", Unit::Count, calls as f64);
-        let reads = self.chosen.method.advices.is_empty(); // mapped sources are read by page faults
+        let reads = self.case.method.advices.is_empty(); // mapped sources are read by page faults
         let taken = CopyTotals { time, queued: nanoseconds(queued), used: &used, calls };
         let storage = storage_of(self.files.folder());
-        let parts =
-            TimeBreakdown::attribute(&unit_costs, self.chosen.bytes, reads, &taken, storage);
+        let parts = TimeBreakdown::attribute(&unit_costs, self.case.bytes, reads, &taken, storage);
         for (name, _, part) in parts.0 {
             sample = sample.with(name, Unit::Nanoseconds, part);
         }
@@ -316,7 +315,7 @@ impl Subject for FileCopy {
 
     fn facts(&self) -> Facts {
         Facts::from([
-            ("way_is".to_owned(), self.chosen.method.summary.into()),
+            ("way_is".to_owned(), self.case.method.summary.into()),
             ("file_system".to_owned(), file_system_name(self.files.folder()).into()),
         ])
     }

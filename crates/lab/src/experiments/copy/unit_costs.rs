@@ -49,11 +49,11 @@ impl UnitCosts {
     }
 
     fn measure(folder: &Path) -> io::Result<Self> {
-        let least = |mut once: Box<dyn FnMut() -> io::Result<f64> + '_>| {
+        let minimum = |mut once: Box<dyn FnMut() -> io::Result<f64> + '_>| {
             let times = (0..ROUNDS).map(|_| once()).collect::<io::Result<Vec<_>>>()?;
             Ok::<_, io::Error>(times.into_iter().fold(f64::INFINITY, f64::min))
         };
-        let copied = least(Box::new(time_byte))?;
+        let copied = minimum(Box::new(time_byte))?;
         let without_copy = |page: f64| (page - copied * PAGE_BYTES as f64).max(0.0);
         let (mut new_page, mut read_page) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..ROUNDS {
@@ -61,8 +61,8 @@ impl UnitCosts {
             (new_page, read_page) = (new_page.min(written), read_page.min(read));
         }
         Ok(Self {
-            call: least(Box::new(|| time_call(folder)))?,
-            fault: least(Box::new(|| time_fault(folder)))?,
+            call: minimum(Box::new(|| time_call(folder)))?,
+            fault: minimum(Box::new(|| time_fault(folder)))?,
             new_page: without_copy(new_page),
             read_page: without_copy(read_page),
             byte: copied,
@@ -79,10 +79,10 @@ fn time_call(folder: &Path) -> io::Result<f64> {
     let file = unnamed_in(folder)?;
     rustix::io::pwrite(&file, &[1; PAGE_BYTES], 0)?;
     let begun = Instant::now();
-    for place in 0..CALLS / 2 {
-        let (mut byte, place) = ([0], (place % PAGE_BYTES) as u64);
-        rustix::io::pread(&file, &mut byte, place)?;
-        rustix::io::pwrite(&file, &byte, place)?;
+    for offset in 0..CALLS / 2 {
+        let (mut byte, offset) = ([0], (offset % PAGE_BYTES) as u64);
+        rustix::io::pread(&file, &mut byte, offset)?;
+        rustix::io::pwrite(&file, &byte, offset)?;
     }
     Ok(ns_per(begun.elapsed(), CALLS))
 }
@@ -104,13 +104,13 @@ fn time_pages(folder: &Path) -> io::Result<[f64; 2]> {
     let file = unnamed_in(folder)?;
     let mut bytes = vec![1; 1 << 20];
     let begun = Instant::now();
-    for place in (0..PROBE_BYTES).step_by(bytes.len()) {
-        rustix::io::pwrite(&file, &bytes, place as u64)?;
+    for offset in (0..PROBE_BYTES).step_by(bytes.len()) {
+        rustix::io::pwrite(&file, &bytes, offset as u64)?;
     }
     let written = ns_per(begun.elapsed(), PROBE_BYTES / PAGE_BYTES);
     let begun = Instant::now();
-    for place in (0..PROBE_BYTES).step_by(bytes.len()) {
-        rustix::io::pread(&file, &mut bytes, place as u64)?;
+    for offset in (0..PROBE_BYTES).step_by(bytes.len()) {
+        rustix::io::pread(&file, &mut bytes, offset as u64)?;
     }
     Ok([written, ns_per(begun.elapsed(), PROBE_BYTES / PAGE_BYTES)])
 }

@@ -100,7 +100,7 @@ impl<H: WaitStyle> Subject for PingPong<H> {
     fn sample(
         &mut self,
         iterations: u64,
-        _tell: &mut dyn FnMut(Step),
+        _on_step: &mut dyn FnMut(Step),
     ) -> Result<Sample, SubjectError> {
         self.publish_and_unpark(0);
         self.round_trip(1); // wait until the partner is awake

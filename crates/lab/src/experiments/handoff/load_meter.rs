@@ -47,23 +47,23 @@ impl LoadMeter {
     pub fn measure_during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
         std::thread::scope(|scope| {
             let meter = scope.spawn(|| {
-                let mut most: Option<f64> = None;
+                let mut max_load: Option<f64> = None;
                 let mut before: Option<(Instant, Duration)> = None;
                 while !self.done.load(Ordering::Relaxed) {
                     let now = self.read_cpu_time();
                     if let (Some((then, used)), Some((now, cpu))) = (before, now) {
-                        let piece = now - then;
+                        let interval = now - then;
                         // The last interval can be too short for a meaningful load.
-                        if piece >= Self::SAMPLING_INTERVAL / 2 {
-                            let part = cpu.saturating_sub(used).as_secs_f64();
-                            let load = part / piece.as_secs_f64() / cpu::allowed() as f64;
-                            most = Some(most.unwrap_or(0.0).max(100.0 * load.min(1.0)));
+                        if interval >= Self::SAMPLING_INTERVAL / 2 {
+                            let cpu_time = cpu.saturating_sub(used).as_secs_f64();
+                            let load = cpu_time / interval.as_secs_f64() / cpu::allowed() as f64;
+                            max_load = Some(max_load.unwrap_or(0.0).max(100.0 * load.min(1.0)));
                         }
                     }
                     before = now;
                     std::thread::park_timeout(Self::SAMPLING_INTERVAL);
                 }
-                most
+                max_load
             });
             let result = body();
             self.done.store(true, Ordering::Relaxed);

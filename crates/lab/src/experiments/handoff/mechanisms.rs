@@ -135,17 +135,17 @@ impl Subject for HandOff {
             Some(turns) => turns,
             None => *self.turns.insert(self.calibrate_turns(nothing)?),
         };
-        let whole = self.partners.run(turns, nothing, None)?;
+        let session = self.partners.run(turns, nothing, None)?;
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
         let mut note = |turn: Duration| note(&mut histogram, turn.saturating_sub(clock) / 2);
-        let affordable = how_many(SINGLE_TURNS_TIME, whole.elapsed, turns);
+        let affordable = how_many(SINGLE_TURNS_TIME, session.elapsed, turns);
         let timed = turns.max(affordable.min(ENOUGH));
         self.partners.run(timed, nothing, Some(&mut note))?;
         let hand_offs = 2.0 * turns as f64;
         let of_both =
-            |figure: fn(&Used) -> f64| whole.used.iter().map(figure).sum::<f64>() / hand_offs;
-        let mut sample = Sample::of(whole.elapsed.as_nanos() as f64 / hand_offs)
+            |figure: fn(&Used) -> f64| session.used.iter().map(figure).sum::<f64>() / hand_offs;
+        let mut sample = Sample::of(session.elapsed.as_nanos() as f64 / hand_offs)
             .with("cpu", Unit::Nanoseconds, of_both(|used| used.cpu.as_nanos() as f64))
             .with("switches", Unit::Count, of_both(|used| used.switches() as f64));
         for (name, nanoseconds) in percentiles(&histogram) {

@@ -101,7 +101,7 @@ impl Partners {
             session.elapsed = begun.elapsed(); // main has not waited for sub's last turn
         }
         let figures = link.figures()?;
-        session.used[1] = Used::from_figures(std::array::from_fn(|place| figures[place]));
+        session.used[1] = Used::from_figures(std::array::from_fn(|index| figures[index]));
         Ok(session)
     }
 
@@ -223,8 +223,10 @@ mod tests {
     /// Returns the number of turns of a session: `default`, or that in `HANDOFF_TURNS` (a tenth of it
     /// for threads).
     fn turn_count(kind: Kind, default: u64) -> u64 {
-        let wanted = std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok());
-        wanted.map_or(default, |turns: u64| if kind == Kind::Threads { turns / 10 } else { turns })
+        let from_environment =
+            std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok());
+        from_environment
+            .map_or(default, |turns: u64| if kind == Kind::Threads { turns / 10 } else { turns })
     }
 
     fn partners(kind: Kind, mechanism: &'static Mechanism) -> Partners {

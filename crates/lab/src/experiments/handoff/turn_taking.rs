@@ -55,9 +55,9 @@ pub struct ResolvedCase {
 impl ResolvedCase {
     /// Applies parameters to a preset.
     pub fn resolve(parameters: &Parameters, preset: &Preset) -> Self {
-        let mechanism = |place: usize, setting: &Setting| {
+        let mechanism = |index: usize, setting: &Setting| {
             let chosen = parameters.text(setting.name).and_then(primitives::find);
-            chosen.unwrap_or(preset.mechanisms[place])
+            chosen.unwrap_or(preset.mechanisms[index])
         };
         let factor = parameters.number(FACTOR.name).unwrap_or(preset.factor);
         let work = microseconds(parameters, &WORK, DEFAULT_WORK);

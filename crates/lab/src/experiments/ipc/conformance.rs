@@ -45,8 +45,8 @@ fn all() -> impl Iterator<Item = Exchange> {
 /// Returns the number of messages to send: fewer if they are long, or if each takes a time slice.
 fn messages(exchange: &Exchange, default: u64) -> u64 {
     let spins = exchange.mechanism.waiting == WaitStrategy::Spin;
-    let most = if exchange.bytes > 10_000 || spins { 50 } else { default };
-    default.min(most)
+    let max = if exchange.bytes > 10_000 || spins { 50 } else { default };
+    default.min(max)
 }
 
 /// Mechanisms that can send a message without a system call.
@@ -111,11 +111,11 @@ fn with_delays(exchange: &Exchange, messages: u64) {
 /// `IPC_MESSAGES` sets the number of messages, `IPC_MECHANISM` restricts the test to one mechanism.
 #[test]
 fn no_message_is_lost_under_random_delays() {
-    let wanted = std::env::var("IPC_MESSAGES").ok().and_then(|text| text.parse().ok());
+    let from_environment = std::env::var("IPC_MESSAGES").ok().and_then(|text| text.parse().ok());
     let only = std::env::var("IPC_MECHANISM").ok();
     for exchange in all().filter(|exchange| exchange.bytes <= 64) {
         if only.as_ref().is_none_or(|only| only == exchange.mechanism.name) {
-            with_delays(&exchange, wanted.unwrap_or(messages(&exchange, 3000)));
+            with_delays(&exchange, from_environment.unwrap_or(messages(&exchange, 3000)));
         }
     }
 }

@@ -76,7 +76,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let all = [Placement::Same, Placement::Apart, Placement::Awake, Placement::Free];
     let placements = scope.choose(&all, &all[..3], &all[3..]);
     let all = channels::names();
-    let few = [
+    let quick = [
         "pipe",
         "unix-stream",
         "tcp",
@@ -86,7 +86,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
         "process-vm-writev",
         "io-uring",
     ];
-    let mechanisms = scope.choose(&all, &few, &all);
+    let mechanisms = scope.choose(&all, &quick, &all);
     let mut cases = Vec::new();
     for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
         for &bytes in lengths.iter().filter(|&&bytes| bytes <= mechanism.max_message_bytes as u64) {

@@ -11,14 +11,14 @@ pub fn write(message: &mut [u8], number: u64) {
     let mut word = number.wrapping_mul(MULTIPLIER);
     let (lines, rest) = message.as_chunks_mut::<LINE_BYTES>();
     for line in lines {
-        for (place, bytes) in (0..).zip(line.as_chunks_mut::<8>().0) {
-            *bytes = word.wrapping_add(place).to_le_bytes();
+        for (index, bytes) in (0..).zip(line.as_chunks_mut::<8>().0) {
+            *bytes = word.wrapping_add(index).to_le_bytes();
         }
         word = word.wrapping_add(WORDS_PER_LINE);
     }
     let (words, rest) = rest.as_chunks_mut::<8>();
-    for (place, bytes) in (0..).zip(words) {
-        *bytes = word.wrapping_add(place).to_le_bytes();
+    for (index, bytes) in (0..).zip(words) {
+        *bytes = word.wrapping_add(index).to_le_bytes();
     }
     for byte in rest {
         *byte = number.to_le_bytes()[0];
@@ -35,14 +35,14 @@ pub fn is_intact(message: &[u8], number: u64) -> bool {
     let mut differences = 0;
     let (lines, rest) = message.as_chunks::<LINE_BYTES>();
     for line in lines {
-        for (place, bytes) in (0..).zip(line.as_chunks::<8>().0) {
-            differences |= u64::from_le_bytes(*bytes) ^ word.wrapping_add(place);
+        for (index, bytes) in (0..).zip(line.as_chunks::<8>().0) {
+            differences |= u64::from_le_bytes(*bytes) ^ word.wrapping_add(index);
         }
         word = word.wrapping_add(WORDS_PER_LINE);
     }
     let (words, rest) = rest.as_chunks::<8>();
-    for (place, bytes) in (0..).zip(words) {
-        differences |= u64::from_le_bytes(*bytes) ^ word.wrapping_add(place);
+    for (index, bytes) in (0..).zip(words) {
+        differences |= u64::from_le_bytes(*bytes) ^ word.wrapping_add(index);
     }
     for &byte in rest {
         differences |= u64::from(byte ^ number.to_le_bytes()[0]);
@@ -66,10 +66,10 @@ mod tests {
             let mut message = vec![0; length];
             write(&mut message, 200);
             assert!(is_intact(&message, 200) && !is_intact(&message, 201), "{length}");
-            for place in 0..length {
-                message[place] ^= 1;
-                assert!(!is_intact(&message, 200), "{length} {place}");
-                message[place] ^= 1;
+            for index in 0..length {
+                message[index] ^= 1;
+                assert!(!is_intact(&message, 200), "{length} {index}");
+                message[index] ^= 1;
             }
         }
     }

@@ -57,15 +57,15 @@ const SETTINGS: [&Setting; 5] = [&MECHANISM, &BYTES, &PARTNERS, &PLACEMENT, &RAT
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let all = channels::names();
-    let few = ["pipe", "unix-stream", "tcp", "eventfd", "ring-futex", "ring-spin"];
-    let mechanisms = scope.choose(&all, &few, &few);
+    let quick = ["pipe", "unix-stream", "tcp", "eventfd", "ring-futex", "ring-spin"];
+    let mechanisms = scope.choose(&all, &quick, &quick);
     let rates = scope.choose(&[1000, 10_000, 100_000_u64], &[1000, 100_000], &[10_000]);
     let placements = [Placement::Apart, Placement::Same];
     let mut cases = Vec::new();
     for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
         // Two partners that only spin cannot share a CPU.
-        let most = if mechanism.waiting == WaitStrategy::Spin { 1 } else { 2 };
-        for &placement in &placements[..most] {
+        let count = if mechanism.waiting == WaitStrategy::Spin { 1 } else { 2 };
+        for &placement in &placements[..count] {
             for &rate in rates {
                 cases.push(case(mechanism, 1, "process", placement).with(RATE.name, rate));
             }

@@ -59,9 +59,9 @@ pub fn exchange(parameters: &Parameters, warm_up: u64) -> Result<Exchange, Subje
 pub fn unavailable(parameters: &Parameters) -> Option<String> {
     let (mechanism, bytes) = (mechanism(parameters)?, bytes(parameters));
     if bytes > mechanism.max_message_bytes {
-        let most = mechanism.max_message_bytes;
-        let bytes = if most == 1 { "byte" } else { "bytes" };
-        return Some(format!("carries messages of at most {most} {bytes}"));
+        let max = mechanism.max_message_bytes;
+        let bytes = if max == 1 { "byte" } else { "bytes" };
+        return Some(format!("carries messages of at most {max} {bytes}"));
     }
     if !mechanism.between_threads && parameters.text(PARTNERS.name) == Some("thread") {
         return Some("works between processes only".to_owned());

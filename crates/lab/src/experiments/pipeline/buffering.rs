@@ -52,7 +52,7 @@ fn words(parameters: &Parameters) -> Vec<&str> {
 struct BufferingStage(Parameters);
 
 impl Subject for BufferingStage {
-    fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+    fn sample(&mut self, _: u64, on_step: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let pause = Duration::from_millis(self.0.number("pause_ms").unwrap_or(0));
         let begun = Instant::now();
         let words = words(&self.0);
@@ -69,7 +69,7 @@ impl Subject for BufferingStage {
         if ended != ExitStatus::Exited(0) || arrived.len() != produced.len() {
             return Err(SubjectError::Wrong(format!("{} ended with {ended:?}", words.join(" "))));
         }
-        steps(&words.join(" "), &produced, &arrived).into_iter().for_each(tell);
+        steps(&words.join(" "), &produced, &arrived).into_iter().for_each(on_step);
         let delays = |(produced, arrived): (&Duration, &Duration)| {
             arrived.saturating_sub(*produced).as_nanos() as f64
         };

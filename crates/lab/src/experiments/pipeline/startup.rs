@@ -59,8 +59,8 @@ struct Repeated {
 }
 
 impl Subject for Repeated {
-    fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        self.once.sample(self.turns, tell)
+    fn sample(&mut self, _: u64, on_step: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        self.once.sample(self.turns, on_step)
     }
 
     fn facts(&self) -> Facts {

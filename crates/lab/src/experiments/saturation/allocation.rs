@@ -62,12 +62,12 @@ impl Allocations {
             let slot = self.random.usize(..LIVE_ALLOCATIONS);
             let size = 1_usize << self.random.u32(SIZE_POWERS);
             self.slots[slot] = Vec::new(); // free the old block first
-            let mut piece = Vec::with_capacity(size);
-            piece.resize(1, 1);
-            for page in piece.spare_capacity_mut().iter_mut().step_by(PAGE_BYTES) {
+            let mut block = Vec::with_capacity(size);
+            block.resize(1, 1);
+            for page in block.spare_capacity_mut().iter_mut().step_by(PAGE_BYTES) {
                 page.write(1);
             }
-            self.slots[slot] = black_box(piece);
+            self.slots[slot] = black_box(block);
         }
     }
 }

@@ -39,8 +39,8 @@ struct MemoryCopy {
 impl MemoryCopy {
     /// Sizes the buffers so that the two of every worker fit into memory.
     fn new(work: u64, workers: u64) -> Self {
-        let room = limits::memory_available() / 2 / workers.max(1) / 2;
-        let bytes = MAX_BUFFER_BYTES.min(room).max(MIN_BUFFER_BYTES);
+        let available = limits::memory_available() / 2 / workers.max(1) / 2;
+        let bytes = MAX_BUFFER_BYTES.min(available).max(MIN_BUFFER_BYTES);
         Self {
             bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
             work: work * BYTES_PER_WORK_UNIT,

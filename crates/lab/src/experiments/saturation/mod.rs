@@ -120,8 +120,8 @@ fn worker_counts(cpus: u64) -> Vec<u64> {
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let cpus = scope.cpus.usable;
     let all = worker_counts(cpus);
-    let some = [1, cpus, 2 * cpus];
-    let counts = scope.choose(&all, &some, &[1, 2]);
+    let quick = [1, cpus, 2 * cpus];
+    let counts = scope.choose(&all, &quick, &[1, 2]);
     let work = scope.choose(&[100_u64], &[20], &[2])[0];
     let case = |processes: u64, threads: u64| {
         let case = Parameters::new().with(PROCESSES.name, processes);

@@ -72,8 +72,8 @@ impl SharedState {
         Ok(Self { gate, figures: figures.attempt("map shared memory")? })
     }
 
-    fn figure(&self, place: usize) -> u64 {
-        self.figures[place].load(Ordering::Acquire)
+    fn figure(&self, index: usize) -> u64 {
+        self.figures[index].load(Ordering::Acquire)
     }
 
     fn open(&self) {

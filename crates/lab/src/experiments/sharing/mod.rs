@@ -51,9 +51,9 @@ fn unavailable(_: &Parameters) -> Option<String> {
 
 /// Reports the steps of a demonstration, with a pause after each.
 struct Narration<'a> {
-    began: Instant,
+    begun: Instant,
     pause: Duration,
-    tell: &'a mut dyn FnMut(Step),
+    on_step: &'a mut dyn FnMut(Step),
 }
 
 /// The variable as a unit has read it.
@@ -64,14 +64,14 @@ struct Observation {
 }
 
 impl<'a> Narration<'a> {
-    fn new(parameters: &Parameters, tell: &'a mut dyn FnMut(Step)) -> Self {
+    fn new(parameters: &Parameters, on_step: &'a mut dyn FnMut(Step)) -> Self {
         let pause = Duration::from_millis(parameters.number("step_ms").unwrap_or(0));
-        Self { began: Instant::now(), pause, tell }
+        Self { begun: Instant::now(), pause, on_step }
     }
 
     fn step(&mut self, who: &str, what: &str, observed: Option<Observation>, tasks: Vec<Task>) {
-        (self.tell)(Step {
-            at_seconds: self.began.elapsed().as_secs_f64(),
+        (self.on_step)(Step {
+            at_seconds: self.begun.elapsed().as_secs_f64(),
             who: who.to_owned(),
             what: what.to_owned(),
             address: observed.map(|observed| format!("{:#x}", observed.address)),

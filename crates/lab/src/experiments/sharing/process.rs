@@ -79,8 +79,8 @@ impl Child {
 }
 
 impl Subject for ProcessSharing {
-    fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let mut narration = Narration::new(&self.0, tell);
+    fn sample(&mut self, _: u64, on_step: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let mut narration = Narration::new(&self.0, on_step);
         let variable = Pages::map(4096).attempt("map a page")?;
         let address = variable.address();
         let at = |value| Some(Observation { address, value });

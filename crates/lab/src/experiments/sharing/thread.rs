@@ -80,8 +80,8 @@ impl Mailbox {
 }
 
 impl Subject for ThreadSharing {
-    fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let mut narration = Narration::new(&self.0, tell);
+    fn sample(&mut self, _: u64, on_step: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let mut narration = Narration::new(&self.0, on_step);
         let variable = Arc::new(Pages::map(4096).attempt("map a page")?);
         let address = variable.address();
         let at = |value| Some(Observation { address, value });

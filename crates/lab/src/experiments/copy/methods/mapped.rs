@@ -74,11 +74,11 @@ fn copy_mapped(job: &mut CopyJob<'_>, copy: fn(&Mapping, &Mapping, usize)) -> io
 }
 
 /// Returns why huge pages cannot be used, or `None` if they can: tmpfs has them, if enabled.
-fn unavailable(place: Location, advice: MappingAdvice) -> Option<String> {
+fn unavailable(location: Location, advice: MappingAdvice) -> Option<String> {
     if advice != MappingAdvice::HugePages {
         return None;
     }
-    if place == Location::Disk {
+    if location == Location::Disk {
         return Some("on a disk, only program code can use huge pages".to_owned());
     }
     let setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";

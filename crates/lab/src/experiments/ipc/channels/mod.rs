@@ -295,7 +295,7 @@ fn sysctl(name: &str) -> Option<usize> {
 
 /// Returns an explanation if messages of this length exceed a kernel limit.
 fn exceeds_sysctl(bytes: usize, name: &str) -> Option<String> {
-    let most = sysctl(name).filter(|&most| bytes > most)?;
+    let max = sysctl(name).filter(|&max| bytes > max)?;
     let name = name.replace('/', ".");
-    Some(format!("{name} limits messages to {most} bytes"))
+    Some(format!("{name} limits messages to {max} bytes"))
 }

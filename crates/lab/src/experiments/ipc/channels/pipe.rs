@@ -29,8 +29,8 @@ pub const LARGE: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: |_| {
-        let most = sysctl("fs/pipe-max-size").filter(|&most| most < LARGE_PIPE_BYTES)?;
-        Some(format!("fs.pipe-max-size limits pipes to {most} bytes"))
+        let max = sysctl("fs/pipe-max-size").filter(|&max| max < LARGE_PIPE_BYTES)?;
+        Some(format!("fs.pipe-max-size limits pipes to {max} bytes"))
     },
     make: |config| endpoints(&config, Some(LARGE_PIPE_BYTES)),
 };

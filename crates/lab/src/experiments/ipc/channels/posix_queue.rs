@@ -51,10 +51,10 @@ pub const MECHANISM: Mechanism = Mechanism {
 fn queue_capacity(bytes: usize) -> usize {
     /// Upper bound of the kernel's memory for each message, in bytes.
     const KERNEL_BYTES_PER_MESSAGE: usize = 256;
-    let usual = sysctl("fs/mqueue/msg_max").unwrap_or(10).min(10);
+    let default = sysctl("fs/mqueue/msg_max").unwrap_or(10).min(10);
     let allowed = getrlimit(Resource::Msgqueue).current;
     let allowed = allowed.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
-    usual.min(allowed / 2 / (bytes + KERNEL_BYTES_PER_MESSAGE)).max(1)
+    default.min(allowed / 2 / (bytes + KERNEL_BYTES_PER_MESSAGE)).max(1)
 }
 
 struct PosixQueueEndpoint {

@@ -21,9 +21,9 @@ pub const MECHANISM: Mechanism = Mechanism {
     max_message_bytes: 7,
     between_threads: true,
     unavailable: |_| {
-        let most =
-            getrlimit(Resource::Sigpending).current.filter(|&most| most < MIN_PENDING_SIGNALS)?;
-        Some(format!("RLIMIT_SIGPENDING limits queued signals to {most}"))
+        let max =
+            getrlimit(Resource::Sigpending).current.filter(|&max| max < MIN_PENDING_SIGNALS)?;
+        Some(format!("RLIMIT_SIGPENDING limits queued signals to {max}"))
     },
     make: |config| {
         let threads = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 4])?);
@@ -125,7 +125,7 @@ impl Endpoint for SignalEndpoint {
             match self.send_number([0, 0, 0, 0, 0, 0, 0, CREDIT_MARK]) {
                 // The sender may have exited after its last message.
                 Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
-                told => told?,
+                sent => sent?,
             }
             self.uncredited = 0;
         }

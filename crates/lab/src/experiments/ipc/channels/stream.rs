@@ -20,8 +20,8 @@ pub struct StreamEndpoint<D> {
 impl<D: AsFd> StreamEndpoint<D> {
     /// Creates an endpoint that receives from `from` and sends to `to`.
     pub fn new(config: &ChannelConfig, from: D, to: D) -> Self {
-        let room = || vec![0; config.bytes];
-        let (draft, message) = (room(), room());
+        let buffer = || vec![0; config.bytes];
+        let (draft, message) = (buffer(), buffer());
         Self { config: config.clone(), from, to, draft, message, tally: Tally::default() }
     }
 }

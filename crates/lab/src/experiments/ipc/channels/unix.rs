@@ -58,7 +58,7 @@ fn exceeds_send_buffer(bytes: usize, kind: SocketType) -> Option<String> {
     /// The kernel's memory for each message, which counts against the buffer, in bytes.
     const KERNEL_BYTES_PER_MESSAGE: usize = 1024;
     let (socket, _) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).ok()?;
-    let room = sockopt::socket_send_buffer_size(&socket).ok()?;
-    let fits = bytes + KERNEL_BYTES_PER_MESSAGE <= room;
-    (!fits).then(|| format!("a message must fit into net.core.wmem_default, {room} bytes"))
+    let buffer_bytes = sockopt::socket_send_buffer_size(&socket).ok()?;
+    let fits = bytes + KERNEL_BYTES_PER_MESSAGE <= buffer_bytes;
+    (!fits).then(|| format!("a message must fit into net.core.wmem_default, {buffer_bytes} bytes"))
 }

@@ -91,7 +91,7 @@ impl SpawnerState {
         };
         let Ok(address) = context.spawn_handler(waits) else { return false };
         match self.addresses.get_mut(self.count) {
-            Some(place) => *place = address,
+            Some(slot) => *slot = address,
             None => self.addresses.push(address),
         }
         self.count += 1;
