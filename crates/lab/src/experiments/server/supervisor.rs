@@ -232,8 +232,8 @@ impl Drop for Server {
     }
 }
 
-/// The process of the case, and the one that runs the experiment. Another one takes their place when
-/// they end.
+/// The process of the case, and the one that runs the experiment. Another one takes their place
+/// when they end.
 #[derive(Debug, PartialEq, Eq)]
 struct Ancestors {
     case: Option<Pid>,
