@@ -143,8 +143,8 @@ fn is_ours_alone(folder: &Path) -> bool {
     })
 }
 
-/// Moves a build into the cache. A build that another process has put there meanwhile is as good.
-/// Returns whether the cache has one.
+/// Moves a build into the cache. A build that another process has put there in the meantime is as
+/// good. Returns whether the cache has one.
 fn replace(made: &Path, kept: &Path) -> bool {
     if fs::rename(made, kept).is_ok() || is_whole(kept) {
         return true;

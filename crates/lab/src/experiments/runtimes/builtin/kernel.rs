@@ -36,7 +36,7 @@ fn kernel() -> String {
     format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
 }
 
-/// A park, with what a probe needs beside it.
+/// A park, and what a probe needs in addition.
 struct Parked {
     park: Box<dyn Park>,
     version: String,
