@@ -1,4 +1,4 @@
-//! `runtime/document`: the evaluation of 2018 again, with memory read at once, and later.
+//! `runtime/document`: the evaluation of 2018, with memory read at once and later.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -11,18 +11,17 @@ use crate::engine::experiment::{
 };
 use crate::engine::setting::Setting;
 
-/// The row of the table.
+/// The row of the table of experiments.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "runtime/document",
     summary: "the evaluation of 2018 again: callbacks and processes in Elixir, memory read at once and later",
-    about: "The document's own program: n functions that sleep are given to a Receptor, which hands them to \
-            one Worker (`callback`, its scheme rebuilt with its faults), or are spawned as processes \
-            (`process`); `sister` is the document's program with the Receptor of the library in elixir/. \
-            The value is what the emulator says that it uses (:erlang.memory(:total)) more than before, read at \
-            once after the last function was given away, as the document read it; `after_1s` and \
-            `after_6s` are the same, later, and `left` when all is stopped and garbage is collected. \
-            `begun_at_once` and `begun_6s` are how many of the functions had begun to run: those that have \
-            not are messages in a queue.",
+    about: "The document's own program passes n functions that sleep to a Receptor, which hands them to one \
+            Worker (`callback`, a reconstruction of its scheme with its faults), or spawns a process for each \
+            (`process`). `sister` is the document's program with the Receptor of the library in elixir/. The value \
+            is the growth of the emulator's memory (:erlang.memory(:total)), read immediately after the last \
+            function was passed on, as in the document. `after_1s` and `after_6s` are the same, later; `left` is \
+            the growth after everything has been stopped and garbage has been collected. `begun_at_once` and \
+            `begun_6s` count functions that had begun to run; the others are messages in a queue.",
     view: View::RuntimeDocument,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(1),
@@ -38,7 +37,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 const FORMS: [&str; 3] = ["callback", "process", "sister"];
 const FORM: Setting = Setting::named(names::FORM, "what runs the functions", || FORMS.to_vec());
 const N: Setting =
-    Setting::number(names::N, "how many functions; 100 to 10,000 by themselves", 1, 1_000_000);
+    Setting::number(names::N, "number of functions [default: 100 to 10000]", 1, 1_000_000);
 const SETTINGS: [&Setting; 2] = [&FORM, &N];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
@@ -72,7 +71,7 @@ impl Subject for Document {
         let [Ok(at_once), Ok(after_1s), Ok(after_6s), Ok(begun_at_once), Ok(begun_6s), Ok(left)] =
             numbers[..]
         else {
-            return Err(SubjectError::wrong(format!("the probe said: {answer}")));
+            return Err(SubjectError::wrong(format!("unexpected answer of the probe: {answer}")));
         };
         let facts = Facts::from([("version".to_owned(), probe.version.as_str().into())]);
         Ok(Sample { facts, ..Sample::of(at_once) }

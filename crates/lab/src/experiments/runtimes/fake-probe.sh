@@ -1,4 +1,4 @@
-# A probe for tests, whose units are only said to be there.
+# A probe for tests: it creates no units, and its first argument selects its answers.
 echo "ready sh"
 while read -r command n hold; do
   case "$1 $command" in
@@ -29,6 +29,6 @@ while read -r command n hold; do
   "twice wake") echo "woken 0 $((parked + 1)) 1000" ;;
   *" wake") echo "woken 0 $parked 1000" ;;
   *" rest") echo "rested -" ;;
-  *" trips") echo "trips none nobody listens" ;;
+  *" trips") echo "trips none no unit receives" ;;
   esac
 done

@@ -1,4 +1,4 @@
-//! `runtime/memory`: what n units take while they wait, in every runtime.
+//! `runtime/memory`: memory of n waiting units, in every runtime.
 
 use std::time::Duration;
 
@@ -14,21 +14,20 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::support::tree::settled;
 
-/// The row of the table.
+/// The row of the table of experiments.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "runtime/memory",
-    summary: "memory of n units that wait, and of one by a line through n, in every runtime",
-    about: "A probe, a small program in the runtime's own language, makes n units; each counts itself \
-            before it waits (timers and functions behind promises, which run nothing before they end, are \
-            counted as they are made), and memory is read when all of them wait. Then all are woken, and count \
-            themselves when they end. There is no figure unless as many waited as were made, none had \
-            ended before memory was read, and as many have ended. The value is what the probe's processes \
-            take more than before (PSS); the line through the values over n gives the bytes of one unit, \
-            whatever the runtime takes without any. `kernel` is what the kernel keeps for them besides: page \
-            tables, and stacks and objects of the whole machine, where a few hundred kB are chance. \
-            `runtime` is what the runtime itself says that it uses more than with none. `create` and `end` \
-            are for one unit; those that wait for time have no `end`. `left` is what of the value is still \
-            taken when they have ended and garbage has been collected, and `left_1s` a second later.",
+    summary: "memory of n waiting units, and of one by a line through n, in every runtime",
+    about: "A probe, a small program in the runtime's own language, creates n units. Each counts itself before \
+            it waits (timers and promise callbacks run no code before, so they are counted when they are created). \
+            Memory is read while all of them wait. Then all are woken, and count themselves when they end. A \
+            figure is valid only if n units waited, none had ended before memory was read, and n have ended. The \
+            value is the growth of the probe's memory (PSS of its processes); the slope of a line through the \
+            values over n is the memory of one unit, without the fixed cost of the runtime. `kernel` is the \
+            growth of kernel memory: page tables of the probe, and stacks and unreclaimable objects of the whole \
+            machine, which vary by a few hundred kB. `runtime` is the growth that the runtime itself reports. \
+            `create` and `end` are times for one unit; units with timers have no `end`. `left` is the part of the \
+            value that remains after all units have ended and garbage has been collected, `left_1s` a second later.",
     view: View::RuntimeMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
@@ -52,15 +51,15 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases.collect(), &SETTINGS)
 }
 
-/// How many units are made, up to so many: two numbers at least where there is to be a line.
-fn counts(scope: &Scope, most: u64) -> Vec<u64> {
+/// Returns the numbers of units, up to `max`: at least two where a line is fitted.
+fn counts(scope: &Scope, max: u64) -> Vec<u64> {
     let many = [100, 1000, 10_000, 100_000, 1_000_000];
     let usual = scope.choose(&many, &many[1..4], &[20]);
-    let counts: Vec<_> = usual.iter().copied().filter(|&n| n <= most).collect();
+    let counts: Vec<_> = usual.iter().copied().filter(|&n| n <= max).collect();
     if counts.len() >= usual.len().min(2) {
         return counts;
     }
-    let mut counts: Vec<_> = [100, 10, 1].map(|part| most / part).into();
+    let mut counts: Vec<_> = [100, 10, 1].map(|part| max / part).into();
     counts.retain(|&n| n > 0);
     counts
 }
@@ -78,8 +77,7 @@ impl Memory {
 }
 
 impl Memory {
-    /// Measures units of which those that wait for time do so this long; none where that was too
-    /// short.
+    /// Measures once, with timers that are due after `hold`.
     fn measure(&self, hold: Duration) -> Result<Result<Sample, Early>, SubjectError> {
         let mut probe = Probe::start(self.row)?;
         let none = probe.rest()?;
@@ -104,7 +102,7 @@ impl Memory {
             Some((now, none)) => sample.with("runtime", Unit::Bytes, now - none),
             None => sample,
         };
-        // Those that wait for time end when it has come.
+        // Units with timers end when these are due, so there is no time to wake them.
         let sample = match self.row.each {
             None => sample.with("end", Unit::Nanoseconds, end),
             Some(_) => sample,
@@ -119,8 +117,8 @@ impl Memory {
 }
 
 impl Subject for Memory {
-    /// Once more where units that wait for time have not waited long enough: how long they take to
-    /// be made is known of one machine only.
+    /// Measures again with a longer `hold` if timers fired too early: the table has creation times
+    /// of one machine only.
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         const LONGER: u32 = 4;
         let hold = self.row.hold(self.n);

@@ -1,5 +1,17 @@
-//! Family `runtime`: what a unit of concurrency costs in every runtime. Probes make the units; see
-//! `probes/README.md`.
+//! Family `runtime`: what a unit of concurrency costs in every runtime.
+//!
+//! ```text
+//!  process of the case                      probe: a process of its own
+//!  +---------------------------+  commands  +------------------------------------------+
+//!  | probe.rs: park N, wake,   |--- stdin ->| contend itself (builtin/), or a program  |
+//!  |   rest, trips M           |<- stdout --| in the runtime's language (probes/),     |
+//!  | /proc: PSS, page tables   |   answers  | built and cached by program.rs           |
+//!  +---------------------------+            +------------------------------------------+
+//! ```
+//!
+//! `memory.rs` reads the probe's memory before it creates n units and while all of them wait.
+//! `round_trip.rs` has the probe time messages to one unit and back. `table.rs` has a row for each
+//! kind of unit; `probes/README.md` describes the protocol.
 
 mod builtin;
 pub mod document;
@@ -22,39 +34,40 @@ use crate::experiments::units::parent;
 use crate::support::limits;
 
 /// The kind of unit.
-const UNIT: Setting =
-    Setting::named(names::UNIT, "the kind of unit; all by themselves", table::names);
+const UNIT: Setting = Setting::named(names::UNIT, "kind of unit [default: all]", table::names);
 
-/// How many units.
-const N: Setting =
-    Setting::number(names::N, "how many units; several by themselves", 1, 1_000_000_000);
+/// Number of units.
+const N: Setting = Setting::number(
+    names::N,
+    "number of units [default: several, up to --max-units]",
+    1,
+    1_000_000_000,
+);
 
-/// What is compiled for one case serves the others: it is kept in the user's caches, or else in the
-/// scratch directory.
+/// A compiled probe is reused by later cases: it is cached in the user's cache directory, or else
+/// in the scratch directory.
 const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..Demands::NONE };
 
-/// Answers commands about units of this program itself on standard input until it ends.
+/// Answers the commands of a built-in probe on standard input until it ends.
 ///
 /// # Errors
-/// When there are no such units, a command is unknown or cannot be done, or nobody reads the
-/// answers.
+/// Fails if there is no such unit, a command fails or is unknown, or standard output is closed.
 pub fn serve(unit: &str) -> Result<(), SubjectError> {
     match table::find(unit).map(|row| &row.source) {
         Some(Source::BuiltIn(make)) => builtin::serve(*make),
         Some(Source::Program { .. }) | None => {
-            Err(SubjectError::wrong(format!("no probe of this program has units {unit}")))
+            Err(SubjectError::wrong(format!("there is no built-in probe for units '{unit}'")))
         }
     }
 }
 
-/// The row that the parameters name.
+/// Returns the row that the parameters name.
 fn row(parameters: &Parameters) -> Result<&'static Row, SubjectError> {
     let unit = parameters.text(UNIT.name).unwrap_or_default();
-    table::find(unit)
-        .ok_or_else(|| SubjectError::wrong(format!("there are no units called {unit}")))
+    table::find(unit).ok_or_else(|| SubjectError::wrong(format!("there is no unit '{unit}'")))
 }
 
-/// Why there can be no such units here.
+/// Returns the reason why these units cannot be created here, if so.
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let row = row(parameters).ok()?;
     let n = parameters.number(N.name).unwrap_or(1);
@@ -67,11 +80,11 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         })
 }
 
-/// Why there is no memory for so many units of so many bytes, if so.
+/// Returns the reason why there is no memory for `n` units of `bytes` each, if so.
 fn memory_missing(bytes: u64, n: u64, free: u64) -> Option<String> {
     const MEGA: u64 = 1_000_000;
     let needed = bytes.saturating_mul(n);
     let (needed_mb, free_mb) = (needed.div_ceil(MEGA), free / MEGA);
     (needed > free)
-        .then(|| format!("about {needed_mb} MB are needed, and {free_mb} MB of memory may be used"))
+        .then(|| format!("needs about {needed_mb} MB of memory; {free_mb} MB are available"))
 }

@@ -1,4 +1,4 @@
-//! A probe at work: what it is told, what it answers, and what its processes take.
+//! A running probe: its commands, its answers, and the memory of its processes.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
@@ -19,40 +19,40 @@ use crate::support::files::unnamed_in;
 use crate::support::limits::Kind;
 use crate::support::tree::{self, Taken};
 
-/// A probe that has been started.
+/// A running probe.
 #[derive(Debug)]
 pub struct Probe {
     child: Child,
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// What it says on standard error.
+    /// Its standard error.
     stderr: File,
-    /// The runtime, and its version.
+    /// The runtime and its version.
     pub version: String,
-    /// How long an answer may take, beside the time that units wait for.
+    /// Timeout of an answer, in addition to `hold`.
     pub(super) timeout: Duration,
-    /// For how long they wait.
+    /// How long units with timers wait.
     hold: Duration,
-    /// Whether each unit is a process that it starts.
+    /// Whether each unit is a child process.
     has_processes: bool,
     _build: Option<Build>,
 }
 
-/// What it answers to `park`.
+/// The answer to `park`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parked {
-    /// What one unit took to be made, in nanoseconds.
+    /// Time to create one unit, in nanoseconds.
     pub each: f64,
-    /// What the runtime says that it uses, in bytes.
+    /// Memory in use as the runtime reports it, in bytes.
     pub runtime: Option<f64>,
 }
 
-/// How many units had ended before they were woken.
+/// The number of units that had ended before they were woken.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Early(u64);
 
 impl Early {
-    /// Why there is no figure of so many.
+    /// Returns the error for a case with `n` units.
     pub fn of(self, n: u64) -> SubjectError {
         SubjectError::wrong(format!(
             "of {n} units {} had ended before their memory was read",
@@ -61,14 +61,14 @@ impl Early {
     }
 }
 
-/// Far longer than anything took that came to its end, and shorter than whoever measures waits.
+/// Timeout of an answer: far longer than any takes, and shorter than the timeout of the case.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl Probe {
     /// Starts the probe of a kind of unit, and waits until it is ready.
     ///
     /// # Errors
-    /// When it cannot be made or started, or says that it cannot do this.
+    /// Fails if it cannot be built or started, or does not support this unit.
     pub fn start(row: &Row) -> Result<Self, SubjectError> {
         let (mut command, made) = match row.source {
             Source::BuiltIn(_) => {
@@ -113,10 +113,10 @@ impl Probe {
         Ok(probe)
     }
 
-    /// Makes so many units, of which those that wait for time are due so much later.
+    /// Creates `n` units. Timers are due after `hold`.
     ///
     /// # Errors
-    /// When not all of them are there and wait.
+    /// Fails if not all of them exist and wait.
     pub fn park(&mut self, n: u64, hold: Duration) -> Result<Parked, SubjectError> {
         self.hold = hold;
         let answer = self.ask(&format!("park {n} {}", hold.as_millis()), "parked")?;
@@ -126,17 +126,15 @@ impl Probe {
             return Err(unexpected(&answer));
         };
         if waiting != n {
-            return Err(SubjectError::wrong(format!(
-                "of {n} units {waiting} were there and waited"
-            )));
+            return Err(SubjectError::wrong(format!("of {n} units {waiting} existed and waited")));
         }
-        self.sees_processes(n)?;
+        self.check_processes(n)?;
         Ok(Parked { each: time / n.max(1) as f64, runtime: runtime.parse().ok() })
     }
 
-    /// A kernel without `CONFIG_PROC_CHILDREN` names no children, and their memory would be
-    /// missing.
-    fn sees_processes(&self, n: u64) -> Result<(), SubjectError> {
+    /// Checks that the units are visible if they are processes: a kernel without
+    /// `CONFIG_PROC_CHILDREN` lists no children, whose memory would be missing.
+    fn check_processes(&self, n: u64) -> Result<(), SubjectError> {
         if !self.has_processes {
             return Ok(());
         }
@@ -149,10 +147,11 @@ impl Probe {
         )))
     }
 
-    /// Lets all units end. What that took for one, in nanoseconds, if all waited until now.
+    /// Wakes all units, and waits for their end. Returns the time for one in nanoseconds, or how
+    /// many had ended before.
     ///
     /// # Errors
-    /// When some have not ended now.
+    /// Fails if some have not ended.
     pub fn wake(&mut self, n: u64) -> Result<Result<f64, Early>, SubjectError> {
         let answer = self.ask("wake", "woken")?;
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
@@ -168,19 +167,19 @@ impl Probe {
         Ok(Ok(time as f64 / n.max(1) as f64))
     }
 
-    /// Has it forget its units, and collect garbage. What the runtime then says that it uses, in
-    /// bytes.
+    /// Has it free its units and collect garbage. Returns the memory in use as the runtime reports
+    /// it, in bytes.
     ///
     /// # Errors
-    /// When it cannot.
+    /// Fails if the probe fails.
     pub fn rest(&mut self) -> Result<Option<f64>, SubjectError> {
         Ok(self.ask("rest", "rested")?.parse().ok())
     }
 
-    /// Exchanges messages with one unit. What one of them took there and back, in nanoseconds.
+    /// Exchanges messages with one unit. Returns the round-trip time in nanoseconds.
     ///
     /// # Errors
-    /// Why it has none, or that one was not answered.
+    /// The reason why units take no messages, or that an answer was missing or wrong.
     pub fn trips(&mut self, messages: u64) -> Result<f64, SubjectError> {
         let answer = self.ask(&format!("trips {messages}"), "trips")?;
         if let Some(reason) = answer.strip_prefix("none") {
@@ -195,7 +194,7 @@ impl Probe {
         }
     }
 
-    /// Tells it a line, and waits for its answer, which begins with this word.
+    /// Sends a command, and waits for the answer, which begins with this word.
     pub fn ask(&mut self, line: &str, word: &str) -> Result<String, SubjectError> {
         let told = self.commands.as_mut().map(|commands| writeln!(commands, "{line}"));
         if !matches!(told, Some(Ok(()))) {
@@ -212,7 +211,7 @@ impl Probe {
         }
     }
 
-    /// The next line of its output, or why none comes.
+    /// Reads the next line of its output.
     fn line(&mut self, word: &str) -> Result<String, SubjectError> {
         const LONGEST: usize = 4096;
         let timeout = self.timeout + self.hold;
@@ -235,7 +234,7 @@ impl Probe {
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
-    /// After its output has ended.
+    /// Returns the error for a probe whose output has ended.
     fn how_it_ended(&mut self) -> SubjectError {
         let status = match self.end() {
             Some(Ok(status)) => format!("the probe ended: {status}"),
@@ -245,7 +244,7 @@ impl Probe {
         self.failure(&status)
     }
 
-    /// What has happened, behind what it said of it.
+    /// Returns the error for what happened, after what the probe wrote to standard error.
     fn failure(&mut self, what: &str) -> SubjectError {
         let mut said = Vec::new();
         let _ = self.stderr.rewind().and_then(|()| self.stderr.read_to_end(&mut said));
@@ -255,8 +254,8 @@ impl Probe {
         }
     }
 
-    /// Lets it end by itself, as it may have to end processes that it has started. Its status; none
-    /// if it had to be killed.
+    /// Waits for its end, as it may have to end child processes. Returns its status, or `None` if
+    /// it had to be killed.
     fn end(&mut self) -> Option<io::Result<ExitStatus>> {
         const STEP: Duration = Duration::from_millis(5);
         const STEPS: usize = 600;
@@ -272,16 +271,16 @@ impl Probe {
         None
     }
 
-    /// What it and the processes that it has started take now.
+    /// Reads the memory of the probe and its descendants.
     ///
     /// # Errors
-    /// When this user may not see it.
+    /// Fails if this user may not read it.
     pub fn taken(&self) -> Result<Taken, SubjectError> {
         tree::taken(Pid::from_child(&self.child))
     }
 }
 
-/// Whether there is something to read, or its end, by then.
+/// Returns whether there is input, or the end of it, before the deadline.
 fn is_readable_by(output: &ChildStdout, deadline: Instant) -> bool {
     loop {
         let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
@@ -294,7 +293,7 @@ fn is_readable_by(output: &ChildStdout, deadline: Instant) -> bool {
 }
 
 fn unexpected(answer: &str) -> SubjectError {
-    SubjectError::wrong(format!("the probe said: {}", gist(answer)))
+    SubjectError::wrong(format!("unexpected answer of the probe: {}", gist(answer)))
 }
 
 impl Drop for Probe {

@@ -1,5 +1,4 @@
-//! Probes that are programs of their own: what they are made of, and how they are made where they
-//! are not yet.
+//! Probes in other languages: their files, and how they are built and cached.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, DirBuilder};
@@ -20,41 +19,40 @@ use crate::support::programs;
 pub struct Program {
     /// Its files, the probe itself first: name and text.
     pub files: &'static [(&'static str, &'static str)],
-    /// The programs that make it and run it. The first tells the version of the toolchain.
+    /// The programs that build and run it. The first one's version is that of the toolchain.
     pub tools: &'static [&'static str],
-    /// What the first is to be told so that it says its version.
+    /// The argument with which the first one prints its version.
     pub version: &'static str,
-    /// What makes it, a program and its arguments, in the folder of the files; empty if it is run
-    /// as it is.
+    /// The command that builds it in the folder of its files; empty for scripts.
     pub make: &'static [&'static str],
-    /// Variables of the environment in which it is made and run.
+    /// Environment variables for its build and its runs.
     pub environment: &'static [(&'static str, &'static str)],
 }
 
-/// Where a program has been made.
+/// A program that has been built.
 #[derive(Debug)]
 pub struct Build {
     /// The folder with its files.
     pub folder: PathBuf,
-    /// It goes with this, where nothing can be kept.
+    /// Removes the folder, if it is not cached.
     _temporary: Option<TempDir>,
 }
 
 impl Program {
-    /// Why it cannot be made or run here, if so.
+    /// Returns the reason why it cannot be built or run here, if so.
     pub fn missing(&self) -> Option<String> {
         programs::missing(self.tools.iter().copied())
     }
 
-    /// Makes it, unless it has been made with this toolchain before.
+    /// Builds it, unless the cache has a build with this toolchain.
     ///
     /// # Errors
-    /// When there is no room, or the toolchain refuses.
+    /// Fails if files cannot be written, or the build fails.
     pub fn build(&self) -> Result<Build, SubjectError> {
         self.build_in(cache_root().as_deref())
     }
 
-    /// The same, to be kept in this folder if there is one.
+    /// Builds it, and caches it in this folder if there is one.
     fn build_in(&self, root: Option<&Path>) -> Result<Build, SubjectError> {
         let kept = root.map(|root| root.join(self.name()));
         if let Some(folder) = kept.as_ref().filter(|folder| is_whole(folder)) {
@@ -68,7 +66,7 @@ impl Program {
             }
             None => builder().tempdir(),
         };
-        let made = made.attempt("make a folder for a probe")?;
+        let made = made.attempt("create a folder for a probe")?;
         self.run_build(made.path())?;
         fs::write(made.path().join(COMPLETE_MARK), "").attempt("write a probe")?;
         Ok(match kept.filter(|kept| replace(made.path(), kept)) {
@@ -77,8 +75,8 @@ impl Program {
         })
     }
 
-    /// What it is called where it is kept: by its text and its toolchain, which says its version as
-    /// it does when it is run, in a folder that tells it nothing.
+    /// Returns its name in the cache: a hash of its files, its commands and its toolchain. The
+    /// version is asked for in `/`, where no project file selects another one.
     fn name(&self) -> String {
         let mut version = Command::new(self.tools[0]);
         version.arg(self.version).envs(self.environment.iter().copied());
@@ -96,7 +94,7 @@ impl Program {
         for (name, text) in self.files {
             let path = folder.join(name);
             let parent = path.parent().unwrap_or(folder);
-            fs::create_dir_all(parent).attempt("make a folder for a probe")?;
+            fs::create_dir_all(parent).attempt("create a folder for a probe")?;
             fs::write(&path, text).attempt("write a probe")?;
         }
         let Some((program, arguments)) = self.make.split_first() else { return Ok(()) };
@@ -104,7 +102,7 @@ impl Program {
         command.args(arguments).current_dir(folder).stdin(Stdio::null());
         command.envs(self.environment.iter().copied());
         if caches().is_none() {
-            // Whoever has no place for caches has none for those of compilers either.
+            // Without a cache directory of the user, compilers need one, too.
             let cache = folder.join("cache");
             command.env("HOME", folder).env("XDG_CACHE_HOME", &cache).env("GOCACHE", cache);
         }
@@ -114,28 +112,28 @@ impl Program {
         }
         let text = [said.stdout, said.stderr].concat();
         Err(SubjectError::wrong(format!(
-            "{program} cannot make it: {}",
+            "{program} failed: {}",
             gist(&String::from_utf8_lossy(&text))
         )))
     }
 }
 
-/// The file that comes last into a folder with what was made.
+/// The file that marks a complete build, written last.
 const COMPLETE_MARK: &str = "made";
 
-/// Which program a name means: not every tool can be asked for its version.
+/// Identifies an executable by path, size and time: not every tool prints its version.
 fn identity(tool: &str) -> Option<(PathBuf, u64, Option<SystemTime>)> {
     let path = programs::find(tool)?.canonicalize().ok()?;
     let data = path.metadata().ok()?;
     Some((path, data.len(), data.modified().ok()))
 }
 
-/// Whether all of it was made, and nobody else can have changed it.
+/// Returns whether a build is complete and no other user can have changed it.
 fn is_whole(folder: &Path) -> bool {
     is_ours_alone(folder) && folder.join(COMPLETE_MARK).is_file()
 }
 
-/// Whether a folder is this user's, and nobody else can write to it.
+/// Returns whether a folder belongs to this user and no other can write to it.
 fn is_ours_alone(folder: &Path) -> bool {
     const OTHERS_WRITE: u32 = 0o022;
     fs::symlink_metadata(folder).is_ok_and(|data| {
@@ -145,7 +143,8 @@ fn is_ours_alone(folder: &Path) -> bool {
     })
 }
 
-/// Puts what was made where it is kept. If another one was quicker, that one is as good.
+/// Moves a build into the cache. A build that another process has put there in the meantime is as
+/// good. Returns whether the cache has one.
 fn replace(made: &Path, kept: &Path) -> bool {
     if fs::rename(made, kept).is_ok() || is_whole(kept) {
         return true;
@@ -154,10 +153,10 @@ fn replace(made: &Path, kept: &Path) -> bool {
     fs::rename(made, kept).is_ok()
 }
 
-/// What a folder is called while something is made in it.
+/// The prefix of folders with unfinished builds.
 const BUILD_PREFIX: &str = "contend-making-";
 
-/// Removes what others were making when they were killed.
+/// Removes builds of processes that were killed.
 fn remove_abandoned(root: &Path) {
     const OLD: Duration = Duration::from_hours(1);
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
@@ -173,8 +172,8 @@ fn remove_abandoned(root: &Path) {
     }
 }
 
-/// What a program says, on one line: where it is long, its beginning and its end, as some give the
-/// reason first and some last.
+/// Puts the output of a program on one line. Of a long one it keeps the beginning and the end,
+/// since some programs print the reason first and some last.
 pub fn gist(text: &str) -> String {
     const HALF: usize = 200;
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -185,13 +184,14 @@ pub fn gist(text: &str) -> String {
     if to < from { format!("{} … {}", &joined[..to], &joined[from..]) } else { joined }
 }
 
-/// Where what was made is kept for later, made if need be; nowhere if that cannot be.
+/// Returns the folder for builds: in the user's caches, or else the scratch directory.
 fn cache_root() -> Option<PathBuf> {
     let scratch = || std::env::var_os(SCRATCH).map(PathBuf::from);
     caches().or_else(|| scratch().filter(|scratch| is_ours_alone(scratch)))
 }
 
-/// The user's own caches, if they can be written, and by nobody else: what is in them is executed.
+/// Returns the folder for builds in the user's caches, if this user and no other can write there:
+/// its files are executed.
 pub fn caches() -> Option<PathBuf> {
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -216,7 +216,7 @@ mod tests {
         environment: &[],
     };
 
-    /// What a folder has when somebody was there, and what was made anew has not.
+    /// A file that marks a folder as seen before.
     const TRACE: &str = "trace";
 
     fn build_note_in(root: &Path) -> (PathBuf, bool) {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_is_used_again_only_if_it_is_whole_and_ours_alone() {
+    fn a_build_is_reused_only_if_it_is_complete_and_ours_alone() {
         let root = tempfile::tempdir().expect("a folder");
         let (folder, is_old) = build_note_in(root.path());
         assert!(folder.starts_with(root.path()) && !is_old);

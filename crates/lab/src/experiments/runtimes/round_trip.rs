@@ -11,15 +11,15 @@ use crate::engine::experiment::{
 };
 use crate::engine::setting::Setting;
 
-/// The row of the table.
+/// The row of the table of experiments.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "runtime/round-trip",
     summary: "a message to a unit and its answer, in every runtime that has messages",
-    about: "A probe, a small program in the runtime's own language, sends a number to one unit by what the \
-            runtime has for that (channels, mailboxes, promises, pipes) and waits for its answer, again and \
-            again: twice as often each time until that takes a tenth of a second, which warms the runtime up, and \
-            then as often for each sample; every answer is looked at. Units may be run by one thread or by \
-            several, as the runtime likes. Kinds that take no messages are not among these.",
+    about: "A probe, a small program in the runtime's own language, sends a number to one unit by the \
+            runtime's usual means (channels, mailboxes, promises, pipes) and waits for the answer. It doubles \
+            the number of messages until they take a tenth of a second, which warms the runtime up; each sample \
+            exchanges as many. Every answer is checked. The runtime decides whether one thread or several run the \
+            two sides. Units that take no messages are not included.",
     view: View::RuntimeRoundTrip,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
@@ -28,8 +28,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |parameters| {
         let row = row(parameters).ok()?;
-        let without = || "it takes no messages, or others of its runtime stand for it".to_owned();
-        (!row.has_messages).then(without).or_else(|| unavailable(parameters))
+        let reason = || "it takes no messages, or another unit represents its runtime".to_owned();
+        (!row.has_messages).then(reason).or_else(|| unavailable(parameters))
     },
     hands_over: never_hands_over,
     demands: DEMANDS,
@@ -59,16 +59,16 @@ impl RoundTrip {
     }
 }
 
-/// How many messages take long enough, by what one of so many takes: twice as many again and again,
-/// which also warms up what compiles code while it runs.
+/// Returns the number of messages for a sample of a tenth of a second. Doubles it until then, which
+/// also warms up JIT compilers.
 fn messages_per_sample(
     mut each: impl FnMut(u64) -> Result<f64, SubjectError>,
 ) -> Result<u64, SubjectError> {
-    const FEW: u64 = 1000;
-    const MANY: u64 = 1 << 30;
-    const LONG: f64 = 1e8;
-    let mut messages = FEW;
-    while each(messages)? * (messages as f64) < LONG && messages < MANY {
+    const MIN_MESSAGES: u64 = 1000;
+    const MAX_MESSAGES: u64 = 1 << 30;
+    const SAMPLE_NS: f64 = 1e8;
+    let mut messages = MIN_MESSAGES;
+    while each(messages)? * (messages as f64) < SAMPLE_NS && messages < MAX_MESSAGES {
         messages *= 2;
     }
     Ok(messages)
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn runs_are_made_longer_until_one_takes_a_tenth_of_a_second() {
         assert_eq!(messages_per_sample(|_| Ok(20_000.0)).expect("no error"), 8000);
-        // As of a runtime that has compiled its code after so many messages.
+        // As with a runtime that compiles its code after 10,000 messages.
         let mut before = 0;
         let warms_up = |messages| {
             before += messages;

@@ -1,4 +1,4 @@
-//! The kinds of units, a row each.
+//! The kinds of units: one row each.
 
 use std::time::Duration;
 
@@ -9,39 +9,39 @@ use crate::support::limits::Kind;
 /// A kind of unit.
 #[derive(Debug)]
 pub struct Row {
-    /// What it is called.
+    /// The value of the parameter.
     pub unit: &'static str,
     /// The runtime that has it.
     pub runtime: &'static str,
     /// What it is, and what it waits for.
     pub summary: &'static str,
-    /// What makes it.
+    /// The probe that creates it.
     pub source: Source,
-    /// What the probe knows it by, where that is not its name.
+    /// The probe's name for it, if that differs.
     pub argument: &'static str,
-    /// More than so many are not tried unless they are asked for.
+    /// Largest default number.
     pub most: u64,
-    /// What one takes to be made, at most, where all are due at one time; none where they are not.
+    /// Upper bound of the time to create one, if all are due at the same time.
     pub each: Option<Duration>,
-    /// What one takes, about: by it is known for how many there is no memory.
+    /// Approximate memory of one, in bytes, to skip numbers for which there is no memory.
     pub bytes: u64,
-    /// What each of them is to the kernel, if it knows them.
+    /// What the kernel sees each of them as, if anything.
     pub task: Option<Kind>,
-    /// Whether its probe exchanges messages with it.
+    /// Whether the probe can exchange messages with it.
     pub has_messages: bool,
 }
 
-/// What makes units.
+/// A probe.
 #[derive(Debug)]
 pub enum Source {
-    /// This program itself.
+    /// Part of this program.
     BuiltIn(Make),
-    /// A program in another language, and how it is started in its folder.
+    /// A program in another language, with the command that runs it in its folder.
     Program { program: &'static Program, run: &'static [&'static str] },
 }
 
 impl Row {
-    /// Why it cannot be made here, if so.
+    /// Returns the reason why it cannot be created here, if so.
     pub fn missing(&self) -> Option<String> {
         match &self.source {
             Source::BuiltIn(_) => None,
@@ -49,16 +49,16 @@ impl Row {
         }
     }
 
-    /// How long after the beginning so many units that wait for time are due: when all have been
-    /// made, and their memory has been read.
+    /// Returns how long after the start `n` units with timers are due: once all have been created
+    /// and their memory has been read.
     pub fn hold(&self, n: u64) -> Duration {
-        const READING: Duration = Duration::from_millis(1500);
+        const MEMORY_READ_TIME: Duration = Duration::from_millis(1500);
         let making = self.each.map_or(0.0, |each| each.as_secs_f64() * n as f64);
-        READING + Duration::from_secs_f64(making)
+        MEMORY_READ_TIME + Duration::from_secs_f64(making)
     }
 }
 
-/// What most rows have.
+/// The fields that most rows share.
 pub const DEFAULT: Row = Row {
     unit: "",
     runtime: "",
@@ -72,10 +72,10 @@ pub const DEFAULT: Row = Row {
     has_messages: true,
 };
 
-/// As many as most systems allow of what the kernel knows.
+/// As many processes or threads as most systems allow.
 const MAX_TASKS: u64 = 10_000;
 
-// What the units of a runtime have in common.
+// The fields that units of a runtime share.
 const TASK: Row = Row { runtime: "Linux", most: MAX_TASKS, ..DEFAULT };
 const TOKIO: Row = Row { runtime: "tokio", ..DEFAULT };
 const GO_UNIT: Row = of("Go", &GO, &["./probe"]);
@@ -85,12 +85,12 @@ const PYTHON_UNIT: Row = of("Python", &PYTHON, PYTHON_RUN);
 const BEAM_UNIT: Row = of("BEAM", &BEAM, BEAM_RUN);
 const SISTER_UNIT: Row = of("Elixir", &SISTER, SISTER_RUN);
 
-/// A unit of this runtime, whose probe is this program, started like this.
+/// Returns the fields of units of a runtime, with its probe and the command that runs it.
 const fn of(runtime: &'static str, program: &'static Program, run: &'static [&'static str]) -> Row {
     Row { runtime, source: Source::Program { program, run }, ..DEFAULT }
 }
 
-/// All of them.
+/// All kinds.
 pub const TABLE: &[Row] = &[
     Row {
         unit: "callback",
@@ -101,7 +101,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "fork",
-        summary: "a process made by fork, which reads from a pipe",
+        summary: "a forked process that reads from a pipe",
         source: Source::BuiltIn(builtin::fork),
         task: Some(Kind::Process),
         bytes: 150_000,
@@ -109,7 +109,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "thread",
-        summary: "a thread (std::thread), which waits on a condition",
+        summary: "a thread (std::thread) that waits on a condition variable",
         source: Source::BuiltIn(builtin::thread),
         task: Some(Kind::Thread),
         bytes: 40_000,
@@ -126,7 +126,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "tokio-pending",
-        summary: "a task that waits for nothing",
+        summary: "a task that is pending for ever",
         source: Source::BuiltIn(builtin::pending),
         has_messages: false,
         bytes: 320,
@@ -134,7 +134,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "tokio-oneshot",
-        summary: "a task that waits for the message of a oneshot channel",
+        summary: "a task that waits on a oneshot channel",
         source: Source::BuiltIn(builtin::oneshot),
         has_messages: false,
         bytes: 330,
@@ -142,7 +142,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "tokio-mpsc",
-        summary: "a task that waits for messages of a channel",
+        summary: "a task that waits on an mpsc channel",
         source: Source::BuiltIn(builtin::mpsc),
         bytes: 1200,
         ..TOKIO
@@ -164,7 +164,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "go-afterfunc",
-        summary: "a timer with a function (time.AfterFunc)",
+        summary: "a timer with a callback (time.AfterFunc)",
         argument: "afterfunc",
         each: Some(Duration::from_micros(2)),
         has_messages: false,
@@ -197,7 +197,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "node-timer",
-        summary: "a timer with a function (setTimeout)",
+        summary: "a timer with a callback (setTimeout)",
         argument: "timer",
         each: Some(Duration::from_micros(3)),
         has_messages: false,
@@ -206,7 +206,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "node-promise",
-        summary: "a function that waits for a promise (then)",
+        summary: "a callback on a promise (then)",
         argument: "promise",
         bytes: 290,
         ..NODE_UNIT
@@ -237,7 +237,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "asyncio-call-later",
-        summary: "a timer with a function (loop.call_at)",
+        summary: "a timer with a callback (loop.call_at)",
         argument: "call_later",
         each: Some(Duration::from_micros(8)),
         has_messages: false,
@@ -259,7 +259,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "beam-process-hms-12",
-        summary: "a process in receive, whose heap begins with 12 words (+hms 12)",
+        summary: "a process in receive, with an initial heap of 12 words (+hms 12)",
         source: Source::Program { program: &BEAM, run: BEAM_RUN_SMALL },
         argument: "process",
         bytes: 900,
@@ -283,7 +283,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "sister-registered",
-        summary: "a registered function of the library in elixir/ that waits for a time",
+        summary: "a registered function of the library in elixir/ that waits for a timer",
         argument: "registered",
         each: Some(Duration::from_micros(5)),
         bytes: 30,
@@ -291,7 +291,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "sister-closure",
-        summary: "a closure of the library in elixir/ that waits for a time",
+        summary: "a closure of the library in elixir/ that waits for a timer",
         argument: "closure",
         each: Some(Duration::from_micros(40)),
         bytes: 150,
@@ -299,7 +299,7 @@ pub const TABLE: &[Row] = &[
     },
 ];
 
-/// The evaluation of 2018, which has a form for its unit.
+/// The evaluation of 2018: its form takes the place of a unit.
 pub const DOCUMENT: Row = Row {
     unit: "document",
     runtime: "Elixir",
@@ -313,7 +313,7 @@ const GO: Program = Program {
     tools: &["go"],
     version: "version",
     make: &["go", "build", "-o", "probe", "go.go"],
-    // No other toolchain is fetched, and nothing but the standard library is used.
+    // Do not download another toolchain; the probe uses the standard library only.
     environment: &[("GOTOOLCHAIN", "local"), ("GO111MODULE", "off"), ("CGO_ENABLED", "0")],
 };
 
@@ -324,8 +324,8 @@ const JAVA: Program = Program {
     make: &["javac", "Units.java"],
     environment: &[],
 };
-/// A young generation of one size, so that what is taken grows with the units alone; no warnings
-/// among the answers.
+/// A young generation of fixed size, so that memory grows with the units alone; no warnings on
+/// standard output.
 const JAVA_RUN: &[&str] = &[
     "java",
     "-XX:+UseSerialGC",
@@ -353,7 +353,7 @@ const NODE: Program = Program {
     make: &[],
     environment: &[],
 };
-/// A young generation of one size, so that what is taken grows with the units alone.
+/// A young generation of fixed size, so that memory grows with the units alone.
 const NODE_RUN: &[&str] =
     &["node", "--expose-gc", "--max-semi-space-size=1", "--max-old-space-size=8192", "node.js"];
 
@@ -366,8 +366,7 @@ const PYTHON: Program = Program {
 };
 const PYTHON_RUN: &[&str] = &["python3", "python.py"];
 
-/// Room for a million processes, none of them waiting busily, and no dump of memory where something
-/// goes wrong.
+/// Room for a million processes, no busy-waiting schedulers, and no crash dump.
 const EMULATOR: &[(&str, &str)] = &[
     ("ERL_FLAGS", "+P 1048576 +sbwt none +sbwtdcpu none +sbwtdio none"),
     ("ERL_CRASH_DUMP_BYTES", "0"),
@@ -383,7 +382,7 @@ const BEAM: Program = Program {
 const BEAM_RUN: &[&str] = &["erl", "-noshell", "-run", "beam", "main"];
 const BEAM_RUN_SMALL: &[&str] = &["erl", "+hms", "12", "-noshell", "-run", "beam", "main"];
 
-/// A file of the library in elixir/, and its text.
+/// A file of the library in elixir/: name and text.
 macro_rules! sister {
     ($name:literal) => {
         (concat!("lib/", $name), include_str!(concat!("../../../../../elixir/lib/", $name)))
@@ -423,12 +422,12 @@ const SISTER_RUN: &[&str] = &["elixir", "-pa", ".", "sister.exs"];
 
 const EVALUATION_RUN: &[&str] = &["elixir", "-pa", ".", "document.exs"];
 
-/// The kind of this name.
+/// Returns the kind of this name.
 pub fn find(unit: &str) -> Option<&'static Row> {
     TABLE.iter().find(|row| row.unit == unit)
 }
 
-/// The names of all kinds.
+/// Returns the names of all kinds.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|row| row.unit).collect()
 }

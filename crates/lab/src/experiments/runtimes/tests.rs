@@ -1,4 +1,4 @@
-//! Probes that lie, and those that do not.
+//! Probes with wrong answers, and real ones.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::table::{DEFAULT, Row, Source, TABLE};
 use crate::engine::experiment::SubjectError;
 use crate::support::limits::Kind;
 
-/// Units that are only said to be there: as the name of the kind says.
+/// Units that do not exist: the name of the kind selects the answers.
 const FAKE_PROBE: Program = Program {
     files: &[("fake-probe.sh", include_str!("fake-probe.sh"))],
     tools: &["sh"],
@@ -39,14 +39,14 @@ fn parks_and_wakes(row: &Row, n: u64) -> Result<(), SubjectError> {
 
 #[test]
 fn a_figure_is_void_unless_every_unit_was_there_waited_and_has_ended() {
-    parks_and_wakes(&fake_probe("the-truth"), 3).expect("all were there");
+    parks_and_wakes(&fake_probe("the-truth"), 3).expect("all existed");
     for (unit, complaint) in [
-        ("too-few", "of 3 units 2 were there and waited"),
-        ("too-many", "of 3 units 4 were there and waited"),
+        ("too-few", "of 3 units 2 existed and waited"),
+        ("too-many", "of 3 units 4 existed and waited"),
         ("early", "of 3 units 1 had ended before their memory was read"),
         ("lost", "of 3 units 2 have ended"),
         ("twice", "of 3 units 4 have ended"),
-        ("nonsense", "the probe said: hello"),
+        ("nonsense", "unexpected answer of the probe: hello"),
         ("refuses", "there is no room (the probe ended: exit status: 1)"),
         ("mumbles", "it will not do: \u{fffd} (the probe ended: signal: 9 (SIGKILL))"),
         ("leaves", "the probe ended: exit status: 0"),
@@ -57,7 +57,7 @@ fn a_figure_is_void_unless_every_unit_was_there_waited_and_has_ended() {
 }
 
 #[test]
-fn a_probe_that_never_answers_is_given_up_with_what_it_said() {
+fn a_probe_that_never_answers_times_out_and_its_errors_are_shown() {
     let mut probe = Probe::start(&fake_probe("hangs")).expect("a probe");
     probe.park(3, Duration::from_millis(100)).expect("they are there");
     probe.timeout = Duration::from_millis(200);
@@ -65,7 +65,7 @@ fn a_probe_that_never_answers_is_given_up_with_what_it_said() {
     assert_eq!(error, "one of them is lost (no line `woken` within 0.3 s)");
 }
 
-/// As on a kernel that does not say who has started whom.
+/// As on a kernel that does not list children.
 #[test]
 fn a_figure_is_void_where_processes_cannot_be_seen() {
     let row = Row { task: Some(Kind::Process), ..fake_probe("the-truth") };
@@ -77,16 +77,16 @@ fn a_figure_is_void_where_processes_cannot_be_seen() {
 fn a_probe_without_messages_says_why() {
     let mut probe = Probe::start(&fake_probe("the-truth")).expect("a probe");
     let error = probe.trips(10).expect_err("it has none").to_string();
-    assert_eq!(error, "nobody listens");
+    assert_eq!(error, "no unit receives");
 }
 
-/// Of those in other languages whose toolchain is here. (What this program does itself is tested
-/// with it.)
+/// Tests probes in other languages whose toolchain is installed. (Built-in probes are tested on the
+/// executable.)
 #[test]
 fn every_kind_of_unit_waits_ends_and_answers() {
     let programs = TABLE.iter().filter(|row| matches!(row.source, Source::Program { .. }));
     for row in programs.filter(|row| row.missing().is_none()) {
-        // What this machine's versions cannot do they say at their start.
+        // Old versions of a runtime lack some units, and the probe fails at its start.
         let mut probe = match Probe::start(row) {
             Ok(probe) => probe,
             Err(error) => {
@@ -107,7 +107,7 @@ fn every_kind_of_unit_waits_ends_and_answers() {
 }
 
 #[test]
-fn the_sister_is_there_with_all_of_its_files() {
+fn the_elixir_library_is_embedded_with_all_of_its_files() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../elixir/lib/callback_thread");
     let sister = TABLE.iter().find(|row| row.unit == "sister-closure").expect("it is in the table");
     let Source::Program { program, .. } = &sister.source else { panic!("it is a program") };
@@ -118,13 +118,13 @@ fn the_sister_is_there_with_all_of_its_files() {
 }
 
 #[test]
-fn units_for_which_there_is_no_memory_are_left_out_with_the_reason() {
+fn units_without_enough_memory_are_skipped_with_the_reason() {
     assert_eq!(memory_missing(6200, 1_000_000, 6_200_000_000), None);
     assert_eq!(
         memory_missing(6200, 1_000_000, 6_100_000_000).as_deref(),
-        Some("about 6200 MB are needed, and 6100 MB of memory may be used")
+        Some("needs about 6200 MB of memory; 6100 MB are available")
     );
-    assert!(TABLE.iter().all(|row| row.bytes > 0), "of each kind it is known");
+    assert!(TABLE.iter().all(|row| row.bytes > 0), "of each kind");
 }
 
 #[test]

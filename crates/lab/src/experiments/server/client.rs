@@ -41,7 +41,7 @@ pub struct Client {
     phase: Phase,
     /// When the request in flight was due.
     due: Option<Instant>,
-    /// The beginning of a response that did not arrive in one piece.
+    /// The beginning of a response that arrives in several reads.
     received: Vec<u8>,
 }
 

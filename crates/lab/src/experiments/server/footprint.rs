@@ -19,8 +19,8 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Reads the footprint of a process and its descendants. Processes that end meanwhile are left
-    /// out.
+    /// Reads the footprint of a process and its descendants. Processes that end during the reading
+    /// are left out.
     ///
     /// # Errors
     /// Fails if this user may not read the memory of the first one.

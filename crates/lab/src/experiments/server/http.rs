@@ -120,7 +120,7 @@ enum State {
     /// As `Closes`, but the client may still be sending. Closing now would reset the connection
     /// before the client has read the response, so the sending side is shut down first.
     ShutsDown,
-    /// The sending side is shut down; this many bytes have been discarded since.
+    /// The sending side is shut down; counts the bytes discarded since.
     Draining(usize),
 }
 

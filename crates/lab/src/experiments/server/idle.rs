@@ -59,7 +59,7 @@ impl Idle {
     }
 }
 
-/// Reads the memory of a server once it has this many processes.
+/// Reads the memory of a server once it has `processes` processes.
 fn settled_with(server: &ServerProcess, processes: u64) -> Result<Taken, SubjectError> {
     server.await_processes(|now| now == processes);
     settled(|| server.taken())

@@ -36,7 +36,7 @@ pub struct LimitReporter {
 }
 
 impl LimitReporter {
-    /// Watches the limits on what is created for each connection.
+    /// Watches the limits on the processes or threads of connections, if each gets one.
     pub fn watch(each: Option<Kind>) -> Self {
         let limits = each.map(|kind| limits::applying(kind, of_unit(kind)));
         Self {
@@ -71,8 +71,8 @@ impl LimitReporter {
         full
     }
 
-    /// Accepts a connection. If a limit prevents that, reports it and pauses, so that others can be
-    /// closed meanwhile.
+    /// Accepts a connection. If a limit prevents that, reports it and pauses, so that other
+    /// connections can close.
     pub fn accept(&self, listener: &TcpListener) -> Option<TcpStream> {
         const HANDLER_DELAY: Duration = Duration::from_millis(100);
         match listener.accept() {

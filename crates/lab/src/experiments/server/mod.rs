@@ -103,8 +103,8 @@ const THREADS: Setting = Setting::number(
 /// Programs get their files in a folder of the scratch directory.
 const DEMANDS: Demands = Demands { scratch: || true, ..Demands::NONE };
 
-/// Returns the cases of the chosen models and programs, with what was chosen for these parameters.
-/// If only models are chosen there are no programs, and the other way round.
+/// Returns the cases of the chosen models and programs, with the chosen values of `settings`. If
+/// only models are chosen there are no programs, and vice versa.
 fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     let chosen = |setting: &Setting| scope.choices.of(setting.name);
     let named = |setting: &Setting, other: &Setting| {
@@ -133,7 +133,7 @@ fn of_size(program: Parameters, size: Size) -> Parameters {
     if size == Size::Smallest && starts_many { program.with(PROCESSES.name, FEW) } else { program }
 }
 
-/// Descriptors that a process needs beside its connections.
+/// Descriptors that a process needs in addition to its connections.
 const SPARE_DESCRIPTORS: u64 = 100;
 
 /// Returns the reason why a case cannot be measured here, if so. A limit on processes or threads

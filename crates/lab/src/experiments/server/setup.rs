@@ -77,7 +77,7 @@ impl Server {
         Ok(Self::Model(model))
     }
 
-    /// The name of the model or the program.
+    /// Returns the name of the model or the program.
     pub fn name(self) -> &'static str {
         match self {
             Self::Model(model) => model.name,
@@ -92,7 +92,7 @@ impl Server {
         }
     }
 
-    /// What each connection needs, if that is a process or a thread of its own.
+    /// Returns what each connection needs, if that is a process or a thread of its own.
     pub fn each(self) -> Option<Kind> {
         match self {
             Self::Model(model) => model.each,
@@ -100,8 +100,8 @@ impl Server {
         }
     }
 
-    /// Persistent connections that it serves at the same time, if it has a pool of processes or
-    /// threads for them.
+    /// Returns how many persistent connections it serves at the same time, if that is limited by a
+    /// pool.
     pub fn members(self) -> Option<u64> {
         match self {
             Self::Model(model) => model.members,
@@ -109,7 +109,7 @@ impl Server {
         }
     }
 
-    /// Processes that it has beside its first one, whatever connections there are.
+    /// Returns the number of processes in addition to its first one, without those for connections.
     pub fn other_processes(self) -> u64 {
         match self {
             Self::Model(model) => model.processes,
@@ -117,7 +117,7 @@ impl Server {
         }
     }
 
-    /// Processes or threads that serve requests, if their number is fixed.
+    /// Returns the number of processes or threads that serve requests, if that is fixed.
     fn workers(self) -> Option<u64> {
         match self {
             Self::Model(model) => model.members,
@@ -125,7 +125,7 @@ impl Server {
         }
     }
 
-    /// What it is and what serves a request, for the record.
+    /// Returns facts for the record: what it is, and what serves a request.
     pub fn facts(self) -> Facts {
         let (summary, unit) = match self {
             Self::Model(model) => (model.summary, model.unit),

@@ -1,4 +1,4 @@
-//! Starts a web server for a case, and leaves nothing of it behind.
+//! Starts a web server for a case, and ends all of it afterwards.
 //!
 //! ```text
 //! process of the case --stdin, stdout--> supervisor ----> puma, unicorn, … ----> its workers
@@ -33,11 +33,11 @@ use crate::engine::experiment::{Attempt, SubjectError};
 use crate::engine::isolate::SCRATCH;
 use crate::experiments::runtimes::gist;
 
-/// How long a server may take until it answers and has all of its processes.
+/// Timeout until a server answers and has all of its processes.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
-/// Time between two attempts to get an answer.
+/// Time between two attempts to get a response.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Timeout of the first answer.
+/// Timeout of the first response.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// What the server writes to standard output and standard error.
 const LOG_FILE: &str = "log";
@@ -54,8 +54,8 @@ const VARIABLES: [&str; 9] = [
     "NODE_OPTIONS",
 ];
 
-/// Starts a program and checks its answer; prints its port, its process and its version; and keeps
-/// it until standard input ends. The launch's port is chosen here.
+/// Starts a program, checks its response, and prints its port, PID and version. Ends it when
+/// standard input ends. Sets the port of `launch`.
 ///
 /// # Errors
 /// Fails if the program does not start, does not answer as expected, or ends early, and if a signal
@@ -137,7 +137,7 @@ impl Server {
         Pid::from_child(&self.child)
     }
 
-    /// Waits for its first answer, and until it has all of its processes.
+    /// Waits for its first response, and until it has all of its processes.
     fn wait_until_ready(&self, launch: &Launch, signals: &SignalFd) -> Result<(), SubjectError> {
         let deadline = Instant::now() + START_TIMEOUT;
         let processes = 1 + (self.program.other_processes)(launch.concurrency);
@@ -154,7 +154,7 @@ impl Server {
         Ok(())
     }
 
-    /// Whether it answers; not if it does not listen yet.
+    /// Returns whether it answers; `false` if it does not listen yet.
     fn answers(&self, port: u16) -> Result<bool, SubjectError> {
         match first_response(port) {
             Ok(response) => match check(&response) {
@@ -195,7 +195,7 @@ impl Server {
         Ok(Wake::Timeout)
     }
 
-    /// The error for this reason, with what the program wrote.
+    /// Returns the error for this reason, with the output of the program.
     fn failed(&self, reason: &str) -> SubjectError {
         let name = self.program.name;
         let log = fs::read(self.folder.path().join(LOG_FILE)).unwrap_or_default();
@@ -222,8 +222,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill(); // first, or it would start new workers
         end_descendants();
-        // Normally the run removes the directory that cases share; if it was killed, nobody else
-        // does.
+        // Normally the run removes the directory that cases share, but it may have been killed.
         let shared = self.shared.take().filter(|_| Ancestors::now() != self.ancestors);
         if let Some(shared) = shared {
             let _ = fs::remove_dir_all(self.folder.path());
@@ -232,8 +231,8 @@ impl Drop for Server {
     }
 }
 
-/// The process of the case, and the one that runs the experiment. Another one takes their place when
-/// they end.
+/// The process of the case, and the one that runs the experiment. Another one takes their place
+/// when they end.
 #[derive(Debug, PartialEq, Eq)]
 struct Ancestors {
     case: Option<Pid>,
@@ -277,7 +276,7 @@ fn make_folder(shared: Option<&Path>) -> io::Result<TempDir> {
     }
 }
 
-/// Asks once on a connection of its own, and returns everything that comes.
+/// Sends a request on a new connection, and returns everything up to its end.
 fn first_response(port: u16) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(READ_TIMEOUT))?;

@@ -1,4 +1,4 @@
-//! Clients, on servers that behave badly.
+//! The load generator on servers that misbehave.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,8 +9,8 @@ use super::client::Reuse;
 use super::clients::Clients;
 use super::http::{ConnectionState, Handler, advance};
 
-/// A server of one thread for all connections, which stands still for a time when so many requests
-/// were read.
+/// Starts a server with one thread for all connections, which stalls once after `stall_at`
+/// requests.
 fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
@@ -22,7 +22,7 @@ fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
             stream.set_nonblocking(true).expect("a socket");
         }
         let mut asked = 0;
-        // One thread has all, so that all stand still with it.
+        // A single thread, so that all connections stall together.
         while !streams.is_empty() {
             streams.retain_mut(|(stream, kept)| {
                 let mut counted = Counted { stream, asked: &mut asked };
@@ -30,7 +30,7 @@ fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
             });
             if asked >= stall_at {
                 thread::sleep(stall);
-                asked = 0; // once is enough: it is never so many again
+                asked = 0; // it stalls only once
             }
             thread::sleep(Duration::from_micros(100));
         }
@@ -38,7 +38,7 @@ fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
     port
 }
 
-/// Counts what is read.
+/// Counts reads.
 struct Counted<'a> {
     stream: &'a TcpStream,
     asked: &'a mut u64,
@@ -69,20 +69,19 @@ impl super::http::Stream for Counted<'_> {
 }
 
 #[test]
-fn requests_that_a_stall_has_held_up_are_all_late() {
+fn requests_due_during_a_stall_are_all_late() {
     const STALL: Duration = Duration::from_millis(400);
     let port = serve_and_stall(4, 200, STALL);
     let mut clients = Clients::open(port, 4, Reuse::Persistent).expect("clients");
     assert_eq!(clients.ask_all(Duration::from_secs(5)).expect("answers"), 4);
-    // 350 requests: the server stops at about the 196th, so that nearly all of the others are due
-    // meanwhile.
+    // 350 requests: the server stalls at about the 196th, and most others are due during the stall.
     let patience = Duration::from_secs(10);
     let rated = clients.at_rate(350.0, Duration::from_secs(1), patience).expect("answers");
     assert_eq!((rated.answered, rated.unanswered), (350, 0));
     assert_eq!(rated.times.len(), 350);
-    // Of a generator that waits for answers four would have been late, one for each connection.
-    // Here those that were due in the first half of the stall have waited for more than the second
-    // half of it.
+    // With a generator that waits for responses only four would be late, one for each connection.
+    // Requests that were due in the first half of the stall have waited for the second half at
+    // least.
     let half = u64::try_from(STALL.as_nanos() / 2).expect("a number");
     let late = rated.times.count_between(half, u64::MAX);
     assert!(late >= 50, "{late} of them were late");
@@ -90,7 +89,7 @@ fn requests_that_a_stall_has_held_up_are_all_late() {
 }
 
 #[test]
-fn requests_that_nobody_answers_are_told_with_the_time_that_they_had() {
+fn unanswered_requests_count_with_the_time_until_the_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
     let mut clients = Clients::open(port, 3, Reuse::Persistent).expect("the kernel takes them");
@@ -99,13 +98,13 @@ fn requests_that_nobody_answers_are_told_with_the_time_that_they_had() {
     let rated = clients.at_rate(100.0, lasts, patience).expect("a wait");
     assert_eq!((rated.answered, rated.unanswered, rated.times.len()), (0, 10, 10));
     assert!(rated.times.min() >= 90_000_000, "{}", rated.times.min());
-    // They have been left, and nothing more is asked on them.
+    // These clients are abandoned and send no further requests.
     assert_eq!(clients.flat_out(lasts).expect("no wait").answered, 0);
     assert_eq!(clients.ask_all(patience).expect("no wait"), 0);
 }
 
 #[test]
-fn what_is_no_answer_is_no_answer() {
+fn a_wrong_response_is_a_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
     let server = thread::spawn(move || {
@@ -122,8 +121,8 @@ fn what_is_no_answer_is_no_answer() {
 }
 
 #[test]
-fn connections_that_are_closed_before_they_are_asked_fail_once_each() {
-    const ALL: usize = 600; // more than are asked at once
+fn connections_closed_before_their_first_request_fail_once_each() {
+    const ALL: usize = 600; // more than are in flight at a time
     let patience = Duration::from_secs(20);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
@@ -136,5 +135,5 @@ fn connections_that_are_closed_before_they_are_asked_fail_once_each() {
     let begun = Instant::now();
     assert_eq!(clients.ask_all(patience).expect("a wait"), 0);
     assert_eq!(clients.failed, ALL as u64);
-    assert!(begun.elapsed() < patience, "nobody waits for those that have failed");
+    assert!(begun.elapsed() < patience, "it does not wait for failed clients");
 }

@@ -17,12 +17,11 @@ use crate::engine::experiment::{Attempt, SubjectError};
 /// The verb.
 pub const VERB: &str = "lab-server";
 
-/// Serves on a loopback port of its own until standard input ends, by a model or a program of this
-/// name. Prints the port as `port`, a number; of a program its process and version, too, or
-/// `failed` and the reason. A model prints the first limit that stops it as `stopped` and the
-/// reason.
+/// Runs the model or the program of this name on a loopback port of its own until standard input
+/// ends. Prints `port` and the number; for a program also `pid` and `version`, or `failed` and the
+/// reason; for a model `stopped` and the reason once a limit stops it.
 ///
-/// A program gets this many processes and threads, and room for this many connections.
+/// `concurrency` and `connections` configure a program.
 ///
 /// # Errors
 /// Fails if there is no such server or handler, and if it cannot listen or start.
@@ -57,7 +56,7 @@ pub fn serve(
 /// Raises the limit on open files of this process as far as it may.
 ///
 /// # Errors
-/// What the kernel says.
+/// Fails if the kernel refuses.
 pub fn raise_descriptors() -> io::Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,4 +1,4 @@
-//! What the lab knows how to park already: processes, threads and callback threads.
+//! Units that the family `units` can park: processes, threads and callback threads.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -12,19 +12,19 @@ use crate::engine::experiment::{Attempt, SubjectError};
 use crate::experiments::units::parked::{self, Callbacks, ParkedUnits};
 use crate::support::limits::Kind;
 
-/// Processes that wait for the end of a pipe.
+/// Creates the probe of processes that wait for the end of a pipe.
 pub fn fork() -> Result<Box<dyn Units>, SubjectError> {
     let (park, version) = (parked::of_kind(Kind::Process)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_process }))
 }
 
-/// Threads that wait on a condition.
+/// Creates the probe of threads that wait on a condition variable.
 pub fn thread() -> Result<Box<dyn Units>, SubjectError> {
     let (park, version) = (parked::of_kind(Kind::Thread)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_thread }))
 }
 
-/// Callback threads that wait for a message.
+/// Creates the probe of callback threads that wait for a message.
 pub fn callback() -> Result<Box<dyn Units>, SubjectError> {
     let version = format!("contend-callback {}", env!("CARGO_PKG_VERSION"));
     let (park, version) = (Box::new(Callbacks::new()?), version);
@@ -36,11 +36,11 @@ fn kernel() -> String {
     format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
 }
 
-/// A park, and what it has not got itself.
+/// A park, and what a probe needs in addition.
 struct Parked {
     park: Box<dyn ParkedUnits>,
     version: String,
-    /// Those that have ended as they should.
+    /// Units that ended after they were woken.
     ended: u64,
     exchange: fn(u64) -> Result<Duration, SubjectError>,
 }
@@ -70,7 +70,7 @@ impl Units for Parked {
 
     fn wake(&mut self) -> Result<(), SubjectError> {
         let count = self.park.count();
-        self.park.release()?; // one that has ended before is an error
+        self.park.release()?; // fails if one has ended before
         self.ended = count;
         Ok(())
     }
@@ -84,8 +84,8 @@ impl Units for Parked {
     }
 }
 
-/// Asks so many times, looks whether the answers are right, and tells how long that took. The first
-/// answer, by which it is known that somebody is there, is not among them.
+/// Exchanges messages, checks the answers, and returns how long that took. A first message, which
+/// shows that the other side is ready, is not timed.
 fn ask_all(
     messages: u64,
     mut ask: impl FnMut(u64) -> Result<u64, SubjectError>,
@@ -100,7 +100,7 @@ fn ask_all(
     Ok(begun.elapsed())
 }
 
-/// By two channels of the standard library.
+/// Exchanges messages over two channels of the standard library.
 fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
     let gone = |_| SubjectError::wrong("the other thread has ended");
     let echo = |comes: Receiver<u64>, back: SyncSender<u64>| {
@@ -116,7 +116,7 @@ fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
     })
 }
 
-/// By two pipes.
+/// Exchanges messages over two pipes.
 fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
     let pipe = || rustix::pipe::pipe().attempt("make a pipe");
     let ((comes, there), (answers, back)) = (pipe()?, pipe()?);
@@ -141,7 +141,7 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
         if read == answer.len() {
             Ok(u64::from_ne_bytes(answer))
         } else {
-            Err(SubjectError::wrong("it has ended"))
+            Err(SubjectError::wrong("the process has ended"))
         }
     });
     drop(there);
@@ -150,28 +150,28 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
     if status == ExitStatus::Exited(0) {
         Ok(took)
     } else {
-        Err(SubjectError::wrong("it has not ended well"))
+        Err(SubjectError::wrong("the process failed"))
     }
 }
 
-/// Whom a callback thread is to answer, and with what.
+/// A message with the address to send the answer to.
 struct Asked(Address<u64>, u64);
 
-/// By messages on one Worker.
+/// Exchanges messages between two units on one Worker.
 fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
     let failed = |error: &dyn std::fmt::Display| SubjectError::wrong(error.to_string());
     let receptor = Receptor::builder().workers(1).start().attempt("start a Worker")?;
     let answered = receptor.spawn_reply(move |context, answered| {
         let begun = ask_callback(context, messages, answered);
-        if begun.is_some() { context.end() } else { context.fail("there is no room") }
+        if begun.is_some() { context.end() } else { context.fail("out of memory") }
     });
     let answered = answered.map_err(|error| failed(&error))?.wait();
     let took = answered.map_err(|error| failed(&error))?;
     took.ok_or_else(|| SubjectError::wrong("a message was answered by another one"))
 }
 
-/// Makes one that answers and one that asks, which tells how long its messages took when the first
-/// was answered, if all were answered right.
+/// Spawns a unit that answers and one that asks. The latter replies with the time that its messages
+/// took after the first answer, if all answers were right.
 fn ask_callback(
     context: &mut Context<'_>,
     messages: u64,

@@ -1,5 +1,4 @@
-//! Probes that are this program itself: units of runtimes that are written in Rust, and of the
-//! kernel.
+//! Probes that are part of this program: units of runtimes written in Rust, and of the kernel.
 //!
 //! Each child module implements [`Units`] and is exported from here for the table, so the children
 //! and this file import each other.
@@ -23,57 +22,57 @@ pub use tokio::{mpsc, oneshot, pending, sleep};
 /// The hidden verb with which this program becomes a probe.
 pub const VERB: &str = "lab-probe";
 
-/// Units of one kind, which are made, wait and are woken as `probes/README.md` says.
+/// Units of one kind. `probes/README.md` describes the commands.
 pub trait Units {
-    /// What the runtime is, and its version.
+    /// Returns the runtime and its version.
     fn version(&self) -> String;
 
-    /// Makes ready what only the probe needs for so many.
+    /// Allocates what the probe itself needs for `n` units.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// Fails if there is no memory.
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError>;
 
-    /// Makes so many, and waits until all of them wait. Those that wait for time are due at this
-    /// moment. Says how many wait, by their own count.
+    /// Creates `n` units, and blocks until all of them wait. Timers are due at `due`. Returns how
+    /// many wait, as counted by the units themselves.
     ///
     /// # Errors
-    /// When one cannot be made.
+    /// Fails if one cannot be created.
     fn park(&mut self, n: u64, due: Instant) -> Result<u64, SubjectError>;
 
-    /// How many have ended since they were made, by their own count.
+    /// Returns how many have ended since, as counted by the units themselves.
     fn ended(&self) -> u64;
 
-    /// Lets all of them end, and waits until they have.
+    /// Wakes all of them, and blocks until they have ended.
     ///
     /// # Errors
-    /// When one has not waited, or does not end.
+    /// Fails if one has not waited, or does not end.
     fn wake(&mut self) -> Result<(), SubjectError>;
 
-    /// Frees what `reserve` has made.
+    /// Frees what `reserve` has allocated.
     ///
     /// # Errors
-    /// When it cannot.
+    /// Fails if the memory cannot be freed.
     fn forget(&mut self) -> Result<(), SubjectError>;
 
-    /// Exchanges so many messages with one unit, there and back, when it has answered a first one.
-    /// How long they took.
+    /// Exchanges messages with one unit, after a first one that is not timed. Returns how long they
+    /// took.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why the unit takes no messages, or which answer was wrong.
     fn trips(&mut self, messages: u64) -> Result<Duration, String>;
 }
 
-/// Makes units of a kind.
+/// Creates the probe of a kind.
 pub type Make = fn() -> Result<Box<dyn Units>, SubjectError>;
 
-/// Units that are made at the start, so that what the runtime starts at its first unit is there.
+/// Units created at the start, so that everything the runtime initialises lazily is there.
 const FIRST: u64 = 100;
 
-/// Answers commands about these units on standard input until it ends.
+/// Answers commands on standard input until it ends.
 ///
 /// # Errors
-/// When a command is unknown, or cannot be done; when nobody reads the answers.
+/// Fails if a command fails or is unknown, or standard output is closed.
 pub fn serve(make: Make) -> Result<(), SubjectError> {
     let mut units = make()?;
     let began = Instant::now();
@@ -122,8 +121,7 @@ fn execute(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
     })
 }
 
-/// Forgets everything about units that have ended. There is no garbage but what the allocator
-/// keeps.
+/// Frees everything that belonged to ended units, including memory that the allocator retains.
 fn rest(units: &mut dyn Units) -> Result<(), SubjectError> {
     units.forget()?;
     allocation::give_back();
@@ -137,12 +135,12 @@ fn answer(line: &str) -> Result<(), SubjectError> {
         .map_err(|error| SubjectError::wrong(error.to_string()))
 }
 
-/// Waits until a count has reached so many.
+/// Blocks until a count has reached `wanted`.
 ///
 /// # Errors
-/// When it does not change any more.
+/// Fails if it stays the same for a minute.
 fn await_count(what: &str, wanted: u64, count: impl Fn() -> u64) -> Result<(), SubjectError> {
-    const STILL: Duration = Duration::from_mins(1);
+    const STALL_TIMEOUT: Duration = Duration::from_mins(1);
     let (mut last, mut since) = (count(), Instant::now());
     loop {
         let now = count();
@@ -151,9 +149,9 @@ fn await_count(what: &str, wanted: u64, count: impl Fn() -> u64) -> Result<(), S
         }
         if now != last {
             (last, since) = (now, Instant::now());
-        } else if since.elapsed() > STILL {
+        } else if since.elapsed() > STALL_TIMEOUT {
             return Err(SubjectError::wrong(format!(
-                "of {wanted} units, {now} {what}, and no more in a minute"
+                "of {wanted} units {now} {what}, with no progress for a minute"
             )));
         }
         std::thread::yield_now();

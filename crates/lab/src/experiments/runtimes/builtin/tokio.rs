@@ -1,4 +1,4 @@
-//! Tasks of tokio, on one worker.
+//! Tasks of tokio on one worker thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Units, await_count};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// How many units wait. For all, so that no task has to know where.
+/// Tasks that wait. A static, so that no task has to store a reference.
 static WAITING: AtomicU64 = AtomicU64::new(0);
-/// How many have ended.
+/// Tasks that have ended.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Counts that a unit waits, and that it has ended, however it has.
+/// Counts the start and, when dropped, the end of a task.
 struct Ends;
 
 impl Ends {
-    /// Counts that it waits.
-    #[expect(clippy::unused_self, reason = "who waits has it")]
+    /// Counts that the task waits.
+    #[expect(clippy::unused_self, reason = "a task that waits owns one")]
     fn wait(&self) {
         WAITING.fetch_add(1, Ordering::Relaxed);
     }
@@ -31,23 +31,23 @@ impl Drop for Ends {
     }
 }
 
-/// What tasks wait for.
+/// A kind of task: what it waits for.
 trait Kind {
-    /// Makes room for what wakes so many.
+    /// Reserves memory for what wakes `n` tasks.
     fn reserve(&mut self, _n: usize) {}
 
-    /// Frees that room.
+    /// Frees that memory.
     fn forget(&mut self) {}
 
-    /// Makes a task that counts itself, waits, and drops what counts its end. (What is awaited is
-    /// made in the task: what it brings along would stand in it twice.)
+    /// Spawns a task that counts itself, waits, and drops `ends`. (The awaited future is created in
+    /// the task: a captured one would be stored twice.)
     fn spawn(&mut self, runtime: &Runtime, ends: Ends, due: Instant);
 
-    /// Wakes all. Whether the runtime has to end for it.
+    /// Wakes all tasks. Returns whether that takes the end of the runtime.
     fn wake(&mut self) -> bool;
 }
 
-/// The tasks, and the runtime that has them.
+/// Tasks and their runtime.
 struct Tasks<K> {
     runtime: Option<Runtime>,
     kind: K,
@@ -133,7 +133,7 @@ impl<K: Kind> Units for Tasks<K> {
     }
 }
 
-/// The version of a library that this program was built with.
+/// Returns the version of a library that this program was built with.
 pub(super) fn version(library: &str) -> String {
     let lock = include_str!("../../../../../../Cargo.lock");
     let found = lock.split("[[package]]").find_map(|package| {
@@ -145,7 +145,7 @@ pub(super) fn version(library: &str) -> String {
     format!("{library} {number}")
 }
 
-/// Tasks that wait until a moment.
+/// Creates the probe of tasks that sleep.
 pub fn sleep() -> Result<Box<dyn Units>, SubjectError> {
     tasks(Sleep)
 }
@@ -166,7 +166,7 @@ impl Kind for Sleep {
     }
 }
 
-/// Tasks that wait for nothing, and end with the runtime.
+/// Creates the probe of tasks that are pending for ever, and end with the runtime.
 pub fn pending() -> Result<Box<dyn Units>, SubjectError> {
     tasks(Pending)
 }
@@ -187,7 +187,7 @@ impl Kind for Pending {
     }
 }
 
-/// Tasks that each wait for the one message of a channel.
+/// Creates the probe of tasks that each wait on a oneshot channel.
 pub fn oneshot() -> Result<Box<dyn Units>, SubjectError> {
     tasks(Oneshot(Vec::new()))
 }
@@ -208,20 +208,20 @@ impl Kind for Oneshot {
         self.0.push(sender);
         runtime.spawn(async move {
             ends.wait();
-            let _ = receiver.await; // an end is as good
+            let _ = receiver.await; // a closed channel ends the wait, too
             drop(ends);
         });
     }
 
     fn wake(&mut self) -> bool {
         for sender in self.0.drain(..) {
-            let _ = sender.send(()); // who has ended is counted
+            let _ = sender.send(()); // a task that has ended is counted
         }
         false
     }
 }
 
-/// Tasks that each wait for messages of a channel with room for one.
+/// Creates the probe of tasks that each wait on an mpsc channel with a capacity of one.
 pub fn mpsc() -> Result<Box<dyn Units>, SubjectError> {
     tasks(Mpsc(Vec::new()))
 }
@@ -242,14 +242,14 @@ impl Kind for Mpsc {
         self.0.push(sender);
         runtime.spawn(async move {
             ends.wait();
-            let _ = receiver.recv().await; // an end is as good
+            let _ = receiver.recv().await; // a closed channel ends the wait, too
             drop(ends);
         });
     }
 
     fn wake(&mut self) -> bool {
         for sender in self.0.drain(..) {
-            let _ = sender.try_send(()); // who has ended is counted
+            let _ = sender.try_send(()); // a task that has ended is counted
         }
         false
     }

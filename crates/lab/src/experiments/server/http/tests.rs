@@ -1,14 +1,14 @@
-//! Conversations, in pieces of every size.
+//! Requests and responses split into reads and writes of every size.
 
 use std::collections::VecDeque;
 
 use super::*;
 
-/// A connection that gives and takes pieces of these sizes; an empty one is "would block".
+/// A connection whose reads return these pieces; an empty piece stands for "would block".
 struct Pieces {
     incoming: VecDeque<Vec<u8>>,
     outgoing: Vec<u8>,
-    /// Room for so many bytes at once.
+    /// Most bytes that a write accepts.
     room: usize,
     is_blocked: bool,
     finished: bool,
@@ -33,7 +33,7 @@ impl Read for Pieces {
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Every other time there is no room.
+        // Every other write would block.
         self.is_blocked = !self.is_blocked && self.room < usize::MAX;
         if self.is_blocked {
             return Err(ErrorKind::WouldBlock.into());
@@ -55,14 +55,14 @@ impl Stream for Pieces {
     }
 }
 
-/// What is answered to all of this, in pieces of so many bytes, and how many pauses there were.
-fn said(text: &[u8], piece: usize, room: usize, handler: Handler) -> (String, usize) {
-    let (stream, pauses) = held(text, piece, room, handler);
+/// Returns the responses to this input, in pieces of `piece` bytes, and the number of delays.
+fn responses(text: &[u8], piece: usize, room: usize, handler: Handler) -> (String, usize) {
+    let (stream, pauses) = run_to_end(text, piece, room, handler);
     (String::from_utf8(stream.outgoing).expect("text"), pauses)
 }
 
-/// The same, and what is left of the connection.
-fn held(text: &[u8], piece: usize, room: usize, handler: Handler) -> (Pieces, usize) {
+/// Returns the connection at its end, and the number of delays.
+fn run_to_end(text: &[u8], piece: usize, room: usize, handler: Handler) -> (Pieces, usize) {
     let incoming = text.chunks(piece).flat_map(|piece| [piece.to_vec(), Vec::new()]).collect();
     let mut stream =
         Pieces { incoming, outgoing: Vec::new(), room, is_blocked: false, finished: false };
@@ -84,7 +84,7 @@ fn requests_are_answered_however_they_arrive() {
             for (handler, pauses) in [(Handler::Hello, 0), (Handler::Wait, 3)] {
                 let expected = (hello.repeat(3), pauses);
                 assert_eq!(
-                    said(three.as_bytes(), piece, room, handler),
+                    responses(three.as_bytes(), piece, room, handler),
                     expected,
                     "{piece} {room}"
                 );
@@ -99,17 +99,17 @@ fn a_connection_is_closed_when_either_side_says_so() {
     let old = "GET / HTTP/1.0\r\n\r\n".to_owned() + GET;
     for text in [closing, old] {
         for handler in [Handler::Hello, Handler::Wait] {
-            let (answers, _) = said(text.as_bytes(), 1000, usize::MAX, handler);
-            assert_eq!(answers.as_bytes(), LAST_HELLO, "what comes later is not heard");
+            let (answers, _) = responses(text.as_bytes(), 1000, usize::MAX, handler);
+            assert_eq!(answers.as_bytes(), LAST_HELLO, "later requests are ignored");
         }
     }
     let state = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".to_owned() + GET;
-    let (answers, _) = said(state.as_bytes(), 1000, usize::MAX, Handler::Hello);
+    let (answers, _) = responses(state.as_bytes(), 1000, usize::MAX, Handler::Hello);
     assert_eq!(answers.as_bytes(), HELLO.repeat(2));
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_nothing_after_it_is_heard() {
+fn malformed_requests_are_rejected_and_later_ones_ignored() {
     let large = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD_BYTES));
     let endless = format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(100_000));
     let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(MAX_HEADER_FIELDS + 1));
@@ -124,47 +124,47 @@ fn what_is_no_request_is_refused_and_nothing_after_it_is_heard() {
     ] {
         let text = text.to_owned() + GET;
         for (piece, room) in [(1000, usize::MAX), (97, 1), (100_000, 7)] {
-            let (answers, _) = said(text.as_bytes(), piece, room, Handler::Hello);
+            let (answers, _) = responses(text.as_bytes(), piece, room, Handler::Hello);
             assert_eq!(answers.as_bytes(), refusal, "{}", &text[..30]);
         }
     }
 }
 
 #[test]
-fn who_is_still_writing_is_heard_until_the_answer_has_arrived_but_not_for_ever() {
+fn input_after_the_last_response_is_drained_up_to_a_limit() {
     let refused = "hello\r\n\r\n".to_owned();
     let closing =
         "POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 1000000\r\n\r\n".to_owned();
     for (text, handler) in [(&refused, BAD_REQUEST), (&closing, LAST_HELLO)] {
         for (more, is_heard) in [(100_000, true), (2 * MAX_DRAINED_BYTES, false)] {
             let text = text.clone() + &"x".repeat(more);
-            let (stream, _) = held(text.as_bytes(), 1000, usize::MAX, Handler::Hello);
+            let (stream, _) = run_to_end(text.as_bytes(), 1000, usize::MAX, Handler::Hello);
             assert_eq!(stream.outgoing, handler);
-            assert!(stream.finished, "{text:.30}: it says that nothing more comes");
+            assert!(stream.finished, "{text:.30}: the sending side is shut down");
             assert_eq!(stream.incoming.is_empty(), is_heard, "{text:.30}");
         }
     }
-    // With all of its body there, there is nothing to wait for.
+    // Once the body has been received, there is nothing to drain.
     let whole = "POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody";
-    let (stream, _) = held(whole.as_bytes(), 1000, usize::MAX, Handler::Hello);
+    let (stream, _) = run_to_end(whole.as_bytes(), 1000, usize::MAX, Handler::Hello);
     assert!(stream.outgoing == LAST_HELLO && !stream.finished);
 }
 
 #[test]
-fn bodies_are_passed_over_and_heads_can_be_asked_for_alone() {
+fn bodies_are_skipped_and_head_requests_get_no_body() {
     let text = "POST / HTTP/1.1\r\nContent-Length: 27\r\n\r\n".to_owned() + GET;
     assert_eq!(GET.len(), 27, "as if the body were a request");
     let head = "HEAD / HTTP/1.1\r\n\r\n";
     for piece in [1, 10, 1000] {
         let (answers, _) =
-            said((text.clone() + head).as_bytes(), piece, usize::MAX, Handler::Hello);
+            responses((text.clone() + head).as_bytes(), piece, usize::MAX, Handler::Hello);
         let expected = [HELLO, &HELLO[..HELLO.len() - BODY.len()]].concat();
         assert_eq!(answers.as_bytes(), expected, "{piece}");
     }
 }
 
 #[test]
-fn who_waits_for_a_request_keeps_nothing() {
+fn an_idle_connection_has_no_state() {
     let incoming = [GET.as_bytes().to_vec(), Vec::new(), b"GET".to_vec(), Vec::new()].into();
     let (outgoing, room) = (Vec::new(), usize::MAX);
     let mut stream = Pieces { incoming, outgoing, room, is_blocked: false, finished: false };

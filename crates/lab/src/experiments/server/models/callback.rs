@@ -160,7 +160,7 @@ where
     context.when_ready(source, interest, |context, source| then(context, source, state))
 }
 
-/// A connection on a Worker, which is told when an operation would block.
+/// A connection on a Worker. When an operation would block, the Worker notes it.
 struct WorkerStream<'a, 'b> {
     context: &'a mut Context<'b>,
     source: &'a Source<TcpStream>,

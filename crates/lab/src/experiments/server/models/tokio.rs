@@ -115,7 +115,7 @@ struct WorkerStream<'a, 'b> {
 
 impl WorkerStream<'_, '_> {
     /// Has the task woken when the connection can continue. If it already can, the task is queued
-    /// behind the others.
+    /// again at once.
     fn wait(&mut self, waits: WaitFor) -> Poll<()> {
         let ready = match waits {
             WaitFor::Read => self.stream.poll_read_ready(self.context),

@@ -39,7 +39,7 @@ pub struct Program {
     pub refuses: fn(Concurrency) -> Option<&'static str>,
     /// The reason why it cannot answer like this, if so.
     pub cannot_answer: fn(Handler) -> Option<&'static str>,
-    /// Processes that it has beside its first one.
+    /// Processes in addition to its first one.
     pub other_processes: fn(Concurrency) -> u64,
     /// The directives that set the numbers, for reports.
     pub configured: fn(Concurrency) -> String,

@@ -27,7 +27,7 @@ pub const ROW: Program = Program {
     arguments: &["-e", "stderr", "-p", ".", "-c", "nginx.conf"],
 };
 
-/// Connections of a worker beside those of the load: listeners, channels, spares.
+/// Connections of a worker in addition to those of the load: listeners and channels.
 const SPARE_CONNECTIONS: u64 = 64;
 
 fn files(launch: &Launch) -> Vec<File> {

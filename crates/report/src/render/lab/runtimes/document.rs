@@ -1,5 +1,5 @@
-//! Suite `callback`: the evaluation of 2018 beside this machine, and what units cost in every
-//! runtime.
+//! Suite `callback`: the evaluation of 2018 compared with this machine, and the cost of units in
+//! every runtime.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::names;
@@ -10,7 +10,7 @@ use super::super::table::{grid, parameter, row};
 use super::super::{find, shown};
 use super::kinds::{Kind, kinds};
 
-/// Bytes in all that the document reports, of callbacks and of processes.
+/// Total bytes that the document reports for numbers of callbacks and of processes.
 const REPORTED: [(u64, f64, f64); 5] = [
     (100, 76_144.0, 358_848.0),
     (1000, 881_656.0, 2_877_360.0),
@@ -19,25 +19,25 @@ const REPORTED: [(u64, f64, f64); 5] = [
     (10_000, 13_004_640.0, 28_402_248.0),
 ];
 
-/// The evaluation on this machine, beside what the document reports.
+/// Renders the evaluation on this machine, with the figures of the document.
 pub fn section(cases: &[&Case], width: usize) -> String {
     let mut out = grid(&rows(cases), 1, width);
-    let note = "Beside the document: lightweight callback threads in Elixir, evaluation, 2018. Bytes in all by \
-                :erlang.memory(:total). Callback is the document's scheme, rebuilt with its faults; sister is the \
-                same program with the library in elixir/. At once is when the document read its figures; 1 s and 6 s \
-                count from then. Begun is how many of the functions had begun to run.";
+    let note = "Compared with the document (lightweight callback threads in Elixir, evaluation, 2018). Sizes are the growth of \
+                :erlang.memory(:total). callback: a reconstruction of the document's scheme with its faults. sister: \
+                the same program with the library in elixir/. The document read its figures \"at once\"; 1 s and 6 s \
+                count from then. begun: functions that had begun to run.";
     paragraph(&mut out, "", note, width);
     out
 }
 
-/// What follows the tables of the experiments.
+/// Renders the findings after the tables of the experiments.
 pub fn chapter(record: &RunRecord, width: usize) -> String {
     let mut out = String::new();
     let findings = [queued(record), one_at_a_time(record), then_and_now(record)];
     let mut texts: Vec<_> = findings.into_iter().flatten().collect();
     texts.extend(ranks(&kinds(record)));
     if !texts.is_empty() {
-        out.push_str(&format!("\n{BOLD}What comes of it{BOLD:#}\n"));
+        out.push_str(&format!("\n{BOLD}What this means{BOLD:#}\n"));
         for text in texts {
             paragraph(&mut out, "- ", &text, width);
         }
@@ -85,7 +85,7 @@ fn rows(cases: &[&Case]) -> Vec<Vec<String>> {
     rows
 }
 
-/// What the document reports of this case.
+/// Returns the figure of the document for this case.
 fn reported(case: &Case) -> Option<f64> {
     let n = case.parameters.number(names::N)?;
     let &(_, callback, process) = REPORTED.iter().find(|row| row.0 == n)?;
@@ -96,18 +96,18 @@ fn reported(case: &Case) -> Option<f64> {
     }
 }
 
-/// The largest of the document's cases that was measured in this form.
+/// Returns the largest of the document's cases that was measured in this form.
 fn largest<'a>(record: &'a RunRecord, form: &str) -> Option<(u64, &'a Case)> {
     REPORTED.iter().rev().find_map(|&(n, ..)| Some((n, case(record, form, n)?)))
 }
 
-/// What was read in 2018.
+/// Explains what the document measured.
 fn queued(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "callback")?;
     let (at_once, later) = (case.median?, case.metric("after_6s")?);
     Some(format!(
-        "Read at once, {} functions take {} each, when {} had begun to run: what is counted are messages in \
-         a queue. 6 s later, at rest, they take {} each.",
+        "Read at once, {} functions take {} each. By then {} had begun to run, so the figure is mostly that of \
+         messages in a queue. 6 s later, at rest, they take {} each.",
         count(n as f64),
         shown(at_once / n as f64, Unit::Bytes),
         count(case.metric("begun_at_once")?),
@@ -115,7 +115,7 @@ fn queued(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// How its functions wait.
+/// Explains that its functions run one after another.
 fn one_at_a_time(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "callback")?;
     let (m, sister) = largest(record, "sister")?;
@@ -125,34 +125,34 @@ fn one_at_a_time(record: &RunRecord) -> Option<String> {
         some => format!("{} of {}", count(some), count(m as f64)),
     };
     Some(format!(
-        "Functions that sleep for a second run one after another there: after 6 s {} of {} had begun. With \
-         the library in elixir/ {theirs} had, and {} were left when they had ended.",
+        "In the document's scheme, functions that sleep for a second run one after another: after 6 s {} of {} had \
+         begun. With the library in elixir/ {theirs} had, and {} remained in use after their end.",
         count(begun(case)?),
         count(n as f64),
         shown(sister.metric("left")?, Unit::Bytes),
     ))
 }
 
-/// Processes, which are what they were.
+/// Compares processes then and now.
 fn then_and_now(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "process")?;
     let (reported, at_once) = (reported(case)?, case.median?);
     Some(format!(
-        "A process takes {} here, {} times what the document reports.",
+        "A process takes {} here, {} times the document's figure.",
         shown(at_once / n as f64, Unit::Bytes),
         ratio(at_once / reported)
     ))
 }
 
-/// The cheapest, and what others take beside it, where that can be told from nothing.
+/// Compares the smallest unit with the largest, among those whose size is distinguishable from 0.
 fn ranks(kinds: &[Kind<'_>]) -> Option<String> {
     let mut totals: Vec<_> =
         kinds.iter().filter_map(|kind| Some((kind.total()?, &kind.unit))).collect();
     totals.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ((least, small), (most, large)) = (totals.first()?, totals.last()?);
     Some(format!(
-        "What waits takes, with what the kernel keeps for it, from {} ({small}) to {} ({large}): a machine with \
-         1 GB to spare holds {} of the ones, and {} of the others.",
+        "A waiting unit takes from {} ({small}) to {} ({large}), including kernel memory: 1 GB holds {} of the \
+         former and {} of the latter.",
         shown(*least, Unit::Bytes),
         shown(*most, Unit::Bytes),
         count(1e9 / least),

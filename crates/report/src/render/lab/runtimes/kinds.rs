@@ -60,8 +60,8 @@ fn rising(line: &Line) -> Option<f64> {
     (least > 0.0).then_some(line.slope)
 }
 
-/// Shown for a slope that may be 0 or less.
-pub const NOT_TOLD: &str = "not told from 0";
+/// Shown for a slope whose interval includes 0.
+pub const INDISTINGUISHABLE: &str = "indistinguishable from 0";
 
 impl Kind<'_> {
     /// Returns the case with the most units.
@@ -86,7 +86,7 @@ impl Kind<'_> {
     pub fn bytes_shown(&self) -> String {
         match (self.each, self.bytes()) {
             (None, _) => String::new(),
-            (Some(_), None) => NOT_TOLD.to_owned(),
+            (Some(_), None) => INDISTINGUISHABLE.to_owned(),
             (Some(_), Some(bytes)) => shown(bytes, Unit::Bytes),
         }
     }

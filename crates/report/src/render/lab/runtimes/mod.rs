@@ -1,4 +1,4 @@
-//! What a unit costs in every runtime.
+//! Renders the cost of units in every runtime.
 
 pub mod chart;
 mod document;
@@ -19,15 +19,15 @@ use super::super::units::count;
 use super::shown;
 use super::table::{figure, grid, parameter, row};
 
-/// Why the same unit takes more here than by another experiment.
+/// Explains why the same unit takes more here than in another experiment.
 pub const COUNTED_WITH_THEM: &str = "What a probe needs to wake its units is counted with them: for a callback \
     thread the 8 bytes of its address, for which units/callback makes room before it measures.";
 
-/// The table of all kinds, and the chart.
+/// Renders the table of all kinds, and the chart.
 pub fn memory_section(record: &RunRecord, width: usize) -> String {
     let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
     let (is_wide, is_widest) = (width >= 100, width >= 110);
-    let mut headings = row(["", "unit", "one takes"]);
+    let mut headings = row(["", "unit", "bytes of one"]);
     if is_wide {
         headings.push("[95 % interval]".to_owned());
     }
@@ -60,36 +60,36 @@ pub fn memory_section(record: &RunRecord, width: usize) -> String {
         rows.push(cells);
     }
     let mut out = grid(&rows, 2, width);
-    let by_itself = if is_widest { " (by its own count, where there is one)" } else { "" };
+    let by_itself = if is_widest { "; by its own count: as the runtime reports it" } else { "" };
     let note = format!(
-        "What one takes is the slope of the line through all numbers of units, by the processes' proportional \
-         sets{by_itself}; in the kernel, if it is worth a word, what the kernel keeps besides. Create and end are \
-         for one of the most that there were at once, and left is what all of them have left behind a second \
-         after their end. {COUNTED_WITH_THEM}"
+        "bytes of one: slope of the line through all numbers of units, from the proportional set size (PSS) of \
+         the processes{by_itself}. in the kernel: additional kernel memory, if it is at least 2 % of that. \
+         create, end: time for one unit, at the largest number. left: memory of all units that remains a \
+         second after their end. {COUNTED_WITH_THEM}"
     );
     paragraph(&mut out, "", &note, width);
     if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), width) {
-        let _ = write!(out, "\nBytes in all, over the number of units (* several)\n{chart}");
+        let _ = write!(out, "\nTotal bytes over the number of units (* several kinds)\n{chart}");
     }
     out
 }
 
-/// All kinds for a chart.
+/// Returns the series of all kinds for a chart.
 pub fn series(kinds: &[Kind<'_>]) -> Vec<Series> {
     kinds.iter().map(|kind| Series { mark: kind.mark, points: points(kind) }).collect()
 }
 
-/// Bytes over numbers, where there are any.
+/// Returns bytes over numbers, without values too small for the chart.
 fn points(kind: &Kind<'_>) -> Vec<(f64, f64)> {
     let point = |case: &&Case| Some((case.parameters.number(names::N)? as f64, case.median?));
     kind.cases.iter().filter_map(point).filter(|point| point.1 >= 4096.0).collect()
 }
 
-/// The table of round trips, the quickest first.
+/// Renders the table of round trips, the fastest first.
 pub fn round_trip_section(cases: &[&Case], width: usize) -> String {
     let mut cases = cases.to_vec();
     cases.sort_by(|a, b| a.median.unwrap_or(f64::MAX).total_cmp(&b.median.unwrap_or(f64::MAX)));
-    let mut rows = vec![row(["unit", "there and back", "[95 % interval]"])];
+    let mut rows = vec![row(["unit", "round trip", "[95 % interval]"])];
     for case in cases {
         let interval = case
             .ci95

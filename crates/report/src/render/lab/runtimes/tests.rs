@@ -1,4 +1,4 @@
-//! What is said of units comes from the record.
+//! Sentences about units follow from the record.
 
 use contend_record::lab::{Case, Chapter, Fit, RunRecord, Unit, View};
 use contend_record::parameters::Parameters;
@@ -84,11 +84,11 @@ fn the_smallest_comes_first_and_keeps_its_letter() {
     let text = anstream::adapter::strip_str(&memory_section(&record, 100)).to_string();
     let row = text.lines().find(|line| line.starts_with("b  large")).expect("a row");
     assert!(row.contains("40.0kB") && row.contains("20.0kB"), "{text}");
-    assert!(text.contains("Bytes in all, over the number of units"), "{text}");
+    assert!(text.contains("Total bytes over the number of units"), "{text}");
 }
 
 #[test]
-fn the_chapter_sets_the_document_beside_this_machine() {
+fn the_chapter_compares_the_document_with_this_machine() {
     let record = measured();
     let of_it = |case: &&Case| case.experiment == "runtime/document";
     let cases: Vec<_> = record.cases.iter().filter(of_it).collect();
@@ -99,15 +99,15 @@ fn the_chapter_sets_the_document_beside_this_machine() {
     assert_eq!(text.matches("13.0MB").count(), 1, "{text}");
     assert!(words.contains("With the library in elixir/ all 10.0k had"), "{text}");
     assert!(words.contains("callback 10.0k 13.0MB 4.00MB 5.00MB 600MB 2.00MB 1 6"), "{text}");
-    assert!(words.contains("take 400B each, when 1 had begun to run"), "{text}");
+    assert!(words.contains("take 400B each. By then 1 had begun to run"), "{text}");
     assert!(words.contains("after 6 s 6 of 10.0k had begun"), "{text}");
     assert!(words.contains("A process takes 2.80kB here, 0.99 times"), "{text}");
     assert!(words.contains("from 50B (small) to 60.0kB (large)"), "{text}");
-    assert!(words.contains("holds 20.0M of the ones, and 16.7k of the others"), "{text}");
+    assert!(words.contains("holds 20.0M of the former and 16.7k of the latter"), "{text}");
 }
 
 #[test]
-fn who_has_not_begun_is_not_among_all() {
+fn functions_that_have_not_begun_are_not_counted() {
     let mut record = measured();
     record.cases.retain(|case| case.parameters.text("form") != Some("sister"));
     record.cases.push(evaluated("sister", 3e6, 1e6, 9000.0));
@@ -117,7 +117,7 @@ fn who_has_not_begun_is_not_among_all() {
 }
 
 #[test]
-fn what_runtimes_count_themselves_stands_beside_where_there_is_room() {
+fn wide_tables_show_what_runtimes_report() {
     let mut record = measured();
     let [mut counted, _] = line("small", 48.0, 0.0);
     counted.metric = "runtime".to_owned();
@@ -146,7 +146,10 @@ fn a_slope_that_may_be_0_is_no_figure() {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("from 50B (small) to 60.0kB (large)"), "{text}");
     let page = unit_costs::page(&record).expect("it has units");
-    assert!(page.contains("| `vague` | vague 1.0 | not told from 0 | -9B to 2B |"), "{page}");
+    assert!(
+        page.contains("| `vague` | vague 1.0 | indistinguishable from 0 | -9B to 2B |"),
+        "{page}"
+    );
 }
 
 #[test]
