@@ -17,13 +17,13 @@ use crate::{output, records};
 pub fn run(settings: History) -> Result<Exit> {
     match settings.shown {
         Shown::List { most } => list(&settings.store, most)?,
-        Shown::Run { number, json } => {
+        Shown::Run { number, detail, json } => {
             let (schema, text) = records::kept(&settings.store, number)?;
             if let Some(file) = json {
                 file.write(&(text + "\n"))?;
             } else {
                 let record = records::kept_lab(number, &schema, &text)?;
-                output::stdout(&render::lab::report(&record, output::width()))?;
+                output::stdout(&render::lab::report(&record, detail, output::width()))?;
             }
         }
         Shown::Removed { numbers } => remove(&settings.store, &numbers)?,

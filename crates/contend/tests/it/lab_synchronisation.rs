@@ -84,8 +84,8 @@ fn the_suite_fits_a_narrow_terminal_and_judges() {
     let report = text(&output.stdout);
     let wide: Vec<_> = report.lines().filter(|line| line.chars().count() > 76).collect();
     assert!(wide.is_empty(), "{wide:#?}");
-    assert!(report.contains("Beside the test report"), "{report}");
-    for letter in ["\nA ", "\nB ", "\nC "] {
+    assert!(report.contains("Which conclusions hold here"), "{report}");
+    for letter in ["\nA. ", "\nB. ", "\nC. "] {
         assert!(report.contains(letter), "{report}");
     }
 }

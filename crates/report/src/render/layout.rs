@@ -15,6 +15,9 @@ pub(super) const WARN: Style = AnsiColor::Red.on_default();
 /// terminal may cut lines.
 pub(super) const NARROWEST: usize = 60;
 
+/// Greatest width of running text, in columns: longer lines are hard to read.
+const PROSE_WIDTH: usize = 100;
+
 /// Returns the number of spaces between two columns.
 pub(super) fn gap(width: usize) -> u16 {
     if width < 80 { 1 } else { 2 }
@@ -162,7 +165,7 @@ const GLUE: char = '\u{a0}';
 
 /// Writes a dimmed note, wrapped.
 pub(super) fn dimmed(out: &mut String, text: &str, width: usize) {
-    for line in wrapped(text, width) {
+    for line in wrapped(text, width.min(PROSE_WIDTH)) {
         let _ = writeln!(out, "{DIM}{line}{DIM:#}");
     }
 }
@@ -182,6 +185,7 @@ pub(super) fn warn(out: &mut String, message: &str, width: usize) {
 /// Writes wrapped text whose first line continues after `used` columns.
 pub(super) fn paragraph_after(out: &mut String, used: usize, text: &str, width: usize) {
     let first = " ".repeat(used);
+    let width = width.min(PROSE_WIDTH);
     let options = textwrap::Options::new(width).initial_indent(&first).subsequent_indent("  ");
     for (number, line) in wrapped(text, options).iter().enumerate() {
         let line = if number == 0 { &line[used..] } else { line };

@@ -61,7 +61,7 @@ fn rising(line: &Line) -> Option<f64> {
 }
 
 /// Shown for a slope that may be 0 or less.
-pub const NOT_TOLD: &str = "not told from 0";
+pub const NOT_TOLD: &str = "indistinguishable from 0";
 
 impl Kind<'_> {
     /// Returns the case with the most units.
