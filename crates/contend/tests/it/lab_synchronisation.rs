@@ -115,7 +115,7 @@ fn on_one_cpu_the_rest_is_measured() {
     let output = output(command.stdin(Stdio::null()));
     let report = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(report.contains("One CPU may be used"), "{report}");
+    assert!(report.contains("Only one CPU is available"), "{report}");
     assert!(report.contains("needs two CPUs, and only one may be used"), "{report}");
     assert!(!report.contains("Amdahl"), "one CPU does not tell how work scales: {report}");
 }

@@ -1,4 +1,4 @@
-//! Parts that documentation pages share: where their figures were measured.
+//! The paragraph of documentation pages that says where their figures were measured.
 
 use std::fmt::Write as _;
 

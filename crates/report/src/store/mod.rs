@@ -1,7 +1,7 @@
 //! The store of the lab's runs: one SQLite file.
 //!
 //! A run is added before it begins and updated while it runs, so that its measurements survive
-//! however it ends. Several programs may use the file at once; each waits up to `PATIENCE` for the
+//! however it ends. Several programs may use the file at once; each waits up to `BUSY_TIMEOUT` for the
 //! others. The file carries contend's mark and the version of its tables; a foreign, newer or
 //! broken file is not changed.
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
 /// How long to wait while another program writes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An open store.
 #[derive(Debug)]
@@ -34,13 +34,13 @@ pub enum StoreError {
         reason: String,
     },
     /// The file is not an SQLite database, or is a broken one.
-    #[error("the store {} is broken or is no store of contend's; it was left as it is", .0.display())]
+    #[error("{} is not a contend store, or is damaged (left untouched)", .0.display())]
     Broken(PathBuf),
     /// The file is a database of another program.
-    #[error("{} is a database of some other program's; it was left as it is", .0.display())]
+    #[error("{} is a database of another program (left untouched)", .0.display())]
     Foreign(PathBuf),
     /// A newer version of contend created the store.
-    #[error("the store {} was made by a newer contend (its version is {found}, and this one knows {known})", path.display())]
+    #[error("the store {} was created by a newer contend (version {found}, this one supports {known})", path.display())]
     Newer {
         /// Path of the store.
         path: PathBuf,
@@ -107,7 +107,11 @@ impl Store {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_private(folder).map_err(|error| StoreError::Open {
                 path: path.to_owned(),
-                reason: format!("cannot make the folder {}: {}", folder.display(), error.kind()),
+                reason: format!(
+                    "cannot create the directory {}: {}",
+                    folder.display(),
+                    error.kind()
+                ),
             })?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
@@ -138,24 +142,24 @@ impl Store {
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         if path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir()) {
-            let reason = "it is no regular file".to_owned();
+            let reason = "not a regular file".to_owned();
             return Err(StoreError::Open { path: path.to_owned(), reason });
         }
         let failed = |error: rusqlite::Error| StoreError::Open {
             path: path.to_owned(),
             reason: match std::fs::File::open(path).and_then(|file| file.metadata()) {
                 Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
-                    "it is not there, or cannot be made in this folder".to_owned()
+                    "no such file, or no permission to create it".to_owned()
                 }
                 // SQLite always says "unable to open database file", whatever the cause.
                 Err(source) => source.kind().to_string(),
-                Ok(data) if data.is_dir() => "it is a folder".to_owned(),
-                Ok(data) if !data.is_file() => "it is no regular file".to_owned(),
+                Ok(data) if data.is_dir() => "is a directory".to_owned(),
+                Ok(data) if !data.is_file() => "not a regular file".to_owned(),
                 Ok(_) => plain(&error),
             },
         };
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        connection.busy_timeout(PATIENCE).map_err(failed)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
         Ok(Self { connection, path: path.to_owned() })
     }
 
@@ -249,7 +253,7 @@ impl Store {
         let set = |patience| self.connection.busy_timeout(patience);
         set(Duration::from_millis(50)).map_err(|error| self.writing(&error))?;
         let result = self.update(id, run);
-        set(PATIENCE).map_err(|error| self.writing(&error))?;
+        set(BUSY_TIMEOUT).map_err(|error| self.writing(&error))?;
         result
     }
 
@@ -367,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_comes_out_again() {
+    fn stored_runs_are_read_back() {
         let (_folder, path) = file();
         let store = Store::open(&path).expect("it is made");
         let first = store.add(&kept("one", "{}")).expect("room");
@@ -415,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn two_may_write_at_once() {
+    fn two_programs_can_write_at_once() {
         let (_folder, path) = file();
         let writers: Vec<_> = (0..2)
             .map(|_| {
@@ -435,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_store_of_ours_is_left_alone() {
+    fn a_foreign_file_is_left_untouched() {
         let (_folder, path) = file();
         drop(Store::open(&path).expect("it is made"));
         let text = "not a database, but longer than the head of one would be: ".repeat(9);
@@ -450,13 +454,13 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_store_is_left_alone() {
+    fn a_newer_store_is_left_untouched() {
         let (_folder, path) = file();
         let store = Store::open(&path).expect("it is made");
         store.connection.execute_batch("PRAGMA user_version = 99").expect("room");
         drop(store);
         let error = Store::open(&path).expect_err("it is newer").to_string();
-        assert!(error.contains("newer contend (its version is 99"), "{error}");
+        assert!(error.contains("newer contend (version 99"), "{error}");
         assert!(Store::open_to_read(&path).is_err());
     }
 
@@ -481,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_not_there_is_not_made_by_reading() {
+    fn reading_does_not_create_a_store() {
         let (_folder, path) = file();
         assert!(matches!(Store::open_to_read(&path), Err(StoreError::Open { .. })));
         assert!(!path.exists());

@@ -2,7 +2,7 @@
 
 use contend_record::lab::Chapter;
 
-/// A document and what is known of its origin.
+/// A document, and its origin as far as it states it.
 pub struct Source {
     /// Title in the original language.
     title: &'static str,

@@ -154,8 +154,8 @@ fn a_slope_that_may_be_0_is_no_figure() {
 fn the_page_has_a_row_for_each_kind_and_says_what_is_missing() {
     let page = unit_costs::page(&measured()).expect("it has units");
     assert!(page.contains("| a | `small` | small 1.0 | 50B |"), "{page}");
-    assert!(page.contains("by how far 3 samples are from the line"), "{page}");
-    assert!(page.contains("Samples of a case: 2 for memory, 2 for messages."), "{page}");
+    assert!(page.contains("the distance of 3 samples from the line"), "{page}");
+    assert!(page.contains("Samples per case: 2 for memory, 2 for messages."), "{page}");
     assert!(page.contains("- not measured: unit=absent n=100: absent is not installed"), "{page}");
     assert!(page.contains("| b | `large` | 4.00MB | 400MB |  |"), "{page}");
     assert_eq!(unit_costs::page(&record(Some(Chapter::Runtimes), Vec::new())), None);
