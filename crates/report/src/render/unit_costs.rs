@@ -7,7 +7,7 @@ use contend_record::parameters::{Value, names};
 
 use super::lab::runtimes::{COUNTED_WITH_THEM, Kind, chart, kinds, series};
 use super::lab::{shown, skipped};
-use super::page::measured_on;
+use super::page::{TEXT_WIDTH, measured_on};
 use super::units::{count, nanoseconds};
 
 /// Returns the page, or `None` if the record has nothing for it.
@@ -29,12 +29,7 @@ pub fn page(record: &RunRecord) -> Option<String> {
     for kind in &kinds {
         out.push_str(&row(kind));
     }
-    out.push_str(
-        "\nMemory of one unit: the slope of the line through all numbers of units, by proportional set size (PSS). \
-         Own count: the\nsame slope through the memory that the runtime itself reports. Kernel: kernel memory of one \
-         unit. Create and end: time for\none unit, at the largest number. Left: memory of all units that is not \
-         returned one second after they have ended. Round trip:\na message to one unit and its answer.\n\n",
-    );
+    let _ = writeln!(out, "\n{}\n", textwrap::fill(COLUMNS, TEXT_WIDTH));
     out.push_str(&textwrap::fill(COUNTED_WITH_THEM, TEXT_WIDTH));
     out.push('\n');
     out.push_str(&how_sure(record, &kinds));
@@ -60,22 +55,22 @@ fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     let samples = |view| {
         range(record.cases_of(view).map(|case| case.samples.len()).filter(|&samples| samples > 0))
     };
-    let mut out = String::new();
+    let mut text = String::new();
     if let Some(points) = points {
         let _ = write!(
-            out,
-            "\nThe 95 % interval of the slope comes from the distance of {points} samples from the line; it does not \
-             cover\ndifferences between runs."
+            text,
+            "The 95 % interval of the slope comes from the distance of {points} samples from the line; it does \
+             not cover differences between runs."
         );
     }
     if let Some(memory) = samples(View::RuntimeMemory) {
-        let _ = write!(out, " Samples per case: {memory} for memory");
+        let _ = write!(text, " Samples per case: {memory} for memory");
         if let Some(trips) = samples(View::RuntimeRoundTrip) {
-            let _ = write!(out, ", {trips} for messages");
+            let _ = write!(text, ", {trips} for messages");
         }
-        out.push_str(".\n");
+        text.push('.');
     }
-    out
+    if text.is_empty() { text } else { format!("\n{}\n", textwrap::fill(&text, TEXT_WIDTH)) }
 }
 
 /// Formats the range of some numbers.
@@ -85,8 +80,11 @@ fn range(numbers: impl Iterator<Item = usize> + Clone) -> Option<String> {
 }
 
 const CHART_WIDTH: usize = 100;
-/// Width of running text, in columns.
-const TEXT_WIDTH: usize = 118;
+/// The columns of the table of units.
+const COLUMNS: &str = "Memory of one unit: the slope of the line through all numbers of units, by proportional set \
+    size (PSS). Own count: the same slope through the memory that the runtime itself reports. Kernel: kernel \
+    memory of one unit. Create and end: time for one unit, at the largest number. Left: memory of all units \
+    that is not returned one second after they have ended. Round trip: a message to one unit and its answer.";
 
 fn row(kind: &Kind<'_>) -> String {
     let size =

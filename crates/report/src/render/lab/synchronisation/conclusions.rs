@@ -53,13 +53,13 @@ fn sleeping(record: &RunRecord) -> Judgement {
     .into_iter()
     .filter_map(|(how, case)| Some((how, case?)))
     .collect();
-    let (Some(best), false) = (signalled.first(), slept.is_empty()) else {
+    let (Some(baseline), false) = (signalled.first(), slept.is_empty()) else {
         return not_measured(
             "Programs 0, and 2 or 4, were not measured with the report's parameters.",
         );
     };
     let sentence = |&(how, case): &(&str, &Case)| {
-        let times = Ratio::of(&case.samples, &best.samples, record.seed)
+        let times = Ratio::of(&case.samples, &baseline.samples, record.seed)
             .map_or_else(String::new, |ratio| format!(" ({:.0} times as long)", ratio.ratio));
         format!("{} by {how}{times}", time(case))
     };
