@@ -146,6 +146,20 @@ fn disturbed_wall_times_are_not_compared() {
     }
 }
 
+/// Other load can delay single lines of a stage that passes every line on.
+#[test]
+fn a_single_late_line_is_not_a_stage_that_holds_its_output() {
+    let mut cases = the_article();
+    for case in &mut cases {
+        if case.parameters.text("stage") == Some("xargs -n 1 echo") {
+            let arrival = case.timeline.iter_mut().find(|step| step.what == "line 1 arrives");
+            arrival.expect("a step").at_seconds = 0.019;
+        }
+    }
+    let said = verdicts(&record(cases));
+    assert!(said.contains(&"H. confirmed".to_owned()), "{said:?}");
+}
+
 #[test]
 fn a_run_without_cases_has_no_chapter() {
     assert!(super::chapter(&record(Vec::new()), 80).is_none());
