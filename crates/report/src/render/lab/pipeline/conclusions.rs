@@ -117,6 +117,12 @@ fn ratios(name: &str, old: &Case, new: &Case) -> String {
     )
 }
 
+/// Returns why no pair is left to judge: wall times were disturbed, or the situation did not occur.
+fn none_left(record: &RunRecord, pairs: &[(&str, &Case, &Case)]) -> Verdict {
+    let is_disturbed = pairs.iter().any(|(_, one, four)| real_time(record, four, one).is_none());
+    Verdict::Inconclusive(if is_disturbed { Reason::Disturbed } else { Reason::DidNotOccur })
+}
+
 /// Judges four commands against one under each awk to which the conclusion applies.
 fn splits(
     record: &RunRecord,
@@ -179,9 +185,8 @@ fn wasted(record: &RunRecord) -> Judgement {
     }
     let tested: Vec<_> = pairs.iter().filter(|(_, one, four)| not_faster(one, four)).collect();
     if tested.is_empty() {
-        let text =
-            "Four commands were faster with every awk, or their wall times could not be compared.";
-        return (Verdict::Inconclusive(Reason::DidNotOccur), text.to_owned());
+        let text = "With every awk, four commands may be faster than one.";
+        return (none_left(record, &pairs), text.to_owned());
     }
     let judge = |(_, one, four): &&(&str, &Case, &Case)| {
         Verdict::expecting(Ordering::Greater, cpu_time(record, four, one))
@@ -246,8 +251,8 @@ fn no_idle_cpu(record: &RunRecord) -> Judgement {
     let mut text = format!("Ten copies, four commands against one: {}.", figures.join("; "));
     let names: Vec<_> = tested.iter().map(|pair| pair.0).collect();
     if names.is_empty() {
-        text.push_str(" A single copy was not measurably faster with four commands under any awk.");
-        return (Verdict::Inconclusive(Reason::DidNotOccur), text);
+        text.push_str(" No single copy is known to be faster with four commands.");
+        return (none_left(record, &alone), text);
     }
     let _ = write!(text, " A single copy was faster with four under {}.", names.join(", "));
     (Verdict::all(&verdicts), text)

@@ -137,7 +137,7 @@ fn disturbed_wall_times_are_not_compared() {
     record.warnings.push(Warning::new(WarningId::OtherLoad, "others"));
     let said = verdicts(&record);
     for letter in ["B", "C", "E", "F", "G"] {
-        let start = format!("{letter}. inconclusive");
+        let start = format!("{letter}. inconclusive (disturbed)");
         assert!(said.iter().any(|verdict| verdict.starts_with(&start)), "{said:?}");
     }
     // These rest on CPU times and on the order of events.

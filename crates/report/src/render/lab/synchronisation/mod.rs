@@ -94,8 +94,8 @@ pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     })
 }
 
-const LEGEND: &str = "Cells: largest CPU load in percent of all CPUs, seconds for 10,000 turns. `here`: Linux \
-    as it is; `tick`: sleeps end at multiples of 15.625 ms, as on Windows. Rows 5 to 7 do a fixed \
+const LEGEND: &str = "Cells: largest CPU load in percent of all CPUs, seconds for 10,000 turns. `here`: plain \
+    Linux; `tick`: sleeps end at multiples of 15.625 ms, as on Windows. Rows 5 to 7 do a fixed \
     amount of work here, half a minute in the report.";
 
 /// Narrowest width at which the predictions of the model are shown.
