@@ -31,6 +31,11 @@ pub const CONCLUSIONS: [Conclusion; 3] = [
 /// Switches per message that count as many: the article's program had one for every six messages.
 const MANY_SWITCHES: f64 = 0.1;
 
+/// System calls per message below which there are none for each message.
+const FEW_CALLS: f64 = 0.01;
+/// System calls per message that disturbances can explain.
+const SOME_CALLS: f64 = 0.5;
+
 fn two_calls(record: &RunRecord) -> Judgement {
     let figures = || {
         let pipe = form(record, "pipe")?;
@@ -75,7 +80,13 @@ fn no_calls(record: &RunRecord) -> Judgement {
     } else {
         Verdict::of(ring < pipe)
     };
-    (Verdict::all(&[Verdict::of(calls / messages < 0.01), faster]), text)
+    let without_calls = match calls / messages {
+        ..FEW_CALLS => Verdict::Confirmed,
+        // A partner that lost its CPU to other programs makes the other one sleep.
+        ..SOME_CALLS if is_disturbed(record) => Verdict::Inconclusive(Reason::Disturbed),
+        _ => Verdict::NotConfirmed,
+    };
+    (Verdict::all(&[without_calls, faster]), text)
 }
 
 /// Ratios that count as 4 to 5 times.

@@ -1,7 +1,9 @@
 //! Verdicts follow from the figures of the record.
 
+use contend_record::Warning;
 use contend_record::lab::{Case, Chapter, RunRecord, View};
 use contend_record::parameters::Parameters;
+use contend_record::warning::WarningId;
 
 use super::super::sample::{case, chapter_text, record};
 
@@ -76,6 +78,17 @@ fn other_figures_do_not_confirm_them() {
         text.contains("2 other methods copy faster than mmap and memcpy; the fastest, read-write 64 KiB, is 1.80 times"),
         "{text}"
     );
+}
+
+/// A partner without a CPU makes the other one sleep, which takes system calls.
+#[test]
+fn calls_that_other_load_explains_are_inconclusive() {
+    let cases = vec![form("pipe", 1.7e9, 1e6, 15.0, 0.0), form("ring", 1.2e9, 33e3, 33e3, 0.0)];
+    let mut record = record(Some(Chapter::SharedMemory), cases);
+    assert!(chapter_text(&record, 100).contains("B. not confirmed"));
+    record.warnings.push(Warning::new(WarningId::OtherLoad, "others"));
+    let text = chapter_text(&record, 100);
+    assert!(text.contains("B. inconclusive (disturbed)"), "{text}");
 }
 
 #[test]
