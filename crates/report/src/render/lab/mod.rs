@@ -88,6 +88,9 @@ pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
         out.push('\n');
         skipped_summary(&mut out, record, width);
     } else {
+        if chapter.is_some() {
+            let _ = writeln!(out, "\n{BOLD}All experiments{BOLD:#}");
+        }
         out.push_str(&experiments(record, complete, width));
         out.push('\n');
     }

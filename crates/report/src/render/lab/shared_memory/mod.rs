@@ -305,7 +305,7 @@ fn bare_operations(record: &RunRecord, width: usize) -> Option<String> {
         let figures = [nanoseconds(ring), nanoseconds(bare), ratio(ring / bare)];
         Some([title.to_owned(), operation.to_owned()].into_iter().chain(figures).collect())
     });
-    let mut lines = vec![row(["message", "bare operation", "message", "bare", "ratio"])];
+    let mut lines = vec![row(["message", "bare operation", "ring", "bare", "ratio"])];
     lines.extend(rows);
     (lines.len() > 1).then(|| grid(&lines, 2, width))
 }
