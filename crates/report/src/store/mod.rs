@@ -82,9 +82,9 @@ pub struct Entry {
     pub ending: String,
 }
 
-/// What the store keeps of a run.
+/// A run as the store holds it.
 #[derive(Debug, Clone, Copy)]
-pub struct Kept<'a> {
+pub struct StoredRun<'a> {
     /// Start of the run: UTC, RFC 3339.
     pub started_at: &'a str,
     /// Schema of the record.
@@ -194,7 +194,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the run cannot be written.
-    pub fn add(&self, run: &Kept<'_>) -> Result<i64, StoreError> {
+    pub fn add(&self, run: &StoredRun<'_>) -> Result<i64, StoreError> {
         self.connection
             .execute(
                 "INSERT INTO run (started_at, schema, title, ending, record) VALUES (?, ?, ?, ?, ?)",
@@ -209,7 +209,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the run cannot be written.
-    pub fn check_writable(&self, run: &Kept<'_>) -> Result<(), StoreError> {
+    pub fn check_writable(&self, run: &StoredRun<'_>) -> Result<(), StoreError> {
         let transaction =
             self.connection.unchecked_transaction().map_err(|error| self.writing(&error))?;
         self.add(run)?;
@@ -220,7 +220,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the run cannot be written; its earlier record stays.
-    pub fn update(&self, id: i64, run: &Kept<'_>) -> Result<bool, StoreError> {
+    pub fn update(&self, id: i64, run: &StoredRun<'_>) -> Result<bool, StoreError> {
         let rows = self
             .connection
             .execute(
@@ -249,7 +249,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails as [`Store::update`] does, and if another program is writing.
-    pub fn update_if_free(&self, id: i64, run: &Kept<'_>) -> Result<bool, StoreError> {
+    pub fn update_if_free(&self, id: i64, run: &StoredRun<'_>) -> Result<bool, StoreError> {
         let set = |patience| self.connection.busy_timeout(patience);
         set(Duration::from_millis(50)).map_err(|error| self.writing(&error))?;
         let result = self.update(id, run);
@@ -359,9 +359,9 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    fn kept<'a>(title: &'a str, record: &'a str) -> Kept<'a> {
+    fn stored<'a>(title: &'a str, record: &'a str) -> StoredRun<'a> {
         let (started_at, schema) = ("2026-01-02T03:04:05Z", "contend.lab/1");
-        Kept { started_at, schema, title, ending: "unfinished", record }
+        StoredRun { started_at, schema, title, ending: "unfinished", record }
     }
 
     fn file() -> (tempfile::TempDir, PathBuf) {
@@ -374,9 +374,9 @@ mod tests {
     fn stored_runs_are_read_back() {
         let (_folder, path) = file();
         let store = Store::open(&path).expect("it is made");
-        let first = store.add(&kept("one", "{}")).expect("room");
-        let second = store.add(&kept("two", "{}")).expect("room");
-        let done = Kept { ending: "complete", ..kept("one", "{\"x\":1}") };
+        let first = store.add(&stored("one", "{}")).expect("room");
+        let second = store.add(&stored("two", "{}")).expect("room");
+        let done = StoredRun { ending: "complete", ..stored("one", "{\"x\":1}") };
         store.update(first, &done).expect("room");
         drop(store);
         let store = Store::open_to_read(&path).expect("it is there");
@@ -393,7 +393,7 @@ mod tests {
         let (_folder, path) = file();
         let mut store = Store::open(&path).expect("it is made");
         let ids: Vec<_> = ["one", "two", "three"]
-            .map(|title| store.add(&kept(title, "{}")).expect("room"))
+            .map(|title| store.add(&stored(title, "{}")).expect("room"))
             .into();
         let titles = |store: &Store| -> Vec<String> {
             store.list(9).expect("rows").into_iter().map(|entry| entry.title).collect()
@@ -402,20 +402,20 @@ mod tests {
         assert_eq!(titles(&store), ["three", "two", "one"]);
         assert_eq!(store.remove(&[ids[2], ids[0]]).expect("room"), [0; 0]);
         assert_eq!(titles(&store), ["two"]);
-        assert!(!store.update(ids[2], &kept("three", "{}")).expect("room"), "it is gone");
-        assert!(store.add(&kept("four", "{}")).expect("room") > ids[2]);
+        assert!(!store.update(ids[2], &stored("three", "{}")).expect("room"), "it is gone");
+        assert!(store.add(&stored("four", "{}")).expect("room") > ids[2]);
     }
 
     #[test]
     fn a_check_leaves_nothing_behind() {
         let (_folder, path) = file();
         let store = Store::open(&path).expect("it is made");
-        store.check_writable(&kept("one", "{}")).expect("room");
+        store.check_writable(&stored("one", "{}")).expect("room");
         assert!(store.list(9).expect("rows").is_empty());
-        assert_eq!(store.add(&kept("two", "{}")).expect("room"), 1);
+        assert_eq!(store.add(&stored("two", "{}")).expect("room"), 1);
         drop(store);
         let store = Store::open_to_read(&path).expect("it is there");
-        assert!(matches!(store.check_writable(&kept("x", "{}")), Err(StoreError::Write { .. })));
+        assert!(matches!(store.check_writable(&stored("x", "{}")), Err(StoreError::Write { .. })));
     }
 
     #[test]
@@ -426,9 +426,9 @@ mod tests {
                 let path = path.clone();
                 std::thread::spawn(move || {
                     let store = Store::open(&path).expect("it is made once");
-                    let id = store.add(&kept("x", "{}")).expect("room");
+                    let id = store.add(&stored("x", "{}")).expect("room");
                     (0..20)
-                        .for_each(|_| assert!(store.update(id, &kept("x", "{}")).expect("room")));
+                        .for_each(|_| assert!(store.update(id, &stored("x", "{}")).expect("room")));
                     id
                 })
             })
@@ -468,12 +468,12 @@ mod tests {
     fn a_writer_that_was_killed_leaves_a_store_that_can_be_read() {
         let (folder, path) = file();
         let store = Store::open(&path).expect("it is made");
-        store.add(&kept("one", "{}")).expect("room");
+        store.add(&stored("one", "{}")).expect("room");
         // The state that a killed writer leaves: a half-changed file, and the journal to undo the
         // change.
         store.connection.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").expect("free");
         let long = "x".repeat(200_000);
-        store.add(&kept("two", &long)).expect("room");
+        store.add(&stored("two", &long)).expect("room");
         let copy = folder.path().join("copy.db");
         let beside = |path: &Path| PathBuf::from(format!("{}-journal", path.display()));
         std::fs::copy(beside(&path), beside(&copy)).expect("there is a journal");

@@ -33,13 +33,13 @@ const PRESETS: Layout = Layout {
     metrics: &[("load", "load_max")],
 };
 
-const USUAL: Layout = Layout { together: false, what: "", metrics: &[] };
+const STANDARD: Layout = Layout { together: false, what: "", metrics: &[] };
 
 fn layout_of(case: &Case) -> &'static Layout {
     match case.view {
         View::HandoffMechanisms => &MECHANISMS,
         View::HandoffPreset => &PRESETS,
-        _ => &USUAL,
+        _ => &STANDARD,
     }
 }
 
@@ -113,11 +113,11 @@ fn values(layout: &Layout, cases: &[&Case], run: usize, name: &str) -> Option<Bl
 
 fn median(figure: Option<&Figure>, run: usize) -> String {
     let value = figure.and_then(|figure| Some((figure.medians.get(run).copied()??, figure.unit)));
-    value.map_or_else(|| NOTHING.to_owned(), |(value, unit)| shown(value, unit))
+    value.map_or_else(|| MISSING.to_owned(), |(value, unit)| shown(value, unit))
 }
 
 /// Shown if a run has no figure, or two runs have no ratio.
-const NOTHING: &str = "-";
+const MISSING: &str = "-";
 
 fn disturbed(case: &Case, run: usize) -> bool {
     matches!(case.sides.get(run), Some(Side::Measured { disturbed: 1.., .. }))
@@ -132,7 +132,7 @@ fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     }
     let cell = |ratio: Option<&Ratio>| match ratio {
         Some(ratio) => (units::ratio(ratio.ratio), ratio.contains_one()),
-        None => (NOTHING.to_owned(), false),
+        None => (MISSING.to_owned(), false),
     };
     let interval = |ratio: Option<&Ratio>| {
         ratio.map_or_else(String::new, |ratio| spread(ratio.ci95, ratio.range, units::ratio))
