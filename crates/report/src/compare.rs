@@ -262,7 +262,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn equal_cases_of_one_run_go_with_their_likes() {
+    fn equal_cases_of_one_run_match_in_order() {
         let twice = |first, second| run(vec![case(1, &[first; 9]), case(1, &[second; 9])]);
         let record = compare(&[twice(1.0, 10.0), twice(2.0, 30.0), run(vec![case(1, &[3.0; 9])])]);
         let found: Vec<_> =

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_leaves_nothing_behind() {
+    fn a_check_adds_no_run() {
         let (_folder, path) = file();
         let store = Store::open(&path).expect("it is made");
         store.check_writable(&stored("one", "{}")).expect("room");

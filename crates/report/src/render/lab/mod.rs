@@ -214,7 +214,7 @@ pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
     grouped(reasons).into_iter().map(sentence).collect()
 }
 
-/// Writes the most frequent reasons why cases were not measured.
+/// Writes the first reasons why cases were not measured, and the number of further ones.
 fn skipped_summary(out: &mut String, record: &RunRecord, width: usize) {
     const SHOWN: usize = 3;
     let cases: Vec<&Case> = record.cases.iter().collect();
