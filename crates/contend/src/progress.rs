@@ -7,7 +7,7 @@ use contend_lab::engine::runner::{Left, Observer, Progress};
 use contend_record::lab::{Ending, RunRecord, Step};
 use contend_report::render::lab::timeline;
 use contend_report::render::text::printable;
-use contend_report::store::{Kept, Store, StoreError};
+use contend_report::store::{Store, StoreError, StoredRun};
 
 use crate::output;
 
@@ -137,7 +137,7 @@ impl Keeper {
         self.store.check_writable(&self.kept(started_at, Ending::Unfinished, "{}"))
     }
 
-    fn kept<'a>(&'a self, started_at: &'a str, ending: Ending, record: &'a str) -> Kept<'a> {
+    fn kept<'a>(&'a self, started_at: &'a str, ending: Ending, record: &'a str) -> StoredRun<'a> {
         let ending = match ending {
             Ending::Unfinished => "unfinished",
             Ending::Interrupted => "interrupted",
@@ -145,7 +145,7 @@ impl Keeper {
             Ending::Empty => "empty",
         };
         let schema = contend_record::lab::SCHEMA;
-        Kept { started_at, schema, title: &self.title, ending, record }
+        StoredRun { started_at, schema, title: &self.title, ending, record }
     }
 
     /// Puts in what there is so far. If this does not work, the last time will tell.

@@ -102,10 +102,18 @@ mod tests {
             assert!(read.cases.iter().filter(of_it).all(|case| case.view == experiment.view));
             assert!(kept.cases.iter().filter(of_it).all(|case| case.view == experiment.view));
         }
-        let report = |record| contend_report::render::lab::report(record, 80);
+        let report = |record| {
+            contend_report::render::lab::report(
+                record,
+                contend_report::render::lab::Detail::Full,
+                80,
+            )
+        };
         let today = of_lab(OLD, "contend lab").expect("a record");
         assert_eq!(report(&read), report(&today));
-        assert!(report(&read).contains("Beside the workshop") && report(&read) != report(&old));
+        assert!(
+            report(&read).contains("Which conclusions hold here") && report(&read) != report(&old)
+        );
     }
 
     fn sources(folder: &Path) -> Vec<PathBuf> {

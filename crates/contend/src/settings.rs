@@ -18,6 +18,7 @@ use contend_lab::engine::plan::{Only, Plan, PlannedCase};
 use contend_lab::engine::setting::{Choices, Setting};
 use contend_lab::engine::suite::Suite;
 use contend_lab::experiments::REGISTRY;
+use contend_report::render::lab::Detail;
 
 use crate::cli::demo::DemoArgs;
 use crate::cli::history::{HistoryArgs, HistoryVerb};
@@ -81,6 +82,8 @@ pub struct LabRun {
     pub given_store: Option<PathBuf>,
     /// Where the record goes as JSON.
     pub json: Option<ReportFile>,
+    /// How much the report shows.
+    pub detail: Detail,
     /// How far it is is shown on the terminal.
     pub progress: bool,
     /// The user is to be asked first.
@@ -92,16 +95,16 @@ pub struct LabRun {
 /// # Errors
 /// A [`UsageError`] when there is no such experiment or suite, or no place for the results.
 pub fn lab(args: LabArgs) -> Result<Lab> {
-    let (suite, experiments, title, how) = match args.what {
+    let (suite, experiments, title, how, detail) = match args.what {
         LabVerb::List => return Ok(Lab::List),
         LabVerb::Run(run) => {
             let experiments = by_name(&run.names)?;
-            (None, experiments, run.names.join(" "), run.how)
+            (None, experiments, run.names.join(" "), run.how, Detail::Full)
         }
         LabVerb::Suite(args) => {
             let suite = REGISTRY.suite(&args.name).ok_or_else(|| unknown_suite(&args.name))?;
             let title = format!("suite {}", suite.name);
-            (Some(suite), REGISTRY.of_suite(suite), title, args.how)
+            (Some(suite), REGISTRY.of_suite(suite), title, args.how, detail(args.full))
         }
     };
     let plan = plan(suite, &experiments, &how)?;
@@ -114,6 +117,7 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
         given_store: how.store.store.clone(),
         store: if how.no_store { None } else { Some(store(how.store)?) },
         json: how.json.as_deref().map(ReportFile::prepare).transpose()?,
+        detail,
         progress: shows_progress(how.no_progress),
         asks,
         plan,
@@ -299,6 +303,8 @@ pub enum Shown {
     Run {
         /// Its number.
         number: i64,
+        /// How much the report shows.
+        detail: Detail,
         /// Where its record goes as JSON, instead of the report.
         json: Option<ReportFile>,
     },
@@ -318,10 +324,13 @@ pub fn history(args: HistoryArgs) -> Result<History> {
         None => {
             History { store: store(args.store)?, shown: Shown::List { most: args.last as usize } }
         }
-        Some(HistoryVerb::Show { number, json, store: own }) => {
+        Some(HistoryVerb::Show { number, full, json, store: own }) => {
             let given = if own.store.is_some() { own } else { args.store };
             let json = json.as_deref().map(ReportFile::prepare).transpose()?;
-            History { store: store(given)?, shown: Shown::Run { number, json } }
+            History {
+                store: store(given)?,
+                shown: Shown::Run { number, detail: detail(full), json },
+            }
         }
         Some(HistoryVerb::Rm { mut numbers, store: own }) => {
             let given = if own.store.is_some() { own } else { args.store };
@@ -330,6 +339,11 @@ pub fn history(args: HistoryArgs) -> Result<History> {
             History { store: store(given)?, shown: Shown::Removed { numbers } }
         }
     })
+}
+
+/// How much a report shows if it was asked to be full, or not.
+fn detail(full: bool) -> Detail {
+    if full { Detail::Full } else { Detail::Summary }
 }
 
 /// Where runs are kept: the file that was given, or one in the XDG data directory.

@@ -229,7 +229,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_not_all_have_is_there_with_the_reason() {
+    fn cases_missing_in_some_runs_have_their_reason() {
         let mut skipped = case(1, &[]);
         skipped.skipped = Some("needs two CPUs".to_owned());
         let mut stopped = case(1, &[]);
@@ -254,7 +254,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_case_that_nobody_measured_has_no_figure() {
+    fn a_case_without_samples_has_no_figure() {
         let record = compare(&[run(vec![case(1, &[])]), run(vec![])]);
         assert_eq!(record.cases[0].value, None);
         assert_eq!(record.cases[0].sides, [Side::NoSamples { stopped: None }, Side::Absent]);
@@ -262,7 +262,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn equal_cases_of_one_run_go_with_their_likes() {
+    fn equal_cases_of_one_run_match_in_order() {
         let twice = |first, second| run(vec![case(1, &[first; 9]), case(1, &[second; 9])]);
         let record = compare(&[twice(1.0, 10.0), twice(2.0, 30.0), run(vec![case(1, &[3.0; 9])])]);
         let found: Vec<_> =

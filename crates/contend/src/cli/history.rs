@@ -30,6 +30,10 @@ pub enum HistoryVerb {
         /// The run's number, as in the list.
         number: i64,
 
+        /// Print the table of every experiment of a suite too.
+        #[arg(long, conflicts_with = "json")]
+        full: bool,
+
         /// Write its record as JSON to this file, `-` for standard output instead of the report.
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         json: Option<PathBuf>,

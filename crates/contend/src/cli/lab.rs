@@ -56,6 +56,10 @@ pub struct SuiteArgs {
     #[arg(value_name = "NAME")]
     pub name: String,
 
+    /// Print the table of every experiment too.
+    #[arg(long)]
+    pub full: bool,
+
     #[command(flatten)]
     pub how: HowArgs,
 }

@@ -1,4 +1,4 @@
-//! `contend history`: the runs that are kept.
+//! `contend history`: the saved runs.
 
 use std::path::Path;
 
@@ -10,20 +10,20 @@ use crate::exit::{Exit, UsageError};
 use crate::settings::{History, Shown};
 use crate::{output, records};
 
-/// Lists, shows or removes.
+/// Lists, shows or removes runs.
 ///
 /// # Errors
-/// When there is no store or no such run, or it cannot be written.
+/// Fails if there is no store or no such run, or if the result cannot be written.
 pub fn run(settings: History) -> Result<Exit> {
     match settings.shown {
         Shown::List { most } => list(&settings.store, most)?,
-        Shown::Run { number, json } => {
+        Shown::Run { number, detail, json } => {
             let (schema, text) = records::kept(&settings.store, number)?;
             if let Some(file) = json {
                 file.write(&(text + "\n"))?;
             } else {
                 let record = records::kept_lab(number, &schema, &text)?;
-                output::stdout(&render::lab::report(&record, output::width()))?;
+                output::stdout(&render::lab::report(&record, detail, output::width()))?;
             }
         }
         Shown::Removed { numbers } => remove(&settings.store, &numbers)?,
@@ -31,9 +31,9 @@ pub fn run(settings: History) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Removes these runs, or none if one of them is not there.
+/// Removes these runs, or none if one of them does not exist.
 fn remove(path: &Path, numbers: &[i64]) -> Result<()> {
-    // Opening a store would make it.
+    // Opening a store would create it.
     let missing =
         if path.exists() { Store::open(path)?.remove(numbers)? } else { numbers.to_vec() };
     if missing.is_empty() {
@@ -51,7 +51,7 @@ fn remove(path: &Path, numbers: &[i64]) -> Result<()> {
 
 fn list(path: &Path, most: usize) -> Result<()> {
     if !path.exists() {
-        return output::stdout(&format!("No runs are kept yet in {}.\n", path.display()));
+        return output::stdout(&format!("No runs are saved yet in {}.\n", path.display()));
     }
     let entries = Store::open_to_read(path)?.list(most)?;
     let text = render::history::list(&entries, output::width());

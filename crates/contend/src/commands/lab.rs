@@ -12,6 +12,7 @@ use contend_lab::engine::runner::{self, Circumstances};
 use contend_lab::experiments::REGISTRY;
 use contend_record::lab::{Ending, RunRecord};
 use contend_report::render;
+use contend_report::render::lab::Detail;
 use contend_report::render::listing;
 use contend_report::store::Store;
 use contend_sys::interrupt::Signals;
@@ -56,7 +57,8 @@ fn measure(settings: LabRun) -> Result<Exit> {
     let mut machine =
         Machine::new(&REGISTRY, Rc::clone(&signals)).context("cannot adopt orphans")?;
     let to_stdout = settings.json.as_ref().is_some_and(output::ReportFile::is_stdout);
-    let mut follower = Follower::new(settings.progress, !to_stdout, keeper);
+    let shows_steps = !to_stdout && settings.detail == Detail::Full;
+    let mut follower = Follower::new(settings.progress, shows_steps, keeper);
     let host = host::describe();
     let warnings = host::unfavourable(&host);
     let writer = Some(version::writer());
@@ -66,7 +68,7 @@ fn measure(settings: LabRun) -> Result<Exit> {
     let elsewhere = settings.given_store.as_ref().map_or_else(String::new, |path| {
         format!(" --store {}", render::text::printable(&path.display().to_string()))
     });
-    let written = write(&record, settings, to_stdout);
+    let written = write(&record, settings, to_stdout, shows_steps);
     match &kept {
         Ok(Some(Fate::Kept(number))) => {
             let again = format!("contend history show {number}{elsewhere}");
@@ -87,15 +89,16 @@ fn measure(settings: LabRun) -> Result<Exit> {
     }
 }
 
-fn write(record: &RunRecord, settings: LabRun, to_stdout: bool) -> Result<()> {
+fn write(record: &RunRecord, settings: LabRun, to_stdout: bool, showed_steps: bool) -> Result<()> {
     let json = match settings.json {
         Some(file) => render::json::lab(record).map_err(Into::into).and_then(|t| file.write(&t)),
         None => Ok(()),
     };
     if !to_stdout {
-        let told = record.cases.iter().any(|case| !case.timeline.is_empty());
-        let gap = if told { "\n" } else { "" };
-        output::stdout(&format!("{gap}{}", render::lab::figures(record, output::width())))?;
+        let has_steps = record.cases.iter().any(|case| !case.timeline.is_empty());
+        let gap = if showed_steps && has_steps { "\n" } else { "" };
+        let report = render::lab::figures(record, settings.detail, output::width());
+        output::stdout(&format!("{gap}{report}"))?;
     }
     json
 }

@@ -106,7 +106,7 @@ fn standard_input_is_read_once() {
     let mut command = Command::new(contend());
     command.args(["compare", "a.json", "-"]).current_dir(folder.path());
     let report = text(&run(&mut command, &record(&[fork(1, 3000.0)]).to_string()).stdout);
-    assert!(report.contains("B  standard input of 2026-01-02 03:04:05 UTC"), "{report}");
+    assert!(report.contains("B  standard input (2026-01-02 03:04:05 UTC)"), "{report}");
     assert!(report.contains("3.00"), "{report}");
     let twice = compare(folder.path(), &["-", "-"]);
     assert_eq!(text(&twice.stderr), "contend: standard input can be read once only\n");
@@ -122,7 +122,7 @@ fn cases_that_not_all_have_are_listed() {
     write(folder.path(), "c.json", &record(&[skipped, fork(7, 1.0)]));
     let output = compare(folder.path(), &["a.json", "c.json"]);
     let report = text(&output.stdout);
-    assert!(report.contains("none of them was measured in two runs"), "{report}");
+    assert!(report.contains("none was measured in two runs"), "{report}");
     for line in [
         "measured in A; not measured in B (no room):\n- units/create kind=fork n=1\n",
         "measured in A; not part of B:\n- units/create kind=fork n=10\n",

@@ -40,8 +40,8 @@ fn a_run_that_is_not_there_is_a_mistake() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let none = history(&store, &[]);
-    assert!(text(&none.stdout).starts_with("No runs are kept yet in "));
-    assert!(!store.exists(), "looking makes nothing");
+    assert!(text(&none.stdout).starts_with("No runs are saved yet in "));
+    assert!(!store.exists(), "listing creates no store");
     run(&store).output().expect("it starts");
     let missing = history(&store, &["show", "7"]);
     assert_eq!(text(&missing.stderr), "contend: there is no run 7: see contend history\n");
@@ -55,7 +55,7 @@ fn runs_are_removed_by_number_all_or_none() {
     let none = history(&store, &["rm", "1"]);
     let error = "contend: there is no run 1, so none was removed: see contend history\n";
     assert_eq!((none.status.code(), text(&none.stderr).as_str()), (Some(2), error));
-    assert!(!store.exists(), "removing makes nothing");
+    assert!(!store.exists(), "removing creates no store");
     let add = || {
         let mut command = Command::new(contend());
         command.args(["lab", "run", "engine/empty", "--smallest", "--store"]).arg(&store);
@@ -104,7 +104,7 @@ fn a_run_that_measured_nothing_is_not_kept() {
     let record: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&json).expect("it was written")).expect("JSON");
     assert_eq!(record["ending"], "empty", "what measured nothing is not complete");
-    assert_eq!(text(&history(&store, &[]).stdout), "No runs are kept yet.\n");
+    assert_eq!(text(&history(&store, &[]).stdout), "No runs are saved yet.\n");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_broken_or_foreign_store_is_left_as_it_is() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     std::fs::write(&store, "this is text ".repeat(200)).expect("room");
-    refused(&store, "is broken or is no store of contend's; it was left as it is");
+    refused(&store, "is not a contend store, or is damaged (left untouched)");
 
     std::fs::remove_file(&store).expect("there");
     run(&store).output().expect("it starts");
@@ -148,10 +148,10 @@ fn a_broken_or_foreign_store_is_left_as_it_is() {
     // The version of the tables, in the file's head.
     bytes[60..64].copy_from_slice(&77_u32.to_be_bytes());
     std::fs::write(&store, &bytes).expect("room");
-    refused(&store, "was made by a newer contend (its version is 77");
+    refused(&store, "was created by a newer contend (version 77");
     assert!(text(&history(&store, &[]).stderr).contains("newer contend"));
 
-    refused(folder.path(), "it is a folder");
+    refused(folder.path(), "is a directory");
     let without = Command::new(contend())
         .args(["lab", "run", "engine/empty", "--budget", "5", "--smallest", "--no-store"])
         .output()

@@ -184,10 +184,15 @@ fn the_suite_keeps_to_the_width() {
     suite.args(["lab", "suite", "shared-memory", "--smallest", "--store"]).arg(&store);
     let measured = output(suite.env("COLUMNS", "60").stdin(Stdio::null()));
     assert!(measured.status.success(), "{}", text(&measured.stderr));
-    let mut again = Command::new(contend());
-    again.args(["history", "show", "1", "--store"]).arg(&store);
-    let shown = output(again.env("COLUMNS", "80"));
-    let printed = [(60, measured.stdout), (60, measured.stderr), (80, shown.stdout)];
+    let show = |options: &[&str]| {
+        let mut again = Command::new(contend());
+        again.args(["history", "show", "1"]).args(options).arg("--store").arg(&store);
+        output(again.env("COLUMNS", "80")).stdout
+    };
+    let (summary, full) = (show(&[]), show(&["--full"]));
+    let has_table = |report: &[u8]| text(report).lines().any(|line| line == "ipc/one-way");
+    assert!(!has_table(&summary) && has_table(&full), "only --full has every table");
+    let printed = [(60, measured.stdout), (60, measured.stderr), (80, summary), (80, full)];
     for (width, printed) in printed {
         // The path of the store may be as long as it likes.
         let printed = text(&printed).replace(&store.display().to_string(), "STORE");

@@ -7,7 +7,7 @@ use crate::store::Entry;
 /// Returns one line for each run.
 pub fn list(entries: &[Entry], width: usize) -> String {
     if entries.is_empty() {
-        return "No runs are kept yet.\n".to_owned();
+        return "No runs are saved yet.\n".to_owned();
     }
     let mut table = plain_table();
     let row = |cells: [String; 4]| {
@@ -16,7 +16,7 @@ pub fn list(entries: &[Entry], width: usize) -> String {
             aligned_left(1 - side, 1, text)
         })
     };
-    table.add_row(row(["run", "started (UTC)", "ended", "what"].map(str::to_owned)));
+    table.add_row(row(["run", "started (UTC)", "ended", "measured"].map(str::to_owned)));
     for entry in entries {
         let started = entry.started_at.replace('T', " ").replace('Z', "");
         let what = cut(&printable(&entry.title), width.saturating_sub(46).max(12));
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_listed_a_line_each() {
+    fn each_run_is_one_line() {
         let entry = Entry {
             id: 7,
             started_at: "2026-01-02T03:04:05Z".into(),
@@ -40,9 +40,9 @@ mod tests {
         };
         let text = anstream::adapter::strip_str(&list(&[entry], 80)).to_string();
         insta::assert_snapshot!(text, @r"
-        run  started (UTC)        ended     what
+        run  started (UTC)        ended     measured
           7  2026-01-02 03:04:05  complete  suite process-thread
         ");
-        assert_eq!(list(&[], 80), "No runs are kept yet.\n");
+        assert_eq!(list(&[], 80), "No runs are saved yet.\n");
     }
 }

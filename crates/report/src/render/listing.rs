@@ -1,4 +1,4 @@
-//! Lists of names with what they stand for, and of items in sentences.
+//! Lists of names with their descriptions, and of items in sentences.
 
 use textwrap::{Options, WordSplitter};
 use unicode_width::UnicodeWidthStr;
@@ -13,7 +13,7 @@ pub fn longest<'a>(names: impl IntoIterator<Item = &'a str>) -> usize {
     names.into_iter().map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 
-/// Returns a name and, in a column beside it, what it stands for, wrapped to the width. `column` is
+/// Returns a name and its description in the next column, wrapped to the width. `column` is
 /// the width of the [`longest`] name.
 pub fn entry(name: &str, text: &str, column: usize, width: usize) -> String {
     let padding = " ".repeat(column.saturating_sub(name.width()));
@@ -22,7 +22,7 @@ pub fn entry(name: &str, text: &str, column: usize, width: usize) -> String {
     joined(wrapped(text, options(&first, &rest, width)))
 }
 
-/// Returns an item, wrapped to the width, with its further lines set back. A line may end after a
+/// Returns an item, wrapped to the width, with further lines indented. A line may end after a
 /// number, as `name=value` pairs may end with one.
 pub fn item(text: &str, width: usize) -> String {
     let rest = INDENT.repeat(2);
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_name_stands_for_stays_in_its_column() {
+    fn descriptions_stay_in_their_column() {
         let column = longest(["units/create", "a"]);
         let text = "creates one process after the other, 100 of them, and waits for each";
         insta::assert_snapshot!(entry("units/create", text, column, 60), @r"
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_further_lines_of_an_item_are_set_back() {
+    fn further_lines_of_an_item_are_indented() {
         let text = "units/limit kind=process cap=30: 1 sample [not here: it needs two CPUs]";
         insta::assert_snapshot!(item(text, 60), @r"
           units/limit kind=process cap=30: 1 sample [not here: it

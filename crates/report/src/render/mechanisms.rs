@@ -11,7 +11,7 @@ use super::units::{bytes, nanoseconds, ratio};
 /// A purpose for which a reader wants the best mechanism.
 struct Want {
     what: &'static str,
-    /// Whether a mechanism that waits in this way is admissible.
+    /// Whether a mechanism with this way of waiting qualifies.
     admits: fn(&str) -> bool,
     figure: Figure,
 }
@@ -21,50 +21,46 @@ struct Want {
 enum Figure {
     /// Time of a round trip of one byte, with partners at this placement.
     RoundTrip(&'static str),
-    /// Time of a message of this many bytes, in one direction.
+    /// Time of a message of this length in bytes, in one direction.
     OneWay(u64),
-    /// CPU time of both sides for a message of this many bytes.
+    /// CPU time of both sides for a message of this length in bytes.
     Cpu(u64),
 }
 
 const WANTS: [Want; 9] = [
     Want {
-        what: "an answer at once, and each partner has a CPU to itself",
+        what: "lowest latency; each partner has its own CPU",
         admits: |_| true,
         figure: Figure::RoundTrip("two-cpus"),
     },
     Want {
-        what: "an answer soon, and nobody may keep a CPU busy with waiting for long",
+        what: "low latency without spinning for long",
         admits: |waits| waits != "spinning" && waits != "yielding",
         figure: Figure::RoundTrip("two-cpus"),
     },
     Want {
-        what: "an answer soon, and whoever waits has to sleep",
+        what: "low latency, waiting partners sleep",
         admits: |waits| waits == "asleep",
         figure: Figure::RoundTrip("two-cpus"),
     },
     Want {
-        what: "an answer soon, and both partners are on one CPU",
+        what: "low latency, both partners on one CPU",
         admits: |_| true,
         figure: Figure::RoundTrip("same-cpu"),
     },
+    Want { what: "throughput of 64-byte messages", admits: |_| true, figure: Figure::OneWay(64) },
     Want {
-        what: "many messages of 64 bytes one way",
-        admits: |_| true,
-        figure: Figure::OneWay(64),
-    },
-    Want {
-        what: "many messages of 64 bytes one way, and whoever waits has to sleep",
+        what: "throughput of 64-byte messages, waiting partners sleep",
         admits: |waits| waits == "asleep",
         figure: Figure::OneWay(64),
     },
-    Want { what: "messages of 4 KiB one way", admits: |_| true, figure: Figure::OneWay(4096) },
-    Want { what: "messages of 1 MiB one way", admits: |_| true, figure: Figure::OneWay(1 << 20) },
+    Want { what: "throughput of 4 KiB messages", admits: |_| true, figure: Figure::OneWay(4096) },
     Want {
-        what: "messages of 4 KiB for the least CPU time of both sides",
+        what: "throughput of 1 MiB messages",
         admits: |_| true,
-        figure: Figure::Cpu(4096),
+        figure: Figure::OneWay(1 << 20),
     },
+    Want { what: "least CPU time for 4 KiB messages", admits: |_| true, figure: Figure::Cpu(4096) },
 ];
 
 /// Returns the page, or `None` if the record has nothing for it.
@@ -74,27 +70,27 @@ pub fn page(record: &RunRecord) -> Option<String> {
         return None;
     }
     let mut out = String::from(
-        "# Which mechanism when\n\nThis page is made by `contend generate mechanisms FILE` from a run of \
-         `contend lab suite shared-memory --json\nFILE`; nothing in it was typed. How it is measured stands \
-         in [shared-memory.md](shared-memory.md).\n",
+        "# Choosing a mechanism\n\n`contend generate mechanisms FILE` generates this page from the record of \
+         `contend lab suite shared-memory --json FILE`.\n[shared-memory.md](shared-memory.md) describes how \
+         the figures are measured.\n",
     );
-    let partners = "Partners are two processes; what goes one way goes between two CPUs.";
+    let partners = "Partners are two processes; one-way messages go between two CPUs.";
     measured_on(&mut out, record, partners);
-    out.push_str("| what is wanted | best here | takes | after it |\n|---|---|---:|---|\n");
+    out.push_str("| purpose | best here | time | runners-up |\n|---|---|---:|---|\n");
     for want in &WANTS {
         out.push_str(&wanted(record, &names, want).unwrap_or_default());
     }
-    out.push_str("\n## All of them\n\n");
+    out.push_str("\n## All mechanisms\n\n");
     out.push_str(
-        "The first three columns are a byte there and back: on one CPU, on two of which one falls asleep, \
-         and on two that are kept\nawake. The next three are messages one way.\n\n| mechanism | waits | \
-         one CPU | two | two awake | 64 B | 4 KiB | 1 MiB | calls there and back |\n\
+        "Round trips of one byte are measured on one CPU, between two CPUs, and between two CPUs that are \
+         kept awake. One-way\nmessages go between two CPUs. Calls: system calls of a round trip.\n\n\
+         | mechanism | waits by | one CPU | two CPUs | two awake | 64 B | 4 KiB | 1 MiB | calls |\n\
          |---|---|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     for name in &names {
         out.push_str(&row(record, name));
     }
-    out.push_str("\n## What they are\n\n");
+    out.push_str("\n## Descriptions\n\n");
     for name in &names {
         if let Some(summary) = fact(record, name, "mechanism_is") {
             let _ = writeln!(out, "- `{name}`: {summary}.");

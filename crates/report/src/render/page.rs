@@ -1,4 +1,4 @@
-//! Parts that documentation pages share: where their figures were measured.
+//! The paragraph of documentation pages that says where their figures were measured.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,23 @@ use contend_record::lab::RunRecord;
 
 use super::units::bytes;
 
+/// Width of running text, in columns.
+pub const TEXT_WIDTH: usize = 118;
+
 /// Writes on which machine the figures were measured, followed by `more`, and the warnings of the
 /// run.
 pub fn measured_on(out: &mut String, record: &RunRecord, more: &str) {
     let host = &record.host;
     let gap = if more.is_empty() { "" } else { " " };
-    let _ = writeln!(
-        out,
-        "\nMeasured on: {}, {} of {} CPUs, {} of memory, {}.{gap}{more}\n",
+    let text = format!(
+        "Measured on: {}, {} of {} CPUs, {} of memory, {}.{gap}{more}",
         host.cpu_model,
         host.cpus_allowed,
         host.cpus_online,
         bytes(host.memory_bytes as f64),
         host.kernel
     );
+    let _ = writeln!(out, "\n{}\n", textwrap::fill(&text, TEXT_WIDTH));
     for warning in &record.warnings {
         let _ = writeln!(out, "- warning: {}", warning.message);
     }

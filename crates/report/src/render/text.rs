@@ -25,7 +25,7 @@ mod tests {
     use super::printable;
 
     #[test]
-    fn what_would_act_on_a_terminal_is_shown_instead() {
+    fn control_characters_are_made_visible() {
         assert_eq!(printable("a\u{1b}]0;x\u{7}b\r"), "a␛]0;x␇b␍");
         assert_eq!(printable("tab\tline\n"), "tab line ");
         assert_eq!(printable("\u{9b}2J\u{7f}"), "\u{fffd}2J␡");

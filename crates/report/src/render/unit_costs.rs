@@ -7,7 +7,7 @@ use contend_record::parameters::{Value, names};
 
 use super::lab::runtimes::{COUNTED_WITH_THEM, Kind, chart, kinds, series};
 use super::lab::{shown, skipped};
-use super::page::measured_on;
+use super::page::{TEXT_WIDTH, measured_on};
 use super::units::{count, nanoseconds};
 
 /// Returns the page, or `None` if the record has nothing for it.
@@ -17,32 +17,27 @@ pub fn page(record: &RunRecord) -> Option<String> {
         return None;
     }
     let mut out = String::from(
-        "# What a unit costs\n\nThis page is made by `contend generate unit-costs FILE` from a run of `contend lab suite \
-         callback --json FILE`;\nnothing in it was typed. How it is measured stands in [runtimes.md](runtimes.md).\n",
+        "# What a unit costs\n\n`contend generate unit-costs FILE` generates this page from the record of \
+         `contend lab suite callback --json FILE`.\n[runtimes.md](runtimes.md) describes how the figures are \
+         measured.\n",
     );
     measured_on(&mut out, record, "");
     out.push_str(
-        "| | unit | runtime | bytes of one | 95 % interval | by its own count | in the kernel | create | end | there and back | at most | left |\n\
+        "| | unit | runtime | memory | 95 % interval | own count | kernel | create | end | round trip | largest number | left |\n\
          |---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     for kind in &kinds {
         out.push_str(&row(kind));
     }
-    out.push_str(
-        "\nBytes of one are the slope of the line through all numbers of units, by the processes' proportional sets \
-         (PSS). By its\nown count is the same slope through what the runtime says that it uses, where it says so. In \
-         the kernel stands what the kernel\nkeeps for one besides. Create and end are for one of the most that there \
-         were at once; left is what all of these have\nleft behind a second after their end. A message there and \
-         back is to one unit.\n\n",
-    );
+    let _ = writeln!(out, "\n{}\n", textwrap::fill(COLUMNS, TEXT_WIDTH));
     out.push_str(&textwrap::fill(COUNTED_WITH_THEM, TEXT_WIDTH));
     out.push('\n');
     out.push_str(&how_sure(record, &kinds));
     if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), CHART_WIDTH) {
-        let _ = write!(out, "\n## Bytes in all, over the number of units\n\n```text\n{chart}```\n");
+        let _ = write!(out, "\n## Total memory by number of units\n\n```text\n{chart}```\n");
     }
     out.push_str(&points(&kinds));
-    out.push_str("\n## What they are\n\n");
+    out.push_str("\n## Descriptions\n\n");
     for kind in &kinds {
         let summary = kind.largest().and_then(|case| case.facts.get("unit_is"));
         if let Some(Value::Text(summary)) = summary {
@@ -60,22 +55,22 @@ fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     let samples = |view| {
         range(record.cases_of(view).map(|case| case.samples.len()).filter(|&samples| samples > 0))
     };
-    let mut out = String::new();
+    let mut text = String::new();
     if let Some(points) = points {
         let _ = write!(
-            out,
-            "\nThe 95 % interval is that of the slope, by how far {points} samples are from the line; it says \
-             nothing of\nwhat another run would find."
+            text,
+            "The 95 % interval of the slope comes from the distance of {points} samples from the line; it does \
+             not cover differences between runs."
         );
     }
     if let Some(memory) = samples(View::RuntimeMemory) {
-        let _ = write!(out, " Samples of a case: {memory} for memory");
+        let _ = write!(text, " Samples per case: {memory} for memory");
         if let Some(trips) = samples(View::RuntimeRoundTrip) {
-            let _ = write!(out, ", {trips} for messages");
+            let _ = write!(text, ", {trips} for messages");
         }
-        out.push_str(".\n");
+        text.push('.');
     }
-    out
+    if text.is_empty() { text } else { format!("\n{}\n", textwrap::fill(&text, TEXT_WIDTH)) }
 }
 
 /// Formats the range of some numbers.
@@ -85,8 +80,11 @@ fn range(numbers: impl Iterator<Item = usize> + Clone) -> Option<String> {
 }
 
 const CHART_WIDTH: usize = 100;
-/// Width of running text, in columns.
-const TEXT_WIDTH: usize = 118;
+/// The columns of the table of units.
+const COLUMNS: &str = "Memory of one unit: the slope of the line through all numbers of units, by proportional set \
+    size (PSS). Own count: the same slope through the memory that the runtime itself reports. Kernel: kernel \
+    memory of one unit. Create and end: time for one unit, at the largest number. Left: memory of all units \
+    that is not returned one second after they have ended. Round trip: a message to one unit and its answer.";
 
 fn row(kind: &Kind<'_>) -> String {
     let size =
@@ -146,5 +144,5 @@ fn absent(record: &RunRecord) -> String {
     if reasons.is_empty() {
         return String::new();
     }
-    format!("\n## What is missing\n\n- {}\n", reasons.join("\n- "))
+    format!("\n## Not measured\n\n- {}\n", reasons.join("\n- "))
 }

@@ -1,7 +1,7 @@
 //! The store of the lab's runs: one SQLite file.
 //!
 //! A run is added before it begins and updated while it runs, so that its measurements survive
-//! however it ends. Several programs may use the file at once; each waits up to `PATIENCE` for the
+//! however it ends. Several programs may use the file at once; each waits up to `BUSY_TIMEOUT` for the
 //! others. The file carries contend's mark and the version of its tables; a foreign, newer or
 //! broken file is not changed.
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
 /// How long to wait while another program writes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An open store.
 #[derive(Debug)]
@@ -34,13 +34,13 @@ pub enum StoreError {
         reason: String,
     },
     /// The file is not an SQLite database, or is a broken one.
-    #[error("the store {} is broken or is no store of contend's; it was left as it is", .0.display())]
+    #[error("{} is not a contend store, or is damaged (left untouched)", .0.display())]
     Broken(PathBuf),
     /// The file is a database of another program.
-    #[error("{} is a database of some other program's; it was left as it is", .0.display())]
+    #[error("{} is a database of another program (left untouched)", .0.display())]
     Foreign(PathBuf),
     /// A newer version of contend created the store.
-    #[error("the store {} was made by a newer contend (its version is {found}, and this one knows {known})", path.display())]
+    #[error("the store {} was created by a newer contend (version {found}, this one supports {known})", path.display())]
     Newer {
         /// Path of the store.
         path: PathBuf,
@@ -82,9 +82,9 @@ pub struct Entry {
     pub ending: String,
 }
 
-/// What the store keeps of a run.
+/// A run as the store holds it.
 #[derive(Debug, Clone, Copy)]
-pub struct Kept<'a> {
+pub struct StoredRun<'a> {
     /// Start of the run: UTC, RFC 3339.
     pub started_at: &'a str,
     /// Schema of the record.
@@ -107,7 +107,11 @@ impl Store {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_private(folder).map_err(|error| StoreError::Open {
                 path: path.to_owned(),
-                reason: format!("cannot make the folder {}: {}", folder.display(), error.kind()),
+                reason: format!(
+                    "cannot create the directory {}: {}",
+                    folder.display(),
+                    error.kind()
+                ),
             })?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
@@ -138,24 +142,24 @@ impl Store {
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         if path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir()) {
-            let reason = "it is no regular file".to_owned();
+            let reason = "not a regular file".to_owned();
             return Err(StoreError::Open { path: path.to_owned(), reason });
         }
         let failed = |error: rusqlite::Error| StoreError::Open {
             path: path.to_owned(),
             reason: match std::fs::File::open(path).and_then(|file| file.metadata()) {
                 Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
-                    "it is not there, or cannot be made in this folder".to_owned()
+                    "no such file, or no permission to create it".to_owned()
                 }
                 // SQLite always says "unable to open database file", whatever the cause.
                 Err(source) => source.kind().to_string(),
-                Ok(data) if data.is_dir() => "it is a folder".to_owned(),
-                Ok(data) if !data.is_file() => "it is no regular file".to_owned(),
+                Ok(data) if data.is_dir() => "is a directory".to_owned(),
+                Ok(data) if !data.is_file() => "not a regular file".to_owned(),
                 Ok(_) => plain(&error),
             },
         };
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        connection.busy_timeout(PATIENCE).map_err(failed)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
         Ok(Self { connection, path: path.to_owned() })
     }
 
@@ -190,7 +194,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the run cannot be written.
-    pub fn add(&self, run: &Kept<'_>) -> Result<i64, StoreError> {
+    pub fn add(&self, run: &StoredRun<'_>) -> Result<i64, StoreError> {
         self.connection
             .execute(
                 "INSERT INTO run (started_at, schema, title, ending, record) VALUES (?, ?, ?, ?, ?)",
@@ -205,7 +209,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the run cannot be written.
-    pub fn check_writable(&self, run: &Kept<'_>) -> Result<(), StoreError> {
+    pub fn check_writable(&self, run: &StoredRun<'_>) -> Result<(), StoreError> {
         let transaction =
             self.connection.unchecked_transaction().map_err(|error| self.writing(&error))?;
         self.add(run)?;
@@ -216,7 +220,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the run cannot be written; its earlier record stays.
-    pub fn update(&self, id: i64, run: &Kept<'_>) -> Result<bool, StoreError> {
+    pub fn update(&self, id: i64, run: &StoredRun<'_>) -> Result<bool, StoreError> {
         let rows = self
             .connection
             .execute(
@@ -245,11 +249,11 @@ impl Store {
     ///
     /// # Errors
     /// Fails as [`Store::update`] does, and if another program is writing.
-    pub fn update_if_free(&self, id: i64, run: &Kept<'_>) -> Result<bool, StoreError> {
+    pub fn update_if_free(&self, id: i64, run: &StoredRun<'_>) -> Result<bool, StoreError> {
         let set = |patience| self.connection.busy_timeout(patience);
         set(Duration::from_millis(50)).map_err(|error| self.writing(&error))?;
         let result = self.update(id, run);
-        set(PATIENCE).map_err(|error| self.writing(&error))?;
+        set(BUSY_TIMEOUT).map_err(|error| self.writing(&error))?;
         result
     }
 
@@ -355,9 +359,9 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    fn kept<'a>(title: &'a str, record: &'a str) -> Kept<'a> {
+    fn stored<'a>(title: &'a str, record: &'a str) -> StoredRun<'a> {
         let (started_at, schema) = ("2026-01-02T03:04:05Z", "contend.lab/1");
-        Kept { started_at, schema, title, ending: "unfinished", record }
+        StoredRun { started_at, schema, title, ending: "unfinished", record }
     }
 
     fn file() -> (tempfile::TempDir, PathBuf) {
@@ -367,12 +371,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_comes_out_again() {
+    fn stored_runs_are_read_back() {
         let (_folder, path) = file();
         let store = Store::open(&path).expect("it is made");
-        let first = store.add(&kept("one", "{}")).expect("room");
-        let second = store.add(&kept("two", "{}")).expect("room");
-        let done = Kept { ending: "complete", ..kept("one", "{\"x\":1}") };
+        let first = store.add(&stored("one", "{}")).expect("room");
+        let second = store.add(&stored("two", "{}")).expect("room");
+        let done = StoredRun { ending: "complete", ..stored("one", "{\"x\":1}") };
         store.update(first, &done).expect("room");
         drop(store);
         let store = Store::open_to_read(&path).expect("it is there");
@@ -389,7 +393,7 @@ mod tests {
         let (_folder, path) = file();
         let mut store = Store::open(&path).expect("it is made");
         let ids: Vec<_> = ["one", "two", "three"]
-            .map(|title| store.add(&kept(title, "{}")).expect("room"))
+            .map(|title| store.add(&stored(title, "{}")).expect("room"))
             .into();
         let titles = |store: &Store| -> Vec<String> {
             store.list(9).expect("rows").into_iter().map(|entry| entry.title).collect()
@@ -398,33 +402,33 @@ mod tests {
         assert_eq!(titles(&store), ["three", "two", "one"]);
         assert_eq!(store.remove(&[ids[2], ids[0]]).expect("room"), [0; 0]);
         assert_eq!(titles(&store), ["two"]);
-        assert!(!store.update(ids[2], &kept("three", "{}")).expect("room"), "it is gone");
-        assert!(store.add(&kept("four", "{}")).expect("room") > ids[2]);
+        assert!(!store.update(ids[2], &stored("three", "{}")).expect("room"), "it is gone");
+        assert!(store.add(&stored("four", "{}")).expect("room") > ids[2]);
     }
 
     #[test]
-    fn a_check_leaves_nothing_behind() {
+    fn a_check_adds_no_run() {
         let (_folder, path) = file();
         let store = Store::open(&path).expect("it is made");
-        store.check_writable(&kept("one", "{}")).expect("room");
+        store.check_writable(&stored("one", "{}")).expect("room");
         assert!(store.list(9).expect("rows").is_empty());
-        assert_eq!(store.add(&kept("two", "{}")).expect("room"), 1);
+        assert_eq!(store.add(&stored("two", "{}")).expect("room"), 1);
         drop(store);
         let store = Store::open_to_read(&path).expect("it is there");
-        assert!(matches!(store.check_writable(&kept("x", "{}")), Err(StoreError::Write { .. })));
+        assert!(matches!(store.check_writable(&stored("x", "{}")), Err(StoreError::Write { .. })));
     }
 
     #[test]
-    fn two_may_write_at_once() {
+    fn two_programs_can_write_at_once() {
         let (_folder, path) = file();
         let writers: Vec<_> = (0..2)
             .map(|_| {
                 let path = path.clone();
                 std::thread::spawn(move || {
                     let store = Store::open(&path).expect("it is made once");
-                    let id = store.add(&kept("x", "{}")).expect("room");
+                    let id = store.add(&stored("x", "{}")).expect("room");
                     (0..20)
-                        .for_each(|_| assert!(store.update(id, &kept("x", "{}")).expect("room")));
+                        .for_each(|_| assert!(store.update(id, &stored("x", "{}")).expect("room")));
                     id
                 })
             })
@@ -435,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_store_of_ours_is_left_alone() {
+    fn a_foreign_file_is_left_untouched() {
         let (_folder, path) = file();
         drop(Store::open(&path).expect("it is made"));
         let text = "not a database, but longer than the head of one would be: ".repeat(9);
@@ -450,13 +454,13 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_store_is_left_alone() {
+    fn a_newer_store_is_left_untouched() {
         let (_folder, path) = file();
         let store = Store::open(&path).expect("it is made");
         store.connection.execute_batch("PRAGMA user_version = 99").expect("room");
         drop(store);
         let error = Store::open(&path).expect_err("it is newer").to_string();
-        assert!(error.contains("newer contend (its version is 99"), "{error}");
+        assert!(error.contains("newer contend (version 99"), "{error}");
         assert!(Store::open_to_read(&path).is_err());
     }
 
@@ -464,12 +468,12 @@ mod tests {
     fn a_writer_that_was_killed_leaves_a_store_that_can_be_read() {
         let (folder, path) = file();
         let store = Store::open(&path).expect("it is made");
-        store.add(&kept("one", "{}")).expect("room");
+        store.add(&stored("one", "{}")).expect("room");
         // The state that a killed writer leaves: a half-changed file, and the journal to undo the
         // change.
         store.connection.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").expect("free");
         let long = "x".repeat(200_000);
-        store.add(&kept("two", &long)).expect("room");
+        store.add(&stored("two", &long)).expect("room");
         let copy = folder.path().join("copy.db");
         let beside = |path: &Path| PathBuf::from(format!("{}-journal", path.display()));
         std::fs::copy(beside(&path), beside(&copy)).expect("there is a journal");
@@ -481,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_not_there_is_not_made_by_reading() {
+    fn reading_does_not_create_a_store() {
         let (_folder, path) = file();
         assert!(matches!(Store::open_to_read(&path), Err(StoreError::Open { .. })));
         assert!(!path.exists());

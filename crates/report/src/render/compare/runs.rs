@@ -23,11 +23,11 @@ const TRAITS: [Trait; 12] = [
     |host| bare("CPU", &host.cpu_model),
     |host| format!("{} of {} CPUs", host.cpus_allowed, host.cpus_online),
     |host| host.cores.map_or_else(|| unknown("cores"), |cores| counted(cores as u64, "core")),
-    |host| host.cpu_quota.map_or("no quota".into(), |quota| format!("a quota of {quota} CPUs")),
+    |host| host.cpu_quota.map_or("no CPU quota".into(), |quota| format!("CPU quota {quota}")),
     |host| format!("{} of memory", bytes(host.memory_bytes as f64)),
     |host| match host.memory_limit_bytes {
-        Some(limit) => format!("{} of it allowed", bytes(limit as f64)),
-        None => "all of it allowed".into(),
+        Some(limit) => format!("memory limit {}", bytes(limit as f64)),
+        None => "no memory limit".into(),
     },
     |host| bare("kernel", &host.kernel),
     |host| if host.virtual_machine { "virtual machine" } else { "no virtual machine" }.into(),
@@ -71,10 +71,14 @@ pub fn described(out: &mut String, record: &CompareRecord, width: usize) {
     let Some(run) = record.runs.first() else { return };
     let flaws = match same {
         0 => String::new(),
-        some => format!(", mitigations of {}", counted(some, "flaw")),
+        some => format!(", mitigations of {}", vulnerabilities(some)),
     };
-    let text = format!("The same for all: {}{flaws}.", words_for(&common, &run.host));
+    let text = format!("All machines: {}{flaws}.", words_for(&common, &run.host));
     paragraph(out, "", &printable(&text), width);
+}
+
+fn vulnerabilities(count: u64) -> String {
+    if count == 1 { "1 vulnerability".to_owned() } else { format!("{count} vulnerabilities") }
 }
 
 fn is_common(record: &CompareRecord, of: Trait) -> bool {
@@ -89,7 +93,7 @@ fn origin(run: &Run) -> String {
     }
 }
 
-/// Returns what was run, when, and how it ended.
+/// Describes a run: its start, its experiments, and how it ended.
 fn what(record: &CompareRecord, index: usize, run: &Run) -> String {
     let sides = || record.cases.iter().filter_map(|case| case.sides.get(index));
     let all = sides().filter(|side| !matches!(side, Side::Absent)).count();
@@ -103,9 +107,9 @@ fn what(record: &CompareRecord, index: usize, run: &Run) -> String {
     };
     let cases = if all == 1 { "case" } else { "cases" };
     format!(
-        "of {started}: {}; {quick}{ending}{measured} of {all} {cases} measured{}",
+        "({started}): {}; {quick}{ending}{measured} of {all} {cases} measured{}",
         content(run),
-        beside_the_first(record, index)
+        against_the_first(record, index)
     )
 }
 
@@ -117,13 +121,13 @@ fn content(run: &Run) -> String {
         Some((first, rest)) if rest.len() > 1 => {
             format!("{} and {} more", first.join(", "), rest.len())
         }
-        _ if run.experiments.is_empty() => "nothing".to_owned(),
+        _ if run.experiments.is_empty() => "no experiments".to_owned(),
         _ => run.experiments.join(", "),
     }
 }
 
 /// Returns how many cases are higher or lower than in the first run.
-fn beside_the_first(record: &CompareRecord, index: usize) -> String {
+fn against_the_first(record: &CompareRecord, index: usize) -> String {
     let Some(first) = record.runs.first().filter(|_| index > 0) else { return String::new() };
     let values = record.cases.iter().filter_map(|case| case.value.as_ref());
     let ratios = values.filter_map(|value| value.ratios.get(index)?.as_ref());
@@ -131,7 +135,7 @@ fn beside_the_first(record: &CompareRecord, index: usize) -> String {
     let kinds = [
         (Some(Ordering::Greater), "higher"),
         (Some(Ordering::Less), "lower"),
-        (Some(Ordering::Equal), "not different"),
+        (Some(Ordering::Equal), "within noise"),
         (None, "with too few samples"),
     ];
     let count = |kind| found.iter().filter(|&&other| other == kind).count();
@@ -143,7 +147,7 @@ fn beside_the_first(record: &CompareRecord, index: usize) -> String {
     if parts.is_empty() {
         return String::new();
     }
-    format!("; beside {} {}", first.name, parts.join(", "))
+    format!("; against {}: {}", first.name, parts.join(", "))
 }
 
 /// Returns the number of processor vulnerabilities that all machines mitigate in the same way, and
@@ -155,7 +159,7 @@ fn mitigations(record: &CompareRecord) -> (u64, Vec<String>) {
     let mut different = Vec::new();
     for flaw in flaws {
         let by_text = record.runs.iter().map(|run| {
-            let text = run.host.mitigations.get(flaw).map_or("nothing known", String::as_str);
+            let text = run.host.mitigations.get(flaw).map_or("unknown", String::as_str);
             (text, run.name.as_str())
         });
         let by_text = grouped(by_text);
@@ -165,7 +169,7 @@ fn mitigations(record: &CompareRecord) -> (u64, Vec<String>) {
         }
         let texts: Vec<_> =
             by_text.iter().map(|(text, names)| format!("\"{text}\" in {}", words(names))).collect();
-        different.push(format!("against {flaw}: {}", texts.join(", ")));
+        different.push(format!("{flaw}: {}", texts.join(", ")));
     }
     (same, different)
 }

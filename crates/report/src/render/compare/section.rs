@@ -19,27 +19,27 @@ use super::table::{Block, Cases, Column};
 struct Layout {
     /// Whether a family of experiments shares one table, whose first column has their names.
     together: bool,
-    /// What the figures are, if the name of the experiment does not say it.
+    /// What the figures measure, if the name of the experiment does not say it.
     what: &'static str,
     /// Metrics that are shown in addition to the value of each run: heading and name.
     metrics: &'static [(&'static str, &'static str)],
 }
 
-const MECHANISMS: Layout = Layout { together: false, what: "a hand-off", metrics: &[] };
+const MECHANISMS: Layout = Layout { together: false, what: "one hand-off", metrics: &[] };
 
 const PRESETS: Layout = Layout {
     together: true,
-    what: "10,000 turns; load: CPU time in percent of the CPUs allowed, the most in 50 ms",
+    what: "10,000 turns; load: largest CPU load over 50 ms, in percent of all CPUs",
     metrics: &[("load", "load_max")],
 };
 
-const USUAL: Layout = Layout { together: false, what: "", metrics: &[] };
+const STANDARD: Layout = Layout { together: false, what: "", metrics: &[] };
 
 fn layout_of(case: &Case) -> &'static Layout {
     match case.view {
         View::HandoffMechanisms => &MECHANISMS,
         View::HandoffPreset => &PRESETS,
-        _ => &USUAL,
+        _ => &STANDARD,
     }
 }
 
@@ -113,11 +113,11 @@ fn values(layout: &Layout, cases: &[&Case], run: usize, name: &str) -> Option<Bl
 
 fn median(figure: Option<&Figure>, run: usize) -> String {
     let value = figure.and_then(|figure| Some((figure.medians.get(run).copied()??, figure.unit)));
-    value.map_or_else(|| NOTHING.to_owned(), |(value, unit)| shown(value, unit))
+    value.map_or_else(|| MISSING.to_owned(), |(value, unit)| shown(value, unit))
 }
 
 /// Shown if a run has no figure, or two runs have no ratio.
-const NOTHING: &str = "-";
+const MISSING: &str = "-";
 
 fn disturbed(case: &Case, run: usize) -> bool {
     matches!(case.sides.get(run), Some(Side::Measured { disturbed: 1.., .. }))
@@ -132,7 +132,7 @@ fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     }
     let cell = |ratio: Option<&Ratio>| match ratio {
         Some(ratio) => (units::ratio(ratio.ratio), ratio.contains_one()),
-        None => (NOTHING.to_owned(), false),
+        None => (MISSING.to_owned(), false),
     };
     let interval = |ratio: Option<&Ratio>| {
         ratio.map_or_else(String::new, |ratio| spread(ratio.ci95, ratio.range, units::ratio))
@@ -161,20 +161,18 @@ pub fn legend(record: &CompareRecord) -> String {
     let any = |holds: fn(&Ratio) -> bool| ratios.iter().any(|ratio| holds(ratio));
     let spoiled = |case: &Case| (0..case.sides.len()).any(|run| disturbed(case, run));
     let parts = [
-        (!ratios.is_empty(), "B/A is the median of B by that of A."),
+        (!ratios.is_empty(), "B/A: median of B divided by median of A."),
         (
             any(|ratio| ratio.ci95.is_some()),
-            "In [brackets] its 95 % interval, which knows how the samples of each run scatter, but not \
-             what differs from one run to the next.",
+            "[Brackets]: 95 % interval, from the scatter within each run; runs may differ by more.",
         ),
         (
             any(|ratio| ratio.ci95.is_none() && ratio.range.is_some()),
-            "In (parentheses), where one of the two has fewer than six samples, what the samples \
-             allow at the least and at the most.",
+            "(Parentheses): range, if a run has fewer than six samples.",
         ),
-        (any(Ratio::contains_one), "~: 1 lies within, so no difference is shown."),
-        (in_tables(record).any(lacks_ratio), "No ratio is given where A may be 0 or less."),
-        (in_tables(record).any(spoiled), "!: some samples were taken while others used the CPUs."),
+        (any(Ratio::contains_one), "~: within noise."),
+        (in_tables(record).any(lacks_ratio), "-: no ratio, as A may be 0 or less."),
+        (in_tables(record).any(spoiled), "!: some samples were disturbed by other load."),
     ];
     let said: Vec<&str> = parts.into_iter().filter(|part| part.0).map(|part| part.1).collect();
     said.join(" ")

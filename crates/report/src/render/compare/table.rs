@@ -18,13 +18,13 @@ impl Column {
     /// Creates a column in which some cells end in a mark; the others are padded to stay aligned.
     pub fn marked(heading: &str, cells: &[(String, bool)], mark: char) -> Self {
         let some = cells.iter().any(|(_, marked)| *marked);
-        let behind = |marked| match (some, marked) {
+        let suffix = |marked| match (some, marked) {
             (true, true) => mark.to_string(),
             (true, false) => " ".to_owned(),
             _ => String::new(),
         };
-        let heading = format!("{heading}{}", behind(false));
-        Self::new(&heading, cells.iter().map(|(text, marked)| format!("{text}{}", behind(*marked))))
+        let heading = format!("{heading}{}", suffix(false));
+        Self::new(&heading, cells.iter().map(|(text, marked)| format!("{text}{}", suffix(*marked))))
     }
 
     /// Whether all cells are empty.

@@ -61,7 +61,7 @@ fn below<'a>(text: &'a str, line: &str) -> &'a str {
 }
 
 #[test]
-fn two_runs_stand_beside_each_other() {
+fn two_runs_are_compared_case_by_case() {
     let mut disturbed = case(100, &around(2000.0));
     disturbed.disturbed = vec![1];
     disturbed.warnings = vec![Warning::new(WarningId::OtherLoad, "1 of 9 samples was disturbed")];
@@ -80,12 +80,12 @@ fn two_runs_stand_beside_each_other() {
     second.1.warnings = vec![Warning::new(WarningId::Steal, "the host took 1.00 s away")];
     insta::assert_snapshot!(plain(&[first, second], 80), @r"
     2 runs, 3 cases: 3 measured in all runs
-    A  laptop.json of 2026-01-02 03:04:05 UTC: units/create; 3 of 3 cases measured
-    B  later.json of 2026-01-02 03:04:05 UTC: units/create; quick; interrupted; 3 of
-      3 cases measured; beside A 1 higher, 1 not different, 1 with too few samples
-    The same for all: Quick 9, 8 of 8 CPUs, 4 cores, no quota, 16.0GB of memory, all
-      of it allowed, Linux 6.1 x86_64, no virtual machine, clocksource tsc, governor
-      powersave, glibc 2.36, huge pages unknown, mitigations of 1 flaw.
+    A  laptop.json (2026-01-02 03:04:05 UTC): units/create; 3 of 3 cases measured
+    B  later.json (2026-01-02 03:04:05 UTC): units/create; quick; interrupted; 3 of
+      3 cases measured; against A: 1 higher, 1 within noise, 1 with too few samples
+    All machines: Quick 9, 8 of 8 CPUs, 4 cores, no CPU quota, 16.0GB of memory, no
+      memory limit, Linux 6.1 x86_64, no virtual machine, clocksource tsc, governor
+      powersave, glibc 2.36, huge pages unknown, mitigations of 1 vulnerability.
 
     units/create
     kind    n       A       B    B/A       [interval]
@@ -96,16 +96,15 @@ fn two_runs_stand_beside_each_other() {
     warning: B: the host took 1.00 s away
     warning: B: units/create kind=fork n=100: 1 of 9 samples was disturbed
 
-    B/A is the median of B by that of A. In [brackets] its 95 % interval, which
-    knows how the samples of each run scatter, but not what differs from one run to
-    the next. In (parentheses), where one of the two has fewer than six samples,
-    what the samples allow at the least and at the most. ~: 1 lies within, so no
-    difference is shown. !: some samples were taken while others used the CPUs.
+    B/A: median of B divided by median of A. [Brackets]: 95 % interval, from the
+    scatter within each run; runs may differ by more. (Parentheses): range, if a run
+    has fewer than six samples. ~: within noise. !: some samples were disturbed by
+    other load.
     ");
 }
 
 #[test]
-fn what_differs_between_machines_is_said() {
+fn differences_between_machines_are_listed() {
     let runs = [
         on(laptop(), "laptop.json", vec![case(1, &around(1000.0))]),
         on(board(), "board.json", vec![case(1, &around(9000.0))]),
@@ -113,26 +112,24 @@ fn what_differs_between_machines_is_said() {
     ];
     insta::assert_snapshot!(plain(&runs, 80), @r#"
     3 runs, 1 case: 1 measured in all runs
-    A  laptop.json of 2026-01-02 03:04:05 UTC: units/create; 1 of 1 case measured
-       Quick 9, 8 of 8 CPUs, 4 cores, no quota
-    B  board.json of 2026-01-02 03:04:05 UTC: units/create; 1 of 1 case measured;
-      beside A 1 higher
-       Slow 2, 1 of 2 CPUs, 2 cores, a quota of 0.5 CPUs
-    C  later.json of 2026-01-02 03:04:05 UTC: units/create; 1 of 1 case measured;
-      beside A 1 higher
-       Quick 9, 8 of 8 CPUs, 4 cores, no quota
-    - against retbleed: "Mitigation: IBRS" in A and C, "Vulnerable" in B
-    The same for all: 16.0GB of memory, all of it allowed, Linux 6.1 x86_64, no
-      virtual machine, clocksource tsc, governor powersave, glibc 2.36, huge pages
-      unknown.
+    A  laptop.json (2026-01-02 03:04:05 UTC): units/create; 1 of 1 case measured
+       Quick 9, 8 of 8 CPUs, 4 cores, no CPU quota
+    B  board.json (2026-01-02 03:04:05 UTC): units/create; 1 of 1 case measured;
+      against A: 1 higher
+       Slow 2, 1 of 2 CPUs, 2 cores, CPU quota 0.5
+    C  later.json (2026-01-02 03:04:05 UTC): units/create; 1 of 1 case measured;
+      against A: 1 higher
+       Quick 9, 8 of 8 CPUs, 4 cores, no CPU quota
+    - retbleed: "Mitigation: IBRS" in A and C, "Vulnerable" in B
+    All machines: 16.0GB of memory, no memory limit, Linux 6.1 x86_64, no virtual
+      machine, clocksource tsc, governor powersave, glibc 2.36, huge pages unknown.
 
     units/create
     kind  n       A       B       C   B/A    [interval]   C/A    [interval]
     fork  1  1.00µs  9.00µs  1.20µs  9.00  [8.65, 9.36]  1.20  [1.15, 1.25]
 
-    B/A is the median of B by that of A. In [brackets] its 95 % interval, which
-    knows how the samples of each run scatter, but not what differs from one run to
-    the next.
+    B/A: median of B divided by median of A. [Brackets]: 95 % interval, from the
+    scatter within each run; runs may differ by more.
     "#);
 }
 
@@ -148,7 +145,7 @@ fn preset(name: &str, tick: bool, seconds: f64, load: f64) -> lab::Case {
 }
 
 #[test]
-fn the_document_s_cases_stand_in_one_table() {
+fn programs_of_the_document_share_one_table() {
     let cases = |factor: f64| {
         vec![
             preset("handoff/0", true, 156.0, 2.0 * factor),
@@ -163,7 +160,7 @@ fn the_document_s_cases_stand_in_one_table() {
     ];
     let text = plain(&runs, 100);
     insta::assert_snapshot!(below(&text, "unknown.\n"), @r"
-    handoff: 10,000 turns; load: CPU time in percent of the CPUs allowed, the most in 50 ms
+    handoff: 10,000 turns; load: largest CPU load over 50 ms, in percent of all CPUs
     case  tick_us  placement  turns      A  load      B  load      C  load
     0       15625       free     96   164s     2   164s     4      -     -
     0+      15625       free     96   164s  9.80   328s  9.80      -     -
@@ -179,9 +176,8 @@ fn the_document_s_cases_stand_in_one_table() {
     - handoff/0 tick_us=15625 placement=free turns=96
     - handoff/0+ tick_us=15625 placement=free turns=96
 
-    B/A is the median of B by that of A. In (parentheses), where one of the two has fewer than six
-    samples, what the samples allow at the least and at the most. ~: 1 lies within, so no difference is
-    shown.
+    B/A: median of B divided by median of A. (Parentheses): range, if a run has fewer than six samples.
+    ~: within noise.
     ");
 }
 
@@ -202,7 +198,7 @@ fn unequal_cases_are_listed_with_the_reason() {
     ];
     let text = plain(&runs, 80);
     assert!(text.contains("x␛[31m.json"), "{text}");
-    insta::assert_snapshot!(below(&text, "flaw.\n"), @r"
+    insta::assert_snapshot!(below(&text, "vulnerability.\n"), @r"
     units/create
     kind  n       A       B
     fork  1  0.00ns  1.00ns
@@ -216,13 +212,13 @@ fn unequal_cases_are_listed_with_the_reason() {
     - units/create kind=fork n=2
     measured in A; left out in B (counts bytes, not nanoseconds); not part of C:
     - units/create kind=fork n=3
-    no samples in C (the run did not get to it); not part of A and B:
+    no samples in C (the run did not reach it); not part of A and B:
     - units/create kind=fork n=4
 
-    No ratio is given where A may be 0 or less.
+    -: no ratio, as A may be 0 or less.
     ");
     let nothing = plain(&[run(Vec::new()), run(Vec::new())], 80);
-    assert!(nothing.starts_with("2 runs, 0 cases: none of them was measured in two runs\n"));
+    assert!(nothing.starts_with("2 runs, 0 cases: none was measured in two runs\n"));
 }
 
 #[test]

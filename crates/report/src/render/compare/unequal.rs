@@ -30,7 +30,7 @@ pub fn listed(out: &mut String, record: &CompareRecord, width: usize) {
     }
 }
 
-/// Describes what each run has for a case, with equal runs grouped: first those that have measured
+/// Describes the state of a case in each run, with equal runs grouped: first those that have measured
 /// it, last those that do not include it.
 fn standing(record: &CompareRecord, case: &Case) -> String {
     let mut sides: Vec<_> = record.runs.iter().zip(&case.sides).collect();
@@ -39,15 +39,15 @@ fn standing(record: &CompareRecord, case: &Case) -> String {
         Side::OtherUnit { .. } | Side::Skipped { .. } | Side::NoSamples { .. } => 1,
         Side::Absent => 2,
     });
-    let said = sides.into_iter().map(|(run, side)| (of_side(side, case), run.name.as_str()));
+    let said = sides.into_iter().map(|(run, side)| (described(side, case), run.name.as_str()));
     let parts = grouped(said)
         .into_iter()
-        .map(|((before, behind), names)| format!("{before} {}{behind}", words(&names)));
+        .map(|((before, after), names)| format!("{before} {}{after}", words(&names)));
     parts.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the text before and after the names of the runs that it describes.
-fn of_side(side: &Side, case: &Case) -> (&'static str, String) {
+fn described(side: &Side, case: &Case) -> (&'static str, String) {
     match side {
         Side::Measured { .. } => ("measured in", String::new()),
         Side::Absent => ("not part of", String::new()),
@@ -63,10 +63,10 @@ fn of_side(side: &Side, case: &Case) -> (&'static str, String) {
 fn without(stopped: Option<Stopped>) -> &'static str {
     match stopped {
         Some(Stopped::Interrupt) => "the run was interrupted",
-        Some(Stopped::Budget) => "the time was used",
-        Some(Stopped::Failure) => "its subject failed",
-        Some(Stopped::Interval | Stopped::Count) => "no reason is known",
-        None => "the run did not get to it",
+        Some(Stopped::Budget) => "the budget was used up",
+        Some(Stopped::Failure) => "the experiment failed",
+        Some(Stopped::Interval | Stopped::Count) => "for an unknown reason",
+        None => "the run did not reach it",
     }
 }
 

@@ -12,11 +12,11 @@ use super::table::{figure, grid, parameter, row};
 /// Renders the table.
 pub fn section(cases: &[&Case], width: usize) -> String {
     let is_wide = width >= 100;
-    let mut headings = row(["way", "place", "cache", "time", "a second", "user", "sys"]);
+    let mut headings = row(["method", "place", "cache", "time", "bytes/s", "user", "sys"]);
     if is_wide {
         headings.extend(row(["faults", "calls"]));
     }
-    headings.push("most of it".to_owned());
+    headings.push("limited by".to_owned());
     let mut lines = vec![headings];
     for case in cases {
         let number = |name: &str| case.metric(name).map_or_else(String::new, count);
@@ -83,8 +83,8 @@ fn memory(cases: &[&Case]) -> Option<String> {
         (case.parameters.number(names::BYTES)? as f64, case.metric("at_memory")?);
     let pages = case.metric("at_pages")? / (bytes_copied / 4096.0);
     let mut text = format!(
-        "From memory to memory {} a second are copied here: {} for a file of {}. A page of a file, found or \
-         made, takes {} besides.",
+        "Copying within memory reaches {}/s here: {} for a file of {}. Finding or creating a page of a file \
+         adds {}.",
         bytes(bytes_copied / time * 1e9),
         nanoseconds(time),
         bytes(bytes_copied),
@@ -94,7 +94,7 @@ fn memory(cases: &[&Case]) -> Option<String> {
     let least = cases.iter().min_by_key(length)?;
     if length(&least) < length(&case) {
         let (way, length) = (way(least), length(&least)? as f64);
-        let _ = write!(text, " A file of {} was copied by {way}.", bytes(length));
+        let _ = write!(text, " {way} copied only {}.", bytes(length));
     }
     Some(text)
 }

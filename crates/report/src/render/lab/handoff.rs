@@ -15,7 +15,7 @@ const MECHANISMS: [MetricColumn; 5] = [
     ("switches", "switches", 80),
 ];
 
-/// Columns for the cases of the source document.
+/// Columns for the programs of the source document.
 const PRESETS: [MetricColumn; 8] = [
     ("predicted", "predicted", 0),
     ("not ready %", "not_ready", 76),
@@ -27,7 +27,7 @@ const PRESETS: [MetricColumn; 8] = [
     ("switches", "voluntary_switches", 100),
 ];
 
-/// Renders the table of one of the document's cases.
+/// Renders the table of one of the document's programs.
 pub fn presets(cases: &[&Case], width: usize) -> String {
     table::with_metrics(cases, "10,000 turns", &PRESETS, width)
 }
@@ -35,7 +35,7 @@ pub fn presets(cases: &[&Case], width: usize) -> String {
 /// Figures of each mechanism and placement that the matrices show.
 const MATRICES: [(&str, TimeOf); 3] = [
     ("median", |case| case.median),
-    ("99.9 %", |case| case.metric("p99.9")),
+    ("99.9th percentile", |case| case.metric("p99.9")),
     ("CPU time", |case| case.metric("cpu")),
 ];
 
@@ -60,7 +60,7 @@ pub fn mechanisms(cases: &[&Case], width: usize) -> String {
             }
         }
     }
-    let text = "One way: half of a round trip. CPU time is that of both partners for it.";
+    let text = "Half of a round trip; CPU time: both partners together.";
     paragraph(&mut out, "", text, width);
     out
 }

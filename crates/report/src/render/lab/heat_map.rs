@@ -25,11 +25,10 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     }
     let mut out = String::new();
     if let Some(Value::Text(topology)) = cases.first().and_then(|case| case.facts.get("topology")) {
-        paragraph(&mut out, "", &format!("{topology}, as sysfs tells it."), width);
+        paragraph(&mut out, "", &format!("{topology} (sysfs)."), width);
     }
     if record.host.cpus_allowed == 1 {
-        let text =
-            "One CPU may be used: what the way from one to another costs cannot be measured.";
+        let text = "Only one CPU is available, so hand-offs between CPUs cannot be measured.";
         paragraph(&mut out, "", text, width);
     }
     for mechanism in mechanisms {
@@ -56,7 +55,7 @@ fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
     let most = values.iter().copied().fold(0.0, f64::max);
     let (unit, name) = if most < 1000.0 { (1.0, "ns") } else { (1000.0, "µs") };
     let mut out = format!("{mechanism}, one way, {name}\n");
-    // CPUs that do not fit are in the list of distances and in the record.
+    // CPUs that do not fit are only in the list of distances and in the record.
     let fitting = cpus.len().min(width.saturating_sub(6) / CELL);
     let shown_cpus = &cpus[..fitting];
     let mut heading = "from\\to".to_owned();
@@ -75,7 +74,7 @@ fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
         out.push('\n');
     }
     if fitting < cpus.len() {
-        let text = format!("{} more CPUs are in the record.", cpus.len() - fitting);
+        let text = format!("{} more CPUs do not fit; --json has them.", cpus.len() - fitting);
         paragraph(&mut out, "- ", &text, width);
     }
     for sentence in distances(cases) {
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_the_same_from_both_sides() {
+    fn a_map_is_symmetric() {
         let cases = [
             case(0, 0, 2_400.0, "the same CPU"),
             case(0, 1, 15_160.0, "two cores"),
@@ -173,7 +172,7 @@ mod tests {
             case(1, 4, 118_000.0, "two packages"),
         ];
         insta::assert_snapshot!(shown_at(8, &cases, 80), @r"
-        3 CPUs, as sysfs tells it.
+        3 CPUs (sysfs).
         futex, one way, µs
         from\to    0    1    4
               0 2.40 15.2  120
@@ -186,16 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn cpus_that_do_not_fit_are_counted() {
         let cases: Vec<Case> = (0..30).map(|to| case(0, to, 50.0, "two cores")).collect();
         let text = shown_at(8, &cases, 80);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(text.contains("- 16 more CPUs are in the record."), "{text}");
+        assert!(text.contains("- 16 more CPUs do not fit; --json has them."), "{text}");
     }
 
     #[test]
-    fn one_cpu_has_no_way() {
+    fn one_cpu_has_no_hand_offs_between_cpus() {
         let text = shown_at(1, &[case(1, 1, 2_400.0, "the same CPU")], 80);
-        assert!(text.contains("One CPU may be used"), "{text}");
+        assert!(text.contains("Only one CPU is available"), "{text}");
     }
 }

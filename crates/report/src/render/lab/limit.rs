@@ -33,38 +33,37 @@ fn outcome(kind: &str, report: &LimitReport) -> String {
     if let Some(first) = report.limits.first() {
         let _ = write!(
             text,
-            "Predicted: {} stops the {} after {}. ",
-            first.name,
+            "Predicted limit for {}: {} at {}. ",
             plural(kind),
+            first.name,
             first.allows
         );
     }
-    let were = if report.created == 1 { "was" } else { "were" };
-    let _ = write!(text, "{} {were} created; ", report.created);
+    let _ = write!(text, "Created {}; ", report.created);
     let error = report.errno.as_ref().map_or_else(String::new, |errno| format!(" ({errno})"));
     text.push_str(&match &report.stopped_by {
-        StoppedBy::Cap => "the cap stopped it".to_owned(),
-        StoppedBy::MemoryFloor => "the guard stopped it before the memory ran out".to_owned(),
-        StoppedBy::Limit(name) => format!("{name} stopped it{error}"),
-        StoppedBy::Unknown => format!("what stopped it{error} could not be found out"),
+        StoppedBy::Cap => "stopped by the cap".to_owned(),
+        StoppedBy::MemoryFloor => "stopped by the memory guard".to_owned(),
+        StoppedBy::Limit(name) => format!("stopped by {name}{error}"),
+        StoppedBy::Unknown => format!("stopped by an unknown limit{error}"),
     });
     for evidence in &report.evidence {
         let _ = write!(text, "; {evidence}");
     }
     text.push_str(match (report.prediction_held, &report.stopped_by) {
-        (Some(true), StoppedBy::Cap) => ". The prediction held as far as this went.",
-        (Some(true), _) => ". The prediction held.",
-        (Some(false), _) => ". The prediction did not hold.",
+        (Some(true), StoppedBy::Cap) => ". The prediction was not contradicted.",
+        (Some(true), _) => ". The prediction was correct.",
+        (Some(false), _) => ". The prediction was wrong.",
         (None, _) => ".",
     });
     text
 }
 
-/// Renders the limits that matter: the tightest few.
+/// Renders the tightest limits.
 fn limits(report: &LimitReport, width: usize) -> String {
     const MOST: usize = 4;
     let mut table = plain_table();
-    let headings = ["  limit", "value", "in use", "allows", "set in"];
+    let headings = ["  limit", "value", "in use", "room for", "set in"];
     let shown = if width < 110 { 4 } else { 5 };
     let row = |cells: [String; 5]| {
         cells.into_iter().take(shown).enumerate().map(|(i, text)| {

@@ -13,7 +13,7 @@ const COLUMNS: [MetricColumn; 8] = [
     ("kernel stacks", "kernel_stacks", 110),
     ("page tables", "page_tables", 100),
     ("objects", "kernel_objects", 100),
-    ("RSS added up", "rss_sum", 0),
+    ("sum of RSS", "rss_sum", 0),
     ("private", "uss_sum", 76),
     ("create", "create", 0),
     ("end", "end", 0),
@@ -21,7 +21,7 @@ const COLUMNS: [MetricColumn; 8] = [
 
 /// Renders the table, and a sentence for each line through it.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
-    let mut out = table::with_metrics(cases, "in all", &COLUMNS, width);
+    let mut out = table::with_metrics(cases, "total", &COLUMNS, width);
     let experiment = cases.first().map_or("", |case| case.experiment.as_str());
     for fit in
         record.fits.iter().filter(|fit| fit.experiment == experiment && fit.metric == "value")
@@ -29,16 +29,15 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         paragraph(&mut out, "- ", &sentence(record, fit), width);
     }
     if cases.iter().any(|case| case.facts.contains_key("others_created_tasks")) {
-        let note = "Others created or ended many tasks meanwhile, three times in a row: the kernel's \
-                    stacks and objects are counted for the whole machine, so these figures are not of \
-                    these units alone.";
+        let note = "Other programs created or ended many tasks during three attempts: kernel stacks \
+                    and objects are counted for the whole machine, so these figures include theirs.";
         paragraph(&mut out, "- ", note, width);
     }
     out
 }
 
 /// Smallest share of the whole that is mentioned.
-const NOTHING: f64 = 0.002;
+const SMALLEST_SHARE: f64 = 0.002;
 
 /// Describes the memory of one unit, by the fitted lines.
 fn sentence(record: &RunRecord, fit: &Fit) -> String {
@@ -54,23 +53,23 @@ fn sentence(record: &RunRecord, fit: &Fit) -> String {
         format!(" [{}, {}]", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
     });
     let parts: Vec<String> = [
-        ("user", "of its own"),
-        ("kernel_stacks", "of kernel stack"),
-        ("page_tables", "of page tables"),
-        ("kernel_objects", "of kernel objects"),
+        ("user", "user memory"),
+        ("kernel_stacks", "kernel stack"),
+        ("page_tables", "page tables"),
+        ("kernel_objects", "kernel objects"),
     ]
     .into_iter()
     .filter_map(|(metric, what)| Some((slope(metric)?, what)))
-    .filter(|(part, _)| part.abs() >= NOTHING * fit.line.slope.abs())
+    .filter(|(part, _)| part.abs() >= SMALLEST_SHARE * fit.line.slope.abs())
     .map(|(part, what)| format!("{} {what}", shown(part, Unit::Bytes)))
     .collect();
     let kind = fit.parameters.text(names::KIND).unwrap_or("unit");
     let parent = fit
         .parameters
         .number(names::PARENT_MIB)
-        .map_or_else(String::new, |mib| format!(" of a parent that has touched {mib} MiB"));
+        .map_or_else(String::new, |mib| format!(" of a parent with {mib} MiB"));
     let mut text = format!(
-        "One {kind}{parent} more: {}{interval}, {}.",
+        "Each further {kind}{parent}: {}{interval}, of which {}.",
         shown(fit.line.slope, Unit::Bytes),
         parts.join(", ")
     );
@@ -78,8 +77,8 @@ fn sentence(record: &RunRecord, fit: &Fit) -> String {
         && naive > 1.5 * user.max(1.0)
     {
         text.push_str(&format!(
-            " Adding up RSS says {}, {:.0} times its own memory, because it counts what the \
-             processes share once for each.",
+            " Summing RSS gives {}, {:.0} times its user memory, because shared pages are \
+             counted for each process.",
             bytes(naive),
             naive / user.max(1.0)
         ));

@@ -4,7 +4,7 @@ use contend_record::lab::Case;
 use contend_record::parameters::names;
 
 use super::super::layout::paragraph;
-use super::super::units::{bytes, count, counted, nanoseconds, ratio};
+use super::super::units::{bytes, count, counted, ratio};
 use super::table::{self, MetricColumn, figure, grid, matrix, row, values};
 
 /// Columns of the table of round trips, for cases that differ in more than a matrix shows.
@@ -46,7 +46,7 @@ type Cell = fn(&Case) -> String;
 
 const ONE_WAY: [(&str, Cell); 4] = [
     ("time", |case| figure(case.median)),
-    ("bytes a second", |case| bandwidth(case).map_or_else(String::new, bytes)),
+    ("bytes/s", |case| bandwidth(case).map_or_else(String::new, bytes)),
     ("CPU time", |case| figure(cpu(case))),
     ("system calls", |case| calls(case).map_or_else(String::new, few)),
 ];
@@ -105,8 +105,7 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
             }
         }
     }
-    let text = "CPU time and system calls are those of both partners for a message, written and read in \
-                full.";
+    let text = "CPU time and system calls: both partners together, per message.";
     paragraph(&mut out, "", text, width);
     out
 }
@@ -114,7 +113,7 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
 /// Renders the document's million messages of one byte: a line for each side.
 pub fn one_byte(cases: &[&Case], width: usize) -> String {
     let mut lines = vec![row([
-        "through",
+        "form",
         "real",
         "",
         "user",
@@ -170,10 +169,8 @@ fn delivery(case: &Case) -> Option<String> {
     let form = case.parameters.text(names::FORM)?;
     (lost > 0.0).then(|| {
         format!(
-            "{form}: the child saw {received:.0} bytes, and {lost:.0} of {:.0} were lost: {} each to \
-             write, overwritten before anybody had looked.",
+            "{form}: {lost:.0} of {:.0} bytes were overwritten before the child read them.",
             received + lost,
-            nanoseconds(case.median.unwrap_or(0.0) / (received + lost)),
         )
     })
 }

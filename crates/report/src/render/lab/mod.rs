@@ -1,6 +1,9 @@
 //! Renders a run of the lab as text.
 
+mod chapter;
+mod conclusion;
 mod copy;
+mod disturbance;
 mod handoff;
 mod heat_map;
 mod limit;
@@ -14,17 +17,17 @@ pub(crate) mod sample;
 mod saturation;
 mod server;
 mod shared_memory;
+mod source;
 mod synchronisation;
 pub(super) mod table;
 pub mod timeline;
-mod verdict;
 #[cfg(test)]
 mod widths;
 
 use std::fmt::Write as _;
 
 use contend_record::Warning;
-use contend_record::lab::{Case, Chapter, Ending, RunRecord, Stopped, Unit, View};
+use contend_record::lab::{Case, Ending, RunRecord, Stopped, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_record::warning::WarningId;
 
@@ -32,9 +35,31 @@ use super::layout::{BOLD, NARROWEST, dimmed, grouped, paragraph, paragraph_after
 use super::text::printable;
 use super::units::{bytes, count, nanoseconds, seconds};
 
-/// Returns the whole report.
-pub fn report(record: &RunRecord, width: usize) -> String {
-    let width = width.max(NARROWEST);
+/// How much a report shows of a suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// The conclusions, and the tables that compare with the source document.
+    Summary,
+    /// The table of every experiment too.
+    Full,
+}
+
+/// Returns the whole report. A run without a chapter always has the tables of its experiments.
+pub fn report(record: &RunRecord, detail: Detail, width: usize) -> String {
+    let mut out = String::new();
+    if shows_experiments(record, detail) {
+        out = demonstrations(record, width.max(NARROWEST));
+    }
+    out.push_str(&figures(record, detail, width));
+    out
+}
+
+/// Whether the report has the tables and demonstrations of every experiment.
+pub fn shows_experiments(record: &RunRecord, detail: Detail) -> bool {
+    detail == Detail::Full || record.chapter.is_none()
+}
+
+fn demonstrations(record: &RunRecord, width: usize) -> String {
     let mut out = String::new();
     for case in record.cases.iter().filter(|case| !case.timeline.is_empty()) {
         out.push_str(&timeline::heading(&case.experiment));
@@ -43,47 +68,74 @@ pub fn report(record: &RunRecord, width: usize) -> String {
         }
         out.push('\n');
     }
-    out.push_str(&figures(record, width));
     out
 }
 
 /// Returns the report without the demonstrations, which were shown while they ran.
-pub fn figures(record: &RunRecord, width: usize) -> String {
+pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
     let width = width.max(NARROWEST);
+    let chapter =
+        record.chapter.zip(record.chapter.and_then(|c| chapter::content(c, record, width)));
     let mut out = String::new();
     headline(&mut out, record, width);
-    for name in record.experiments() {
+    let mut complete = &[][..];
+    if let Some((chapter, content)) = &chapter {
+        out.push_str(&chapter::render(content, *chapter, record, detail, width));
+        complete = content.complete;
+    }
+    let is_summary = chapter.is_some() && !shows_experiments(record, detail);
+    if is_summary {
         out.push('\n');
+        skipped_summary(&mut out, record, width);
+    } else {
+        if chapter.is_some() {
+            let _ = writeln!(out, "\n{BOLD}All experiments{BOLD:#}");
+        }
+        out.push_str(&experiments(record, complete, width));
+        out.push('\n');
+    }
+    footer(&mut out, record, width);
+    for warning in record.warnings.iter().filter(|w| !conclusion::is_disturbance(w.id)) {
+        warn(&mut out, &warning.message, width);
+    }
+    if let Some(disturbed) = disturbance::sentence(record) {
+        warn(&mut out, &disturbed, width);
+    }
+    if is_summary {
+        let more =
+            "More: --full shows the table of every experiment, --json FILE writes every sample.";
+        paragraph(&mut out, "", more, width);
+    }
+    out
+}
+
+/// Renders the cases of each experiment, without the tables of those that are shown completely
+/// elsewhere.
+fn experiments(record: &RunRecord, complete: &[View], width: usize) -> String {
+    let mut out = String::new();
+    for name in record.experiments() {
         let cases: Vec<_> = record.cases.iter().filter(|case| case.experiment == name).collect();
-        let _ = writeln!(out, "{BOLD}{name}{BOLD:#}");
-        out.push_str(&section(record, &cases, width));
-        for skipped in skipped(&cases) {
+        let skipped = skipped(&cases);
+        let is_shown = cases.iter().all(|case| complete.contains(&case.view));
+        if is_shown && skipped.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "\n{BOLD}{name}{BOLD:#}");
+        if !is_shown {
+            out.push_str(&section(record, &cases, width));
+        }
+        for skipped in skipped {
             paragraph(&mut out, "- ", &skipped, width);
         }
         let of_cases = cases.iter().flat_map(|case| {
-            case.warnings.iter().map(|warning| (case.parameters.to_string(), warning))
+            let warnings = case.warnings.iter().filter(|w| !disturbance::is_counted(w.id));
+            warnings.map(|warning| (case.parameters.to_string(), warning))
         });
         for message in warnings(of_cases) {
             warn(&mut out, &message, width);
         }
     }
-    out.push_str(&record.chapter.map_or_else(String::new, |of| chapter(of, record, width)));
-    out.push('\n');
-    for warning in &record.warnings {
-        warn(&mut out, &warning.message, width);
-    }
-    footer(&mut out, record, width);
     out
-}
-
-fn chapter(chapter: Chapter, record: &RunRecord, width: usize) -> String {
-    match chapter {
-        Chapter::ProcessThread => process_thread::chapter(record, width),
-        Chapter::Pipeline => pipeline::chapter(record, width),
-        Chapter::Synchronisation => synchronisation::chapter(record, width),
-        Chapter::Runtimes => runtimes::chapter(record, width),
-        Chapter::SharedMemory => shared_memory::chapter(record, width),
-    }
 }
 
 fn headline(out: &mut String, record: &RunRecord, width: usize) {
@@ -162,6 +214,20 @@ pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
     grouped(reasons).into_iter().map(sentence).collect()
 }
 
+/// Writes the first reasons why cases were not measured, and the number of further ones.
+fn skipped_summary(out: &mut String, record: &RunRecord, width: usize) {
+    const SHOWN: usize = 3;
+    let cases: Vec<&Case> = record.cases.iter().collect();
+    let all = skipped(&cases);
+    for skipped in all.iter().take(SHOWN) {
+        paragraph(out, "- ", skipped, width);
+    }
+    if all.len() > SHOWN {
+        let text = format!("{} more reasons: see --full", all.len() - SHOWN);
+        paragraph(out, "- ", &text, width);
+    }
+}
+
 /// Returns the parameters that all of these cases share.
 fn common(cases: &[&Case]) -> Parameters {
     let Some((first, others)) = cases.split_first() else { return Parameters::new() };
@@ -175,8 +241,8 @@ fn common(cases: &[&Case]) -> Parameters {
         .fold(Parameters::new(), |all, (name, value)| all.with(name, value.clone()))
 }
 
-/// Returns the warnings with their subjects; if there are many of one kind, the first stands for
-/// all.
+/// Returns the warnings, each with the case that it is about; of many of one kind, only the first is
+/// shown in full.
 pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -> Vec<String> {
     const FEW: usize = 2;
     let messages = found.map(|(about, warning)| {
@@ -185,24 +251,16 @@ pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -
     });
     let shown = |(_, messages): (WarningId, Vec<String>)| match messages.len() {
         ..=FEW => messages,
-        many => vec![format!("{} (and so in {} other cases)", messages[0], many - 1)],
+        many => vec![format!("{} (and {} other cases)", messages[0], many - 1)],
     };
     grouped(messages).into_iter().flat_map(shown).collect()
 }
 
 fn footer(out: &mut String, record: &RunRecord, width: usize) {
     let host = &record.host;
-    let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
-    let narrow = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();
-    let note = match timed.count() {
-        0 => String::new(),
-        all => format!(
-            "Of {all} timed cases {narrow} came to an interval narrower than 2 %; a longer --budget \
-             narrows the others. In [brackets] 95 % intervals of the median, in (parentheses) the \
-             range of fewer than six samples."
-        ),
-    };
-    dimmed(out, &note, width);
+    if let Some(text) = precision(record) {
+        dimmed(out, &text, width);
+    }
     let mut note = format!(
         "{}, {} of {} CPUs, {}, {}",
         host.cpu_model,
@@ -214,18 +272,32 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
     if let Some(calibration) = &record.calibration {
         let _ = write!(
             note,
-            "; subtracted: clock {}, loop {}",
+            "; overhead subtracted: clock {}, loop {}",
             nanoseconds(calibration.clock_nanoseconds),
             nanoseconds(calibration.empty_loop_nanoseconds)
         );
         if let Some(line) = calibration.cache_line_nanoseconds {
-            let _ = write!(note, "; cache line to another CPU and back {}", nanoseconds(line));
+            let _ = write!(note, "; cache line round trip {}", nanoseconds(line));
         }
     }
     if let Some(writer) = &record.contend {
         let _ = write!(note, "; {writer}");
     }
     dimmed(out, &printable(&note), width);
+}
+
+/// Says how precise the figures are, and explains brackets and parentheses.
+fn precision(record: &RunRecord) -> Option<String> {
+    let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
+    let precise = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();
+    let all = timed.count();
+    (all > 0).then(|| {
+        format!(
+            "{precise} of {all} timed cases reached the 2 % target{} [Brackets]: 95 % interval of the median; \
+             (parentheses): range, with fewer than six samples.",
+            if precise < all { "; raise --budget for more." } else { "." }
+        )
+    })
 }
 
 /// Formats a figure in its unit.

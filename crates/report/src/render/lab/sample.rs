@@ -26,6 +26,16 @@ pub fn record(chapter: Option<Chapter>, cases: Vec<Case>) -> RunRecord {
     }
 }
 
+/// Returns the chapter of a record, without styles and with single spaces; empty if it has none.
+pub fn chapter_text(record: &RunRecord, width: usize) -> String {
+    let text = record.chapter.and_then(|chapter| {
+        let content = super::chapter::content(chapter, record, width)?;
+        Some(super::chapter::render(&content, chapter, record, super::Detail::Full, width))
+    });
+    let text = anstream::adapter::strip_str(&text.unwrap_or_default()).to_string();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Returns a case with two samples of this value, in nanoseconds, and with these metrics.
 pub fn case(
     (experiment, view): (&str, View),

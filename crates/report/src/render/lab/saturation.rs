@@ -16,8 +16,8 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     if let Some(quota) = record.host.cpu_quota {
         let held = cases.iter().filter_map(|case| case.metric("throttled")).fold(0.0, f64::max);
         let text = format!(
-            "The cgroup's quota allows {quota:.2} of {} CPUs; it has held workers back for up to {} of \
-             a sample.",
+            "The cgroup's quota allows {quota:.2} of {} CPUs; it stopped the workers for up to {} in a \
+             sample.",
             record.host.cpus_allowed,
             nanoseconds(held),
         );
@@ -102,60 +102,57 @@ fn sentence(fit: &ScalingFit, cpus: f64) -> String {
     if let Some(unfit) = law.unfit {
         let name = match law.law {
             Law::Amdahl => "Amdahl's law",
-            Law::Universal => "universal scalability law",
+            Law::Universal => "the universal scalability law",
         };
-        return format!("{over}, {name}: cannot be fitted: {}.", objection(unfit, fit));
+        return format!("{over}: {name} does not fit: {}.", objection(unfit, fit));
     }
     let contention = coefficient(law.contention);
     let Some(coherency) = law.coherency.filter(|_| law.law == Law::Universal) else {
         let most = match law.contention.value {
-            serial if serial > 1e-4 => format!("at most {:.1} times as much", 1.0 / serial),
-            _ => "no bound to be seen".to_owned(),
+            serial if serial > 1e-4 => format!("a speed-up of at most {:.1}", 1.0 / serial),
+            _ => "no visible limit".to_owned(),
         };
-        return format!("{over}, Amdahl's law: {contention} is done by one at a time: {most}.");
+        return format!("{over}: by Amdahl's law, {contention} of the work is serial: {most}.");
     };
     let beyond = *last as f64 > cpus + 0.01;
     let peak = match law.peak() {
-        Some(peak) if !beyond => format!("; most would be done with {peak:.0}"),
+        Some(peak) if !beyond => format!("; throughput would peak at {peak:.0}"),
         _ => String::new(),
     };
-    let note = if beyond { ". That there are no more CPUs is in it, too" } else { "" };
+    let note = if beyond { ". These include the lack of further CPUs" } else { "" };
     format!(
-        "{over}, universal scalability law: contention {contention}, coherency {}{peak}{note}.",
+        "{over}: by the universal scalability law, contention {contention}, coherency {}{peak}{note}.",
         coefficient(coherency)
     )
 }
 
-/// Describes what speaks against a law, and how many samples behind it were disturbed.
+/// Describes why a law does not fit, and how many of its samples were disturbed.
 fn objection(unfit: Unfit, fit: &ScalingFit) -> String {
     let reason = match unfit {
-        Unfit::OneSample => "it would rest on one sample a point".to_owned(),
+        Unfit::OneSample => "there is only one sample per point".to_owned(),
         Unfit::SerialShareAboveOne { share } => {
-            format!(
-                "{:.0} % of the work would be serial, and no more than all of it can be",
-                100.0 * share
-            )
+            format!("{:.0} % of the work would be serial", 100.0 * share)
         }
         Unfit::CoherencyAboveOne { coherency } => format!(
-            "to settle with one other worker would take {:.0} % of the work",
+            "coordination with one other worker would take {:.0} % of the work",
             100.0 * coherency
         ),
         Unfit::Superlinear { workers, time } => format!(
-            "{workers} workers would do their work in {:.0} % of the time that one alone takes for its own",
+            "the speed-up is superlinear: {workers} workers take {:.0} % of the time of one",
             100.0 * time
         ),
         Unfit::Disturbed { workers, disturbed, samples } => {
             return format!(
-                "disturbed: others used the CPUs during {disturbed} of the {samples} samples with {}={workers}",
+                "{disturbed} of the {samples} samples with {}={workers} were disturbed",
                 fit.over
             );
         }
     };
     match fit.disturbed {
         0 => reason,
-        1 => format!("disturbed: {reason}; 1 sample was taken while others used the CPUs"),
+        1 => format!("{reason}; 1 sample was disturbed"),
         many => {
-            format!("disturbed: {reason}; {many} samples were taken while others used the CPUs")
+            format!("{reason}; {many} samples were disturbed")
         }
     }
 }
@@ -217,22 +214,19 @@ mod tests {
             sentence(&mostly_disturbed, 4.0),
         ];
         insta::assert_snapshot!(textwrap::fill(&said.join("\n"), 96), @r"
-        threads, 1 to 3, Amdahl's law: cannot be fitted: disturbed: 224 % of the work would be serial,
-        and no more than all of it can be; 3 samples were taken while others used the CPUs.
-        threads, 1 to 3, universal scalability law: cannot be fitted: disturbed: 224 % of the work would
-        be serial, and no more than all of it can be; 1 sample was taken while others used the CPUs.
-        threads, 1 to 3, Amdahl's law: cannot be fitted: 224 % of the work would be serial, and no more
-        than all of it can be.
-        threads, 1 to 3, universal scalability law: cannot be fitted: it would rest on one sample a
-        point.
-        threads, 1 to 3, Amdahl's law: cannot be fitted: disturbed: others used the CPUs during 5 of the
-        7 samples with threads=2.
+        threads, 1 to 3: Amdahl's law does not fit: 224 % of the work would be serial; 3 samples were
+        disturbed.
+        threads, 1 to 3: the universal scalability law does not fit: 224 % of the work would be serial;
+        1 sample was disturbed.
+        threads, 1 to 3: Amdahl's law does not fit: 224 % of the work would be serial.
+        threads, 1 to 3: the universal scalability law does not fit: there is only one sample per point.
+        threads, 1 to 3: Amdahl's law does not fit: 5 of the 7 samples with threads=2 were disturbed.
         ");
-        assert!(said.iter().all(|text| !text.contains("times as much")), "{said:?}");
+        assert!(said.iter().all(|text| !text.contains("speed-up of")), "{said:?}");
     }
 
     #[test]
-    fn speed_up_is_what_is_done_in_the_same_time() {
+    fn speed_up_is_relative_to_one_worker() {
         let cases = vec![case(1, 1, 1.0, 50.0), case(1, 2, 1.25, 100.0), case(1, 4, 2.5, 100.0)];
         let points: Vec<_> =
             [1, 2, 4].into_iter().zip(cases.iter().map(|c| c.samples.as_slice())).collect();
@@ -253,11 +247,11 @@ mod tests {
                 1        1    1.00s    50.0  1.00s      1.00                        100 %
                 1        2    1.25s   100.0  1.25s      1.60     [1.60, 1.60]        80 %
                 1        4    2.50s   100.0  2.50s      1.60     [1.60, 1.60]        80 %
-        - The cgroup's quota allows 2.00 of 2 CPUs; it has held workers back for up to 5.00ms of a sample.
-        - threads, 1 to 2, Amdahl's law: 25.00 % [25.00, 25.00] is done by one at a time: at most 4.0 times
-          as much.
-        - threads, 1 to 4, universal scalability law: contention 0.00 % [0.00, 0.00], coherency 12.50 %
-          [12.50, 12.50]. That there are no more CPUs is in it, too.
+        - The cgroup's quota allows 2.00 of 2 CPUs; it stopped the workers for up to 5.00ms in a sample.
+        - threads, 1 to 2: by Amdahl's law, 25.00 % [25.00, 25.00] of the work is serial: a speed-up of at
+          most 4.0.
+        - threads, 1 to 4: by the universal scalability law, contention 0.00 % [0.00, 0.00], coherency
+          12.50 % [12.50, 12.50]. These include the lack of further CPUs.
         ");
     }
 }

@@ -97,7 +97,7 @@ fn table(cases: &[&Case], width: usize) -> String {
     fitted_lines(table, names.len(), width)
 }
 
-/// Returns how many of the first columns hold words.
+/// Returns the number of leading columns that hold words.
 pub fn text_columns<T: AsRef<Parameters>>(names: &[&str], cases: &[&T]) -> usize {
     let is_text = |name: &&&str| {
         cases.iter().any(|case| matches!(T::as_ref(case).get(name), Some(Value::Text(_))))

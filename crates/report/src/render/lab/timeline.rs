@@ -22,7 +22,7 @@ pub fn step(step: &Step, width: usize) -> String {
     }
     paragraph(&mut out, &format!("{:>7} ", seconds(step.at_seconds)), &line, width);
     if step.tasks.is_empty() {
-        return out; // it is about lines, not about processes
+        return out; // a step of a pipeline: it has no tasks
     }
     let mut table = plain_table();
     let first = if width < 70 { "   PID" } else { "       PID" };
@@ -61,7 +61,7 @@ pub fn closing(cases: &[&Case], width: usize) -> String {
         };
         paragraph(&mut out, "", &text, width);
     }
-    let note = "kB in the steps are 1,024 bytes, as in ps; PSS divides a shared page by its users.";
+    let note = "1 kB is 1,024 bytes here, as in ps. PSS divides shared pages by their users.";
     dimmed(&mut out, note, width);
     out
 }
@@ -86,20 +86,20 @@ fn processes(case: &Case) -> String {
     let faults = case.metric("page_faults").unwrap_or(0.0);
     let copy = if copied > 0.0 {
         format!(
-            "Its first write cost {faults:.0} page fault{} and made {copied:.0} bytes of its memory \
-             private: the kernel copied the page at that moment, and not before",
+            "Its first write caused {faults:.0} page fault{} and made {copied:.0} bytes private: the \
+             kernel copies a page only when it is written (copy on write)",
             if (faults - 1.0).abs() < 0.5 { "" } else { "s" },
         )
     } else {
-        "No growth of private memory was seen at its first write".to_owned()
+        "Its first write did not increase private memory".to_owned()
     };
     let [inherited, wrote, still, last] =
         ["child_inherited", "child_wrote", "parent_still_saw", "parent_wrote"]
             .map(|name| fact(case, name));
-    let pages = if wrote == still { "" } else { ": what one writes the other does not see" };
+    let pages = if wrote == still { "" } else { ": writes are not shared" };
     format!(
-        "Both processes saw n {}. The child inherited {inherited}, wrote {wrote} and the parent \
-         still saw {still}{pages}. {copy}. The parent then wrote {last} to its own.",
+        "Both processes see n {}. The child inherited {inherited} and wrote {wrote}; the parent still \
+         read {still}{pages}. {copy}. The parent then wrote {last}.",
         place(case),
     )
 }
@@ -107,15 +107,15 @@ fn processes(case: &Case) -> String {
 fn threads(case: &Case) -> String {
     let added = case.median.unwrap_or(0.0);
     let copy = if added == 0.0 {
-        "Its write made no memory private: there is nothing to copy".to_owned()
+        "Its write copied nothing".to_owned()
     } else {
-        format!("Private memory grew by {} meanwhile, for other reasons than n", bytes(added.abs()))
+        format!("Private memory changed by {}, which is unrelated to n", bytes(added.abs()))
     };
     let [saw, wrote, then, last] =
         ["thread_saw", "thread_wrote", "main_then_saw", "main_wrote"].map(|name| fact(case, name));
-    let pages = if wrote == then { ": what one writes the other sees" } else { "" };
+    let pages = if wrote == then { ": writes are shared" } else { "" };
     format!(
-        "Both threads saw n {}. The thread saw {saw}, wrote {wrote} and main then saw {then}{pages}. \
+        "Both threads see n {}. The thread read {saw} and wrote {wrote}; main then read {then}{pages}. \
          {copy}. Main then wrote {last}.",
         place(case),
     )

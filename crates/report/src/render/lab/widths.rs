@@ -1,11 +1,12 @@
 //! Tests that stored runs of every suite and every experiment fit the width of the terminal.
 
 use contend_record::compare::Origin;
-use contend_record::lab::RunRecord;
+use contend_record::lab::{Chapter, RunRecord};
 use unicode_width::UnicodeWidthStr;
 
 use crate::compare::compare;
 use crate::render;
+use crate::render::lab::Detail;
 
 const WIDTHS: [usize; 4] = [60, 72, 80, 200];
 
@@ -43,9 +44,42 @@ fn every_suite_and_experiment_keeps_to_the_width() {
     for (name, record) in records() {
         for record in [record.clone(), with_intervals(record)] {
             for width in WIDTHS {
-                check(name, &render::lab::report(&record, width), width);
+                for detail in [Detail::Summary, Detail::Full] {
+                    check(name, &render::lab::report(&record, detail, width), width);
+                }
             }
         }
+    }
+}
+
+#[test]
+fn prose_is_at_most_100_columns_wide() {
+    let has_columns = |line: &str| line.trim_start().contains("  ") || line.contains('─');
+    for (name, record) in records() {
+        let report = render::lab::report(&record, Detail::Summary, 200);
+        let report = anstream::adapter::strip_str(&report).to_string();
+        let long: Vec<_> =
+            report.lines().filter(|line| line.width() > 100 && !has_columns(line)).collect();
+        assert!(long.is_empty(), "{name}: {long:#?}");
+    }
+}
+
+#[test]
+fn a_suite_answers_first_and_in_few_sentences() {
+    let suites = records().filter(|(_, record)| record.chapter.is_some());
+    for (name, record) in suites {
+        let report = render::lab::report(&record, Detail::Summary, 80);
+        let report = anstream::adapter::strip_str(&report).to_string();
+        let order = ["Source: ", "What this means", "Comparison", "More: "];
+        let order =
+            order.map(|text| report.find(text).unwrap_or_else(|| panic!("{text}: {report}")));
+        assert!(order.is_sorted(), "{name}: {report}");
+        let meaning = &report[order[1]..order[2]];
+        let sentences = meaning.lines().filter(|line| line.starts_with("- ")).count();
+        assert!((1..=5).contains(&sentences), "{name}: {meaning}");
+        assert!(report.matches("disturbed (other load").count() <= 1, "{name}: {report}");
+        let full = render::lab::report(&record, Detail::Full, 80);
+        assert!(full.lines().count() > report.lines().count(), "{name}");
     }
 }
 
@@ -63,10 +97,14 @@ fn comparisons_keep_to_the_width() {
 }
 
 #[test]
-fn a_suite_is_shown_whole_however_narrow() {
-    for (name, record) in records() {
-        let shown =
-            |width| anstream::adapter::strip_str(&render::lab::report(&record, width)).to_string();
+fn a_full_report_has_every_experiment_at_any_width() {
+    // The chapter of runtimes has the complete tables of its experiments.
+    let others = records().filter(|(_, record)| record.chapter != Some(Chapter::Runtimes));
+    for (name, record) in others {
+        let shown = |width| {
+            anstream::adapter::strip_str(&render::lab::report(&record, Detail::Full, width))
+                .to_string()
+        };
         let [narrow, wide] = [60, 200].map(shown);
         for experiment in record.experiments() {
             assert!(

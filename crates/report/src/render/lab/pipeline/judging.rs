@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use contend_record::lab::{Case, RunRecord, Stage};
 
-use super::super::verdict::is_disturbed;
+use super::super::conclusion::is_disturbed;
 use super::{cpu, real};
 
 /// Returns the difference, as a share of the smaller figure, above which two figures count as

@@ -4,11 +4,14 @@
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::names;
 
-use super::super::super::layout::{BOLD, paragraph};
+use super::super::super::layout::paragraph;
 use super::super::super::units::{count, ratio};
+use super::super::chapter::Content;
 use super::super::table::{grid, parameter, row};
 use super::super::{find, shown};
+use super::conclusions::CONCLUSIONS;
 use super::kinds::{Kind, kinds};
+use super::{memory_chart, memory_table, round_trip_section};
 
 /// Total bytes that the document reports for numbers of callbacks and of processes.
 const REPORTED: [(u64, f64, f64); 5] = [
@@ -30,19 +33,35 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Renders the findings after the tables of the experiments.
-pub fn chapter(record: &RunRecord, width: usize) -> String {
-    let mut out = String::new();
-    let findings = [queued(record), one_at_a_time(record), then_and_now(record)];
-    let mut texts: Vec<_> = findings.into_iter().flatten().collect();
-    texts.extend(ranks(&kinds(record)));
-    if !texts.is_empty() {
-        out.push_str(&format!("\n{BOLD}What this means{BOLD:#}\n"));
-        for text in texts {
-            paragraph(&mut out, "- ", &text, width);
-        }
+/// Returns the chapter, or `None` if no unit was measured.
+pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
+    let cases = |view| -> Vec<&Case> {
+        record.cases_of(view).filter(|case| case.median.is_some()).collect()
+    };
+    let (document, trips) = (cases(View::RuntimeDocument), cases(View::RuntimeRoundTrip));
+    let has_memory = !cases(View::RuntimeMemory).is_empty();
+    let tables = [
+        (!document.is_empty()).then(|| section(&document, width)),
+        has_memory.then(|| memory_table(record, width)),
+        (!trips.is_empty()).then(|| round_trip_section(&trips, width)),
+    ];
+    let tables: Vec<_> = tables.into_iter().flatten().collect();
+    if tables.is_empty() {
+        return None;
     }
-    out
+    let mut meaning: Vec<_> =
+        [one_at_a_time(record), then_and_now(record)].into_iter().flatten().collect();
+    meaning.extend(ranks(&kinds(record)));
+    let conclusions = if document.is_empty() { &[][..] } else { &CONCLUSIONS };
+    let details = if has_memory { memory_chart(record, width) } else { None };
+    Some(Content {
+        conclusions,
+        meaning,
+        tables,
+        details: details.into_iter().collect(),
+        complete: &[View::RuntimeDocument, View::RuntimeMemory, View::RuntimeRoundTrip],
+        ..Content::default()
+    })
 }
 
 fn case<'a>(record: &'a RunRecord, form: &str, n: u64) -> Option<&'a Case> {
@@ -96,26 +115,12 @@ fn reported(case: &Case) -> Option<f64> {
     }
 }
 
-/// Returns the largest of the document's cases that was measured in this form.
-fn largest<'a>(record: &'a RunRecord, form: &str) -> Option<(u64, &'a Case)> {
+/// The largest of the document's cases that was measured in this form.
+pub fn largest<'a>(record: &'a RunRecord, form: &str) -> Option<(u64, &'a Case)> {
     REPORTED.iter().rev().find_map(|&(n, ..)| Some((n, case(record, form, n)?)))
 }
 
-/// Explains what the document measured.
-fn queued(record: &RunRecord) -> Option<String> {
-    let (n, case) = largest(record, "callback")?;
-    let (at_once, later) = (case.median?, case.metric("after_6s")?);
-    Some(format!(
-        "Read at once, {} functions take {} each. By then {} had begun to run, so the figure is mostly that of \
-         messages in a queue. 6 s later, at rest, they take {} each.",
-        count(n as f64),
-        shown(at_once / n as f64, Unit::Bytes),
-        count(case.metric("begun_at_once")?),
-        shown(later / n as f64, Unit::Bytes),
-    ))
-}
-
-/// Explains that its functions run one after another.
+/// How its functions wait.
 fn one_at_a_time(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "callback")?;
     let (m, sister) = largest(record, "sister")?;

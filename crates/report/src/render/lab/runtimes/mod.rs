@@ -1,12 +1,11 @@
 //! Renders the cost of units in every runtime.
 
 pub mod chart;
+mod conclusions;
 mod document;
 mod kinds;
 #[cfg(test)]
 mod tests;
-
-use std::fmt::Write as _;
 
 use contend_record::lab::{Case, RunRecord, Unit};
 use contend_record::parameters::names;
@@ -25,6 +24,18 @@ pub const COUNTED_WITH_THEM: &str = "What a probe needs to wake its units is cou
 
 /// Renders the table of all kinds, and the chart.
 pub fn memory_section(record: &RunRecord, width: usize) -> String {
+    let chart = memory_chart(record, width);
+    memory_table(record, width) + &chart.map_or_else(String::new, |chart| format!("\n{chart}"))
+}
+
+/// Renders the chart of all kinds; `None` if there are too few points.
+fn memory_chart(record: &RunRecord, width: usize) -> Option<String> {
+    let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
+    let chart = chart::bytes_over_numbers(&series(&kinds), width)?;
+    Some(format!("Bytes in all, over the number of units (* several)\n{chart}"))
+}
+
+fn memory_table(record: &RunRecord, width: usize) -> String {
     let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
     let (is_wide, is_widest) = (width >= 100, width >= 110);
     let mut headings = row(["", "unit", "bytes of one"]);
@@ -68,9 +79,6 @@ pub fn memory_section(record: &RunRecord, width: usize) -> String {
          second after their end. {COUNTED_WITH_THEM}"
     );
     paragraph(&mut out, "", &note, width);
-    if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), width) {
-        let _ = write!(out, "\nTotal bytes over the number of units (* several kinds)\n{chart}");
-    }
     out
 }
 

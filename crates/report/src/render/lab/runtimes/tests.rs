@@ -4,8 +4,8 @@ use contend_record::lab::{Case, Chapter, Fit, RunRecord, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_record::stats::Line;
 
-use super::super::sample::{case, record};
-use super::{chapter, document_section, kinds, memory_section};
+use super::super::sample::{case, chapter_text, record};
+use super::{document_section, kinds, memory_section};
 use crate::render::unit_costs;
 
 fn waiting(unit: &str, n: u64, bytes: f64) -> Case {
@@ -92,14 +92,14 @@ fn the_chapter_compares_the_document_with_this_machine() {
     let record = measured();
     let of_it = |case: &&Case| case.experiment == "runtime/document";
     let cases: Vec<_> = record.cases.iter().filter(of_it).collect();
-    let table = document_section(&cases, 120);
-    let text = anstream::adapter::strip_str(&(table + &chapter(&record, 110))).to_string();
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = anstream::adapter::strip_str(&document_section(&cases, 120)).to_string();
+    let words = chapter_text(&record, 120);
     assert!(words.contains("left begun at once begun after 6 s"), "{text}");
     assert_eq!(text.matches("13.0MB").count(), 1, "{text}");
     assert!(words.contains("With the library in elixir/ all 10.0k had"), "{text}");
     assert!(words.contains("callback 10.0k 13.0MB 4.00MB 5.00MB 600MB 2.00MB 1 6"), "{text}");
-    assert!(words.contains("take 400B each. By then 1 had begun to run"), "{text}");
+    assert!(words.contains("A. confirmed: ") && words.contains("B. not confirmed: "), "{words}");
+    assert!(words.contains("takes 400B (0.14 times a process), but only 1 of 10.0k"), "{words}");
     assert!(words.contains("after 6 s 6 of 10.0k had begun"), "{text}");
     assert!(words.contains("A process takes 2.80kB here, 0.99 times"), "{text}");
     assert!(words.contains("from 50B (small) to 60.0kB (large)"), "{text}");
@@ -111,9 +111,8 @@ fn functions_that_have_not_begun_are_not_counted() {
     let mut record = measured();
     record.cases.retain(|case| case.parameters.text("form") != Some("sister"));
     record.cases.push(evaluated("sister", 3e6, 1e6, 9000.0));
-    let text = anstream::adapter::strip_str(&chapter(&record, 110)).to_string();
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("With the library in elixir/ 9.00k of 10.0k had"), "{text}");
+    let words = chapter_text(&record, 110);
+    assert!(words.contains("With the library in elixir/ 9.00k of 10.0k had"), "{words}");
 }
 
 #[test]
@@ -142,9 +141,8 @@ fn a_slope_that_may_be_0_is_no_figure() {
     let all = kinds(&record);
     let vague = all.iter().find(|kind| kind.unit == "vague").expect("it has cases");
     assert_eq!((vague.bytes(), vague.kernel(), vague.total()), (None, None, None));
-    let text = anstream::adapter::strip_str(&chapter(&record, 110)).to_string();
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("from 50B (small) to 60.0kB (large)"), "{text}");
+    let words = chapter_text(&record, 110);
+    assert!(words.contains("from 50B (small) to 60.0kB (large)"), "{words}");
     let page = unit_costs::page(&record).expect("it has units");
     assert!(
         page.contains("| `vague` | vague 1.0 | indistinguishable from 0 | -9B to 2B |"),
@@ -156,8 +154,8 @@ fn a_slope_that_may_be_0_is_no_figure() {
 fn the_page_has_a_row_for_each_kind_and_says_what_is_missing() {
     let page = unit_costs::page(&measured()).expect("it has units");
     assert!(page.contains("| a | `small` | small 1.0 | 50B |"), "{page}");
-    assert!(page.contains("by how far 3 samples are from the line"), "{page}");
-    assert!(page.contains("Samples of a case: 2 for memory, 2 for messages."), "{page}");
+    assert!(page.contains("the distance of 3 samples from the line"), "{page}");
+    assert!(page.contains("Samples per case: 2 for memory, 2 for messages."), "{page}");
     assert!(page.contains("- not measured: unit=absent n=100: absent is not installed"), "{page}");
     assert!(page.contains("| b | `large` | 4.00MB | 400MB |  |"), "{page}");
     assert_eq!(unit_costs::page(&record(Some(Chapter::Runtimes), Vec::new())), None);

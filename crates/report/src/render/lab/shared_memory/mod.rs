@@ -1,23 +1,23 @@
-//! Suite `shared-memory`: the tables of the article that it follows with this machine beside them, and
-//! what comes of them: where a system call is saved, where a page fault takes its place, when a mapping
-//! loses.
+//! Suite `shared-memory`: the figures of the article that it follows and those of this machine, and
+//! what they mean: where shared memory saves system calls, where page faults replace them, and when
+//! a mapping is slower.
 
-mod findings;
+mod conclusions;
 #[cfg(test)]
 mod tests;
 
 use contend_record::lab::{Case, RunRecord, View};
 use contend_record::parameters::names;
 
-use super::super::layout::{BOLD, paragraph, paragraph_after};
-use super::super::units::{bytes, count, nanoseconds, seconds};
+use super::super::layout::paragraph;
+use super::super::units::{bytes, count, nanoseconds, ratio, seconds};
+use super::chapter::Content;
 use super::copy;
 use super::find;
-use super::messages::{by_name, calls, cpu};
+use super::messages::by_name;
 use super::table::{figure, grid, row};
-use super::verdict;
 
-/// What the article prints of its program with a pipe, on FreeBSD, as `time -lph` shows it.
+/// The article's output of `time -lph` for its program with a pipe, on FreeBSD.
 struct Article {
     real: &'static str,
     user: &'static str,
@@ -38,80 +38,59 @@ const ARTICLE: Article = Article {
     peak: "736KB",
 };
 
-/// System calls of the article's parent, by `truss -c`, as far as they are its program's own.
+/// System calls of the article's parent process, by `truss -c`, without those of its start.
 const ARTICLES_CALLS: [(&str, &str); 4] =
     [("write", "1,000,000"), ("read", "2"), ("fork", "1"), ("pipe", "1")];
 
-/// The tables, the findings, and what they come to.
-pub fn chapter(record: &RunRecord, width: usize) -> String {
-    let mut out = String::new();
-    if let Some(table) = beside(record, width) {
-        let heading = "Beside the article";
-        out = format!("\n{BOLD}{heading}{BOLD:#}");
-        let rest =
-            " (system calls that save system calls: mmap(2), part 5; its program with a pipe)";
-        paragraph_after(&mut out, heading.len(), rest, width);
-        out.push('\n');
-        out.push_str(&table);
-        paragraph(&mut out, "", &legend(record), width);
-        out.push('\n');
-        out.push_str(&system_calls(record, width));
+/// Returns the chapter, or `None` if nothing was measured that it compares.
+pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
+    let render = |tables: &[fn(&RunRecord, usize) -> Option<String>]| -> Vec<String> {
+        tables.iter().filter_map(|table| table(record, width)).collect()
+    };
+    let (mut tables, mut details) =
+        (render(&[one_byte, copies]), render(&[system_calls, bare_operations]));
+    let conclusions = if tables.is_empty() { &[][..] } else { &conclusions::CONCLUSIONS };
+    if tables.is_empty() {
+        tables = std::mem::take(&mut details);
     }
-    let sentences: Vec<_> =
-        [saved(record), replaced(record), loses(record)].into_iter().flatten().collect();
-    if !sentences.is_empty() {
-        out.push_str(&format!("\n{BOLD}What comes of it{BOLD:#}\n"));
-        paragraph(&mut out, "", &sentences.join(" "), width);
+    if tables.is_empty() {
+        return None;
     }
-    if let Some(text) = placement(record) {
-        out.push_str(&format!("\n{BOLD}The same pipe, three times{BOLD:#}\n"));
-        paragraph(&mut out, "", &text, width);
-    }
-    let bare = [bare_line(record), bare_futex(record), bare_copy(record)];
-    let bare: Vec<_> = bare.into_iter().flatten().collect();
-    if !bare.is_empty() {
-        out.push_str(&format!("\n{BOLD}Beside the bare operations{BOLD:#}\n"));
-        for sentence in bare {
-            paragraph(&mut out, "- ", &sentence, width);
-        }
-    }
-    if !out.is_empty() {
-        out.push('\n');
-        out.push_str(&verdict::paragraphs(&findings::FINDINGS, record, width));
-    }
-    out
+    let meaning = [saved, replaced, slower, placement];
+    let meaning = meaning.into_iter().filter_map(|sentence| sentence(record)).collect();
+    Some(Content { conclusions, meaning, tables, details, ..Content::default() })
 }
 
-fn legend(record: &RunRecord) -> String {
+fn legend(record: &RunRecord, has_peak: bool) -> String {
     let messages = form(record, "pipe").and_then(|case| case.parameters.number(names::MESSAGES));
     let here = match messages {
         Some(1_000_000) | None => String::new(),
-        Some(messages) => {
-            format!(" Here they are {messages}: the times are not those of the article's number.")
-        }
+        Some(messages) => format!(", {messages} here"),
     };
     format!(
-        "1,000,000 messages of one byte.{here} The article's figures are its parent's alone, which does not \
-         wait for the child; here they are those of both, from the first byte sent to the last one read. \
-         The peak is the larger one of both."
+        "1,000,000 messages of one byte in the article{here}. Figures are of both processes here, of the \
+         parent alone in the article{}.",
+        if has_peak { "; peak is the larger of the two" } else { "" }
     )
 }
 
-/// The document's case by this form.
+/// Returns the case that sends single bytes in this form.
 fn form<'a>(record: &'a RunRecord, name: &str) -> Option<&'a Case> {
     find(record, View::OneByte, &[(names::FORM, name)]).filter(|case| case.median.is_some())
 }
 
-/// What both sides have of a metric.
+/// Returns the sum of a metric over both processes.
 fn both(case: &Case, name: &str) -> Option<f64> {
     let of = |who: &str| case.metric(&format!("{name}_{who}"));
     Some(of("main")? + of("sub")?)
 }
 
-fn beside(record: &RunRecord, width: usize) -> Option<String> {
-    let forms = ["pipe", "ring", "ring-batches", "cell", "cell-unguarded"];
+/// Forms of the program: the article's, and those with shared memory.
+const FORMS: [&str; 5] = ["pipe", "ring", "ring-batches", "cell", "cell-unguarded"];
+
+fn one_byte(record: &RunRecord, width: usize) -> Option<String> {
     let measured: Vec<_> =
-        forms.into_iter().filter_map(|name| Some((name, form(record, name)?))).collect();
+        FORMS.into_iter().filter_map(|name| Some((name, form(record, name)?))).collect();
     if measured.is_empty() {
         return None;
     }
@@ -128,7 +107,7 @@ fn beside(record: &RunRecord, width: usize) -> Option<String> {
     ]);
     if is_wide {
         lines[0].extend(row(["peak", "lost"]));
-        article.extend(row([ARTICLE.peak, "not looked"]));
+        article.extend(row([ARTICLE.peak, ""]));
     }
     lines.push(article);
     for (name, case) in measured {
@@ -149,56 +128,45 @@ fn beside(record: &RunRecord, width: usize) -> Option<String> {
         }
         lines.push(line);
     }
-    Some(grid(&lines, 1, width))
+    let mut out = grid(&lines, 1, width);
+    paragraph(&mut out, "", &legend(record, is_wide), width);
+    Some(out)
 }
 
-/// System calls by name: the article's parent, and both sides here.
-fn system_calls(record: &RunRecord, width: usize) -> String {
+/// Renders the system calls by name: of the article's parent process, and of both processes here.
+fn system_calls(record: &RunRecord, width: usize) -> Option<String> {
+    form(record, "pipe")?;
     let mut lines = vec![row(["system calls", "parent", "child"])];
     let article: Vec<_> =
         ARTICLES_CALLS.iter().map(|(name, count)| format!("{count} {name}")).collect();
     lines.push(vec!["pipe, article".to_owned(), article.join(", "), "not counted".to_owned()]);
-    for name in ["pipe", "ring", "ring-batches", "cell", "cell-unguarded"] {
+    for name in FORMS {
         if let Some(case) = form(record, name) {
             let of = |who| by_name(case, who);
             lines.push(vec![format!("{name}, here"), of("main"), of("sub")]);
         }
     }
-    grid(&lines, 3, width)
+    Some(grid(&lines, 3, width))
 }
 
-/// A time for all messages, in words.
+/// Formats the time of a case.
 fn time(case: &Case) -> String {
     case.median.map_or_else(String::new, |value| seconds(value / 1e9))
 }
 
-/// Where a system call is saved.
 fn saved(record: &RunRecord) -> Option<String> {
     let (pipe, ring) = (form(record, "pipe")?, form(record, "ring")?);
-    let number = pipe.parameters.number(names::MESSAGES)?;
-    let messages = number as f64;
-    let all = if number == 1_000_000 { "a million".to_owned() } else { count(messages) };
-    let (with, without) = (both(pipe, "calls")?, both(ring, "calls")?);
-    let times = pipe.median? / ring.median?;
-    let costs = both_cpu(pipe)? / messages;
-    let costs_without = both_cpu(ring)? / messages;
-    let batches = form(record, "ring-batches").and_then(|case| {
-        Some(format!(
-            " ({:.0} times where messages go many at a time)",
-            pipe.median? / case.median?
-        ))
-    });
+    let messages = pipe.parameters.number(names::MESSAGES)? as f64;
     Some(format!(
-        "A system call is saved wherever the partner looks by itself: {} calls become {}, and {all} \
-         messages take {} instead of {}, {times:.1} times as fast{}. A message costs {} of CPU time instead of {}, \
-         both sides together.",
-        count(with),
-        count(without),
+        "A ring in shared memory replaces {} system calls by {}: {} messages take {} instead of {}, and {} \
+         of CPU time each instead of {}.",
+        count(both(pipe, "calls")?),
+        count(both(ring, "calls")?),
+        count(messages),
         time(ring),
         time(pipe),
-        batches.unwrap_or_default(),
-        nanoseconds(costs_without),
-        nanoseconds(costs),
+        nanoseconds(both_cpu(ring)? / messages),
+        nanoseconds(both_cpu(pipe)? / messages),
     ))
 }
 
@@ -206,7 +174,7 @@ fn both_cpu(case: &Case) -> Option<f64> {
     Some(both(case, "user")? + both(case, "system")?)
 }
 
-/// A copy in memory by this way, of the whole file.
+/// Returns the copy of the whole file within memory by this method.
 fn copied<'a>(record: &'a RunRecord, way: &str, block: Option<&str>) -> Option<&'a Case> {
     let mut parameters = vec![(names::WAY, way), (names::CACHE, "warm"), (names::PLACE, "tmpfs")];
     parameters.extend(block.map(|block| ("block", block)));
@@ -215,27 +183,53 @@ fn copied<'a>(record: &'a RunRecord, way: &str, block: Option<&str>) -> Option<&
     find(record, View::FileCopy, &parameters).filter(is_plain)
 }
 
-/// Where a page fault takes its place.
+/// Methods of copying that the article's figures are compared with: title, method, block size.
+const COPIES: [(&str, &str, Option<&str>); 6] = [
+    ("fgetc and fputc", "fgetc-fputc", None),
+    ("read and write, 512 B", "read-write", Some("512")),
+    ("read and write, 4 KiB", "read-write", Some("4096")),
+    ("read and write, 64 KiB", "read-write", Some("65536")),
+    ("mmap, byte by byte", "mmap-bytes", None),
+    ("mmap and memcpy", "mmap-memcpy", None),
+];
+
+fn copies(record: &RunRecord, width: usize) -> Option<String> {
+    let mapped = copied(record, "mmap-bytes", None)?;
+    let mut rows = vec![row(["copying a file", "time", "relative", "calls", "page faults"])];
+    for (title, way, block) in COPIES {
+        let Some(case) = copied(record, way, block) else { continue };
+        let number = |name| case.metric(name).map_or_else(String::new, count);
+        let relative = case.median.zip(mapped.median).map(|(time, mapped)| ratio(time / mapped));
+        rows.push(vec![
+            title.to_owned(),
+            figure(case.median),
+            relative.unwrap_or_default(),
+            number("calls"),
+            number("minor_faults"),
+        ]);
+    }
+    let mut out = grid(&rows, 1, width);
+    let note = "Relative to the article's program (mmap, byte by byte), which it found 4 to 5 times as fast \
+                as read and write.";
+    paragraph(&mut out, "", note, width);
+    Some(out)
+}
+
 fn replaced(record: &RunRecord) -> Option<String> {
     let (blocks, mapped) =
         (copied(record, "read-write", Some("4096"))?, copied(record, "mmap-memcpy", None)?);
     let faults = mapped.metric("minor_faults")?;
     Some(format!(
-        "In copying a file, a page fault takes the place of a system call: reading and writing 4 KiB at a \
-         time makes {} calls, mapping both files makes {} calls and {} faults, {:.2} for each page. They \
-         take {} and {}: mapping takes {:.2} times as long.",
-        count(blocks.metric("calls")?),
-        count(mapped.metric("calls")?),
+        "When a mapped file is copied, page faults replace system calls: {} faults ({:.2} a page) instead of \
+         {} calls of 4 KiB, and mapping takes {} times as long.",
         count(faults),
         faults / (mapped.parameters.number(names::BYTES)? as f64 / 4096.0),
-        nanoseconds(blocks.median?),
-        nanoseconds(mapped.median?),
-        mapped.median? / blocks.median?,
+        count(blocks.metric("calls")?),
+        ratio(mapped.median? / blocks.median?),
     ))
 }
 
-/// When a mapping loses.
-fn loses(record: &RunRecord) -> Option<String> {
+fn slower(record: &RunRecord) -> Option<String> {
     let mapped = copied(record, "mmap-memcpy", None)?;
     let others = record.cases_of(View::FileCopy).filter(|case| {
         case.parameters.text(names::PLACE) == Some("tmpfs")
@@ -243,27 +237,20 @@ fn loses(record: &RunRecord) -> Option<String> {
             && !case.parameters.text(names::WAY).is_some_and(|way| way.starts_with("mmap"))
             && case.median.is_some_and(|median| Some(median) < mapped.median)
     });
-    let mut quicker: Vec<_> = others.collect();
-    quicker.sort_by(|a, b| a.median.partial_cmp(&b.median).unwrap_or(std::cmp::Ordering::Equal));
-    let Some(best) = quicker.first() else {
-        return Some(format!(
-            "Nothing copies faster here than mapping, with {}.",
-            figure(mapped.median)
-        ));
+    let mut faster: Vec<_> = others.collect();
+    faster.sort_by(|a, b| a.median.partial_cmp(&b.median).unwrap_or(std::cmp::Ordering::Equal));
+    let Some(best) = faster.first() else {
+        return Some("No other method copies a file faster here than mmap and memcpy.".to_owned());
     };
-    let names: Vec<_> = quicker.iter().map(|case| copy::way(case)).collect();
     Some(format!(
-        "A mapping loses where what is read and written at a time is large enough: faster than mapping and \
-         memcpy ({}) are {}; {} takes {}, {:.2} times as fast.",
-        figure(mapped.median),
-        names.join(", "),
-        names[0],
-        figure(best.median),
-        mapped.median? / best.median?,
+        "{} other methods copy faster than mmap and memcpy; the fastest, {}, is {} times as fast.",
+        faster.len(),
+        copy::way(best),
+        ratio(mapped.median? / best.median?),
     ))
 }
 
-/// A round trip of a byte by this mechanism at this place.
+/// Returns the round trip of one byte by this mechanism, with the partners at this placement.
 fn round_trip<'a>(record: &'a RunRecord, mechanism: &str, placement: &str) -> Option<&'a Case> {
     let parameters = [
         (names::MECHANISM, mechanism),
@@ -274,71 +261,51 @@ fn round_trip<'a>(record: &'a RunRecord, mechanism: &str, placement: &str) -> Op
     find(record, View::RoundTrip, &parameters).filter(|case| case.median.is_some())
 }
 
-/// What the place alone does to a pipe.
+/// Compares the round trip through a pipe on one CPU and between two CPUs.
 fn placement(record: &RunRecord) -> Option<String> {
     let [same, two, awake] =
         ["same-cpu", "two-cpus", "two-awake"].map(|place| round_trip(record, "pipe", place));
     let (same, two) = (same?, two?);
     let awake = awake.map_or_else(String::new, |case| {
-        format!(
-            " Where something that yields to everything keeps both CPUs awake it takes {}: what is left \
-             is to tell the other CPU.",
-            figure(case.median)
-        )
+        format!(" ({} if both are kept awake)", figure(case.median))
     });
     Some(format!(
-        "A byte through a pipe and back takes {} on one CPU and {} on two: {:.1} times as long, with the \
-         same {} system calls. On one CPU the partner only has to be switched to; on two, the CPU of the \
-         one who waits has nothing to do, falls asleep, and has to be woken by the other one for every \
-         message.{awake} CPU time tells less: {} and {}, since a sleeping CPU costs nothing. Whoever \
-         measures a pipe without saying where its ends run measures that.",
+        "Placement alone changes the cost of a pipe: a byte and its answer take {} on one CPU, and {} between \
+         two CPUs, of which one must be woken up{awake}.",
         figure(same.median),
         figure(two.median),
-        two.median? / same.median?,
-        calls(two).map_or_else(String::new, count),
-        figure(cpu(same)),
-        figure(cpu(two)),
     ))
 }
 
-/// The ring beside the cache line that it is made of.
-fn bare_line(record: &RunRecord) -> Option<String> {
-    let line = find(record, View::CacheLine, &[])?.median?;
-    let ring = round_trip(record, "ring-spin", "two-cpus")?.median?;
-    Some(format!(
-        "A byte through the spinning ring and back: {}, {:.2} times a bare cache line to the other CPU and \
-         back ({}).",
-        nanoseconds(ring),
-        ring / line,
-        nanoseconds(line)
-    ))
-}
-
-fn bare_futex(record: &RunRecord) -> Option<String> {
-    let futex = find(record, View::Futex, &[])?.median?;
-    let ring = round_trip(record, "ring-futex", "two-cpus")?.median?;
-    Some(format!(
-        "Through the ring that sleeps: {}, {:.2} times a bare futex ({}).",
-        nanoseconds(ring),
-        ring / futex,
-        nanoseconds(futex)
-    ))
-}
-
-fn bare_copy(record: &RunRecord) -> Option<String> {
-    let copy = find(record, View::HandedCopy, &[])?.median?;
-    let parameters = [
-        (names::MECHANISM, "ring-spin"),
-        (names::BYTES, "64"),
-        (names::PARTNERS, "process"),
-        (names::PLACEMENT, "two-cpus"),
+/// Renders the rings next to the operations that they are built on.
+fn bare_operations(record: &RunRecord, width: usize) -> Option<String> {
+    let bare = |view| find(record, view, &[])?.median;
+    let trip = |mechanism| round_trip(record, mechanism, "two-cpus")?.median;
+    let message = || {
+        let parameters = [
+            (names::MECHANISM, "ring-spin"),
+            (names::BYTES, "64"),
+            (names::PARTNERS, "process"),
+            (names::PLACEMENT, "two-cpus"),
+        ];
+        find(record, View::OneWay, &parameters)?.median
+    };
+    let known = [
+        (
+            "round trip, ring-spin",
+            "cache line, round trip",
+            trip("ring-spin"),
+            bare(View::CacheLine),
+        ),
+        ("round trip, ring-futex", "futex, round trip", trip("ring-futex"), bare(View::Futex)),
+        ("64 bytes one way, ring-spin", "memcpy in and out", message(), bare(View::HandedCopy)),
     ];
-    let ring = find(record, View::OneWay, &parameters)?.median?;
-    Some(format!(
-        "Messages of 64 bytes one way through the spinning ring: {} each, {} a second. Copied into a buffer \
-         and out of it by memcpy, more than 1 KiB at a time, 64 bytes take {}.",
-        nanoseconds(ring),
-        count(1e9 / ring),
-        nanoseconds(copy),
-    ))
+    let rows = known.into_iter().filter_map(|(title, operation, ring, bare)| {
+        let (ring, bare) = (ring?, bare?);
+        let figures = [nanoseconds(ring), nanoseconds(bare), ratio(ring / bare)];
+        Some([title.to_owned(), operation.to_owned()].into_iter().chain(figures).collect())
+    });
+    let mut lines = vec![row(["message", "bare operation", "ring", "bare", "ratio"])];
+    lines.extend(rows);
+    (lines.len() > 1).then(|| grid(&lines, 2, width))
 }

@@ -1,10 +1,11 @@
-//! Verdicts come from the record: other figures, other words.
+//! Verdicts follow from the figures of the record.
 
+use contend_record::Warning;
 use contend_record::lab::{Case, Chapter, RunRecord, View};
 use contend_record::parameters::Parameters;
+use contend_record::warning::WarningId;
 
-use super::super::sample::{case, record};
-use super::chapter;
+use super::super::sample::{case, chapter_text, record};
 
 fn form(name: &str, time: f64, calls: f64, switches: f64, lost: f64) -> Case {
     let parameters = Parameters::new().with("form", name).with("messages", 1_000_000);
@@ -38,30 +39,29 @@ fn copy(way: &str, block: Option<u64>, time: f64, calls: f64, faults: f64) -> Ca
     )
 }
 
-fn told(cases: Vec<Case>) -> String {
+fn shown(cases: Vec<Case>) -> String {
     let record: RunRecord = record(Some(Chapter::SharedMemory), cases);
-    let text = anstream::adapter::strip_str(&chapter(&record, 100)).to_string();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    chapter_text(&record, 100)
 }
 
 #[test]
-fn the_articles_machine_bears_its_conclusions_out() {
-    let text = told(vec![
+fn the_articles_figures_confirm_its_conclusions() {
+    let text = shown(vec![
         form("pipe", 0.73e9, 1e6, 178_208.0, 0.0),
         form("ring", 0.05e9, 500.0, 200.0, 0.0),
         copy("fgetc-fputc", None, 4.5e8, 51_200.0, 0.0),
         copy("mmap-bytes", None, 1e8, 9.0, 27_200.0),
     ]);
     for letter in ['A', 'B', 'C'] {
-        assert!(text.contains(&format!("{letter} holds here")), "{text}");
+        assert!(text.contains(&format!("{letter}. confirmed")), "{text}");
     }
-    assert!(text.contains("2.00M calls become 1.00k"), "{text}");
-    assert!(text.contains("14.6 times as fast"), "{text}");
+    assert!(text.contains("replaces 2.00M system calls by 1.00k"), "{text}");
+    assert!(text.contains("take 50ms instead of 730ms"), "{text}");
 }
 
 #[test]
-fn other_figures_refute_them() {
-    let text = told(vec![
+fn other_figures_do_not_confirm_them() {
+    let text = shown(vec![
         form("pipe", 0.28e9, 1e6, 4.0, 0.0),
         form("ring", 0.5e9, 1e6, 0.0, 0.0),
         form("cell-unguarded", 5e5, 0.0, 0.0, 999_000.0),
@@ -71,19 +71,33 @@ fn other_figures_refute_them() {
         copy("mmap-memcpy", None, 0.9e8, 9.0, 27_200.0),
     ]);
     for letter in ['A', 'B', 'C'] {
-        assert!(text.contains(&format!("{letter} does not hold here")), "{text}");
+        assert!(text.contains(&format!("{letter}. not confirmed")), "{text}");
     }
-    assert!(text.contains("999k messages lost"), "{text}");
+    assert!(text.contains("999k messages are lost"), "{text}");
     assert!(
-        text.contains("read-write 64 KiB, read-write 4 KiB; read-write 64 KiB takes 50.0ms"),
+        text.contains("2 other methods copy faster than mmap and memcpy; the fastest, read-write 64 KiB, is 1.80 times"),
         "{text}"
     );
 }
 
+/// A partner without a CPU makes the other one sleep, which takes system calls.
 #[test]
-fn what_was_not_measured_is_not_told() {
-    assert_eq!(told(Vec::new()), "");
-    let text = told(vec![form("pipe", 0.28e9, 1e6, 4.0, 0.0)]);
-    assert!(text.contains("B cannot be told") && text.contains("C cannot be told"), "{text}");
-    assert!(!text.contains("What comes of it"), "{text}");
+fn calls_that_other_load_explains_are_inconclusive() {
+    let cases = vec![form("pipe", 1.7e9, 1e6, 15.0, 0.0), form("ring", 1.2e9, 33e3, 33e3, 0.0)];
+    let mut record = record(Some(Chapter::SharedMemory), cases);
+    assert!(chapter_text(&record, 100).contains("B. not confirmed"));
+    record.warnings.push(Warning::new(WarningId::OtherLoad, "others"));
+    let text = chapter_text(&record, 100);
+    assert!(text.contains("B. inconclusive (disturbed)"), "{text}");
+}
+
+#[test]
+fn missing_cases_are_inconclusive() {
+    assert_eq!(shown(Vec::new()), "");
+    let text = shown(vec![form("pipe", 0.28e9, 1e6, 4.0, 0.0)]);
+    assert!(
+        text.contains("B. inconclusive (not measured)") && text.contains("C. inconclusive"),
+        "{text}"
+    );
+    assert!(!text.contains("What this means"), "{text}");
 }

@@ -1,35 +1,35 @@
-//! Suite `synchronisation`: the table of the test report that it follows with this machine as one more
-//! column, what holds of its findings, and where Linux does otherwise.
+//! Suite `synchronisation`: the table of the test report that it follows with this machine as one
+//! more column, which of its conclusions hold here, and where Linux differs.
 
-mod findings;
+mod conclusions;
 #[cfg(test)]
 mod tests;
 
 use contend_record::lab::{Case, RunRecord, View};
 use contend_record::parameters::names;
 
-use super::super::layout::{BOLD, paragraph, paragraph_after};
+use super::super::layout::paragraph;
 use super::super::units::{nanoseconds, seconds};
+use super::chapter::Content;
 use super::find;
 use super::table::{grid, row};
-use super::verdict;
 
 /// A row of the report's table 3.1.
 struct Row {
-    /// What the report calls it.
+    /// Number of the program in the report.
     number: &'static str,
-    /// Main to sub, and sub to main.
+    /// Mechanisms from the main process to the sub-process, and back.
     mechanisms: [&'static str; 2],
     /// Largest load and seconds with 1, 2 and 4 cores.
     document: [&'static str; 3],
     measured: Measured,
 }
 
-/// What stands for it here.
+/// The cases of this run that correspond to a row.
 enum Measured {
-    /// The preset of its number.
+    /// The preset with the number of the row.
     HandOff,
-    /// So many processes with so many threads.
+    /// Numbers of processes and of threads in each.
     Workers([&'static str; 2]),
 }
 
@@ -72,38 +72,35 @@ const ROWS: [Row; 15] = [
 /// The report's tick, in microseconds.
 const TICK: &str = "15625";
 
-/// The table, the findings, and what is otherwise here.
-pub fn chapter(record: &RunRecord, width: usize) -> String {
+/// Returns the chapter, or `None` if nothing was measured that the report has figures for.
+pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     let rows: Vec<_> = ROWS.iter().filter_map(|row| line(record, row, width)).collect();
     if rows.is_empty() {
-        // Nothing was measured that could stand beside it.
-        return changed(record).map_or_else(String::new, |text| format!("\n{text}\n"));
+        return None;
     }
-    let heading = "Beside the test report";
-    let mut out = format!("\n{BOLD}{heading}{BOLD:#}");
-    let rest = " (synchronisation between processes, Windows XP and 7; its table 3.1)";
-    paragraph_after(&mut out, heading.len(), rest, width);
-    out.push('\n');
     let words = if width >= WIDE { 3 } else { 1 };
     let rows: Vec<_> = std::iter::once(headings(width)).chain(rows).collect();
-    out.push_str(&grid(&rows, words, width));
-    paragraph(&mut out, "", LEGEND, width);
-    for text in [scaled(record), model(record), changed(record)].into_iter().flatten() {
-        paragraph(&mut out, "", &text, width);
+    let mut table = grid(&rows, words, width);
+    paragraph(&mut table, "", LEGEND, width);
+    for text in [scaled(record), changed(record)].into_iter().flatten() {
+        paragraph(&mut table, "", &text, width);
     }
-    out.push('\n');
-    out.push_str(&verdict::paragraphs(&findings::FINDINGS, record, width));
-    out.push_str(&otherwise(record, width));
-    out
+    let meaning = [tick, same_cpu, wake_up, model];
+    Some(Content {
+        conclusions: &conclusions::CONCLUSIONS,
+        meaning: meaning.into_iter().filter_map(|sentence| sentence(record)).collect(),
+        tables: vec![table],
+        ..Content::default()
+    })
 }
 
-const LEGEND: &str = "Each cell has the largest load in percent of all CPUs, and seconds for 10,000 \
-    turns. `here` is as the kernel does it, `tick` has sleeps end at multiples of 15.625 ms, as on the \
-    report's machines. Its 5 to 7 worked for half a minute; here each worker does a fixed piece.";
+const LEGEND: &str = "Cells: largest CPU load in percent of all CPUs, seconds for 10,000 turns. `here`: plain \
+    Linux; `tick`: sleeps end at multiples of 15.625 ms, as on Windows. Rows 5 to 7 do a fixed \
+    amount of work here, half a minute in the report.";
 
-/// From this width there is room for what the model says.
+/// Narrowest width at which the predictions of the model are shown.
 const MODELS: usize = 80;
-/// From this width there is room for mechanisms.
+/// Narrowest width at which the mechanisms are shown.
 const WIDE: usize = 106;
 
 fn headings(width: usize) -> Vec<String> {
@@ -139,30 +136,30 @@ fn line(record: &RunRecord, row: &Row, width: usize) -> Option<Vec<String>> {
     Some(line)
 }
 
-/// What was measured as this row: as it is, and with the report's tick.
+/// Returns the cases of a row: without a tick, and with the report's tick.
 fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&'a Case>) {
     match row.measured {
         Measured::Workers([processes, threads]) => {
             let parameters = [(names::PROCESSES, processes), (names::THREADS, threads)];
             (find(record, View::Computing, &parameters), None)
         }
-        Measured::HandOff => (as_it_is(record, row.number), with_tick(record, row.number)),
+        Measured::HandOff => (without_tick(record, row.number), with_tick(record, row.number)),
     }
 }
 
-/// A preset with a tick or without one, as the report has it otherwise.
+/// Returns the preset with this tick, if its other parameters are those of the report.
 fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option<&'a Case> {
     record.cases_of(View::HandoffPreset).find(|case| {
         let has = case.parameters.get(names::TICK_US).map(ToString::to_string);
         case.name() == number
             && case.median.is_some()
             && has.as_deref() == tick
-            && is_the_reports(number, case)
+            && has_original_parameters(number, case)
     })
 }
 
-/// Whether nothing else was chosen than the report's case has.
-fn is_the_reports(number: &str, case: &Case) -> bool {
+/// Whether a case has the parameters of the report's program.
+fn has_original_parameters(number: &str, case: &Case) -> bool {
     let placement = match number {
         "8" => "two-cpus",
         "9" => "same-cpu",
@@ -173,27 +170,27 @@ fn is_the_reports(number: &str, case: &Case) -> bool {
         && case.parameters.iter().all(|(name, _)| known.contains(&name))
 }
 
-/// What was measured of the presets, but not as the report has it.
+/// Mentions the presets that were measured with other parameters than the report's.
 fn changed(record: &RunRecord) -> Option<String> {
-    let other =
-        |case: &&Case| case.metric("load_max").is_some() && !is_the_reports(case.name(), case);
+    let other = |case: &&Case| {
+        case.metric("load_max").is_some() && !has_original_parameters(case.name(), case)
+    };
     let count = record.cases_of(View::HandoffPreset).filter(other).count();
-    (count > 0).then(|| {
-        format!("{count} cases with parameters that the report does not have are left out here.")
-    })
+    (count > 0)
+        .then(|| format!("{count} cases have other parameters than the report's and are left out."))
 }
 
-/// A preset as the kernel does it.
-fn as_it_is<'a>(record: &'a RunRecord, number: &str) -> Option<&'a Case> {
+/// Returns a preset without a tick.
+fn without_tick<'a>(record: &'a RunRecord, number: &str) -> Option<&'a Case> {
     preset(record, number, Some("0")).or_else(|| preset(record, number, None))
 }
 
-/// A preset with the report's tick.
+/// Returns a preset with the report's tick.
 fn with_tick<'a>(record: &'a RunRecord, number: &str) -> Option<&'a Case> {
     preset(record, number, Some(TICK))
 }
 
-/// The largest load, in percent of all CPUs.
+/// Returns the largest load, in percent of all CPUs.
 fn load(case: &Case) -> Option<f64> {
     case.metric("load_max").or_else(|| case.metric("load"))
 }
@@ -204,7 +201,7 @@ fn cell(case: &Case) -> String {
     format!("{load}{time}")
 }
 
-/// Three digits at most.
+/// Formats a number in at most three digits.
 fn short(value: f64) -> String {
     match value {
         ..0.995 => format!("{value:.2}"),
@@ -213,13 +210,13 @@ fn short(value: f64) -> String {
     }
 }
 
-/// All presets that were measured.
+/// Returns all presets that were measured.
 fn presets(record: &RunRecord) -> impl Iterator<Item = &Case> {
     let is = |case: &&Case| case.metric("predicted").is_some() && case.median.is_some();
     record.cases.iter().filter(is)
 }
 
-/// Which cases were scaled from how many turns.
+/// Lists the cases that were scaled to 10,000 turns, by their number of turns.
 fn scaled(record: &RunRecord) -> Option<String> {
     let mut by_turns: Vec<(u64, Vec<String>)> = Vec::new();
     for case in presets(record) {
@@ -241,44 +238,30 @@ fn scaled(record: &RunRecord) -> Option<String> {
     (!parts.is_empty()).then_some(text)
 }
 
-/// How far the model is off in a case, in percent.
-fn off(case: &Case) -> Option<f64> {
+/// Returns the error of the model in a case, in percent.
+fn model_error(case: &Case) -> Option<f64> {
     Some(100.0 * (case.metric("predicted")? / case.median? - 1.0))
 }
 
-/// How far it is off in all.
+/// Says how well the model predicts all cases.
 fn model(record: &RunRecord) -> Option<String> {
-    let all: Vec<_> = presets(record).filter_map(|case| Some((off(case)?, case))).collect();
+    let all: Vec<_> = presets(record).filter_map(|case| Some((model_error(case)?, case))).collect();
     let worst = all.iter().copied().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))?;
-    let within = all.iter().filter(|(off, _)| off.abs() <= 10.0).count();
+    let within = all.iter().filter(|(error, _)| error.abs() <= 10.0).count();
     Some(format!(
-        "The model, turns x (part not ready x sleep + work), is within 10 % of what was measured in \
-         {within} of {} cases, and farthest off in {} ({:+.1} %).",
+        "The model, turns x (P(partner not ready) x sleep + work), predicts {within} of {} cases within \
+         10 %; its largest error is {} ({:+.1} %).",
         all.len(),
         worst.1.experiment,
         worst.0
     ))
 }
 
-/// Where Linux does otherwise than the report's system, from what was measured.
-fn otherwise(record: &RunRecord, width: usize) -> String {
-    let sentences: Vec<_> =
-        [tick(record), same_cpu(record), wake_up(record)].into_iter().flatten().collect();
-    if sentences.is_empty() {
-        return String::new();
-    }
-    let mut out = format!("\n{BOLD}Where this system does otherwise{BOLD:#}\n");
-    for sentence in sentences {
-        paragraph(&mut out, "- ", &sentence, width);
-    }
-    out
-}
-
 fn tick(record: &RunRecord) -> Option<String> {
-    let (here, ticking) = (as_it_is(record, "0")?, with_tick(record, "0")?);
+    let (here, ticking) = (without_tick(record, "0")?, with_tick(record, "0")?);
     Some(format!(
-        "No tick of 15.6 ms: a turn of 0, which is a sleep of 1 ms, lasts {} here, and {} with such a \
-         tick put in: {} and {} for 10,000.",
+        "Linux has no 15.6 ms tick: a turn of program 0, a sleep of 1 ms, takes {}, and {} if the tick is \
+         emulated ({} and {} for 10,000 turns).",
         nanoseconds(here.metric("p50")?),
         nanoseconds(ticking.metric("p50")?),
         seconds(here.median? / 1e9),
@@ -286,22 +269,25 @@ fn tick(record: &RunRecord) -> Option<String> {
     ))
 }
 
+/// Share of turns, in percent, above which the main process mostly has to wait.
+const MOSTLY_NOT_READY: f64 = 50.0;
+
 fn same_cpu(record: &RunRecord) -> Option<String> {
     let case = with_tick(record, "9")?;
     let not_ready = case.metric("not_ready")?;
     let time = seconds(case.median? / 1e9);
-    let why = if not_ready > 50.0 {
-        "main, which has told sub, goes on and looks first; sub runs when main sleeps"
+    let why = if not_ready > MOSTLY_NOT_READY {
+        "the main process keeps running after the signal, and the sub-process runs only when it sleeps"
     } else {
-        "sub has run when main looks"
+        "the sub-process has usually finished before the main process checks"
     };
     Some(format!(
-        "On one and the same CPU (9) the report's turns took 9 s in all. Here they take {time} with its \
-         tick, since main looks in vain in {not_ready:.0} % of them: {why}."
+        "On a single CPU (program 9) the report needed 9 s; here it takes {time} with the tick, as the \
+         sub-process is not ready in {not_ready:.0} % of the turns: {why}.",
     ))
 }
 
-/// What a turn by semaphores costs where, and where the scheduler puts the partners.
+/// Compares a hand-off by semaphores on one CPU with one on two CPUs.
 fn wake_up(record: &RunRecord) -> Option<String> {
     let of = |placement| {
         let parameters = [
@@ -313,15 +299,13 @@ fn wake_up(record: &RunRecord) -> Option<String> {
     };
     let (free, same, two) = (of("free")?, of("same-cpu")?, of("two-cpus")?);
     let awake = of("two-awake").map_or_else(String::new, |awake| {
-        format!(", {} where both are kept awake", nanoseconds(awake))
+        format!(" ({} if both are kept awake)", nanoseconds(awake))
     });
     Some(format!(
-        "A turn handed over by a semaphore takes {} on one CPU, {} on two of which one has fallen \
-         asleep{awake}. Where the scheduler puts the partners wherever it likes it takes {}, {:.1} times \
-         as long as on one CPU.",
+        "A hand-off by semaphore takes {} on one CPU and {} between two CPUs, of which one must be woken \
+         up{awake}; where the scheduler chooses, it takes {}.",
         nanoseconds(same),
         nanoseconds(two),
         nanoseconds(free),
-        free / same,
     ))
 }

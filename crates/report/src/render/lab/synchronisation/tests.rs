@@ -1,11 +1,10 @@
-//! The report's own figures, put in the place of a run's, bear its findings out.
+//! The report's own figures confirm its conclusions; other figures do not.
 
 use contend_record::Host;
 use contend_record::lab::{Case, Chapter, Metric, RunRecord, Unit, View};
 use contend_record::parameters::Parameters;
 
-use super::super::sample::{case, record};
-use super::chapter;
+use super::super::sample::{case, chapter_text, record};
 
 fn turns(number: &str, tick: Option<u64>, load: f64, seconds: f64) -> Case {
     let placement = if number == "9" { "same-cpu" } else { "free" };
@@ -46,26 +45,28 @@ fn two_cores() -> RunRecord {
     RunRecord { host, ..record(Some(Chapter::Synchronisation), cases) }
 }
 
-fn told(record: &RunRecord) -> String {
-    let text = anstream::adapter::strip_str(&chapter(record, 100)).to_string();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+fn shown(record: &RunRecord) -> String {
+    chapter_text(record, 100)
 }
 
 #[test]
-fn the_reports_figures_bear_its_findings_out() {
-    let text = told(&two_cores());
+fn the_reports_figures_confirm_its_conclusions() {
+    let text = shown(&two_cores());
     for letter in ["A", "B", "C"] {
-        assert!(text.contains(&format!("{letter} holds here: ")), "{letter}: {text}");
+        assert!(text.contains(&format!("{letter}. confirmed: ")), "{letter}: {text}");
     }
-    assert!(text.contains("124s by sleeping with the report's tick, 124 times as long"), "{text}");
+    assert!(text.contains("124s by sleeping with the Windows tick (124 times as long)"), "{text}");
     assert!(text.contains("0 49%, 1 2%, 124 5%, 156 2.0%, 124 124"), "{text}");
-    assert!(text.contains("sub has run when main looks"), "{text}");
+    assert!(
+        text.contains("the sub-process has usually finished before the main process checks"),
+        "{text}"
+    );
     assert!(text.contains("from 96: 0 with tick, 1a+, 2, 2+, 4, 9 with tick."), "{text}");
-    assert!(text.contains("is within 10 % of what was measured in 6 of 6 cases"), "{text}");
+    assert!(text.contains("predicts 6 of 6 cases within 10 %"), "{text}");
 }
 
 #[test]
-fn other_figures_do_not() {
+fn other_figures_do_not_confirm_them() {
     let mut record = two_cores();
     let change = |record: &mut RunRecord, place: usize, value: f64, metric: &str, load: f64| {
         let case = &mut record.cases[place];
@@ -76,31 +77,34 @@ fn other_figures_do_not() {
     change(&mut record, 0, 1.2, "load_max", 40.0);
     change(&mut record, 1, 60.0, "load_mean", 70.0);
     change(&mut record, 6, 20.0, "load", 80.0);
-    let text = told(&record);
+    let text = shown(&record);
     for letter in ["A", "B", "C"] {
-        assert!(text.contains(&format!("{letter} does not hold here: ")), "{letter}: {text}");
+        assert!(text.contains(&format!("{letter}. not confirmed: ")), "{letter}: {text}");
     }
 }
 
 #[test]
-fn what_was_chosen_otherwise_is_not_the_reports() {
+fn cases_with_other_parameters_are_left_out() {
     let mut record = two_cores();
     record.cases[0].parameters = record.cases[0].parameters.clone().with("to_main", "semaphore");
     record.cases[5].parameters = record.cases[5].parameters.clone().with("placement", "two-cpus");
-    let text = told(&record);
-    assert!(text.contains("A cannot be told: ") && !text.contains("by sleeping (0)"), "{text}");
-    assert!(text.contains("2 cases with parameters that the report does not have"), "{text}");
+    let text = shown(&record);
+    assert!(
+        text.contains("A. inconclusive (not measured): ") && !text.contains("by sleeping (0)"),
+        "{text}"
+    );
+    assert!(text.contains("2 cases have other parameters than the report's"), "{text}");
 }
 
 #[test]
-fn one_cpu_cannot_tell() {
+fn one_cpu_is_inconclusive() {
     let mut record = two_cores();
     record.host.cpus_allowed = 1;
     record.cases[6].metrics.insert("load".to_owned(), Metric::of(Unit::Count, vec![100.0]));
-    let text = told(&record);
-    assert!(text.contains("A cannot be told: ") && text.contains("B cannot be told: "), "{text}");
-    assert_eq!(
-        chapter(&super::super::sample::record(Some(Chapter::Synchronisation), Vec::new()), 80),
-        ""
-    );
+    let text = shown(&record);
+    for letter in ["A", "B"] {
+        assert!(text.contains(&format!("{letter}. inconclusive (only one CPU): ")), "{text}");
+    }
+    let empty = super::super::sample::record(Some(Chapter::Synchronisation), Vec::new());
+    assert_eq!(shown(&empty), "");
 }

@@ -1,4 +1,4 @@
-//! The figures of the study that the suite follows: pipelines in the shell, 2021, on a processor
+//! The figures of the article that the suite follows (pipelines in the shell, 2021), on a processor
 //! with 4 cores and 8 threads.
 
 /// A pipeline as a whole: real, user and system time in seconds.
@@ -14,13 +14,13 @@ const fn whole(real: f64, user: f64, system: f64) -> Whole {
 }
 
 impl Whole {
-    /// As `time` prints it.
+    /// Returns CPU time in percent of wall time, as `time` prints it.
     pub fn cpu_percent(&self) -> f64 {
         100.0 * (self.user + self.system) / self.real
     }
 }
 
-/// A JSON pipeline: which awk, which tokenizer, the whole, and the stages' CPU use in percent.
+/// A JSON pipeline: awk, tokenizer, the whole pipeline, and the stages' CPU use in percent.
 pub type Json = (&'static str, &'static str, Whole, &'static [f64]);
 
 pub const JSON: [Json; 6] = [
@@ -40,8 +40,8 @@ pub const TEN: [(&str, &str, Whole); 4] = [
     ("gawk", "four", whole(24.33, 191.26, 2.41)),
 ];
 
-/// Four seds: form, whether a slow stage follows, the whole, and the stages' CPU use in percent
-/// where the study has it.
+/// Four seds: form, whether a slow stage follows, the whole pipeline, and the stages' CPU use in percent
+/// if the article has it.
 pub const SED: [(&str, &str, Whole, &[f64]); 4] = [
     ("piped", "no", whole(0.537, 1.850, 0.215), &[]),
     ("fused", "no", whole(1.360, 1.336, 0.073), &[]),
@@ -49,7 +49,7 @@ pub const SED: [(&str, &str, Whole, &[f64]); 4] = [
     ("fused", "yes", whole(3.789, 5.194, 0.219), &[40.0, 100.0]),
 ];
 
-/// Filters: by which program, and in which order.
+/// Filters: the program that filters, and whether it comes first or last.
 pub const FILTER: [(&str, &str, Whole); 4] = [
     ("grep", "late", whole(0.496, 0.480, 0.108)),
     ("grep", "early", whole(0.089, 0.083, 0.044)),
@@ -57,7 +57,7 @@ pub const FILTER: [(&str, &str, Whole); 4] = [
     ("sed", "early", whole(0.180, 0.164, 0.079)),
 ];
 
-/// How many seconds later than produced each of five lines arrived, one being produced a second.
+/// Delay in seconds of each of five lines, which were produced one second apart.
 pub const HOLD: [(&str, &str); 4] = [
     ("cat", "0 0 0 0 0"),
     ("sort", "5 4 3 2 1"),
@@ -65,7 +65,7 @@ pub const HOLD: [(&str, &str); 4] = [
     ("xargs -n 1 echo", "0 0 0 0 0"),
 ];
 
-/// What starting takes, "by feeling": fork and exec are half a millisecond each.
+/// Estimates of the time to start programs: fork and exec take half a millisecond each.
 pub const STARTUP: [(&str, &str, &str); 8] = [
     ("fork", "fork", "0.5ms"),
     ("a static program", "static", "1ms"),

@@ -1,0 +1,70 @@
+//! Renders the chapter of a suite: the conclusions of its source document first, then what the
+//! figures mean, then the tables that compare both.
+
+use std::fmt::Write as _;
+
+use contend_record::lab::{Chapter, RunRecord, View};
+
+use super::super::layout::{BOLD, dimmed, paragraph};
+use super::conclusion::{self, Conclusion};
+use super::{Detail, pipeline, process_thread, runtimes, shared_memory, source, synchronisation};
+
+/// What the chapter of a suite says about a run.
+#[derive(Default)]
+pub struct Content {
+    /// The conclusions of the source document; empty if the run has nothing that they rest on.
+    pub conclusions: &'static [Conclusion],
+    /// How the conclusions are judged, in a sentence; may be empty.
+    pub note: &'static str,
+    /// What the figures mean: at most five sentences.
+    pub meaning: Vec<String>,
+    /// Rendered tables that compare the document with this run, each with its notes.
+    pub tables: Vec<String>,
+    /// Rendered tables that only a full report shows.
+    pub details: Vec<String>,
+    /// Views whose cases the tables show completely, so that a full report does not repeat them.
+    pub complete: &'static [View],
+}
+
+/// Returns a chapter, or `None` if the run has measured nothing that it compares.
+pub fn content(chapter: Chapter, record: &RunRecord, width: usize) -> Option<Content> {
+    match chapter {
+        Chapter::ProcessThread => process_thread::chapter(record, width),
+        Chapter::Pipeline => pipeline::chapter(record, width),
+        Chapter::Synchronisation => synchronisation::chapter(record, width),
+        Chapter::Runtimes => runtimes::chapter(record, width),
+        Chapter::SharedMemory => shared_memory::chapter(record, width),
+    }
+}
+
+/// Renders a chapter.
+pub fn render(
+    content: &Content,
+    chapter: Chapter,
+    record: &RunRecord,
+    detail: Detail,
+    width: usize,
+) -> String {
+    let mut out = String::new();
+    paragraph(&mut out, "", &source::of(chapter).citation(), width);
+    if !content.conclusions.is_empty() {
+        let _ = writeln!(out, "\n{BOLD}Which conclusions hold here{BOLD:#}");
+        out.push_str(&conclusion::list(content.conclusions, record, width));
+        if !content.note.is_empty() {
+            dimmed(&mut out, content.note, width);
+        }
+    }
+    if !content.meaning.is_empty() {
+        let _ = writeln!(out, "\n{BOLD}What this means{BOLD:#}");
+        for sentence in &content.meaning {
+            paragraph(&mut out, "- ", sentence, width);
+        }
+    }
+    let details = content.details.iter().filter(|_| detail == Detail::Full);
+    let tables: Vec<&str> = content.tables.iter().chain(details).map(String::as_str).collect();
+    if !tables.is_empty() {
+        let _ = writeln!(out, "\n{BOLD}Comparison{BOLD:#}");
+        out.push_str(&tables.join("\n"));
+    }
+    out
+}

@@ -1,0 +1,62 @@
+//! Summarises the disturbances of a run in one sentence.
+
+use contend_record::lab::RunRecord;
+use contend_record::warning::WarningId;
+
+use super::super::text::printable;
+use super::conclusion::is_disturbance;
+
+/// Whether warnings of this kind about single cases are counted for the whole run.
+pub fn is_counted(id: WarningId) -> bool {
+    is_disturbance(id) || matches!(id, WarningId::InvoluntarySwitches | WarningId::FewSamples)
+}
+
+/// Returns the sentence: how many cases were disturbed, and by what. `None` if none was.
+pub fn sentence(record: &RunRecord) -> Option<String> {
+    let measured = record.cases.iter().filter(|case| !case.samples.is_empty());
+    let is_disturbed = |case: &&contend_record::lab::Case| {
+        let preempted = |id| id == WarningId::InvoluntarySwitches;
+        !case.disturbed.is_empty() || case.warnings.iter().any(|warning| preempted(warning.id))
+    };
+    let (all, disturbed) = (measured.clone().count(), measured.filter(is_disturbed).count());
+    let causes: Vec<String> = record
+        .warnings
+        .iter()
+        .filter(|warning| is_disturbance(warning.id))
+        .map(|warning| printable(&warning.message))
+        .collect();
+    if disturbed == 0 && causes.is_empty() {
+        return None;
+    }
+    let cases = if all == 1 { "case" } else { "cases" };
+    let were = if disturbed == 1 { "was" } else { "were" };
+    let causes = if causes.is_empty() { String::new() } else { format!(": {}", causes.join("; ")) };
+    Some(format!(
+        "{disturbed} of {all} {cases} {were} disturbed (other load above 5 %, or a moved vCPU){causes}. Repeat on \
+         a quieter machine."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_record::Warning;
+    use contend_record::lab::View;
+    use contend_record::parameters::Parameters;
+
+    use super::super::sample::{case, record};
+    use super::*;
+
+    #[test]
+    fn disturbances_of_all_cases_are_one_sentence() {
+        let one = || case(("units/create", View::Creation), Parameters::new(), 1.0, &[]);
+        let mut calm = record(None, vec![one(), one(), one()]);
+        assert_eq!(sentence(&calm), None);
+        calm.cases[1].disturbed = vec![0];
+        calm.warnings.push(Warning::new(WarningId::OtherLoad, "others used 64 % of the CPUs"));
+        let text = sentence(&calm).expect("a case was disturbed");
+        assert!(text.starts_with("1 of 3 cases was disturbed ("), "{text}");
+        assert!(text.contains("vCPU): others used 64 % of the CPUs. Repeat"), "{text}");
+        calm.warnings.push(Warning::new(WarningId::Frequency, "the processor was hot"));
+        assert!(!sentence(&calm).expect("still disturbed").contains("hot"));
+    }
+}

@@ -1,0 +1,226 @@
+//! Suite `process-thread`: the tables of the workshop that it follows, with the figures of this
+//! machine, and which conclusions of the workshop they confirm.
+
+mod conclusions;
+#[cfg(test)]
+mod tests;
+
+use contend_record::lab::{Case, LimitReport, RunRecord, Step, StoppedBy, Task, View};
+use contend_record::parameters::names;
+
+use super::super::layout::paragraph;
+use super::super::units::{bytes, nanoseconds, ratio};
+use super::chapter::Content;
+use super::find;
+use super::table::{figure, grid, row};
+
+/// Returns the chapter, or `None` if nothing was measured that the workshop has figures for.
+pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
+    let tables: Vec<_> = [memory, creation, limit, startup]
+        .into_iter()
+        .filter_map(|table| table(record, width))
+        .collect();
+    if tables.is_empty() {
+        return None;
+    }
+    let meaning = [clock_misses_children, memory_cost, limit_is_a_setting, startup_cost];
+    Some(Content {
+        conclusions: &conclusions::CONCLUSIONS,
+        meaning: meaning.into_iter().filter_map(|sentence| sentence(record)).collect(),
+        tables,
+        ..Content::default()
+    })
+}
+
+/// Returns the step at which both units exist and neither has written yet.
+fn both_exist(case: &Case) -> Option<&Step> {
+    case.timeline.get(1)
+}
+
+/// Memory of two processes and of one process with two threads, in bytes.
+struct Memory {
+    rss: [u64; 2],
+    pss: [u64; 2],
+    private: [u64; 2],
+}
+
+impl Memory {
+    fn of(record: &RunRecord) -> Option<Self> {
+        let processes = both_exist(find(record, View::ProcessSharing, &[])?)?;
+        let threads = both_exist(find(record, View::ThreadSharing, &[])?)?;
+        let one = threads.tasks.first()?;
+        let pair = |of: fn(&Task) -> u64| [processes.tasks.iter().map(of).sum(), of(one)];
+        Some(Self {
+            rss: pair(|task| task.rss_bytes),
+            pss: pair(|task| task.pss_bytes),
+            private: pair(|task| task.private_bytes),
+        })
+    }
+}
+
+fn memory(record: &RunRecord, width: usize) -> Option<String> {
+    let memory = Memory::of(record)?;
+    let line = |index: usize, name: &str, document: &str| {
+        let figures = [memory.rss[index], memory.pss[index], memory.private[index]];
+        let words = [name.to_owned(), document.to_owned()];
+        words.into_iter().chain(figures.map(|value| bytes(value as f64))).collect()
+    };
+    let rows = [
+        row(["memory", "workshop: RSS", "RSS", "PSS", "private"]),
+        line(0, "two processes", "2,544KB"),
+        line(1, "two threads", "1,724KB"),
+    ];
+    let mut out = grid(&rows, 1, width);
+    let note = "RSS counts shared pages in full for each process, PSS divides them by their users.";
+    paragraph(&mut out, "", note, width);
+    Some(out)
+}
+
+/// Returns the case that creates 100 units of this kind.
+fn hundred<'a>(record: &'a RunRecord, kind: &str) -> Option<&'a Case> {
+    find(record, View::Creation, &[(names::KIND, kind), (names::N, "100")])
+}
+
+fn creation(record: &RunRecord, width: usize) -> Option<String> {
+    let all = |value: Option<f64>| figure(value.map(|one| 100.0 * one));
+    let line = |name: &str, document: &str, case: &Case| {
+        vec![
+            name.to_owned(),
+            document.to_owned(),
+            all(case.median),
+            all(case.metric("cpu_self")),
+            all(case.metric("cpu_children")),
+        ]
+    };
+    let rows = [
+        row(["creating 100", "workshop: CPU", "elapsed", "CPU self", "CPU children"]),
+        line("processes", "19.1ms", hundred(record, "fork")?),
+        line("threads", "8.39ms", hundred(record, "thread")?),
+    ];
+    let mut out = grid(&rows, 1, width);
+    let note = "The workshop timed with clock(): CPU time of the caller, without its children.";
+    paragraph(&mut out, "", note, width);
+    Some(out)
+}
+
+/// Returns the attempts to create as many processes and as many threads as possible.
+fn limits(record: &RunRecord) -> Option<[(&Case, &LimitReport); 2]> {
+    let of_kind = |kind| {
+        let case = find(record, View::UnitLimit, &[(names::KIND, kind)])?;
+        Some((case, case.limit.as_ref()?))
+    };
+    Some([of_kind("process")?, of_kind("thread")?])
+}
+
+fn limit(record: &RunRecord, width: usize) -> Option<String> {
+    let [processes, threads] = limits(record)?;
+    let stopped_by = |report: &LimitReport| match &report.stopped_by {
+        StoppedBy::Cap => "the cap".to_owned(),
+        StoppedBy::MemoryFloor => "the memory guard".to_owned(),
+        StoppedBy::Limit(name) => name.clone(),
+        StoppedBy::Unknown => "unknown".to_owned(),
+    };
+    let line = |name: &str, document: &str, report: &LimitReport| {
+        let tightest = report.limits.first();
+        vec![
+            name.to_owned(),
+            document.to_owned(),
+            report.created.to_string(),
+            stopped_by(report),
+            tightest.map_or_else(String::new, |limit| format!("{} ({})", limit.allows, limit.name)),
+        ]
+    };
+    let rows = [
+        row(["most at once", "workshop", "created", "stopped by", "tightest limit allows"]),
+        line("processes", "1,193", processes.1),
+        line("threads", "4,095", threads.1),
+    ];
+    let mut out = grid(&rows, 1, width);
+    if [processes.1, threads.1].iter().any(|report| report.stopped_by == StoppedBy::Cap) {
+        let note = format!(
+            "A cap protects other programs; `contend lab run {} --cap none` goes to the limit.",
+            processes.0.experiment
+        );
+        paragraph(&mut out, "", &note, width);
+    }
+    Some(out)
+}
+
+/// Commands that are started: title, name, and the time that the article on pipelines gives.
+const STARTED: [(&str, &str, &str); 6] = [
+    ("fork", "fork", "0.5ms"),
+    ("true", "true", "1ms"),
+    ("awk (mawk)", "mawk", "3ms"),
+    ("awk (gawk)", "gawk", "3ms"),
+    ("in a loop: true", "bash-loop-true", "1ms"),
+    ("in a loop: awk", "bash-loop-awk", "3ms"),
+];
+
+fn command<'a>(record: &'a RunRecord, name: &str) -> Option<&'a Case> {
+    find(record, View::Startup, &[(names::COMMAND, name)])
+}
+
+fn startup(record: &RunRecord, width: usize) -> Option<String> {
+    let mut rows = vec![row(["starting", "article: about", "elapsed", "CPU self", "CPU children"])];
+    for (title, name, document) in STARTED {
+        let Some(case) = command(record, name) else { continue };
+        let figures = [case.median, case.metric("cpu_self"), case.metric("cpu_children")];
+        let words = [title.to_owned(), document.to_owned()];
+        rows.push(words.into_iter().chain(figures.map(figure)).collect());
+    }
+    if rows.len() == 1 {
+        return None;
+    }
+    let mut out = grid(&rows, 1, width);
+    let note = "The times are from the article of suite `pipeline`, which timed 1,000 starts in a shell loop.";
+    paragraph(&mut out, "", note, width);
+    Some(out)
+}
+
+fn clock_misses_children(record: &RunRecord) -> Option<String> {
+    let fork = hundred(record, "fork")?;
+    let own = fork.metric("cpu_self")?;
+    let children = fork.metric("cpu_children").unwrap_or(0.0);
+    Some(format!(
+        "clock(), which the workshop timed with, misses waiting and the CPU time of children: {:.0} % of the \
+         CPU time of creating a process here. Use wall time.",
+        100.0 * children / (own + children).max(1.0),
+    ))
+}
+
+fn memory_cost(record: &RunRecord) -> Option<String> {
+    let Memory { rss, pss, .. } = Memory::of(record)?;
+    Some(format!(
+        "Adding up RSS, as the workshop did, overstates the memory of two processes {} times, because \
+         it counts the pages that they share twice.",
+        ratio(rss[0] as f64 / (pss[0] as f64).max(1.0)),
+    ))
+}
+
+fn limit_is_a_setting(record: &RunRecord) -> Option<String> {
+    let [(_, processes), (_, threads)] = limits(record)?;
+    let (process, thread) = (processes.limits.first()?, threads.limits.first()?);
+    let text = if process.name == thread.name {
+        format!("{} limits processes and threads alike", process.name)
+    } else {
+        format!("{} limits processes, {} limits threads", process.name, thread.name)
+    };
+    Some(format!(
+        "How many can exist at once is a setting of the system, not a property of processes or \
+         threads: here {text}."
+    ))
+}
+
+fn startup_cost(record: &RunRecord) -> Option<String> {
+    let known = |name| command(record, name).filter(|case| case.ci95.is_some())?.median;
+    let (bare, dynamic) = (known("static")?, known("true")?);
+    (dynamic > bare).then(|| {
+        format!(
+            "Of the {} that starting `true` takes, {:.0} % go to the dynamic linker, the C library \
+             and `true` itself: a static program that only exits starts in {}.",
+            nanoseconds(dynamic),
+            100.0 * (1.0 - bare / dynamic),
+            nanoseconds(bare),
+        )
+    })
+}

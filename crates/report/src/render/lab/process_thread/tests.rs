@@ -1,0 +1,70 @@
+//! Verdicts follow from the figures of the record.
+
+use contend_record::lab::{Case, Chapter, Limit, LimitReport, RunRecord, StoppedBy, View};
+use contend_record::parameters::Parameters;
+
+use super::super::sample::{case, chapter_text, record};
+
+fn creation(kind: &str, nanoseconds: f64) -> Case {
+    let parameters = Parameters::new().with("kind", kind).with("n", 100);
+    let metrics = [("cpu_self", nanoseconds / 4.0), ("cpu_children", nanoseconds / 4.0)];
+    case(("units/create", View::Creation), parameters, nanoseconds, &metrics)
+}
+
+fn limit(kind: &str, created: u64, stopped_by: StoppedBy) -> Case {
+    let parameters = Parameters::new().with("kind", kind);
+    let mut case = case(("units/limit", View::UnitLimit), parameters, 1.0, &[]);
+    let limit = Limit {
+        name: "RLIMIT_NPROC".to_owned(),
+        source: "ulimit -u".to_owned(),
+        value: created,
+        in_use: 0,
+        per_unit: 1.0,
+        allows: created,
+    };
+    case.limit = Some(LimitReport {
+        limits: vec![limit],
+        cap: None,
+        created,
+        errno: None,
+        stopped_by,
+        evidence: Vec::new(),
+        prediction_held: None,
+    });
+    case
+}
+
+fn shown(cases: Vec<Case>) -> String {
+    let record: RunRecord = record(Some(Chapter::ProcessThread), cases);
+    chapter_text(&record, 100)
+}
+
+#[test]
+fn the_workshops_figures_confirm_its_conclusions() {
+    let limit_of = |kind, created| limit(kind, created, StoppedBy::Limit("RLIMIT_NPROC".into()));
+    let text = shown(vec![
+        creation("fork", 190_810.0),
+        creation("thread", 83_890.0),
+        limit_of("process", 1193),
+        limit_of("thread", 4095),
+    ]);
+    assert!(text.contains("A. inconclusive (not measured): "), "{text}");
+    assert!(text.contains("C. confirmed: ") && text.contains("D. confirmed: "), "{text}");
+    assert!(text.contains("100 processes take 19.1ms, 100 threads 8.39ms: 2.27 times"), "{text}");
+    assert!(text.contains("50 % of the CPU time of creating a process"), "{text}");
+}
+
+#[test]
+fn other_figures_do_not_and_a_cap_decides_nothing() {
+    let text = shown(vec![
+        creation("fork", 50_000.0),
+        creation("thread", 83_890.0),
+        limit("process", 1000, StoppedBy::Cap),
+        limit("thread", 1000, StoppedBy::Cap),
+    ]);
+    assert!(text.contains("C. not confirmed: "), "{text}");
+    assert!(text.contains("D. inconclusive (limit not reached): "), "{text}");
+    let equal = shown(vec![creation("fork", 83_890.0), creation("thread", 83_890.0)]);
+    assert!(equal.contains("C. inconclusive (within noise): "), "{equal}");
+    assert_eq!(shown(Vec::new()), "");
+}

@@ -1,0 +1,63 @@
+//! The conclusions of the evaluation, and whether the figures of a run confirm them.
+
+use contend_record::lab::RunRecord;
+
+use super::super::super::units::{bytes, count, ratio};
+use super::super::conclusion::{Conclusion, Judgement, Verdict, not_measured};
+use super::document::largest;
+
+pub const CONCLUSIONS: [Conclusion; 2] = [
+    Conclusion {
+        letter: 'A',
+        claim: "a process of Elixir takes about 2.8 KB",
+        judge: process_size,
+    },
+    Conclusion {
+        letter: 'B',
+        claim: "a callback thread takes about half the memory of a process (1.3 KB)",
+        judge: half_of_a_process,
+    },
+];
+
+/// Bytes of a process in the document.
+const PROCESS: f64 = 2800.0;
+/// Ratio of two sizes below which they count as about equal.
+const ABOUT_EQUAL: f64 = 1.25;
+
+fn process_size(record: &RunRecord) -> Judgement {
+    let Some((n, Some(all))) = largest(record, "process").map(|(n, case)| (n, case.median)) else {
+        return not_measured("Processes were not measured.");
+    };
+    let one = all / n as f64;
+    let text = format!("{} processes take {} each.", count(n as f64), bytes(one));
+    (Verdict::of((1.0 / ABOUT_EQUAL..ABOUT_EQUAL).contains(&(one / PROCESS))), text)
+}
+
+fn half_of_a_process(record: &RunRecord) -> Judgement {
+    let figures = || {
+        let (n, callbacks) = largest(record, "callback")?;
+        let (m, processes) = largest(record, "process")?;
+        let process = processes.median? / m as f64;
+        let [at_once, at_rest] =
+            [callbacks.median?, callbacks.metric("after_6s")?].map(|all| all / n as f64);
+        Some((at_once, at_rest, process, callbacks.metric("begun_at_once")?, n))
+    };
+    let Some((at_once, at_rest, process, begun, n)) = figures() else {
+        return not_measured("Callback threads and processes were not both measured.");
+    };
+    let text = format!(
+        "Read at once, as the document did, a callback thread takes {} ({} times a process), but only {} of {} \
+         have started: mostly queued messages are counted. After 6 s it takes {} ({} times).",
+        bytes(at_once),
+        ratio(at_once / process),
+        count(begun),
+        count(n as f64),
+        bytes(at_rest),
+        ratio(at_rest / process),
+    );
+    let half = 0.5 / ABOUT_EQUAL..0.5 * ABOUT_EQUAL;
+    (
+        Verdict::all(&[at_once, at_rest].map(|one| Verdict::of(half.contains(&(one / process))))),
+        text,
+    )
+}

@@ -1,0 +1,120 @@
+//! The conclusions of the article, and whether the figures of a run confirm them.
+
+use contend_record::lab::RunRecord;
+use contend_record::parameters::names;
+
+use super::super::super::units::{count, nanoseconds, percent};
+use super::super::conclusion::{
+    Conclusion, Judgement, Reason, Verdict, is_disturbed, not_measured,
+};
+use super::{both, copied, form};
+
+pub const CONCLUSIONS: [Conclusion; 3] = [
+    Conclusion {
+        letter: 'A',
+        claim: "small messages through a pipe cost at least two system calls each, and many context \
+                switches",
+        judge: two_calls,
+    },
+    Conclusion {
+        letter: 'B',
+        claim: "shared memory needs no system call per message, and is faster",
+        judge: no_calls,
+    },
+    Conclusion {
+        letter: 'C',
+        claim: "copying by mmap is 4 to 5 times as fast as by read and write",
+        judge: copying,
+    },
+];
+
+/// Switches per message that count as many: the article's program had one for every six messages.
+const MANY_SWITCHES: f64 = 0.1;
+
+/// System calls per message below which there are none for each message.
+const FEW_CALLS: f64 = 0.01;
+/// System calls per message that disturbances can explain.
+const SOME_CALLS: f64 = 0.5;
+
+fn two_calls(record: &RunRecord) -> Judgement {
+    let figures = || {
+        let pipe = form(record, "pipe")?;
+        let messages = pipe.parameters.number(names::MESSAGES)? as f64;
+        let calls = both(pipe, "calls")? / messages;
+        let switches = both(pipe, "voluntary_switches")?;
+        Some((calls, switches, switches / messages))
+    };
+    let Some((calls, switches, each)) = figures() else {
+        return not_measured("Not all of its cases were measured.");
+    };
+    let text = format!(
+        "A message takes {calls:.2} system calls. Both processes had {} voluntary switches in all; the \
+         article's had 178,208 on FreeBSD.",
+        count(switches)
+    );
+    (Verdict::all(&[Verdict::of(calls >= 1.995), Verdict::of(each >= MANY_SWITCHES)]), text)
+}
+
+fn no_calls(record: &RunRecord) -> Judgement {
+    let figures = || {
+        let (pipe, ring) = (form(record, "pipe")?, form(record, "ring")?);
+        let messages = ring.parameters.number(names::MESSAGES)? as f64;
+        Some((pipe.median?, ring.median?, both(ring, "calls")?, messages))
+    };
+    let Some((pipe, ring, calls, messages)) = figures() else {
+        return not_measured("Not all of its cases were measured.");
+    };
+    let lost = form(record, "cell-unguarded").and_then(|case| case.metric("lost"));
+    let lost = lost.map_or_else(String::new, |lost| {
+        format!(" Without a handshake there are none, but {} messages are lost.", count(lost))
+    });
+    let text = format!(
+        "{} messages through a ring take {} system calls in all, to sleep and to wake up, and {} of the \
+         pipe's time.{lost}",
+        count(messages),
+        count(calls),
+        percent(ring, pipe),
+    );
+    let faster = if is_disturbed(record) && (0.8..1.25).contains(&(ring / pipe)) {
+        Verdict::Inconclusive(Reason::Disturbed)
+    } else {
+        Verdict::of(ring < pipe)
+    };
+    let without_calls = match calls / messages {
+        ..FEW_CALLS => Verdict::Confirmed,
+        // A partner that lost its CPU to other programs makes the other one sleep.
+        ..SOME_CALLS if is_disturbed(record) => Verdict::Inconclusive(Reason::Disturbed),
+        _ => Verdict::NotConfirmed,
+    };
+    (Verdict::all(&[without_calls, faster]), text)
+}
+
+/// Ratios that count as 4 to 5 times.
+const FOUR_TO_FIVE: [f64; 2] = [3.5, 6.0];
+
+fn copying(record: &RunRecord) -> Judgement {
+    let Some(mapped) = copied(record, "mmap-bytes", None).and_then(|case| case.median) else {
+        return not_measured("Not all of its cases were measured.");
+    };
+    let known = [
+        ("fgetc and fputc", copied(record, "fgetc-fputc", None)),
+        ("read and write of 512 bytes", copied(record, "read-write", Some("512"))),
+        ("read and write of 64 KiB", copied(record, "read-write", Some("65536"))),
+    ];
+    let times: Vec<_> = known
+        .iter()
+        .filter_map(|(name, case)| Some((*name, case.as_ref()?.median? / mapped)))
+        .collect();
+    if times.is_empty() {
+        return not_measured("Not all of its cases were measured.");
+    }
+    let ratios: Vec<_> =
+        times.iter().map(|(name, times)| format!("{name} {times:.2} times as long")).collect();
+    let text = format!(
+        "Copying byte by byte between two mappings, as its program does, takes {}; {}.",
+        nanoseconds(mapped),
+        ratios.join(", "),
+    );
+    let all = times.iter().all(|(_, times)| (FOUR_TO_FIVE[0]..FOUR_TO_FIVE[1]).contains(times));
+    (Verdict::of(all), text)
+}

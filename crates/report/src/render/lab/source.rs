@@ -1,0 +1,79 @@
+//! The source documents that suites compare their figures with.
+
+use contend_record::lab::Chapter;
+
+/// A document, and its origin as far as it states it.
+pub struct Source {
+    /// Title in the original language.
+    title: &'static str,
+    /// Title in English.
+    translation: &'static str,
+    /// Author or publisher, and year, as far as the document states them.
+    origin: &'static str,
+    /// A public address, if the document has one.
+    link: Option<&'static str>,
+    /// The hardware and system of its figures.
+    hardware: &'static str,
+}
+
+/// Returns the document that a chapter compares with.
+pub fn of(chapter: Chapter) -> &'static Source {
+    match chapter {
+        Chapter::ProcessThread => &PROCESS_THREAD,
+        Chapter::Pipeline => &PIPELINE,
+        Chapter::Synchronisation => &SYNCHRONISATION,
+        Chapter::Runtimes => &RUNTIMES,
+        Chapter::SharedMemory => &SHARED_MEMORY,
+    }
+}
+
+const PROCESS_THREAD: Source = Source {
+    title: "プロセスとスレッドについての勉強会",
+    translation: "Study session on processes and threads",
+    origin: "JapanTaxi engineering blog, 2018 (author not named)",
+    link: Some("https://github.com/JapanTaxi/mpmt"),
+    hardware: "a Mac with macOS 10.12",
+};
+
+const PIPELINE: Source = Source {
+    title: "シェルスクリプトで「パイプライン並列化」をガチでやってみた",
+    translation: "Pipeline parallelism in shell scripts, in earnest",
+    origin: "article on Qiita, 2021 (author not named)",
+    link: None,
+    hardware: "a processor with 4 cores and 8 threads",
+};
+
+const SYNCHRONISATION: Source = Source {
+    title: "プロセス間同期テスト結果",
+    translation: "Results of inter-process synchronisation tests",
+    origin: "test report (author and year not stated)",
+    link: None,
+    hardware: "PCs with 1, 2 and 4 cores, Windows XP and 7",
+};
+
+const RUNTIMES: Source = Source {
+    title: "ZEAM開発ログ v.0.2.2 Node.js と同じ原理の軽量コールバックスレッドを Elixir に実装してみた (評価編)",
+    translation: "ZEAM development log v0.2.2: lightweight callback threads in Elixir, evaluation",
+    origin: "zacky1972 on Qiita, 2018",
+    link: Some("https://qiita.com/zacky1972/items/1666d3ebaf56ba85fd05"),
+    hardware: "a machine that it does not describe",
+};
+
+const SHARED_MEMORY: Source = Source {
+    title: "システムコールを減らすシステムコール:知ってトクするシステムコール(5)",
+    translation: "A system call that reduces system calls (system calls worth knowing, part 5)",
+    origin: "ITmedia, 2012 (author not named)",
+    link: None,
+    hardware: "a FreeBSD machine",
+};
+
+impl Source {
+    /// Returns the sentence that names the document.
+    pub fn citation(&self) -> String {
+        let link = self.link.map_or_else(String::new, |link| format!(", {link}"));
+        format!(
+            "Source: {} (\"{}\"), {}{link}. Its figures are from other hardware: {}.",
+            self.title, self.translation, self.origin, self.hardware
+        )
+    }
+}

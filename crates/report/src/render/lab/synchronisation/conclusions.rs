@@ -1,0 +1,146 @@
+//! The conclusions of the test report, and whether the figures of a run confirm them.
+
+use contend_record::lab::{Case, RunRecord, View};
+use contend_record::parameters::names;
+use contend_record::stats::Ratio;
+
+use super::super::super::units::seconds;
+use super::super::conclusion::{
+    Conclusion, Judgement, Reason, Verdict, is_disturbed, not_measured,
+};
+use super::super::find;
+use super::{load, with_tick, without_tick};
+
+pub const CONCLUSIONS: [Conclusion; 3] = [
+    Conclusion {
+        letter: 'A',
+        claim: "with several cores, sleeping as synchronisation makes execution much slower; semaphores \
+                or events restore its speed",
+        judge: sleeping,
+    },
+    Conclusion {
+        letter: 'B',
+        claim: "one thread uses at most one core, so there must be as many threads as cores",
+        judge: one_thread,
+    },
+    Conclusion {
+        letter: 'C',
+        claim: "without synchronisation and with enough work, the CPUs reach 100 %",
+        judge: all_cpus,
+    },
+];
+
+/// Ratio of times from which sleeping counts as much slower.
+const MUCH_SLOWER: f64 = 3.0;
+/// Smallest mean load, in percent, that counts as 100 %: start and end of a sample lower it.
+const FULL_LOAD: f64 = 95.0;
+
+fn has_several_cpus(record: &RunRecord) -> bool {
+    record.host.usable_cpus() > 1.0
+}
+
+fn time(case: &Case) -> String {
+    case.median.map_or_else(String::new, |value| seconds(value / 1e9))
+}
+
+fn sleeping(record: &RunRecord) -> Judgement {
+    let signalled: Vec<&Case> =
+        ["2", "4"].iter().filter_map(|number| without_tick(record, number)).collect();
+    let slept: Vec<(&str, &Case)> = [
+        ("sleeping (0)", without_tick(record, "0")),
+        ("sleeping with the Windows tick", with_tick(record, "0")),
+    ]
+    .into_iter()
+    .filter_map(|(how, case)| Some((how, case?)))
+    .collect();
+    let (Some(baseline), false) = (signalled.first(), slept.is_empty()) else {
+        return not_measured(
+            "Programs 0, and 2 or 4, were not measured with the report's parameters.",
+        );
+    };
+    let sentence = |&(how, case): &(&str, &Case)| {
+        let times = Ratio::of(&case.samples, &baseline.samples, record.seed)
+            .map_or_else(String::new, |ratio| format!(" ({:.0} times as long)", ratio.ratio));
+        format!("{} by {how}{times}", time(case))
+    };
+    let words = signalled.iter().map(|case| {
+        let how = if case.name() == "2" { "semaphores (2)" } else { "events (4)" };
+        format!("{} by {how}", time(case))
+    });
+    let words: Vec<_> = words.chain(slept.iter().map(sentence)).collect();
+    let text = format!(
+        "10,000 turns take {}. The report with two cores: 1 s by semaphores or events, 124 s by sleeping.",
+        words.join(", "),
+    );
+    if !has_several_cpus(record) {
+        return (Verdict::Inconclusive(Reason::OneCpu), text);
+    }
+    // Longer than each of them, also by the pair of samples that are closest to each other.
+    let is_much_slower = |slept: &Case, signalled: &Case| {
+        let ratio = Ratio::of(&slept.samples, &signalled.samples, record.seed);
+        ratio.is_some_and(|ratio| ratio.range.map_or(ratio.ratio, |range| range[0]) > MUCH_SLOWER)
+    };
+    let all = slept
+        .iter()
+        .all(|(_, slept)| signalled.iter().all(|signalled| is_much_slower(slept, signalled)));
+    (Verdict::of(all), text)
+}
+
+/// Returns the average number of CPUs that these workers used.
+fn used(record: &RunRecord, processes: &str, threads: &str) -> Option<f64> {
+    let parameters = [(names::PROCESSES, processes), (names::THREADS, threads)];
+    let case = find(record, View::Computing, &parameters)?;
+    Some(load(case)? * record.host.cpus_allowed as f64 / 100.0)
+}
+
+fn one_thread(record: &RunRecord) -> Judgement {
+    let (Some(one), Some(threads), Some(processes)) =
+        (used(record, "1", "1"), used(record, "1", "2"), used(record, "2", "1"))
+    else {
+        return not_measured("Programs 5, 6 and 7 were not all measured.");
+    };
+    let turns = without_tick(record, "2+").and_then(load).map_or_else(String::new, |load| {
+        format!(" Two processes that take turns (2+) used {load:.0} % of all CPUs.")
+    });
+    let text = format!(
+        "One thread (5) used {one:.2} CPUs, two threads (6) {threads:.2}, two processes (7) \
+         {processes:.2}.{turns}"
+    );
+    let verdict = match () {
+        () if one > 1.02 => Verdict::NotConfirmed,
+        () if !has_several_cpus(record) => Verdict::Inconclusive(Reason::OneCpu),
+        // If one thread did not get its CPU, or two do not use more, something else was the limit.
+        () if one < 0.9 || threads.min(processes) < 1.2 * one => {
+            Verdict::Inconclusive(Reason::Disturbed)
+        }
+        () => Verdict::Confirmed,
+    };
+    (verdict, text)
+}
+
+fn all_cpus(record: &RunRecord) -> Judgement {
+    let Some(case) = without_tick(record, "1a+") else {
+        return not_measured("Program 1a+ was not measured.");
+    };
+    let (Some(most), Some(mean)) = (load(case), case.metric("load_mean")) else {
+        return not_measured("The load of program 1a+ was not measured.");
+    };
+    let number = |no: &str| {
+        without_tick(record, no).and_then(load).map(|load| format!("{load:.0} % in {no}"))
+    };
+    let others: Vec<_> = ["1a", "2+", "4+"].into_iter().filter_map(number).collect();
+    let others = match others.as_slice() {
+        [] => String::new(),
+        others => format!(" With less work, or with waiting: {}.", others.join(", ")),
+    };
+    let text = format!(
+        "Without waiting and with 100 times the work (1a+), the load is {mean:.1} % on average, {most:.1} % \
+         at most.{others}"
+    );
+    let verdict = match mean {
+        FULL_LOAD.. => Verdict::Confirmed,
+        _ if is_disturbed(record) => Verdict::Inconclusive(Reason::Disturbed),
+        _ => Verdict::NotConfirmed,
+    };
+    (verdict, text)
+}
