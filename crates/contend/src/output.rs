@@ -14,9 +14,20 @@ use contend_report::render::text::printable;
 use contend_sys::inherited;
 use rustix::io::Errno;
 
+use crate::cli::ColorArg;
 use crate::exit::UsageError;
 
-/// Prints an error to standard error; where even that fails, there is nobody to tell.
+/// Applies `--color` to everything that this process prints.
+pub fn set_color(color: ColorArg) {
+    let choice = match color {
+        ColorArg::Auto => ColorChoice::Auto,
+        ColorArg::Always => ColorChoice::Always,
+        ColorArg::Never => ColorChoice::Never,
+    };
+    choice.write_global();
+}
+
+/// Prints an error to standard error. A failure to do so is ignored.
 pub fn error(message: &str) {
     // Messages quote what the user has given.
     let lines: Vec<_> = message.split('\n').map(printable).collect();

@@ -29,7 +29,7 @@ use crate::suggest;
 pub use compare::{Compare, compare};
 pub use json::{Json, JsonInput, json};
 use pipe::shell;
-pub use pipe::{Answer, How, Pipe, PipeRun, STANDARD_INPUT, TrialSettings, pipe};
+pub use pipe::{Answer, How, Pipe, PipeRun, SHELLS, STANDARD_INPUT, TrialSettings, pipe};
 pub use run::{Run, run, stage};
 
 /// A file that was opened to be read: folders can be opened too.

@@ -1,4 +1,4 @@
-//! "Did you mean": the nearest valid name for one that a user mistyped.
+//! "Did you mean": finds the valid name nearest to one that a user has mistyped.
 
 /// Returns the name most similar to `typed`, if one is similar enough to be what was meant.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -7,6 +7,11 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     let distance = |name: &str| strsim::damerau_levenshtein(typed, name);
     let nearest = names.into_iter().map(|name| (distance(name), name)).min()?;
     (nearest.0 <= limit).then_some(nearest.1)
+}
+
+/// Returns the end of an error message that suggests the nearest name, or nothing if none is similar.
+pub fn did_you_mean<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(typed, names).map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
 /// Returns the end of an error message: the nearest name, or else all names if there are any.

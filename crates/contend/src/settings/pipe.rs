@@ -209,6 +209,9 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
     Ok(())
 }
 
+/// Names of shells that start every stage in a subshell, as far as contend knows.
+pub const SHELLS: [&str; 6] = ["bash", "dash", "sh", "ash", "busybox", "rbash"];
+
 /// The shell that was asked for, or bash, or sh.
 pub(super) fn shell(asked: Option<String>) -> Result<String, UsageError> {
     let Some(shell) = asked.filter(|shell| !shell.is_empty()) else {
@@ -222,8 +225,7 @@ pub(super) fn shell(asked: Option<String>) -> Result<String, UsageError> {
              bash, dash or busybox"
         )));
     }
-    let known = ["bash", "dash", "sh", "ash", "busybox", "rbash"];
-    if !known.contains(&name.as_str()) && !executes_commands(&shell) {
+    if !SHELLS.contains(&name.as_str()) && !executes_commands(&shell) {
         return Err(UsageError(format!(
             "--shell {shell}: not a shell that executes the text after `-c`; use bash, dash or \
              busybox"

@@ -14,9 +14,10 @@ use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;
 
 use super::{shell, shows_progress};
+use crate::cli::ColorArg;
 use crate::cli::run::{HowArgs, RecordsArg, RunArgs, StageOptions};
 use crate::exit::UsageError;
-use crate::output::ReportFile;
+use crate::output::{self, ReportFile};
 
 /// The name of standard output.
 const STANDARD: &str = "-";
@@ -36,7 +37,7 @@ pub struct Run {
 ///
 /// # Errors
 /// A [`UsageError`] that says what is wrong and where.
-pub fn run(args: RunArgs) -> Result<Run> {
+pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let (what, json) = what(args.file, args.pipeline, args.json)?;
     if let What::Pipeline(text) = &what {
         super::pipe::check_text("the pipeline", text)?;
@@ -60,7 +61,7 @@ pub fn run(args: RunArgs) -> Result<Run> {
         check: args.check,
         stats: args.stats,
         record: json.is_some(),
-        ..how(args.how)?
+        ..how(args.how, color)?
     };
     Ok(Run { request: Request { what, settings }, progress, json })
 }
@@ -111,32 +112,35 @@ pub struct Stage {
 /// # Errors
 /// As [`run`].
 pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
-    let args = StageOptions::try_parse_from(options)?.args;
+    let StageOptions { args, color } = StageOptions::try_parse_from(options)?;
+    output::set_color(color);
     // Where the record cannot be appended, the run goes on without it.
     let json = args.records_to.as_deref().and_then(|path| ReportFile::append_to(path).ok());
     let progress = shows_progress(args.how.no_progress);
-    let settings = Settings { stats: args.stats, record: json.is_some(), ..how(args.how)? };
+    let settings = Settings { stats: args.stats, record: json.is_some(), ..how(args.how, color)? };
     Ok(Stage { settings, name: args.name, progress, json })
 }
 
-/// Those that were given, to be handed on.
-fn options(args: &HowArgs) -> Vec<String> {
+/// Returns the given options as words, for the stages in shell text.
+fn options(args: &HowArgs, color: ColorArg) -> Vec<String> {
     let option = |name: &str, value: Option<u64>| value.map(|value| format!("--{name}={value}"));
-    // It says what the records of these commands are.
+    // clap refuses --records without --map.
     let records = args.records.to_possible_value().filter(|_| !args.map.is_empty());
+    let color = color.to_possible_value().filter(|_| color != ColorArg::Auto);
     let given = [
         option("jobs", args.jobs.map(u64::from)),
         option("memory", args.memory),
         option("part-size", args.part_size),
         args.pipefail.then(|| "--pipefail".to_owned()),
         records.map(|records| format!("--records={}", records.get_name())),
+        color.map(|color| format!("--color={}", color.get_name())),
     ];
     let maps = args.map.iter().map(|command| format!("--map={command}"));
     given.into_iter().flatten().chain(maps).collect()
 }
 
-fn how(args: HowArgs) -> Result<Settings, UsageError> {
-    let stage_options = options(&args);
+fn how(args: HowArgs, color: ColorArg) -> Result<Settings, UsageError> {
+    let stage_options = options(&args, color);
     let given = args.shell.filter(|shell| !shell.is_empty());
     Ok(Settings {
         jobs: args.jobs.map(usize::from),

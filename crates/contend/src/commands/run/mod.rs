@@ -29,8 +29,8 @@ pub fn run(settings: Run) -> Result<Exit> {
     conclude(end, request.settings.stats, json)
 }
 
-/// Runs the stage of shell text that this process stands for, if it is the process of one.
-pub fn stage_of_shell_text() -> Option<Result<Exit>> {
+/// Runs a stage of shell text if this process was started for one.
+pub fn run_as_stage() -> Option<Result<Exit>> {
     let mut words = std::env::args_os().skip(1);
     (words.next().as_deref() == Some(OsStr::new(STAGE_VERB)))
         .then(|| run_stage(&words.collect::<Vec<_>>()))
