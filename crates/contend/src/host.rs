@@ -39,14 +39,14 @@ pub fn unfavourable(host: &Host) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let Some(quota) = host.cpu_quota.filter(|&quota| quota < host.cpus_allowed as f64) {
         let message = format!(
-            "the cgroup may use {quota} CPUs, and {} are there: whoever uses more is held back",
+            "the cgroup's quota is {quota} of {} CPUs: programs that use more are throttled",
             host.cpus_allowed
         );
         warnings.push(Warning::new(WarningId::Quota, message));
     }
     if let Some(governor) = host.governor.as_deref().filter(|&name| name != "performance") {
         let message =
-            format!("the frequency governor is `{governor}`: how fast the CPUs are may change");
+            format!("the frequency governor is '{governor}': CPU speed may vary during a run");
         warnings.push(Warning::new(WarningId::Frequency, message));
     }
     warnings

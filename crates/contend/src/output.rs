@@ -111,9 +111,9 @@ impl ReportFile {
         let target = Self::target(path).map_err(|source| {
             // Without the name of the temporary file, which means nothing to the user.
             let why = match source.kind() {
-                io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
+                io::ErrorKind::NotFound => "its directory does not exist".to_owned(),
                 _ if source.raw_os_error() == Some(Errno::BADF.raw_os_error()) => {
-                    "that descriptor is closed".to_owned()
+                    "the descriptor is closed".to_owned()
                 }
                 kind => kind.to_string(),
             };

@@ -16,17 +16,17 @@ use crate::exit::UsageError;
 /// What is wrong with the text, in words that go behind its name.
 pub fn of_schema<T: DeserializeOwned>(text: &str, schema: &str, writer: &str) -> Result<T, String> {
     if text.trim().is_empty() {
-        return Err("it is empty".to_owned());
+        return Err("the file is empty".to_owned());
     }
     let value: serde_json::Value =
-        serde_json::from_str(text).map_err(|source| format!("it is no JSON: {source}"))?;
+        serde_json::from_str(text).map_err(|source| format!("not valid JSON: {source}"))?;
     match value.get("schema").and_then(serde_json::Value::as_str) {
         Some(found) if found == schema => {}
-        Some(other) => return Err(format!("its schema is {other}, not {schema}")),
-        None => return Err(format!("it is no record that {writer} wrote")),
+        Some(other) => return Err(format!("the schema is {other}, expected {schema}")),
+        None => return Err(format!("not written by `{writer}`")),
     }
     // Not from the value, which has lost the order of what is in it.
-    serde_json::from_str(text).map_err(|source| format!("the record is damaged: {source}"))
+    serde_json::from_str(text).map_err(|source| format!("damaged record: {source}"))
 }
 
 /// The record of a run of the lab, out of its JSON. What versions of contend did not write that
@@ -46,7 +46,7 @@ pub fn of_lab(text: &str, writer: &str) -> Result<RunRecord, String> {
 /// When the store cannot be read, or has no such run.
 pub fn kept(store: &Path, number: i64) -> Result<(String, String)> {
     let run = Store::open_to_read(store)?.get(number)?;
-    let missing = || UsageError(format!("there is no run {number}: see contend history"));
+    let missing = || UsageError(format!("no saved run {number}; `contend history` lists them"));
     Ok(run.ok_or_else(missing)?)
 }
 
@@ -56,16 +56,17 @@ pub fn kept(store: &Path, number: i64) -> Result<(String, String)> {
 /// When it is of something else, has nothing in it, or is damaged.
 pub fn kept_lab(number: i64, schema: &str, text: &str) -> Result<RunRecord> {
     if schema != lab::SCHEMA {
-        let message =
-            format!("run {number} has the schema {schema}, which this contend cannot show");
+        let message = format!(
+            "run {number} has the schema {schema}, which this version of contend cannot show"
+        );
         return Err(UsageError(message).into());
     }
     if text == "{}" {
-        let message = format!("run {number} was ended before it had measured anything");
+        let message = format!("run {number} ended before it measured anything");
         return Err(UsageError(message).into());
     }
     let mut record = serde_json::from_str(text)
-        .with_context(|| format!("the record of run {number} cannot be read"))?;
+        .with_context(|| format!("cannot read the record of run {number}"))?;
     REGISTRY.complete(&mut record);
     Ok(record)
 }

@@ -36,7 +36,7 @@ pub use run::{Run, run, stage};
 fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {
     let file = opened.map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
     if file.metadata().is_ok_and(|data| data.is_dir()) {
-        return Err(UsageError(format!("cannot read {name}: it is a folder")));
+        return Err(UsageError(format!("cannot read {name}: it is a directory")));
     }
     Ok(file)
 }
@@ -134,7 +134,7 @@ fn must_ask(plan: &Plan) -> Result<bool, UsageError> {
         return Ok(true);
     }
     Err(UsageError(format!(
-        "--cap {cap} exhausts {}, which other programs share; pass --yes to run it without a terminal",
+        "--cap {cap} exhausts {}, which other programs share: add --yes to run it without a terminal",
         limit.name
     )))
 }
@@ -144,12 +144,12 @@ fn by_name(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
     REGISTRY.matching(&patterns).map_err(|pattern| {
         if REGISTRY.suite(pattern).is_some() {
             return UsageError(format!(
-                "'{pattern}' is a suite; run `contend lab suite {pattern}`"
+                "'{pattern}' is a suite: use `contend lab suite {pattern}`"
             ));
         }
         let names = REGISTRY.experiments.iter().map(|experiment| experiment.name);
         let hint = suggest::nearest(pattern, names).map_or_else(
-            || "`contend lab list` shows them".to_owned(),
+            || "`contend lab list` shows all".to_owned(),
             |name| format!("did you mean '{name}'?"),
         );
         UsageError(format!("no experiment '{pattern}'; {hint}"))
@@ -249,7 +249,7 @@ fn choices(experiments: &[&'static Experiment], how: &HowArgs) -> Result<Choices
     let mut choices = Choices::default();
     if how.turns.is_some() && how.set.iter().any(|(name, _)| name == "turns") {
         return Err(UsageError(
-            "--turns and --set turns say the same: give one of them".to_owned(),
+            "--turns and --set turns are the same parameter: use one of them".to_owned(),
         ));
     }
     let turns = how.turns.map(|turns| ("turns".to_owned(), turns.to_string()));
@@ -259,14 +259,17 @@ fn choices(experiments: &[&'static Experiment], how: &HowArgs) -> Result<Choices
         let setting = known.iter().find(|setting| setting.name == name).ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
             let hint = match names.as_slice() {
-                [] => "; these experiments have none".to_owned(),
+                [] => "; these experiments have no parameters to set".to_owned(),
                 _ => suggest::hint(name, "parameters", names),
             };
             UsageError(format!("--set: unknown parameter '{name}'{hint}"))
         })?;
         for text in values.split(',') {
-            let value = setting.parse(text);
-            let value = value.map_err(|hint| UsageError(format!("--set {name}={text}: {hint}")))?;
+            let value = setting.parse(text).map_err(|expected| {
+                let near = suggest::did_you_mean(text, setting.names());
+                let hint = if near.is_empty() { format!(": {expected}") } else { near };
+                UsageError(format!("invalid --set {name}={text}{hint}"))
+            })?;
             choices.add(name, value);
         }
     }
@@ -338,8 +341,8 @@ fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
         return Ok(path);
     }
     let data = user_folder("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
-        let message = "there is no place to keep runs, since neither XDG_DATA_HOME nor HOME is \
-                       set: give --store FILE or --no-store";
+        let message = "cannot save runs: neither XDG_DATA_HOME nor HOME is set; use --store FILE or \
+                       --no-store";
         UsageError(message.to_owned())
     })?;
     Ok(data.join("contend/contend.db"))

@@ -57,7 +57,7 @@ fn awk_program(program: Program) -> &'static str {
 
 /// It may be larger than memory. Whoever reads it may have had enough.
 fn json_array_to_stdout(count: u64) -> Result<Exit> {
-    let stdout = output::Stdout::open().context("cannot use standard output")?;
+    let stdout = output::Stdout::open().context("cannot open standard output")?;
     match json_array(stdout, count) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(error).context(output::STDOUT_FAILED)
@@ -91,8 +91,8 @@ fn without(views: &[View]) -> String {
     let names: Vec<_> =
         experiments.filter(|found| views.contains(&found.view)).map(|found| found.name).collect();
     match names.as_slice() {
-        [one] => format!("it has no {one}"),
-        several => format!("it has neither {}", several.join(" nor ")),
+        [one] => format!("no case of {one}"),
+        several => format!("no case of {}", several.join(" or ")),
     }
 }
 

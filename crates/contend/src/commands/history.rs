@@ -45,13 +45,15 @@ fn remove(path: &Path, numbers: &[i64]) -> Result<()> {
     }
     let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let missing = missing.join(", ");
-    Err(UsageError(format!("there is no run {missing}, so none was removed: see contend history"))
-        .into())
+    Err(UsageError(format!(
+        "no saved run {missing}; none was removed (`contend history` lists them)"
+    ))
+    .into())
 }
 
 fn list(path: &Path, most: usize) -> Result<()> {
     if !path.exists() {
-        return output::stdout(&format!("No runs are kept yet in {}.\n", path.display()));
+        return output::stdout(&format!("No saved runs: {} does not exist.\n", path.display()));
     }
     let entries = Store::open_to_read(path)?.list(most)?;
     let text = render::history::list(&entries, output::width());

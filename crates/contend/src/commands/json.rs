@@ -15,7 +15,7 @@ use crate::settings::{Json, JsonInput};
 /// When one of them is not JSON or cannot be read, or the output cannot be written.
 pub fn run(settings: Json) -> Result<Exit> {
     // The standard library's own handle would look for line ends in what goes through it.
-    let mut output = output::Stdout::open().context("cannot use standard output")?;
+    let mut output = output::Stdout::open().context("cannot open standard output")?;
     for JsonInput { name, mut file } in settings.inputs {
         let found = contend_json::filter(&mut file, &mut output, &settings.query, settings.format);
         match found {

@@ -49,12 +49,10 @@ fn measure(settings: LabRun) -> Result<Exit> {
             Ok(keeper)
         })
         .transpose()
-        .context(
-            "this run could not be kept; --no-store measures without, --store FILE elsewhere",
-        )?;
-    let signals = Rc::new(Signals::block().context("cannot receive signals")?);
+        .context("cannot save runs (use --store FILE or --no-store)")?;
+    let signals = Rc::new(Signals::block().context("cannot block signals")?);
     let mut machine =
-        Machine::new(&REGISTRY, Rc::clone(&signals)).context("cannot adopt orphans")?;
+        Machine::new(&REGISTRY, Rc::clone(&signals)).context("cannot become a child subreaper")?;
     let to_stdout = settings.json.as_ref().is_some_and(output::ReportFile::is_stdout);
     let mut follower = Follower::new(settings.progress, !to_stdout, keeper);
     let host = host::describe();
@@ -62,7 +60,7 @@ fn measure(settings: LabRun) -> Result<Exit> {
     let writer = Some(version::writer());
     let circumstances = Circumstances { writer, host, started_at, warnings };
     let record = runner::run(&settings.plan, circumstances, &mut machine, &mut follower);
-    let kept = follower.finish(&record).context("the run is shown above, but was not kept");
+    let kept = follower.finish(&record).context("the run above was not saved");
     let elsewhere = settings.given_store.as_ref().map_or_else(String::new, |path| {
         format!(" --store {}", render::text::printable(&path.display().to_string()))
     });
@@ -70,11 +68,11 @@ fn measure(settings: LabRun) -> Result<Exit> {
     match &kept {
         Ok(Some(Fate::Kept(number))) => {
             let again = format!("contend history show {number}{elsewhere}");
-            output::stderr(&format!("kept as run {number}: {again}\n"))?;
+            output::stderr(&format!("saved as run {number}: {again}\n"))?;
         }
-        Ok(Some(Fate::Empty)) => output::stderr("not kept: nothing was measured\n")?,
+        Ok(Some(Fate::Empty)) => output::stderr("not saved: nothing was measured\n")?,
         Ok(Some(Fate::Removed(number))) => {
-            output::stderr(&format!("not kept: run {number} was removed meanwhile\n"))?;
+            output::stderr(&format!("not saved: run {number} was removed in the meantime\n"))?;
         }
         Ok(None) | Err(_) => {}
     }
@@ -82,7 +80,7 @@ fn measure(settings: LabRun) -> Result<Exit> {
     kept?;
     match signals.interrupted() {
         Some(signal) if record.ending == Ending::Interrupted => Ok(Exit::Signal(signal)),
-        _ if record.is_empty() => anyhow::bail!("nothing could be measured"),
+        _ if record.is_empty() => anyhow::bail!("no case could be measured"),
         _ => Ok(Exit::Success),
     }
 }

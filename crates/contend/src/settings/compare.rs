@@ -32,7 +32,9 @@ pub struct Compare {
 pub fn compare(args: CompareArgs) -> Result<Compare> {
     let origins: Vec<Origin> = args.runs.iter().map(|name| origin(name)).collect();
     if origins.iter().filter(|origin| **origin == Origin::StandardInput).count() > 1 {
-        return Err(UsageError("standard input can be read once only".to_owned()).into());
+        return Err(
+            UsageError("standard input can be read only once: give `-` once".to_owned()).into()
+        );
     }
     let kept = origins.iter().any(|origin| matches!(origin, Origin::Kept { .. }));
     let store = kept.then(|| store(args.store)).transpose()?;
@@ -47,7 +49,10 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
     if let Some(json) = &args.json
         && let Some(input) = args.runs.iter().find(|input| is_same_file(input, json))
     {
-        let message = format!("--json would write over {}, which is compared", input.display());
+        let message = format!(
+            "--json would overwrite {}, one of the compared runs: choose another file",
+            input.display()
+        );
         return Err(UsageError(message).into());
     }
     let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
@@ -68,7 +73,7 @@ fn origin(name: &Path) -> Origin {
 fn kept_run(store: &Path, number: i64) -> Result<RunRecord> {
     if !store.exists() {
         let message = format!(
-            "there is no file {number}, and no run: none are kept yet in {}",
+            "no file '{number}', and no saved run {number}: {} does not exist",
             store.display()
         );
         return Err(UsageError(message).into());

@@ -40,8 +40,7 @@ pub struct JsonInput {
 pub fn json(args: JsonArgs) -> Result<Json> {
     let (paths, mut files): (Vec<_>, Vec<_>) = args.arguments.into_iter().partition(is_json_path);
     if paths.is_empty() {
-        let message =
-            "no path is given, only files: paths begin with a dot, `.` is the whole value";
+        let message = "missing path: a path begins with a dot, and `.` is the whole value";
         return Err(UsageError(message.to_owned()).into());
     }
     let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_advise::predict::what_if::Question;
+use contend_advise::predict::what_if::{CHANGE_WORDS, Question, QuestionError};
 use contend_record::pipe::{PipeRecord, SCHEMA};
 use contend_shell::environment::default_shell;
 use contend_shell::parse::{Parsed, parse};
@@ -18,7 +18,7 @@ use super::{readable, shows_progress, usual_store};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
-use crate::records;
+use crate::{records, suggest};
 
 /// What `contend pipe` is to do.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     if let (Some(output), Some(json)) = (&output, &json)
         && output.is_same_as(json)
     {
-        let message = "--output and --json name the same file: one would be lost";
+        let message = "--output and --json name the same file: give them different names";
         return Err(UsageError(message.to_owned()).into());
     }
     if let Some(path) = &args.advice.from {
@@ -141,8 +141,8 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         && !args.discard
         && json.is_standard_output()
     {
-        let message = "--json: the pipeline's output goes to standard output too, and both would \
-                       be mixed; give --json a file, or --discard the output";
+        let message = "--json -: the pipeline's output goes to standard output, too; write the JSON \
+                       to a file, or add --discard";
         return Err(UsageError(message.to_owned()).into());
     }
     let text = args.pipeline.unwrap_or_default();
@@ -190,21 +190,28 @@ fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advi
 
 fn questions(texts: &[String], stages: usize) -> Result<Vec<Question>, UsageError> {
     let read = |text: &String| {
-        Question::read(text, stages).map_err(|error| UsageError(format!("--what-if {error}")))
+        Question::read(text, stages).map_err(|error| {
+            let word = match &error {
+                QuestionError::Unknown(part) => part.split_whitespace().next(),
+                _ => None,
+            };
+            let misspelt = word.filter(|word| !CHANGE_WORDS.contains(word));
+            let hint = misspelt.map(|word| suggest::did_you_mean(word, CHANGE_WORDS));
+            UsageError(format!("--what-if {error}{}", hint.unwrap_or_default()))
+        })
     };
     texts.iter().map(read).collect()
 }
 
 fn saved_record(path: &Path) -> Result<PipeRecord, UsageError> {
-    let problem =
-        |what: String| UsageError(format!("cannot use --from {}: {what}", path.display()));
+    let problem = |what: String| UsageError(format!("--from {}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|source| problem(source.to_string()))?;
     records::of_schema(&text, SCHEMA, "contend pipe --json").map_err(problem)
 }
 
 pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
     if text.contains('\0') {
-        return Err(UsageError(format!("{what} contains a NUL character")));
+        return Err(UsageError(format!("{what} contains a NUL byte: remove it")));
     }
     Ok(())
 }
@@ -221,13 +228,13 @@ pub(super) fn shell(asked: Option<String>) -> Result<String, UsageError> {
     let unfit = ["zsh", "ksh", "mksh", "csh", "tcsh", "fish", "ksh93", "oksh", "rc", "nu"];
     if unfit.contains(&name.as_str()) {
         return Err(UsageError(format!(
-            "--shell {shell}: {name} does not start every stage in a subshell of its own; use \
-             bash, dash or busybox"
+            "--shell {shell}: {name} does not start every stage in a subshell; use bash, dash or \
+             busybox"
         )));
     }
     if !SHELLS.contains(&name.as_str()) && !executes_commands(&shell) {
         return Err(UsageError(format!(
-            "--shell {shell}: not a shell that executes the text after `-c`; use bash, dash or \
+            "--shell {shell}: not a shell (it does not run the text after `-c`); use bash, dash or \
              busybox"
         )));
     }
@@ -265,7 +272,8 @@ pub const STANDARD_INPUT: &str = "/proc/self/fd/0";
 fn make_repeatable(how: &mut How) -> Result<(), UsageError> {
     if let Some(path) = &how.stdin {
         if is_kind(path, FileType::Fifo) {
-            let message = "--runs needs an input that can be read again, and --stdin is a FIFO";
+            let message =
+                "--runs reads the input several times, but --stdin is a FIFO: give a regular file";
             return Err(UsageError(message.to_owned()));
         }
         return Ok(());
@@ -276,8 +284,8 @@ fn make_repeatable(how: &mut How) -> Result<(), UsageError> {
         FileType::RegularFile => how.stdin = Some(STANDARD_INPUT.into()),
         FileType::Fifo | FileType::Socket => {
             return Err(UsageError(
-                "--runs needs an input that can be read again, and standard input is a pipe: \
-                 give --stdin FILE, or --stdin /dev/null if the pipeline reads none"
+                "--runs reads the input several times, but standard input is a pipe: add --stdin \
+                 FILE, or --stdin /dev/null if the pipeline reads no input"
                     .to_owned(),
             ));
         }

@@ -52,7 +52,8 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     }
     let json = json.as_deref().map(Path::new).map(ReportFile::prepare).transpose()?;
     if json.as_ref().is_some_and(ReportFile::is_stdout) && !args.explain {
-        let message = "--json without a file is for --explain: the pipeline's output goes there";
+        let message = "--json needs a file: the pipeline's output goes to standard output (--json without a file \
+                       is for --explain)";
         return Err(UsageError(message.to_owned()).into());
     }
     let progress = shows_progress(args.how.no_progress);
@@ -87,10 +88,15 @@ fn what(
         (Some(text), json) => Ok((What::Pipeline(text), json)),
         (None, Some(word)) if word != STANDARD => {
             let text = word.into_string();
-            let text = text.map_err(|_| UsageError("the pipeline is not UTF-8".to_owned()))?;
+            let text = text.map_err(|_| {
+                UsageError(
+                    "the pipeline is not UTF-8: put other bytes into a script, and use --file"
+                        .to_owned(),
+                )
+            })?;
             Ok((What::Pipeline(text), Some(STANDARD.into())))
         }
-        (None, _) => Err(UsageError("there is no pipeline: give it as one argument".to_owned())),
+        (None, _) => Err(UsageError("missing pipeline: give it as one quoted argument".to_owned())),
     }
 }
 
@@ -164,7 +170,7 @@ fn annotations(commands: &[String], records: RecordsArg) -> Result<Vec<Annotatio
     };
     let read = |command: &String| {
         Annotation::read(command, records).ok_or_else(|| {
-            let message = format!("--map '{command}': give a command of plain words");
+            let message = format!("--map '{command}': expected a command without shell syntax, such as './my-filter --fast'");
             UsageError(message)
         })
     };

@@ -34,13 +34,13 @@ pub enum StoreError {
         reason: String,
     },
     /// The file is not an SQLite database, or is a broken one.
-    #[error("the store {} is broken or is no store of contend's; it was left as it is", .0.display())]
+    #[error("{} is not a contend store, or is damaged (left untouched)", .0.display())]
     Broken(PathBuf),
     /// The file is a database of another program.
-    #[error("{} is a database of some other program's; it was left as it is", .0.display())]
+    #[error("{} is a database of another program (left untouched)", .0.display())]
     Foreign(PathBuf),
     /// A newer version of contend created the store.
-    #[error("the store {} was made by a newer contend (its version is {found}, and this one knows {known})", path.display())]
+    #[error("the store {} was created by a newer contend (format {found}; this version reads up to {known}): upgrade contend, or use another --store", path.display())]
     Newer {
         /// Path of the store.
         path: PathBuf,
@@ -149,7 +149,7 @@ impl Store {
                 }
                 // SQLite always says "unable to open database file", whatever the cause.
                 Err(source) => source.kind().to_string(),
-                Ok(data) if data.is_dir() => "it is a folder".to_owned(),
+                Ok(data) if data.is_dir() => "it is a directory".to_owned(),
                 Ok(data) if !data.is_file() => "it is no regular file".to_owned(),
                 Ok(_) => plain(&error),
             },

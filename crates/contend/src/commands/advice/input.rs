@@ -87,8 +87,8 @@ pub fn keep(settings: &mut PipeRun) -> Result<Option<KeptInput>> {
     let from: Box<dyn io::Read> = match settings.how.open_stdin()? {
         Some(file) if is_pipe(kind_of(&file)) => Box::new(file),
         None if io::stdin().is_terminal() => {
-            let message = "--try needs an input that can be read again, and standard input is a \
-                           terminal: give --stdin FILE, or --stdin /dev/null if there is none";
+            let message = "--try reads the input several times, but standard input is a terminal: add \
+                           --stdin FILE, or --stdin /dev/null if the pipeline reads no input";
             return Err(UsageError(message.to_owned()).into());
         }
         None if is_pipe(kind_of(&io::stdin())) => {
@@ -101,7 +101,8 @@ pub fn keep(settings: &mut PipeRun) -> Result<Option<KeptInput>> {
         Some(SampleSize::Bytes(bytes)) => bytes.min(KEPT),
         _ => KEPT,
     };
-    let sample = Sample::beginning(from, most).context("cannot keep what standard input brings")?;
+    let sample =
+        Sample::beginning(from, most).context("cannot save standard input to a temporary file")?;
     settings.how.stdin = Some(proc_path(&sample.file).into());
     Ok(Some(KeptInput { file: sample.file, what: sample.what }))
 }
@@ -112,7 +113,7 @@ fn say_what_is_waited_for() {
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
     let second = Timespec { tv_sec: 1, tv_nsec: 0 };
     if matches!(poll(&mut fds, Some(&second)), Ok(0)) {
-        output::error("waiting for standard input; give --stdin /dev/null if there is none");
+        output::error("waiting for standard input; if there is none, use --stdin /dev/null");
     }
 }
 

@@ -26,7 +26,7 @@ pub fn answer(
     store: Option<&Path>,
 ) -> Result<Calibration> {
     let known = store.and_then(|store| known_start_up(store, &record.host));
-    let calibration = Calibration::measure(known).context("cannot find out what pipes cost")?;
+    let calibration = Calibration::measure(known).context("cannot measure the cost of a pipe")?;
     record.what_if =
         questions.iter().map(|question| question.answer(record, &calibration)).collect();
     record.calibration = Some(calibration.record());

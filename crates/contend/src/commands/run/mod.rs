@@ -60,7 +60,7 @@ fn conclude(end: End, stats: bool, json: Option<ReportFile>) -> Result<Exit> {
         }
         End::Interrupted(signal) => Exit::Signal(signal),
         End::NotExecuted { program, source, exit_code } => {
-            output::error(&format!("cannot start {program}: {source}"));
+            output::error(&format!("cannot start '{program}': {source}"));
             Exit::Shell(exit_code)
         }
         End::TakenOver => Exit::Success,

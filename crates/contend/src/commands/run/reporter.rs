@@ -35,7 +35,7 @@ impl Observer for Reporter {
             Notice::MissingFile(message) => output::error(message),
             Notice::CannotWrite(error) => output::error(&output::chain(error)),
             Notice::NotCompared => {
-                output::error("nothing was compared, since the reader of the output has gone");
+                output::error("nothing was compared: the reader closed standard output early");
             }
             Notice::Compared(comparison) => output::error(&verdict(comparison)),
         }
@@ -81,15 +81,14 @@ fn verdict(comparison: &Comparison<'_>) -> String {
     }
     let difference = match check.first_difference {
         None => format!(
-            "the output is the same, {} bytes, but not the status: {name} {status}, original {other}",
+            "identical output ({} bytes), but different exit status: {name} {status}, original {other}",
             check.bytes
         ),
         Some(start) => {
             let end = check.bytes.max(check.original_bytes).min(start + BLOCK_BYTES as u64);
             format!(
-                "the outputs differ, first between bytes {start} and {end}: {name} {} bytes, status \
-                 {status}; original {} bytes, status {other} (what prints the time or random numbers \
-                 is never the same)",
+                "outputs differ, first between bytes {start} and {end}: {name} {} bytes, exit {status}; \
+                 original {} bytes, exit {other} (times and random numbers always differ)",
                 check.bytes, check.original_bytes
             )
         }
@@ -97,7 +96,7 @@ fn verdict(comparison: &Comparison<'_>) -> String {
     if original_stderr.is_empty() {
         difference
     } else {
-        format!("{difference}; the original remarked:\n{original_stderr}")
+        format!("{difference}; stderr of the original:\n{original_stderr}")
     }
 }
 
@@ -120,7 +119,7 @@ mod tests {
         assert!(text.ends_with("(2.0 times faster)"), "{text}");
         let status = Check { bytes: 7, exit_code: 3, ..Check::default() };
         let text = verdict_on(&status, "");
-        assert!(text.ends_with("not the status: parallel 0, original 3"), "{text}");
+        assert!(text.ends_with("different exit status: parallel 0, original 3"), "{text}");
         let bytes = Check {
             first_difference: Some(BLOCK_BYTES as u64),
             bytes: BLOCK_BYTES as u64 + 5,
@@ -129,6 +128,6 @@ mod tests {
         };
         let text = verdict_on(&bytes, "oops");
         assert!(text.contains("between bytes 65536 and 65545: "), "{text}");
-        assert!(text.ends_with("; the original remarked:\noops"), "{text}");
+        assert!(text.ends_with("; stderr of the original:\noops"), "{text}");
     }
 }

@@ -71,7 +71,7 @@ fn read(text: &str, path: &Path) -> Result<Vec<Annotation>, UsageError> {
     let annotation = |entry: Entry| {
         let command = entry.command.get_ref();
         Annotation::read(command, entry.records).ok_or_else(|| {
-            let what = format!("`{command}` is no command of plain words");
+            let what = format!("'{command}': expected a command without shell syntax");
             wrong(entry.command.span().start, &what)
         })
     };
@@ -103,7 +103,11 @@ mod tests {
             ("\n[[map]]\nrecords = \"lines\"\n", 2, "command"),
             ("[[map]]\ncommand = \"a\"\nrecords = \"words\"\n", 3, "words"),
             ("[[map]]\ncommand = \"a\"\nrecord = \"nul\"\n", 3, "record"),
-            ("[[map]]\ncommand = \"a | b\"\n", 2, "`a | b` is no command of plain words"),
+            (
+                "[[map]]\ncommand = \"a | b\"\n",
+                2,
+                "'a | b': expected a command without shell syntax",
+            ),
             ("[[maps]]\n", 1, "maps"),
         ] {
             let error = read(text).expect_err("something is wrong");
