@@ -23,6 +23,7 @@ mod progress;
 mod records;
 mod settings;
 mod suggest;
+mod terminal;
 mod tips;
 mod version;
 

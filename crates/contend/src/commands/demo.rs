@@ -9,7 +9,7 @@ use contend_report::render::units::seconds;
 use contend_shell::parse::parse;
 use contend_sys::interrupt::Signals;
 
-use super::pipe::run_once;
+use super::pipe::{live_view, run_once};
 use crate::exit::Exit;
 use crate::output;
 use crate::settings::How;
@@ -47,7 +47,7 @@ const SCENES: [Scene; 3] = [
 /// When the input cannot be made, or a pipeline cannot be started.
 pub fn run((how, lines): (How, u64)) -> Result<Exit> {
     // It has no name, so nothing is left behind however contend ends.
-    let mut input = tempfile::tempfile().context("cannot make a temporary file for the input")?;
+    let mut input = tempfile::tempfile().context("cannot create a temporary file for the input")?;
     base64_lines(&mut input, lines).with_context(|| {
         format!("cannot write the input to a file in {}", std::env::temp_dir().display())
     })?;
@@ -57,13 +57,16 @@ pub fn run((how, lines): (How, u64)) -> Result<Exit> {
     ))?;
 
     let how = How { stdin: Some(proc_path(&input).into()), ..how };
-    let signals = Signals::block().context("cannot receive signals")?;
+    let signals = Signals::block().context("cannot block signals")?;
     let mut records = Vec::new();
     for (number, scene) in SCENES.iter().enumerate() {
         let text = format!("cat | {}", scene.stages.join(" | "));
         let command = "contend pipe --discard --stdin data.txt";
         output::stdout(&format!("\n{}. {}\n\n$ {command} \"{text}\"\n", number + 1, scene.title))?;
-        let record = run_once(&parse(&text)?, &how, &signals)?;
+        let parsed = parse(&text)?;
+        let mut live = live_view(&parsed, &how, 1);
+        let record = run_once(&parsed, &how, live.as_mut(), &signals)?;
+        drop(live);
         if let Some(signal) = signals.interrupted() {
             return Ok(Exit::Signal(signal));
         }

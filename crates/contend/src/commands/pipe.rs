@@ -34,10 +34,11 @@ pub fn run(settings: Pipe) -> Result<Exit> {
 /// Profiles the pipeline, makes of it what is wanted, and writes the report.
 fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     let kept = advice::input::keep(&mut settings)?;
-    let signals = Signals::block().context("cannot receive signals")?;
+    let signals = Signals::block().context("cannot block signals")?;
     let mut records = Vec::new();
+    let mut live = live_view(&settings.parsed, &settings.how, settings.runs);
     for _ in 0..settings.runs {
-        match run_once(&settings.parsed, &settings.how, &signals) {
+        match run_once(&settings.parsed, &settings.how, live.as_mut(), &signals) {
             Ok(record) => records.push(record),
             Err(error) => match error.downcast_ref::<LaunchError>() {
                 Some(LaunchError::Interrupted(_)) => {}
@@ -48,6 +49,7 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
             break; // what was measured so far is still reported
         }
     }
+    drop(live);
     if signals.interrupted().is_some() && records.len() > 1 {
         records.pop(); // its last run was cut short and would spoil the medians
     }
@@ -69,11 +71,21 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     Ok(exit)
 }
 
-/// Runs the pipeline once, shown on the terminal meanwhile if that is wanted.
+/// Returns the live view of a pipeline that runs this many times, if it is wanted.
+pub fn live_view(parsed: &Parsed, how: &How, runs: u32) -> Option<Live> {
+    how.live.then(|| Live::new(parsed, how.discard, runs))
+}
+
+/// Runs the pipeline once, and shows its stages in the live view.
 ///
 /// # Errors
-/// When it cannot be started.
-pub fn run_once(parsed: &Parsed, how: &How, signals: &Signals) -> Result<PipeRecord> {
+/// If the pipeline cannot be started.
+pub fn run_once(
+    parsed: &Parsed,
+    how: &How,
+    mut live: Option<&mut Live>,
+    signals: &Signals,
+) -> Result<PipeRecord> {
     let spec = LaunchSpec {
         shell: &how.shell,
         setup: how.setup.as_deref(),
@@ -82,15 +94,14 @@ pub fn run_once(parsed: &Parsed, how: &How, signals: &Signals) -> Result<PipeRec
         stdin: how.open_stdin()?,
         discard: how.discard,
     };
-    let mut live = how.live.then(|| Live::new(parsed, how.discard));
+    if let Some(live) = &mut live {
+        live.begin_run();
+    }
     let result = profile(spec, &host::describe(), super::now(), signals, &mut |progress| {
         if let Some(live) = &mut live {
             live.show(progress);
         }
     });
-    if let Some(live) = live {
-        live.clear();
-    }
     Ok(PipeRecord { contend: Some(version::writer()), ..result? })
 }
 

@@ -28,6 +28,7 @@ use contend_sys::interrupt::Signals;
 use crate::cli::pipe::SampleSize;
 use crate::output;
 use crate::settings::{PipeRun, TrialSettings};
+use crate::terminal::{bar, fit};
 use input::{KeptInput, Readable};
 
 pub use machine::answer;
@@ -63,8 +64,8 @@ pub fn add(
 ) -> Result<()> {
     if let Some(KeptInput { what: TrialInput::Beginning { bytes, complete: false }, .. }) = kept {
         let message = format!(
-            "only the first {} of standard input were read, for they had to be kept to be read \
-             again: give --stdin FILE for all of it",
+            "only the first {} of standard input were read, because --try reads them several times: \
+             use --stdin FILE to read all of it",
             contend_report::render::units::bytes(*bytes as f64)
         );
         record.warnings.push(Warning::new(WarningId::PartOfInput, message));
@@ -83,7 +84,7 @@ pub fn add(
             // Nobody has asked for it: a pipeline that was profiled is not to fail for it.
             match error.downcast_ref::<RunError>() {
                 Some(RunError::Interrupted(_)) => {}
-                _ => warn(record, format!("changes could not be looked for: {error:#}")),
+                _ => warn(record, format!("no changes were looked for: {error:#}")),
             }
             Ok(())
         }
@@ -98,7 +99,7 @@ fn warn_of_failed(record: &mut PipeRecord) {
         failed.map(|stage| format!("{} `{}`", stage.index, stage.command)).collect();
     if !names.is_empty() {
         let message = format!(
-            "stage {} failed: what was tried says nothing of the pipeline when it works",
+            "stage {} failed: the results of --try may not apply to the pipeline when it succeeds",
             names.join(", stage ")
         );
         record.warnings.push(Warning::new(WarningId::FailedStage, message));
@@ -128,7 +129,7 @@ fn look(
     let runner =
         Runner { shell: &how.shell, setup: how.setup.as_deref(), pipefail: how.pipefail, signals };
     let line = StatusLine { draws: how.live };
-    line.show("looking for changes …");
+    line.show("looking for faster versions …");
     let readable = Readable::of(&draft, how, kept);
     let pilot = match &readable.file {
         Some(file) => pilot(record, file, runner).inspect_err(|_| line.clear())?,
@@ -185,15 +186,18 @@ fn understand(
         && settings.advice.trial.is_none()
         && check_setup(setup).is_err()
     {
-        let message = "changes are not looked for: the --setup would be executed again for that, \
-                       and it may change something";
+        let message = "no changes were looked for: that reruns the --setup, which may have side \
+                       effects";
         warn(record, message.to_owned());
         return Ok(None);
     }
     let asked = Environment::ask(&how.shell, how.setup.as_deref(), &settings.parsed, signals)
-        .context("cannot ask the shell what the commands are")?;
+        .context("cannot ask the shell what its commands are")?;
     let Some(mut environment) = asked else {
-        warn(record, "the shell did not say what the commands are".to_owned());
+        warn(
+            record,
+            "no changes were looked for: the shell did not report what its commands are".to_owned(),
+        );
         return Ok(None);
     };
     environment.pipefail |= how.pipefail;
@@ -204,8 +208,8 @@ fn understand(
         .map_or(record.host.memory_bytes, |limit| limit.min(record.host.memory_bytes));
     let Some(draft) = Draft::read(&settings.parsed, &environment) else {
         if settings.advice.trial.is_some() {
-            let message = "comments, here-documents and |& between stages keep changes from being \
-                           looked for";
+            let message = "no changes were looked for: the pipeline has comments, here-documents or |& \
+                           between stages";
             warn(record, message.to_owned());
         }
         return Ok(None);
@@ -227,12 +231,12 @@ fn note_trial(
             record.trial = Some(trial);
             if let Some(problem) = problem.filter(|problem| !interrupted(problem)) {
                 let problem = anyhow::Error::new(problem);
-                warn(record, format!("copies could not be run at once: {problem:#}"));
+                warn(record, format!("copies could not run at the same time: {problem:#}"));
             }
             Ok(())
         }
         Err(error) if interrupted(&error) => Ok(()),
-        Err(error) => Err(anyhow::Error::new(error).context("nothing could be tried")),
+        Err(error) => Err(anyhow::Error::new(error).context("--try failed")),
     }
 }
 
@@ -255,7 +259,7 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     let bytes = (whole as f64 * pass / work) as u64;
     let bytes = bytes.clamp(PILOT_BYTES[0], PILOT_BYTES[1]);
-    let sample = Sample::of(file.try_clone()?, bytes).context("cannot take a sample")?;
+    let sample = Sample::of(file.try_clone()?, bytes).context("cannot sample the input")?;
     Ok(Some(Pilot::new(runner, sample.file, budget)))
 }
 
@@ -275,15 +279,17 @@ fn try_out(
     let config = config(adviser.record, settings, runner, draft, tried, readable)?;
     let mut together = |tried: &[Prepared]| adviser.proved_together(draft, tried);
     let mut result = trial::run(&config, draft, prepared, &mut together, &mut |rounds, share| {
-        let percent = 100.0 * share.min(1.0);
-        line.show(&format!("trying: round {rounds}, {percent:.0} % of the budget …"));
+        line.show(&format!(
+            "trying changes: round {rounds} {} of the budget",
+            bar(share, output::width())
+        ));
     });
     let mut problem = None;
     if let Ok(trial) = &mut result
         && under_load
         && !prepared.is_empty()
     {
-        line.show("trying several copies at once …");
+        line.show("running several copies at the same time …");
         match trial::load::sweep(&config, draft, prepared, &settings.copies) {
             Ok(load) => trial.load = load,
             // What was found out alone stands.
@@ -312,8 +318,7 @@ fn config<'a>(
         last.is_some_and(|stage| !stage.is_approximate(Figure::BytesOut) && !sorts(&stage.command));
     let sampled = match file {
         Some(file) => {
-            let sample =
-                Sample::of(file, most).map_err(RunError::io("take a sample of the input"))?;
+            let sample = Sample::of(file, most).map_err(RunError::io("sample the input"))?;
             Some(sample)
         }
         None => None,
@@ -378,7 +383,7 @@ struct StatusLine {
 impl StatusLine {
     fn show(self, text: &str) {
         if self.draws {
-            output::terminal(&format!("{CLEAR_LINE}{text}"));
+            output::terminal(&format!("{CLEAR_LINE}{}", fit(text, output::width())));
         }
     }
 
