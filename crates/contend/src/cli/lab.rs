@@ -25,8 +25,8 @@ pub enum LabVerb {
     /// List experiments and suites, and what this machine cannot run.
     List,
     #[command(after_long_help = EXAMPLES)]
-    Run(RunArgs),
-    Suite(SuiteArgs),
+    Run(LabRunArgs),
+    Suite(LabSuiteArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -39,13 +39,13 @@ Examples:
 
 /// Run experiments, selected by name or glob.
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub struct LabRunArgs {
     /// Experiments, by name or glob such as 'units/*'.
     #[arg(required = true, value_name = "NAME|GLOB")]
     pub names: Vec<String>,
 
     #[command(flatten)]
-    pub how: HowArgs,
+    pub measurement: MeasurementArgs,
 }
 
 /// Run a suite: related experiments, with conclusions.
@@ -53,18 +53,18 @@ pub struct RunArgs {
 /// Most suites repeat the experiments of a published study, and compare its figures and conclusions
 /// with those of this machine.
 #[derive(Debug, Args)]
-pub struct SuiteArgs {
+pub struct LabSuiteArgs {
     /// Suite to run; `contend lab list` shows all.
     #[arg(value_name = "NAME")]
     pub name: String,
 
     #[command(flatten)]
-    pub how: HowArgs,
+    pub measurement: MeasurementArgs,
 }
 
-/// How experiments are run.
+/// How experiments are measured.
 #[derive(Debug, Args)]
-pub struct HowArgs {
+pub struct MeasurementArgs {
     /// Run a smaller, less precise version.
     #[arg(long)]
     pub quick: bool,

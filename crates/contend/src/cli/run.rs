@@ -55,7 +55,7 @@ pub struct RunArgs {
     pub json: Option<OsString>,
 
     #[command(flatten)]
-    pub how: HowArgs,
+    pub execution: ExecutionArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -117,7 +117,7 @@ pub fn parse_fast() -> Option<super::Args> {
 #[derive(Debug, Args)]
 pub struct StageArgs {
     #[command(flatten)]
-    pub how: HowArgs,
+    pub execution: ExecutionArgs,
 
     /// Name of the shell in messages.
     #[arg(long, default_value = "")]
@@ -146,7 +146,7 @@ pub struct StageOptions {
 
 /// How a pipeline is run.
 #[derive(Debug, Clone, Args)]
-pub struct HowArgs {
+pub struct ExecutionArgs {
     /// Do not show progress.
     #[arg(long)]
     pub no_progress: bool,

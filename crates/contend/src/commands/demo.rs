@@ -12,7 +12,7 @@ use contend_sys::interrupt::Signals;
 use super::pipe::{live_view, run_once};
 use crate::exit::Exit;
 use crate::output;
-use crate::settings::How;
+use crate::settings::PipelineSettings;
 
 /// A pipeline of the demonstration.
 struct Scene {
@@ -45,7 +45,7 @@ const SCENES: [Scene; 3] = [
 ///
 /// # Errors
 /// When the input cannot be made, or a pipeline cannot be started.
-pub fn run((how, lines): (How, u64)) -> Result<Exit> {
+pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
     // It has no name, so nothing is left behind however contend ends.
     let mut input = tempfile::tempfile().context("cannot create a temporary file for the input")?;
     base64_lines(&mut input, lines).with_context(|| {
@@ -56,7 +56,7 @@ pub fn run((how, lines): (How, u64)) -> Result<Exit> {
         render::units::bytes((lines * (LINE as u64 + 1)) as f64)
     ))?;
 
-    let how = How { stdin: Some(proc_path(&input).into()), ..how };
+    let pipeline = PipelineSettings { stdin: Some(proc_path(&input).into()), ..pipeline };
     let signals = Signals::block().context("cannot block signals")?;
     let mut records = Vec::new();
     for (number, scene) in SCENES.iter().enumerate() {
@@ -64,8 +64,8 @@ pub fn run((how, lines): (How, u64)) -> Result<Exit> {
         let command = "contend pipe --discard --stdin data.txt";
         output::stdout(&format!("\n{}. {}\n\n$ {command} \"{text}\"\n", number + 1, scene.title))?;
         let parsed = parse(&text)?;
-        let mut live = live_view(&parsed, &how, 1);
-        let record = run_once(&parsed, &how, live.as_mut(), &signals)?;
+        let mut live = live_view(&parsed, &pipeline, 1);
+        let record = run_once(&parsed, &pipeline, live.as_mut(), &signals)?;
         drop(live);
         if let Some(signal) = signals.interrupted() {
             return Ok(Exit::Signal(signal));

@@ -1,4 +1,4 @@
-//! `contend history`: the runs that are kept.
+//! `contend history`: lists, shows and removes saved runs.
 
 use std::path::Path;
 
@@ -7,33 +7,33 @@ use contend_report::render;
 use contend_report::store::Store;
 
 use crate::exit::{Exit, UsageError};
-use crate::settings::{History, Shown};
+use crate::settings::{History, HistoryAction};
 use crate::{output, records};
 
-/// Lists, shows or removes.
+/// Lists, shows or removes runs.
 ///
 /// # Errors
-/// When there is no store or no such run, or it cannot be written.
+/// If the store cannot be used, a run does not exist, or the output cannot be written.
 pub fn run(settings: History) -> Result<Exit> {
-    match settings.shown {
-        Shown::List { most } => list(&settings.store, most)?,
-        Shown::Run { number, json } => {
-            let (schema, text) = records::kept(&settings.store, number)?;
+    match settings.action {
+        HistoryAction::List { max } => list(&settings.store, max)?,
+        HistoryAction::Show { number, json } => {
+            let (schema, text) = records::saved(&settings.store, number)?;
             if let Some(file) = json {
                 file.write(&(text + "\n"))?;
             } else {
-                let record = records::kept_lab(number, &schema, &text)?;
+                let record = records::saved_lab(number, &schema, &text)?;
                 output::stdout(&render::lab::report(&record, output::width()))?;
             }
         }
-        Shown::Removed { numbers } => remove(&settings.store, &numbers)?,
+        HistoryAction::Remove { numbers } => remove(&settings.store, &numbers)?,
     }
     Ok(Exit::Success)
 }
 
-/// Removes these runs, or none if one of them is not there.
+/// Removes the runs, or none if one of them does not exist.
 fn remove(path: &Path, numbers: &[i64]) -> Result<()> {
-    // Opening a store would make it.
+    // Opening a store would create it.
     let missing =
         if path.exists() { Store::open(path)?.remove(numbers)? } else { numbers.to_vec() };
     if missing.is_empty() {
@@ -51,11 +51,11 @@ fn remove(path: &Path, numbers: &[i64]) -> Result<()> {
     .into())
 }
 
-fn list(path: &Path, most: usize) -> Result<()> {
+fn list(path: &Path, max: usize) -> Result<()> {
     if !path.exists() {
         return output::stdout(&format!("No saved runs: {} does not exist.\n", path.display()));
     }
-    let entries = Store::open_to_read(path)?.list(most)?;
+    let entries = Store::open_to_read(path)?.list(max)?;
     let text = render::history::list(&entries, output::width());
     output::stdout(&text)
 }

@@ -12,7 +12,7 @@ use super::advice;
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::output::ReportFile;
-use crate::settings::{Answer, How, Pipe, PipeRun};
+use crate::settings::{Answer, Pipe, PipeRun, PipelineSettings};
 use crate::{host, output, version};
 
 /// Does what is asked.
@@ -36,9 +36,9 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     let kept = advice::input::keep(&mut settings)?;
     let signals = Signals::block().context("cannot block signals")?;
     let mut records = Vec::new();
-    let mut live = live_view(&settings.parsed, &settings.how, settings.runs);
+    let mut live = live_view(&settings.parsed, &settings.pipeline, settings.runs);
     for _ in 0..settings.runs {
-        match run_once(&settings.parsed, &settings.how, live.as_mut(), &signals) {
+        match run_once(&settings.parsed, &settings.pipeline, live.as_mut(), &signals) {
             Ok(record) => records.push(record),
             Err(error) => match error.downcast_ref::<LaunchError>() {
                 Some(LaunchError::Interrupted(_)) => {}
@@ -72,8 +72,8 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
 }
 
 /// Returns the live view of a pipeline that runs this many times, if it is wanted.
-pub fn live_view(parsed: &Parsed, how: &How, runs: u32) -> Option<Live> {
-    how.live.then(|| Live::new(parsed, how.discard, runs))
+pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Option<Live> {
+    pipeline.live.then(|| Live::new(parsed, pipeline.discard, runs))
 }
 
 /// Runs the pipeline once, and shows its stages in the live view.
@@ -82,17 +82,17 @@ pub fn live_view(parsed: &Parsed, how: &How, runs: u32) -> Option<Live> {
 /// If the pipeline cannot be started.
 pub fn run_once(
     parsed: &Parsed,
-    how: &How,
+    pipeline: &PipelineSettings,
     mut live: Option<&mut Live>,
     signals: &Signals,
 ) -> Result<PipeRecord> {
     let spec = LaunchSpec {
-        shell: &how.shell,
-        setup: how.setup.as_deref(),
+        shell: &pipeline.shell,
+        setup: pipeline.setup.as_deref(),
         parsed,
-        pipefail: how.pipefail,
-        stdin: how.open_stdin()?,
-        discard: how.discard,
+        pipefail: pipeline.pipefail,
+        stdin: pipeline.open_stdin()?,
+        discard: pipeline.discard,
     };
     if let Some(live) = &mut live {
         live.begin_run();

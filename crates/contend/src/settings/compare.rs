@@ -1,4 +1,4 @@
-//! Settings of `contend compare`: the records that it compares, read.
+//! Settings of `contend compare`: reads the records that it compares.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -16,19 +16,19 @@ use crate::exit::UsageError;
 use crate::output::ReportFile;
 use crate::records;
 
-/// What is compared, and where the result goes.
+/// Settings of `contend compare`.
 #[derive(Debug)]
 pub struct Compare {
     /// The runs; the first is the baseline.
     pub runs: Vec<(Origin, RunRecord)>,
-    /// Where the record goes as JSON.
+    /// The file for the comparison as JSON.
     pub json: Option<ReportFile>,
 }
 
-/// Settings of `contend compare`.
+/// Returns the settings of `contend compare`.
 ///
 /// # Errors
-/// A [`UsageError`] when something that is to be compared is no run of the lab.
+/// A [`UsageError`] if an argument is not a run of the lab, or the JSON file cannot be written.
 pub fn compare(args: CompareArgs) -> Result<Compare> {
     let origins: Vec<Origin> = args.runs.iter().map(|name| origin(name)).collect();
     if origins.iter().filter(|origin| **origin == Origin::StandardInput).count() > 1 {
@@ -36,12 +36,12 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
             UsageError("standard input can be read only once: give `-` once".to_owned()).into()
         );
     }
-    let kept = origins.iter().any(|origin| matches!(origin, Origin::Kept { .. }));
-    let store = kept.then(|| store(args.store)).transpose()?;
+    let needs_store = origins.iter().any(|origin| matches!(origin, Origin::Kept { .. }));
+    let store = needs_store.then(|| store(args.store)).transpose()?;
     let mut runs = Vec::new();
     for (name, origin) in args.runs.iter().zip(origins) {
         let record = match (&origin, &store) {
-            (Origin::Kept { number }, Some(store)) => kept_run(store, *number)?,
+            (Origin::Kept { number }, Some(store)) => saved_run(store, *number)?,
             _ => of_file(name, &origin)?,
         };
         runs.push((origin, record));
@@ -59,7 +59,7 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
     Ok(Compare { runs, json })
 }
 
-/// What is meant: a file wins over the number of a run.
+/// Returns what an argument names. A file takes precedence over a saved run with that number.
 fn origin(name: &Path) -> Origin {
     let text = name.to_string_lossy();
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -70,7 +70,7 @@ fn origin(name: &Path) -> Origin {
     }
 }
 
-fn kept_run(store: &Path, number: i64) -> Result<RunRecord> {
+fn saved_run(store: &Path, number: i64) -> Result<RunRecord> {
     if !store.exists() {
         let message = format!(
             "no file '{number}', and no saved run {number}: {} does not exist",
@@ -78,8 +78,8 @@ fn kept_run(store: &Path, number: i64) -> Result<RunRecord> {
         );
         return Err(UsageError(message).into());
     }
-    let (schema, text) = records::kept(store, number)?;
-    records::kept_lab(number, &schema, &text)
+    let (schema, text) = records::saved(store, number)?;
+    records::saved_lab(number, &schema, &text)
 }
 
 fn of_file(path: &Path, origin: &Origin) -> Result<RunRecord, UsageError> {

@@ -1,4 +1,4 @@
-//! Settings of `contend pipe`, and how its pipelines are run.
+//! Settings of `contend pipe`.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -14,33 +14,33 @@ use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
 
-use super::{readable, shows_progress, usual_store};
+use super::{default_store, readable, shows_progress};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 use crate::{records, suggest};
 
-/// What `contend pipe` is to do.
+/// Settings of `contend pipe`.
 #[derive(Debug)]
 pub enum Pipe {
     /// Profile a pipeline.
     Run(Box<PipeRun>),
-    /// Answer questions from a record.
+    /// Answer questions about a saved profile.
     Answer(Box<Answer>),
 }
 
-/// Questions to answer from a record.
+/// Questions about a saved profile, and where the answers go.
 #[derive(Debug)]
 pub struct Answer {
-    /// The record.
+    /// The profile.
     pub record: PipeRecord,
     /// The questions.
     pub questions: Vec<Question>,
-    /// Where the lab keeps its runs.
+    /// The store of lab runs, for the cost of starting a program on this machine.
     pub store: Option<PathBuf>,
-    /// Where the report goes; standard error if nowhere else.
+    /// The file for the report; `None` for standard error.
     pub output: Option<ReportFile>,
-    /// Where the record with the answers goes as JSON.
+    /// The file for the record with the answers as JSON.
     pub json: Option<ReportFile>,
 }
 
@@ -49,66 +49,66 @@ pub struct Answer {
 pub struct PipeRun {
     /// The pipeline.
     pub parsed: Parsed,
-    /// How it is run.
-    pub how: How,
-    /// How often.
+    /// How it runs.
+    pub pipeline: PipelineSettings,
+    /// Number of runs.
     pub runs: u32,
-    /// What is made of the profile.
+    /// What follows the profile.
     pub advice: Advice,
-    /// Where the report goes; standard error if nowhere else.
+    /// The file for the report; `None` for standard error.
     pub output: Option<ReportFile>,
-    /// Where the record goes as JSON.
+    /// The file for the record as JSON.
     pub json: Option<ReportFile>,
 }
 
-/// What is made of a profile.
+/// What follows a profile: changes, their trial, and answers.
 #[derive(Debug)]
 pub struct Advice {
-    /// Changes are looked for.
+    /// Whether to look for changes.
     pub wanted: bool,
-    /// They are tried.
+    /// How to try them; `None` to only suggest them.
     pub trial: Option<TrialSettings>,
     /// Questions to answer.
     pub questions: Vec<Question>,
-    /// Where the lab keeps its runs, for what they say of this machine.
+    /// The store of lab runs, for the cost of starting a program on this machine.
     pub store: Option<PathBuf>,
 }
 
-/// How changes are tried.
+/// Settings of a trial.
 #[derive(Debug, Clone)]
 pub struct TrialSettings {
-    /// How long that may take.
+    /// The budget.
     pub budget: Duration,
-    /// How much of the input is used; none for as much as suits.
+    /// How much of the input to use; `None` to choose by the budget.
     pub sample: Option<SampleSize>,
-    /// Numbers of copies that are run at the same time afterwards.
+    /// Numbers of copies to run at the same time afterwards.
     pub copies: Vec<usize>,
-    /// Seed of the order of runs.
+    /// Seed for the order of runs.
     pub seed: u64,
 }
 
-/// How a pipeline is run.
+/// How a pipeline runs.
 #[derive(Debug, Clone)]
-pub struct How {
+pub struct PipelineSettings {
     /// The shell.
     pub shell: String,
-    /// What the shell executes first.
+    /// Shell text to run first.
     pub setup: Option<String>,
-    /// The pipeline fails if any stage does.
+    /// Whether the pipeline fails if any stage does.
     pub pipefail: bool,
-    /// A file for standard input.
+    /// The file for standard input; `None` to inherit it.
     pub stdin: Option<PathBuf>,
-    /// Output is thrown away.
+    /// Whether to discard the output.
     pub discard: bool,
-    /// The stages are shown while they run.
+    /// Whether to show the stages while they run.
     pub live: bool,
 }
 
-impl How {
-    /// Opens the file for standard input anew, so that each run reads it from the start.
+impl PipelineSettings {
+    /// Opens the file for standard input again, so that each run reads it from the start.
     ///
     /// # Errors
-    /// When it cannot be opened (any more).
+    /// If it cannot be opened.
     pub fn open_stdin(&self) -> Result<Option<File>> {
         let Some(path) = &self.stdin else {
             return Ok(None);
@@ -118,10 +118,10 @@ impl How {
     }
 }
 
-/// Settings of `contend pipe`.
+/// Returns the settings of `contend pipe`.
 ///
 /// # Errors
-/// A [`UsageError`] that says what is wrong and where.
+/// A [`UsageError`] for the first mistake found.
 pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     let output = args.output.as_deref().map(ReportFile::prepare).transpose()?;
     let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
@@ -134,7 +134,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     if let Some(path) = &args.advice.from {
         let record = saved_record(path)?;
         let questions = questions(&args.advice.what_if, record.stages.len())?;
-        let store = usual_store();
+        let store = default_store();
         return Ok(Pipe::Answer(Box::new(Answer { record, questions, store, output, json })));
     }
     if let Some(json) = &json
@@ -149,7 +149,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     let parsed = parse(&text).map_err(|error| UsageError(error.to_string()))?;
     check_text("the pipeline", &text)?;
     check_text("--setup", args.setup.as_deref().unwrap_or(""))?;
-    let mut how = How {
+    let mut pipeline = PipelineSettings {
         shell: shell(args.shell)?,
         setup: args.setup,
         pipefail: args.pipefail,
@@ -157,15 +157,15 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         discard: args.discard,
         live: shows_progress(args.no_progress),
     };
-    // A FIFO can be opened only once: its writer would find its reader gone.
-    if !how.stdin.as_ref().is_some_and(|path| is_kind(path, FileType::Fifo)) {
-        how.open_stdin()?;
+    // Opening and closing a FIFO would send its writer SIGPIPE.
+    if !pipeline.stdin.as_ref().is_some_and(|path| is_kind(path, FileType::Fifo)) {
+        pipeline.open_stdin()?;
     }
-    let advice = advice(args.advice, &parsed, how.setup.as_deref())?;
+    let advice = advice(args.advice, &parsed, pipeline.setup.as_deref())?;
     if args.runs > 1 {
-        make_repeatable(&mut how)?;
+        make_repeatable(&mut pipeline)?;
     }
-    Ok(Pipe::Run(Box::new(PipeRun { parsed, how, runs: args.runs, advice, output, json })))
+    Ok(Pipe::Run(Box::new(PipeRun { parsed, pipeline, runs: args.runs, advice, output, json })))
 }
 
 fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advice, UsageError> {
@@ -174,7 +174,7 @@ fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advi
         check_repeatable(parsed, setup).map_err(|why| UsageError(format!("--try {why}")))?;
     }
     let copies = match args.copies {
-        // One alone beside them, so that it can be seen whether the ranking turns round.
+        // One copy alone too, to show whether the ranking changes.
         Some(copies) if copies > 1 => vec![1, usize::from(copies)],
         Some(copies) => vec![usize::from(copies)],
         None => args.sweep_copies.into_iter().map(usize::from).collect(),
@@ -185,7 +185,7 @@ fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advi
         copies,
         seed: args.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000)),
     });
-    Ok(Advice { wanted: !args.no_advice, trial, questions, store: usual_store() })
+    Ok(Advice { wanted: !args.no_advice, trial, questions, store: default_store() })
 }
 
 fn questions(texts: &[String], stages: usize) -> Result<Vec<Question>, UsageError> {
@@ -219,14 +219,14 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
 /// Names of shells that start every stage in a subshell, as far as contend knows.
 pub const SHELLS: [&str; 6] = ["bash", "dash", "sh", "ash", "busybox", "rbash"];
 
-/// The shell that was asked for, or bash, or sh.
-pub(super) fn shell(asked: Option<String>) -> Result<String, UsageError> {
-    let Some(shell) = asked.filter(|shell| !shell.is_empty()) else {
+/// Returns the given shell, or else bash or sh.
+pub(super) fn shell(given: Option<String>) -> Result<String, UsageError> {
+    let Some(shell) = given.filter(|shell| !shell.is_empty()) else {
         return Ok(default_shell().to_owned());
     };
     let name = shell.rsplit('/').next().unwrap_or(&shell).to_owned();
-    let unfit = ["zsh", "ksh", "mksh", "csh", "tcsh", "fish", "ksh93", "oksh", "rc", "nu"];
-    if unfit.contains(&name.as_str()) {
+    let unsuitable = ["zsh", "ksh", "mksh", "csh", "tcsh", "fish", "ksh93", "oksh", "rc", "nu"];
+    if unsuitable.contains(&name.as_str()) {
         return Err(UsageError(format!(
             "--shell {shell}: {name} does not start every stage in a subshell; use bash, dash or \
              busybox"
@@ -241,8 +241,8 @@ pub(super) fn shell(asked: Option<String>) -> Result<String, UsageError> {
     Ok(shell)
 }
 
-/// Whether the program does with `-c` what a shell does. One that cannot be started is left to
-/// the start of the pipeline, which says why.
+/// Whether the program runs the text after `-c`, as shells do. Returns `true` for a program that cannot
+/// be started: the start of the pipeline reports why.
 fn executes_commands(shell: &str) -> bool {
     let started = Command::new(shell)
         .args(["-c", "echo $((6 * 7))"])
@@ -251,11 +251,11 @@ fn executes_commands(shell: &str) -> bool {
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut child) = started else { return true };
-    let mut said = String::new();
+    let mut printed = String::new();
     let answered = child.stdout.take().is_some_and(|stdout| {
-        stdout.take(16).read_to_string(&mut said).is_ok() && said.trim_end() == "42"
+        stdout.take(16).read_to_string(&mut printed).is_ok() && printed.trim_end() == "42"
     });
-    // It has said enough; a program that is no shell may go on for ever.
+    // A program that is not a shell may never end.
     let _ = child.kill();
     let _ = child.wait();
     answered
@@ -265,12 +265,12 @@ fn is_kind(path: &Path, kind: FileType) -> bool {
     rustix::fs::stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == kind)
 }
 
-/// Opened anew through this link, a file on standard input is read from its beginning.
+/// A link to standard input. A file that is opened through it is read from its beginning.
 pub const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
-/// Several runs need an input that can be read several times.
-fn make_repeatable(how: &mut How) -> Result<(), UsageError> {
-    if let Some(path) = &how.stdin {
+/// Makes every run read the input from its beginning, or reports an input that can be read only once.
+fn make_repeatable(pipeline: &mut PipelineSettings) -> Result<(), UsageError> {
+    if let Some(path) = &pipeline.stdin {
         if is_kind(path, FileType::Fifo) {
             let message =
                 "--runs reads the input several times, but --stdin is a FIFO: give a regular file";
@@ -281,7 +281,7 @@ fn make_repeatable(how: &mut How) -> Result<(), UsageError> {
     let kind = rustix::fs::fstat(io::stdin())
         .map_or(FileType::CharacterDevice, |stat| FileType::from_raw_mode(stat.st_mode));
     match kind {
-        FileType::RegularFile => how.stdin = Some(STANDARD_INPUT.into()),
+        FileType::RegularFile => pipeline.stdin = Some(STANDARD_INPUT.into()),
         FileType::Fifo | FileType::Socket => {
             return Err(UsageError(
                 "--runs reads the input several times, but standard input is a pipe: add --stdin \

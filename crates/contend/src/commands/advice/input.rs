@@ -19,7 +19,7 @@ use rustix::fs::FileType;
 use crate::cli::pipe::SampleSize;
 use crate::exit::UsageError;
 use crate::output;
-use crate::settings::{How, PipeRun, STANDARD_INPUT};
+use crate::settings::{PipeRun, PipelineSettings, STANDARD_INPUT};
 
 /// What is kept of an input that can be read only once.
 const KEPT: u64 = 64 << 20;
@@ -84,7 +84,7 @@ pub fn keep(settings: &mut PipeRun) -> Result<Option<KeptInput>> {
         return Ok(None);
     }
     let is_pipe = |kind| matches!(kind, FileType::Fifo | FileType::Socket);
-    let from: Box<dyn io::Read> = match settings.how.open_stdin()? {
+    let from: Box<dyn io::Read> = match settings.pipeline.open_stdin()? {
         Some(file) if is_pipe(kind_of(&file)) => Box::new(file),
         None if io::stdin().is_terminal() => {
             let message = "--try reads the input several times, but standard input is a terminal: add \
@@ -103,7 +103,7 @@ pub fn keep(settings: &mut PipeRun) -> Result<Option<KeptInput>> {
     };
     let sample =
         Sample::beginning(from, most).context("cannot save standard input to a temporary file")?;
-    settings.how.stdin = Some(proc_path(&sample.file).into());
+    settings.pipeline.stdin = Some(proc_path(&sample.file).into());
     Ok(Some(KeptInput { file: sample.file, what: sample.what }))
 }
 
@@ -134,17 +134,17 @@ fn kind_of(file: &impl AsFd) -> FileType {
 
 impl Readable {
     /// Finds it.
-    pub fn of(draft: &Draft, how: &How, kept: Option<&KeptInput>) -> Self {
+    pub fn of(draft: &Draft, pipeline: &PipelineSettings, kept: Option<&KeptInput>) -> Self {
         if let Some(kept) = kept {
             let copy = || kept.file.try_clone().ok();
             let what = Some(kept.what.clone());
             return Self { file: copy(), named: false, stdin: copy(), kept: what };
         }
-        let stdin = || regular(how.stdin.clone().unwrap_or_else(|| STANDARD_INPUT.into()));
+        let stdin = || regular(pipeline.stdin.clone().unwrap_or_else(|| STANDARD_INPUT.into()));
         let first = draft.stages.first().and_then(|stage| stage.simple.as_ref()).map(source);
         match first {
             // A set-up may have gone to another folder.
-            Some(Source::File(file)) if how.setup.is_none() || file.text.starts_with('/') => {
+            Some(Source::File(file)) if pipeline.setup.is_none() || file.text.starts_with('/') => {
                 let file = regular(file.text.into());
                 Self { file, named: true, stdin: stdin(), kept: None }
             }

@@ -44,7 +44,7 @@ fn known_start_up(store: &Path, host: &Host) -> Option<KnownStartUp> {
     let entries = store.list(LAB_RUNS).ok()?;
     entries.into_iter().filter(|entry| entry.schema == lab::SCHEMA).find_map(|entry| {
         let (schema, text) = store.get(entry.id).ok()??;
-        let run = records::kept_lab(entry.id, &schema, &text).ok()?;
+        let run = records::saved_lab(entry.id, &schema, &text).ok()?;
         let same = run.host.cpu_model == host.cpu_model && run.host.kernel == host.kernel;
         let starts = |case: &&lab::Case| {
             [View::Startup, View::PipelineStartup].contains(&case.view)

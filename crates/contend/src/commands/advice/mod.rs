@@ -125,12 +125,16 @@ fn look(
         return Ok(());
     };
     add_finding_on_parts(record, settings, &environment);
-    let how = &settings.how;
-    let runner =
-        Runner { shell: &how.shell, setup: how.setup.as_deref(), pipefail: how.pipefail, signals };
-    let line = StatusLine { draws: how.live };
+    let pipeline = &settings.pipeline;
+    let runner = Runner {
+        shell: &pipeline.shell,
+        setup: pipeline.setup.as_deref(),
+        pipefail: pipeline.pipefail,
+        signals,
+    };
+    let line = StatusLine { draws: pipeline.live };
     line.show("looking for faster versions …");
-    let readable = Readable::of(&draft, how, kept);
+    let readable = Readable::of(&draft, pipeline, kept);
     let pilot = match &readable.file {
         Some(file) => pilot(record, file, runner).inspect_err(|_| line.clear())?,
         None => None,
@@ -149,7 +153,7 @@ fn look(
     }
     // They are suggested all the same, but nobody is sent to a trial that is refused.
     if !record.candidates.is_empty()
-        && let Err(why) = check_repeatable(&settings.parsed, how.setup.as_deref())
+        && let Err(why) = check_repeatable(&settings.parsed, pipeline.setup.as_deref())
     {
         record.warnings.push(Warning::new(WarningId::NotRepeatable, format!("--try {why}")));
     }
@@ -162,9 +166,9 @@ fn add_finding_on_parts(record: &mut PipeRecord, settings: &PipeRun, environment
     let stages: Option<Vec<Simple>> =
         parsed.stages.iter().map(|stage| Simple::read(&parsed.text[stage.span.clone()])).collect();
     // What was set up is set up for the profile alone.
-    let Some(stages) = stages.filter(|_| settings.how.setup.is_none()) else { return };
+    let Some(stages) = stages.filter(|_| settings.pipeline.setup.is_none()) else { return };
     // It may be a pipe with a name, which would be waited for if it were opened.
-    let input = settings.how.stdin.as_ref().and_then(|path| path.metadata().ok());
+    let input = settings.pipeline.stdin.as_ref().and_then(|path| path.metadata().ok());
     let situation = Situation {
         environment,
         annotations: &[],
@@ -181,8 +185,8 @@ fn understand(
     settings: &PipeRun,
     signals: &Signals,
 ) -> Result<Option<(Environment, Draft)>> {
-    let how = &settings.how;
-    if let Some(setup) = &how.setup
+    let pipeline = &settings.pipeline;
+    if let Some(setup) = &pipeline.setup
         && settings.advice.trial.is_none()
         && check_setup(setup).is_err()
     {
@@ -191,8 +195,9 @@ fn understand(
         warn(record, message.to_owned());
         return Ok(None);
     }
-    let asked = Environment::ask(&how.shell, how.setup.as_deref(), &settings.parsed, signals)
-        .context("cannot ask the shell what its commands are")?;
+    let asked =
+        Environment::ask(&pipeline.shell, pipeline.setup.as_deref(), &settings.parsed, signals)
+            .context("cannot ask the shell what its commands are")?;
     let Some(mut environment) = asked else {
         warn(
             record,
@@ -200,7 +205,7 @@ fn understand(
         );
         return Ok(None);
     };
-    environment.pipefail |= how.pipefail;
+    environment.pipefail |= pipeline.pipefail;
     environment.cpus = record.host.cpus_allowed.max(1);
     environment.memory_bytes = record
         .host

@@ -1,4 +1,4 @@
-//! What is shown of a run before it ends: notices, and progress on the terminal.
+//! Shows notices and progress of a run before it ends.
 
 use std::io::{self, IsTerminal as _};
 
@@ -10,11 +10,11 @@ use super::progress::Progress;
 use crate::output;
 use contend_parallel::run::{BLOCK_BYTES, Comparison, Notice, Observer};
 
-/// Shows users on standard error what a run has to tell.
+/// Prints notices to standard error, and draws progress on the terminal.
 #[derive(Debug)]
 pub(super) struct Reporter {
     wants_progress: bool,
-    /// The output is captured to be compared.
+    /// Whether the output is captured for a comparison.
     checks: bool,
     progress: Option<Progress>,
 }
@@ -43,7 +43,7 @@ impl Observer for Reporter {
     }
 
     fn started(&mut self, plan: &Plan, tally: &Tally) {
-        // With --check another thread writes to the terminal, which does not clear the line first.
+        // With --check, the thread that writes to the terminal does not clear the line first.
         let shows = self.wants_progress && !(self.checks && io::stdout().is_terminal());
         self.progress = Some(Progress::new(shows, plan, tally));
     }
@@ -59,7 +59,7 @@ impl Observer for Reporter {
     }
 }
 
-/// Says whether a run did the same as the original, and if not, how they differ.
+/// Describes whether a run and the original gave the same result, or where they differ.
 fn verdict(comparison: &Comparison<'_>) -> String {
     let Comparison { check, outcome, parallel, original_stderr } = *comparison;
     let name = if parallel { "parallel" } else { "plain" };
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_says_where_outputs_differ_and_what_the_original_said() {
+    fn a_verdict_has_the_first_difference_and_stderr_of_the_original() {
         let same = Check { same: true, bytes: 7, wall_seconds: 2.0, ..Check::default() };
         let text = verdict_on(&same, "unheard");
         assert!(text.starts_with("identical output (7 bytes, exit 0); parallel "), "{text}");
