@@ -102,7 +102,8 @@ pub struct MeasurementArgs {
 
     /// Set a parameter (repeatable).
     ///
-    /// Several values, separated by commas, are several cases. docs/experiments.md lists the parameters that can be set, with their values.
+    /// Several values, separated by commas, are several cases. `contend generate experiments` lists
+    /// the parameters that can be set, with their values.
     #[arg(long, value_name = "NAME=VALUE,...", value_parser = only, help_heading = "Cases")]
     pub set: Vec<(String, String)>,
 

@@ -1,4 +1,4 @@
-//! `contend demo`: three pipelines on real work, and what is to be seen in them.
+//! `contend demo`: profiles three pipelines, and explains their figures.
 
 use anyhow::{Context as _, Result};
 use contend_lab::support::inputs::{LINE, base64_lines};
@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::settings::PipelineSettings;
 
-/// A pipeline of the demonstration.
+/// A pipeline of the demo.
 struct Scene {
     title: &'static str,
     stages: &'static [&'static str],
@@ -22,11 +22,11 @@ struct Scene {
 
 const SCENES: [Scene; 3] = [
     Scene {
-        title: "Four seds, one a stage",
+        title: "Four sed commands, each a stage",
         stages: &["sed 's/a/A/g'", "sed 's/b/B/g'", "sed 's/c/C/g'", "sed 's/d/D/g'"],
     },
     Scene {
-        title: "The same, and a slow stage after them",
+        title: "The same, followed by a slow stage",
         stages: &[
             "sed 's/a/A/g'",
             "sed 's/b/B/g'",
@@ -36,23 +36,23 @@ const SCENES: [Scene; 3] = [
         ],
     },
     Scene {
-        title: "The four fused into one, and the slow stage",
+        title: "The four fused into one stage, followed by the slow one",
         stages: &["sed 's/a/A/g; s/b/B/g; s/c/C/g; s/d/D/g'", "sed 's/[0-9]//g'"],
     },
 ];
 
-/// Runs the demonstration.
+/// Runs the demo.
 ///
 /// # Errors
-/// When the input cannot be made, or a pipeline cannot be started.
+/// If the input cannot be written, or a pipeline cannot be started.
 pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
-    // It has no name, so nothing is left behind however contend ends.
+    // The file has no name, so the kernel removes it however contend ends.
     let mut input = tempfile::tempfile().context("cannot create a temporary file for the input")?;
     base64_lines(&mut input, lines).with_context(|| {
         format!("cannot write the input to a file in {}", std::env::temp_dir().display())
     })?;
     output::stdout(&format!(
-        "The input: {lines} lines of base64, {} in a temporary file.\n",
+        "Input: {lines} lines of base64, {} in a temporary file.\n",
         render::units::bytes((lines * (LINE as u64 + 1)) as f64)
     ))?;
 
@@ -77,28 +77,28 @@ pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// What the three runs show, in their own figures.
+/// Explains the three runs by their figures.
 fn explanation(records: &[PipeRecord]) -> String {
     let [spread, slowed, fused] = records else { return String::new() };
-    let real = |record: &PipeRecord| record.wall_seconds;
+    let wall = |record: &PipeRecord| record.wall_seconds;
     let cpu = |record: &PipeRecord| record.total.user_seconds + record.total.system_seconds;
     let rate = |record: &PipeRecord| {
-        format!("real {}, CPU {}", seconds(real(record)), seconds(cpu(record)))
+        format!("{} wall, {} CPU", seconds(wall(record)), seconds(cpu(record)))
     };
     let points = [
         format!(
-            "1. {}. {} Real time alone misleads: user and system time together are what a \
-             pipeline costs, whatever the CPUs hide by working side by side.",
+            "1. {}. {} Wall time alone is misleading: the cost of a pipeline is its CPU time, user \
+             and system, which parallel stages hide.",
             rate(spread),
             about_spread(spread),
         ),
         format!("2. {}. {}", rate(slowed), about_slowed(slowed)),
         format!(
-            "3. {}. Fusing the quick stages {} the real time ({:.2} times) and {} the CPU time \
-             ({:.2} times), for there are fewer pipes to pay for. {}",
+            "3. {}. Fusing the fast stages {} the wall time ({:.2} times) and {} the CPU time \
+             ({:.2} times), because there are fewer pipes. {}",
             rate(fused),
-            comparison(real(fused), real(slowed)),
-            real(fused) / real(slowed),
+            comparison(wall(fused), wall(slowed)),
+            wall(fused) / wall(slowed),
             comparison(cpu(fused), cpu(slowed)),
             cpu(fused) / cpu(slowed),
             about_fused(fused),
@@ -109,8 +109,8 @@ fn explanation(records: &[PipeRecord]) -> String {
         let options = textwrap::Options::new(width).subsequent_indent(indent);
         textwrap::fill(text, options) + "\n"
     };
-    let last = "Now try your own: contend pipe 'A | B | C'. One run is one sample; --runs 7 gives \
-                medians and intervals.";
+    let last = "Next, profile your own: contend pipe 'A | B | C'. --runs 7 adds medians and \
+                intervals.";
     let points: String = points.iter().map(|point| wrapped(point, "   ")).collect();
     format!("What this shows\n\n{points}\n{}", wrapped(last, ""))
 }
@@ -119,39 +119,42 @@ fn about_spread(record: &PipeRecord) -> String {
     let cpus = record.host.usable_cpus();
     match record.bottleneck.kind {
         BottleneckKind::Machine => format!(
-            "Four equal stages would keep four CPUs busy; here there {}: the CPUs set the pace.",
-            if cpus < 1.5 { "is one".to_owned() } else { format!("are {cpus}") }
+            "Four equal stages could keep four CPUs busy. This machine has {cpus}, so the bottleneck is \
+             the CPU.",
         ),
         BottleneckKind::Stage => {
-            "The stages do equal work side by side: this is what pipes are best at.".to_owned()
+            "The stages do equal work in parallel, which is the best case for a pipeline."
+                .to_owned()
         }
-        _ => "Too little was to be seen to say what set the pace; give it more --lines.".to_owned(),
+        _ => "The run was too short to find the bottleneck; use more --lines.".to_owned(),
     }
 }
 
 fn about_slowed(record: &PipeRecord) -> String {
     let Some(slowest) = record.stages.last() else { return String::new() };
-    let share = format!("{:.0} % on a CPU", slowest.cpu_percent);
+    let share = format!("running {:.0} % of the time", slowest.cpu_percent);
     match (record.bottleneck.kind, record.bottleneck.stage) {
         (BottleneckKind::Stage, Some(index)) if index == slowest.index => format!(
-            "One slow stage, {share}, and the others wait for it: they are blocked, and more CPUs \
-             would not help."
+            "The slow stage, {share}, is the bottleneck. The others are blocked on it, so more CPUs would \
+             not help."
         ),
         (BottleneckKind::Machine, _) => format!(
-            "One slow stage, {share}, would set the pace if there were CPUs enough; with so few, \
-             all stages wait for a CPU."
+            "The slow stage, {share}, would be the bottleneck if there were enough CPUs; here, all stages \
+             queue for a CPU."
         ),
-        _ => format!("The slow stage was {share}, but not for long enough to set the pace."),
+        _ => format!(
+            "The slow stage was {share}, but the run was too short to make it the bottleneck."
+        ),
     }
 }
 
 fn about_fused(record: &PipeRecord) -> &'static str {
     match record.bottleneck.kind {
         BottleneckKind::Stage => {
-            "The slow stage still sets the pace: to go faster, change the slow stage."
+            "The slow stage is still the bottleneck: only a faster slow stage makes the pipeline faster."
         }
-        BottleneckKind::Machine => "The CPUs still set the pace: whatever saves CPU time helps.",
-        _ => "It was too short to say what set the pace.",
+        BottleneckKind::Machine => "The CPU is still the bottleneck: any saved CPU time helps.",
+        _ => "The run was too short to find the bottleneck.",
     }
 }
 

@@ -15,10 +15,10 @@ use crate::output::ReportFile;
 use crate::settings::{Answer, Pipe, PipeRun, PipelineSettings};
 use crate::{host, output, version};
 
-/// Does what is asked.
+/// Profiles a pipeline, or answers questions about a saved profile.
 ///
 /// # Errors
-/// When the pipeline cannot be started or the report cannot be written.
+/// If the pipeline cannot be started or the report cannot be written.
 pub fn run(settings: Pipe) -> Result<Exit> {
     match settings {
         Pipe::Run(run) => profile_and_advise(*run),
@@ -31,9 +31,9 @@ pub fn run(settings: Pipe) -> Result<Exit> {
     }
 }
 
-/// Profiles the pipeline, makes of it what is wanted, and writes the report.
+/// Profiles the pipeline, adds advice, and writes the report.
 fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
-    let kept = advice::input::keep(&mut settings)?;
+    let saved = advice::input::save(&mut settings)?;
     let signals = Signals::block().context("cannot block signals")?;
     let mut records = Vec::new();
     let mut live = live_view(&settings.parsed, &settings.pipeline, settings.runs);
@@ -46,32 +46,32 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
             },
         }
         if signals.interrupted().is_some() {
-            break; // what was measured so far is still reported
+            break; // completed runs are still reported
         }
     }
     drop(live);
     if signals.interrupted().is_some() && records.len() > 1 {
-        records.pop(); // its last run was cut short and would spoil the medians
+        records.pop(); // an incomplete run would distort the medians
     }
     let Some(mut record) = repeat::summarise(records) else {
         return Ok(signals.interrupted().map_or(Exit::Failure, Exit::Signal));
     };
     let advised = match signals.interrupted() {
-        None => advice::add(&mut record, &settings, kept.as_ref(), &signals),
+        None => advice::add(&mut record, &settings, saved.as_ref(), &signals),
         Some(_) => Ok(()),
     };
     let report = render::pipe::report(&record, output::width());
     let written = write(&record, &report, settings.output, settings.json);
     let exit = signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal);
     match advised.and(written) {
-        // The pipeline's own failure is the more important one.
+        // The exit status of a failed pipeline takes precedence.
         Err(error) if exit != Exit::Pipeline(0) => output::error(&format!("{error:#}")),
         result => result?,
     }
     Ok(exit)
 }
 
-/// Returns the live view of a pipeline that runs this many times, if it is wanted.
+/// Returns the live view of a pipeline with several runs, unless it is disabled.
 pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Option<Live> {
     pipeline.live.then(|| Live::new(parsed, pipeline.discard, runs))
 }
@@ -111,7 +111,7 @@ fn write(
     output: Option<ReportFile>,
     json: Option<ReportFile>,
 ) -> Result<()> {
-    // The record first: a report that cannot be shown is then still there to be read.
+    // The record comes first: it still has the figures if the report cannot be printed.
     let json = match json {
         Some(file) => render::json::pipe(record).map_err(Into::into).and_then(|t| file.write(&t)),
         None => Ok(()),
