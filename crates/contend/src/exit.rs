@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use contend_json::error::FilterError;
 use contend_parallel::run::RunError;
 use contend_profile::pipeline::launch::LaunchError;
+use contend_shell::environment::in_path;
 
 use crate::cli::ColorArg;
 use crate::settings::SHELLS;
@@ -84,8 +85,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Returns the end of the message for an error that names a shell: the similar name of one that can
-/// be used, if the shell does not exist.
+/// Returns the end of the message for an error that names a shell: the similar name of one that is
+/// installed, if the shell does not exist.
 pub fn hint(error: &anyhow::Error) -> String {
     let missing = |source: &io::Error| source.kind() == io::ErrorKind::NotFound;
     let shell = match (error.downcast_ref(), error.downcast_ref()) {
@@ -93,7 +94,7 @@ pub fn hint(error: &anyhow::Error) -> String {
         (_, Some(RunError::Shell { shell, source })) if missing(source) => shell,
         _ => return String::new(),
     };
-    suggest::did_you_mean(shell, SHELLS)
+    suggest::did_you_mean(shell, SHELLS.into_iter().filter(|name| in_path(name).is_some()))
 }
 
 /// Prints clap's message: help and version to standard output with status 0, mistakes to standard

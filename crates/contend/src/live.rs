@@ -103,10 +103,10 @@ impl Live {
         if let Some(input) = stages.first().and_then(|stage| stage.input) {
             self.input_share = Some(input.read as f64 / input.size.max(1) as f64);
         }
-        let written = stages.last().and_then(|stage| stage.bytes_out);
-        if self.output_is_terminal && written.is_some_and(|bytes| bytes > 0) {
-            self.is_over = true;
-        }
+        let writes = |stage: &ProgressStage| {
+            stage.may_write_to_terminal && stage.bytes_out.is_some_and(|bytes| bytes > 0)
+        };
+        self.is_over |= self.output_is_terminal && stages.last().is_some_and(writes);
         if self.is_over {
             self.lines.clear();
         } else if self.started.elapsed() >= START_DELAY {
@@ -276,6 +276,7 @@ fn state_name(state: Option<State>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use contend_profile::observe::tree::SampledTime;
     use contend_profile::pipeline::progress::InputProgress;
     use contend_shell::parse::parse;
 
@@ -286,9 +287,10 @@ mod tests {
             state,
             bytes_in: Some(19_000_000),
             bytes_out: None,
-            time: Default::default(),
+            time: SampledTime::default(),
             run_queue: Duration::ZERO,
             input: None,
+            may_write_to_terminal: true,
         }
     }
 
@@ -318,9 +320,9 @@ mod tests {
         assert_eq!(wide[0], "12 s, 3 of 3 stages running");
         assert_eq!(
             wide[1],
-            "   stage                  last 2 s    state         in     out      rate"
+            "   stage                     last 2 s    state         in     out      rate"
         );
-        assert_eq!(wide[2], "1  cat access.log                     blocked   19.0MB       ?");
+        assert_eq!(wide[2], "1  cat access.log                        blocked   19.0MB       ?");
         let narrow = live.table(Duration::from_secs(12), &stages, 60);
         assert!(!narrow[1].contains("rate") && narrow[1].contains("out"), "{narrow:?}");
         assert!(narrow[3].contains("sort -k") && narrow[3].contains("…"), "{narrow:?}");

@@ -119,7 +119,7 @@ impl Parser<'_> {
                     "an index counts from 0: the length of an array is unknown in a single pass";
                 return Err(self.error(problem));
             }
-            _ => return Err(self.error("`[` is followed by `]`, an index or a key in quotes")),
+            _ => return Err(self.error("expected `]`, an index or a quoted key")),
         };
         if self.take(']') { Ok(choice) } else { Err(self.error("expected `]`")) }
     }

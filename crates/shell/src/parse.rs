@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn the_caret_stands_below_the_place() {
         let error = parse("a |\n\tb | | c").expect_err("syntax error");
-        assert_eq!(error.to_string(), "syntax error here\n  \tb | | c\n  \t    ^");
+        assert_eq!(error.to_string(), "syntax error\n  \tb | | c\n  \t    ^");
     }
 
     proptest::proptest! {

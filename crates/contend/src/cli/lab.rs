@@ -160,8 +160,8 @@ pub struct MeasurementArgs {
 pub struct StoreArgs {
     /// Database of saved runs.
     ///
-    /// [default: contend/contend.db in $XDG_DATA_HOME, else in ~/.local/share] The environment
-    /// variable CONTEND_STORE changes the default.
+    /// [default: contend/contend.db in the XDG data directory, ~/.local/share] The environment
+    /// variable `CONTEND_STORE` changes the default.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, env = "CONTEND_STORE")]
     #[arg(hide_env = true)]
     pub store: Option<PathBuf>,

@@ -26,8 +26,8 @@ use contend_parallel::plan::script::STAGE_VERB;
 pub struct Args {
     /// Use colours: auto, always or never.
     ///
-    /// `auto` uses colours on a terminal, unless NO_COLOR is set or TERM is `dumb`; CLICOLOR_FORCE
-    /// enables them elsewhere, too. Files never get colours.
+    /// `auto` uses colours on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`;
+    /// `CLICOLOR_FORCE` enables them elsewhere, too. Files never get colours.
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     #[arg(hide_possible_values = true, display_order = 1000)]
     pub color: ColorArg,

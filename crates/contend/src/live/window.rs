@@ -117,6 +117,7 @@ mod tests {
             time,
             run_queue: milliseconds(queued),
             input: None,
+            may_write_to_terminal: false,
         }
     }
 

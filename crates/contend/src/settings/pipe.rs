@@ -191,13 +191,15 @@ fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advi
 fn questions(texts: &[String], stages: usize) -> Result<Vec<Question>, UsageError> {
     let read = |text: &String| {
         Question::read(text, stages).map_err(|error| {
-            let word = match &error {
-                QuestionError::Unknown(part) => part.split_whitespace().next(),
-                _ => None,
-            };
-            let misspelt = word.filter(|word| !CHANGE_WORDS.contains(word));
-            let hint = misspelt.map(|word| suggest::did_you_mean(word, CHANGE_WORDS));
-            UsageError(format!("--what-if {error}{}", hint.unwrap_or_default()))
+            if let QuestionError::Unknown(part) = &error
+                && let Some(word) = part.split_whitespace().next()
+                && !CHANGE_WORDS.contains(&word)
+                && let Some(near) = suggest::nearest(word, CHANGE_WORDS)
+            {
+                let message = format!("unknown change '{word}'; did you mean '{near}'?");
+                return UsageError(format!("--what-if '{part}': {message}"));
+            }
+            UsageError(format!("--what-if {error}"))
         })
     };
     texts.iter().map(read).collect()

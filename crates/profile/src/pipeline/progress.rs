@@ -34,6 +34,8 @@ pub struct ProgressStage {
     pub run_queue: Duration,
     /// How much of its input files it has read, if known.
     pub input: Option<InputProgress>,
+    /// Whether its standard output is a terminal, or not known.
+    pub may_write_to_terminal: bool,
 }
 
 /// How much of its input files a stage has read.

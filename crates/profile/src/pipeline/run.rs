@@ -429,6 +429,7 @@ impl<'a> Watch<'a> {
                 time: stage.tree.seen,
                 run_queue: stage.tree.run_queue(),
                 input: stage.input_progress(),
+                may_write_to_terminal: stage.may_write_to_terminal(),
             })
             .collect();
         progress(&Progress::Running { elapsed: self.begun.elapsed(), stages: &stages });

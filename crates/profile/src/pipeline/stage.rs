@@ -11,6 +11,7 @@ use contend_sys::trace::{self, Stop};
 
 use super::progress::InputProgress;
 use super::tracing;
+use crate::observe::kind::is_terminal;
 use crate::observe::target::End;
 use crate::observe::tree::SampledTime;
 use crate::observe::{State, Tree, Wait};
@@ -322,6 +323,13 @@ impl RunningStage {
         let size = self.observed.named_bytes.filter(|&size| size > 0)?;
         let read = self.observed.io?.read_bytes;
         (read > MAX_STARTUP_READ_BYTES).then_some(InputProgress { read: read.min(size), size })
+    }
+
+    /// Whether its standard output is a terminal, or not known. A redirection in the stage takes
+    /// effect after the stage has been opened.
+    pub(super) fn may_write_to_terminal(&self) -> bool {
+        let link = std::fs::read_link(format!("/proc/{}/fd/1", self.pid.as_raw_nonzero()));
+        link.map_or(true, |link| is_terminal(&link.to_string_lossy()))
     }
 
     /// Handles what the kernel reports of it: stops, and its end.

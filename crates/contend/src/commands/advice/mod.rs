@@ -286,6 +286,7 @@ fn try_out(
     line: StatusLine,
     adviser: &mut Adviser<'_>,
 ) -> Result<(Trial, Option<TrialError>), TrialError> {
+    line.show("trying changes …");
     let under_load = !settings.copies.is_empty();
     let tried = prepared.iter().filter(|one| one.is_worth_trying(under_load)).count();
     let config = config(adviser.record, settings, runner, draft, tried, rereadable)?;
