@@ -120,7 +120,7 @@ impl Live {
         self.drawn = Some(Instant::now());
     }
 
-    /// Returns the lines of the table, for a terminal of this many columns.
+    /// Returns the lines of the table for a terminal of `width` columns.
     fn table(&self, elapsed: Duration, stages: &[ProgressStage], width: usize) -> Vec<String> {
         let layout = Layout::new(&self.commands, width);
         let bottleneck = self.window.bottleneck(stages);

@@ -85,7 +85,7 @@ fn abort_on_panic() {
 /// Runs the process of one case of the lab, which measures what its parent requests.
 fn serve_case() -> anyhow::Result<Exit> {
     match contend_lab::engine::serve::serve_standard_streams(&contend_lab::experiments::REGISTRY) {
-        // The parent has died, so nobody reads an error message.
+        // The parent has died, so an error message has no reader.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Failure),
         result => Ok(result.map(|()| Exit::Success)?),
     }

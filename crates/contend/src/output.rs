@@ -185,7 +185,7 @@ impl ReportFile {
         }
     }
 
-    /// Returns the device and inode of what is written directly.
+    /// Returns the device and inode of a target that is written directly.
     fn stream(&self) -> Option<(u64, u64)> {
         let stat = match &self.target {
             Target::Stdout => rustix::fs::fstat(io::stdout()),

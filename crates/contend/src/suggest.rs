@@ -1,6 +1,6 @@
 //! "Did you mean": finds the valid name nearest to one that a user has mistyped.
 
-/// Returns the name most similar to `typed`, if one is similar enough to be what was meant.
+/// Returns the name most similar to `typed`, if it is similar enough for a typo.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // One wrong character in three, as rustc allows for identifiers; transpositions count as one.
     let limit = (typed.chars().count() / 3).max(1);

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! $ contend pipe 'A | B'
-//! output of the pipeline █         cursor: its line and what is above it stay
+//! output of the pipeline █         the line of the cursor and those above it stay
 //! 12 s, 2 of 2 stages running      cleared and drawn again for every update
 //! 1 A  ...
 //! ```
@@ -73,8 +73,7 @@ fn may_draw() -> bool {
     in_foreground() && !reads_single_keys()
 }
 
-/// Whether a program reads key by key or hides what is typed, as pagers, editors and password
-/// prompts do.
+/// Whether a program reads single keys or hides the input, as pagers, editors and password prompts do.
 fn reads_single_keys() -> bool {
     tcgetattr(io::stderr())
         .is_ok_and(|modes| !modes.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO))
@@ -96,7 +95,7 @@ pub fn fit(line: &str, columns: usize) -> String {
 }
 
 /// Returns a progress bar with its percentage, such as `[#####...............] 25 %`, for a terminal
-/// of this many columns.
+/// with a number of columns.
 pub fn bar(share: f64, columns: usize) -> String {
     let share = share.clamp(0.0, 1.0);
     let cells = BAR_CELLS[usize::from(columns >= NARROW_COLUMNS)];

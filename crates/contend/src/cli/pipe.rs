@@ -184,7 +184,7 @@ Columns:
 
 Suggested changes:
   Each change is ready to paste, with its predicted gain over the prediction for the unchanged
-  pipeline, a 95 % interval in brackets, and what is known of its output: always identical, by
+  pipeline, a 95 % interval in brackets, and whether its output changes: always identical, by
   the definition of its commands; identical on this data, which --try verifies; or a changed
   environment (locale, memory). If other programs kept the CPUs busy during the profile, only
   CPU times are predicted. Verdicts of --try: faster; cheaper (no slower, less CPU time); no
@@ -212,7 +212,7 @@ Limits for an ordinary user:
 pub enum SampleSize {
     /// The whole input.
     All,
-    /// About this many bytes.
+    /// About the given number of bytes.
     Bytes(u64),
 }
 

@@ -192,8 +192,7 @@ fn write_pages(folder: &Path, command: &Command) -> std::io::Result<()> {
     std::fs::write(folder.join(format!("{name}.1")), page(command)?)
 }
 
-/// A man page. What stands after the options in the help has sections of its own, line by
-/// line as it is there.
+/// Returns a man page. The text after the options in the help becomes sections, with its line breaks.
 fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     let command = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
@@ -209,7 +208,7 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// A line that says to roff what it says to a reader.
+/// Escapes a line for roff.
 fn roff(line: &str) -> String {
     let line = line.strip_prefix("  ").unwrap_or(line);
     let escaped = line.replace('\\', "\\e").replace('-', "\\-");

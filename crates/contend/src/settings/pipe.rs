@@ -53,7 +53,7 @@ pub struct PipeRun {
     pub pipeline: PipelineSettings,
     /// Number of runs.
     pub runs: u32,
-    /// What follows the profile.
+    /// The advice to add to the profile.
     pub advice: Advice,
     /// The file for the report; `None` for standard error.
     pub output: Option<ReportFile>,
@@ -61,7 +61,7 @@ pub struct PipeRun {
     pub json: Option<ReportFile>,
 }
 
-/// What follows a profile: changes, their trial, and answers.
+/// Settings of the advice after a profile: changes, their trial, and answers.
 #[derive(Debug)]
 pub struct Advice {
     /// Whether to look for changes.

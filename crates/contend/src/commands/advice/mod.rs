@@ -1,4 +1,4 @@
-//! What follows a profile: answers to `--what-if`, suggested changes, and their trial.
+//! Advice after a profile: answers to `--what-if`, suggested changes, and their trial.
 //!
 //! ```text
 //! profile ─▶ calibration ─▶ answers
