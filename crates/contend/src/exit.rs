@@ -68,20 +68,23 @@ impl Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        match exit {
-            Exit::Success => Self::SUCCESS,
-            Exit::Pipeline(status) => Self::from(u8::try_from(status & 0xff).unwrap_or(u8::MAX)),
-            Exit::Input => Self::from(1),
-            Exit::Usage => Self::from(2),
-            Exit::Failure => Self::from(125),
-            Exit::Shell(status) => Self::from(status),
-            Exit::Signal(signal) => {
+impl Exit {
+    /// Returns the exit code for `main`. For [`Exit::Signal`], ends the process by that signal, so
+    /// that a shell sees how contend ended; returns only if the signal is ignored.
+    pub fn terminate(self) -> ExitCode {
+        let code = match self {
+            Self::Success => 0,
+            Self::Pipeline(status) => u8::try_from(status & 0xff).unwrap_or(u8::MAX),
+            Self::Input => 1,
+            Self::Usage => 2,
+            Self::Failure => 125,
+            Self::Shell(status) => status,
+            Self::Signal(signal) => {
                 contend_sys::signal::end_by(signal);
-                Self::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+                u8::try_from(128 + signal).unwrap_or(u8::MAX)
             }
-        }
+        };
+        ExitCode::from(code)
     }
 }
 
@@ -111,7 +114,7 @@ pub fn report_usage(mut error: clap::Error) -> ExitCode {
         Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
         Err(failed) => {
             output::error(&format!("{failed:#}"));
-            Exit::Failure.into()
+            Exit::Failure.terminate()
         }
     }
 }

@@ -68,7 +68,7 @@ fn exit_code(result: anyhow::Result<Exit>) -> ExitCode {
         output::error(&format!("{error:#}{}", exit::hint(&error)));
         Exit::of_error(&error)
     });
-    exit.into()
+    exit.terminate()
 }
 
 /// Makes a panic in any thread end the process: without that thread, a measurement or the output of a

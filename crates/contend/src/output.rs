@@ -219,8 +219,8 @@ impl ReportFile {
 fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
     use rustix::fs::FileType;
     let kind = FileType::from_raw_mode(stat.st_mode);
-    let path_of_terminals = 136..=143; // major numbers of /dev/pts
-    let terminal = path_of_terminals.contains(&rustix::fs::major(stat.st_rdev));
+    let pty_majors = 136..=143; // major device numbers of /dev/pts
+    let terminal = pty_majors.contains(&rustix::fs::major(stat.st_rdev));
     (kind != FileType::CharacterDevice || terminal).then_some((stat.st_dev, stat.st_ino))
 }
 

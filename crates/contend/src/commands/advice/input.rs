@@ -56,7 +56,7 @@ const WITHOUT_INPUT: &[&str] = &[
 pub struct SavedInput {
     /// A temporary file with the bytes.
     pub file: File,
-    /// How many there are.
+    /// Their number, and whether that is the whole input.
     pub what: TrialInput,
 }
 
