@@ -1,6 +1,7 @@
-//! Finds the Git commit that contend is built from. Packagers can give it in `CONTEND_COMMIT`. Without a
-//! repository, as from a published crate, Cargo's own note of the commit is used if it is there; else the
-//! commit stays unknown.
+//! Finds the Git commit of the sources, and links the program statically.
+//!
+//! The commit is the first of: `CONTEND_COMMIT`, which packagers can set; the one that Cargo notes in a
+//! published crate; the one of the Git repository. Otherwise it stays unknown.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,8 @@ fn main() {
     }
 }
 
-/// A shell starts contend for stages that take a millisecond. At an address that the loader chooses, it would have
-/// to write 14,000 pointers before `main`, in 60 pages that it copies for that: a sixth of a millisecond.
+/// Links without position independence. A shell starts contend for stages that take a millisecond; the
+/// relocation of 14,000 pointers in 60 pages before `main` takes a sixth of that.
 fn link_at_a_fixed_address() {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
     if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu") {
@@ -30,14 +31,15 @@ fn link_at_a_fixed_address() {
     }
 }
 
-/// The C library's archives that Rust names when it links: the program's own copies of them need no dynamic
-/// loader, which takes a fifth of the time that contend needs to start.
+/// Archives of the C library that Rust links. A static program needs no dynamic loader, which takes a
+/// fifth of the time to start.
 const C_LIBRARIES: [&str; 6] = ["c", "m", "pthread", "dl", "rt", "util"];
 
-/// Links the C library and libgcc's unwinder into the program where their archives are installed, else the
-/// unwinder alone if that is. `CONTEND_LINK=dynamic` forbids it.
+/// Links the C library and libgcc's unwinder statically if their archives are installed, or else the
+/// unwinder alone. `CONTEND_LINK=dynamic` disables both.
 ///
-/// Nothing in contend looks up users or hosts, for which a static glibc would load libraries of its own version.
+/// This is safe because contend looks up neither users nor hosts, for which a static glibc loads shared
+/// libraries of its own version.
 fn link_libraries_statically() {
     println!("cargo::rerun-if-env-changed=CONTEND_LINK");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
@@ -52,8 +54,8 @@ fn link_libraries_statically() {
     let folder = PathBuf::from(variable("OUT_DIR")).join("static");
     let archives = Archives::find(&unwinder);
     if archives.is_some_and(|archives| archives.gather(&folder).is_ok()) {
-        // The linker takes the first library of a name, in the order of the folders. Tests get no such folder: they
-        // are linked to shared libraries.
+        // The linker takes the first library of a name. Tests do not get this directory: they use shared
+        // libraries.
         println!("cargo::rustc-link-arg-bins=-L{}", folder.display());
         println!("cargo::rustc-link-arg-bins=-static");
     } else if let Some(folder) = unwinder.parent() {
@@ -62,11 +64,11 @@ fn link_libraries_statically() {
     }
 }
 
-/// The archives from which the program is linked without shared libraries.
+/// Archives for a static program.
 struct Archives {
-    /// Those of the C library, `libc.a` first.
+    /// The archives of the C library, `libc.a` first.
     c: Vec<PathBuf>,
-    /// Those of libgcc.
+    /// The archives of libgcc.
     gcc: [PathBuf; 2],
 }
 
@@ -76,7 +78,7 @@ impl Archives {
         Some(Self { c, gcc: [unwinder.to_owned(), archive("gcc")?] })
     }
 
-    /// Makes a folder in which each name that Rust gives the linker leads to archives: that of the shared libgcc, too.
+    /// Creates a directory with an archive for each library that Rust links, including the shared libgcc.
     fn gather(&self, folder: &Path) -> io::Result<()> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
@@ -92,8 +94,8 @@ impl Archives {
     }
 }
 
-/// The archive of a library of the system. Rust links by `cc`, which knows where they are; it gives back the mere name
-/// of one that it has not.
+/// Returns the archive of a system library, found by `cc`. For an archive that does not exist, `cc`
+/// prints the bare name.
 fn archive(library: &str) -> Option<PathBuf> {
     let name = format!("lib{library}.a");
     let found = Command::new("cc").arg(format!("-print-file-name={name}")).output().ok()?;
@@ -101,15 +103,15 @@ fn archive(library: &str) -> Option<PathBuf> {
     (path.is_absolute() && path.is_file()).then_some(path)
 }
 
-/// The commit that Cargo notes when it packs a crate.
+/// Returns the commit that Cargo has noted in a packaged crate.
 fn of_package(package: &Path) -> Option<String> {
     let note = std::fs::read_to_string(package.join(".cargo_vcs_info.json")).ok()?;
     let rest = note.split_once("\"sha1\"")?.1.split_once('"')?.1;
     Some(shortened(rest.split_once('"')?.0))
 }
 
-/// The commit of the repository whose workspace this package is part of. One that merely surrounds it, such as
-/// that of a vendored copy, says nothing of contend.
+/// Returns the commit of the repository of this workspace. A repository that merely contains the
+/// workspace, as with a vendored copy, does not count.
 fn of_repository(package: &Path) -> Option<String> {
     let workspace = package.parent()?.parent()?.canonicalize().ok()?;
     let root =
@@ -118,7 +120,7 @@ fn of_repository(package: &Path) -> Option<String> {
         return None;
     }
     let commit = git(package, &["rev-parse", "--verify", "HEAD"])?;
-    // A commit moves HEAD's log; a repository may keep none.
+    // A commit changes the log of HEAD, which a repository may not have.
     for name in ["HEAD", "logs/HEAD"] {
         let path = PathBuf::from(git(package, &["rev-parse", "--git-path", name])?);
         let path = if path.is_absolute() { path } else { package.join(path) };
@@ -129,12 +131,12 @@ fn of_repository(package: &Path) -> Option<String> {
     Some(shortened(&commit))
 }
 
-/// As much of a commit's name as tells it from others.
+/// Returns the abbreviated name of a commit.
 fn shortened(commit: &str) -> String {
     commit.chars().take(12).collect()
 }
 
-/// The first line of what git prints.
+/// Returns the first line of git's output.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,39 +1,52 @@
-//! How contend ends: its exit statuses, and errors on their way out.
+//! Exit statuses, and how errors map to them.
+//!
+//! | status | cause |
+//! |---|---|
+//! | 0 | success |
+//! | 1 | input of `contend json` is not JSON; outputs differ in `contend run --check` |
+//! | 2 | the command line or the text of a pipeline is wrong |
+//! | 125 | contend itself failed, as with `env` and `timeout` |
+//! | 126, 127 | the shell cannot be executed, or does not exist |
+//! | other | the exit status of the pipeline |
 
+use std::io;
 use std::process::ExitCode;
 
 use contend_json::error::FilterError;
 use contend_parallel::run::RunError;
 use contend_profile::pipeline::launch::LaunchError;
+use contend_shell::environment::in_path;
 
-use crate::{output, tips};
+use crate::cli::ColorArg;
+use crate::settings::SHELLS;
+use crate::{output, suggest, tips};
 
-/// How contend ends.
+/// The way contend ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// All went well: 0.
+    /// Status 0.
     Success,
-    /// The pipeline's own status.
+    /// The exit status of the pipeline.
     Pipeline(i32),
-    /// The input of `contend json` is not JSON: 1.
+    /// Status 1: the input of `contend json` is not JSON.
     Input,
-    /// The command line or the pipeline's text is wrong: 2.
+    /// Status 2: the command line or the text of the pipeline is wrong.
     Usage,
-    /// contend itself failed: 125, as with `env` and `timeout`.
+    /// Status 125: contend itself failed.
     Failure,
-    /// The shell could not be executed: 126, or 127 when it is not there.
+    /// Status 126 or 127: the shell could not be executed.
     Shell(u8),
-    /// This signal was to end contend, and does when everything is put in order.
+    /// Death by the signal that interrupted contend, after it has cleaned up.
     Signal(i32),
 }
 
-/// Something in what the user has given is wrong.
+/// A mistake in the command line or in a file that it names.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
 impl Exit {
-    /// The status that an error deserves.
+    /// Returns the exit for an error.
     pub fn of_error(error: &anyhow::Error) -> Self {
         if error.is::<UsageError>() {
             return Self::Usage;
@@ -46,7 +59,7 @@ impl Exit {
         }
         match error.downcast_ref::<LaunchError>() {
             Some(LaunchError::Shell { source, .. }) => match source.kind() {
-                std::io::ErrorKind::NotFound => Self::Shell(127),
+                io::ErrorKind::NotFound => Self::Shell(127),
                 _ => Self::Shell(126),
             },
             Some(LaunchError::Setup { status }) => Self::Pipeline(status.shell_code()),
@@ -55,36 +68,53 @@ impl Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        match exit {
-            Exit::Success => Self::SUCCESS,
-            Exit::Pipeline(status) => Self::from(u8::try_from(status & 0xff).unwrap_or(u8::MAX)),
-            Exit::Input => Self::from(1),
-            Exit::Usage => Self::from(2),
-            Exit::Failure => Self::from(125),
-            Exit::Shell(status) => Self::from(status),
-            Exit::Signal(signal) => {
+impl Exit {
+    /// Returns the exit code for `main`. For [`Exit::Signal`], ends the process by that signal, so
+    /// that a shell sees how contend ended; returns only if the signal is ignored.
+    pub fn terminate(self) -> ExitCode {
+        let code = match self {
+            Self::Success => 0,
+            Self::Pipeline(status) => u8::try_from(status & 0xff).unwrap_or(u8::MAX),
+            Self::Input => 1,
+            Self::Usage => 2,
+            Self::Failure => 125,
+            Self::Shell(status) => status,
+            Self::Signal(signal) => {
                 contend_sys::signal::end_by(signal);
-                Self::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+                u8::try_from(128 + signal).unwrap_or(u8::MAX)
             }
-        }
+        };
+        ExitCode::from(code)
     }
 }
 
-/// Prints what clap has to say: help and version to standard output with status 0,
-/// mistakes to standard error with status 2. A reader that has gone is no failure.
-pub fn of_usage(mut error: clap::Error) -> ExitCode {
+/// Returns the end of the message for an error that names a shell: the similar name of one that is
+/// installed, if the shell does not exist.
+pub fn hint(error: &anyhow::Error) -> String {
+    let missing = |source: &io::Error| source.kind() == io::ErrorKind::NotFound;
+    let shell = match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(LaunchError::Shell { shell, source }), _) if missing(source) => shell,
+        (_, Some(RunError::Shell { shell, source })) if missing(source) => shell,
+        _ => return String::new(),
+    };
+    suggest::did_you_mean(shell, SHELLS.into_iter().filter(|name| in_path(name).is_some()))
+}
+
+/// Prints clap's message: help and version to standard output with status 0, mistakes to standard
+/// error with status 2. A closed standard output is not an error.
+pub fn report_usage(mut error: clap::Error) -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     tips::add(&mut error, &words);
+    // The command line could not be parsed, but the option may be in it.
+    output::set_color(ColorArg::find(&words));
     let text = error.render().ansi().to_string();
     let printed = if error.use_stderr() { output::stderr(&text) } else { output::stdout(&text) };
     match printed {
         Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
         Err(failed) => {
             output::error(&format!("{failed:#}"));
-            Exit::Failure.into()
+            Exit::Failure.terminate()
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Describing the machine for a record.
+//! Describes the machine for a record.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use contend_record::{Host, Warning};
 use contend_sys::procfs::MemInfo;
 use contend_sys::{cgroup, cpu};
 
-/// Reads what the machine says of itself; what it does not say stays empty.
+/// Returns a description of this machine. Fields that the kernel does not report stay empty.
 pub fn describe() -> Host {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let uname = rustix::system::uname();
@@ -34,25 +34,25 @@ pub fn describe() -> Host {
     }
 }
 
-/// What of this machine is known to make figures uncertain.
+/// Returns warnings about properties of the machine that make figures uncertain.
 pub fn unfavourable(host: &Host) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let Some(quota) = host.cpu_quota.filter(|&quota| quota < host.cpus_allowed as f64) {
         let message = format!(
-            "the cgroup may use {quota} CPUs, and {} are there: whoever uses more is held back",
+            "the cgroup's quota is {quota} of {} CPUs: programs that use more are throttled",
             host.cpus_allowed
         );
         warnings.push(Warning::new(WarningId::Quota, message));
     }
     if let Some(governor) = host.governor.as_deref().filter(|&name| name != "performance") {
         let message =
-            format!("the frequency governor is `{governor}`: how fast the CPUs are may change");
+            format!("the frequency governor is '{governor}': CPU speed may vary during a run");
         warnings.push(Warning::new(WarningId::Frequency, message));
     }
     warnings
 }
 
-/// Cores that are online, by the CPUs that share each.
+/// Returns the number of cores: of different sets of CPUs that share a core.
 fn cores() -> Option<usize> {
     let cpus = fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
     let siblings = cpus.filter_map(|cpu| {
@@ -77,7 +77,7 @@ fn mitigations() -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
-/// The word in brackets.
+/// Returns the word in brackets, which the kernel uses to mark the selected one.
 fn chosen(list: &str) -> Option<String> {
     Some(list.split_once('[')?.1.split_once(']')?.0.to_owned())
 }

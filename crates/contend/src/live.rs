@@ -1,156 +1,259 @@
-//! The stages on the terminal while they run: a table redrawn in place.
+//! The live view of `contend pipe`: a table of the stages, redrawn ten times a second.
 //!
-//! The pipeline may write to the same terminal at any moment, and so may a program that asks
-//! for a password. So the line of the cursor is never touched: the table is drawn below it
-//! and the cursor put back where it was, in the same column. Where the pipeline's output goes
-//! to the terminal, the table is taken away for good as soon as there is some. In the
-//! background nothing is drawn.
+//! ```text
+//! 12 s, 3 of 3 stages running   [######..............] 31 %, 27 s left
+//!    stage            last 2 s    state      in      out     rate
+//! 1  cat access.log   ##::::::::  blocked   19MB    19MB  1.6MB/s
+//! 2> sort             ########==  active    19MB      0B  1.6MB/s
+//! 3  uniq -c          ..........  starved     0B      0B    0B/s
+//!    # running  = queued  . starved  : blocked  o other
+//! ```
+//!
+//! `>` marks the bottleneck of the last two seconds. The progress bar appears if the size of the
+//! input is known. Narrow terminals get fewer columns. See [`crate::terminal`] for how the table is
+//! drawn. If the pipeline's output goes to a terminal, its first byte removes the table for good.
 
-use std::collections::VecDeque;
-use std::io::IsTerminal;
-use std::time::Duration;
+mod window;
+
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
 
 use contend_profile::observe::{State, Wait};
-use contend_profile::pipeline::run::{Progress, ProgressStage};
+use contend_profile::pipeline::progress::{Progress, ProgressStage};
 use contend_report::render::units::bytes;
 use contend_shell::parse::Parsed;
 
 use crate::output;
+use crate::terminal::{self, LinesBelow, bar, fit, time_left};
+use window::{CELLS, Window};
 
-/// Shorter pipelines are over before anyone could read.
-const DELAY: Duration = Duration::from_secs(1);
+/// Pipelines that end earlier have no live view.
+const START_DELAY: Duration = Duration::from_secs(1);
+/// Time between two drawings of a series of short runs.
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
+/// A stage is marked as the bottleneck if it waited for its neighbours at most this share of the time.
+const MAX_BOTTLENECK_WAIT: f64 = 0.4;
+/// Fewest and most columns for the text of a stage.
+const STAGE_COLUMNS: [usize; 2] = [12, 40];
 
-/// Clears what is below the line of the cursor; ESC D makes sure that there is a line.
-pub const CLEAR_BELOW: &str = "\x1bD\x1b[1A\x1b7\r\n\x1b[J\x1b8";
+/// The symbols of bars, as the report explains them, and shorter for narrow terminals.
+const LEGENDS: [&str; 2] = [
+    "   # running  = waiting for a CPU  . waiting for input  : waiting for the next stage  o other",
+    "   # running  = queued  . starved  : blocked  o other",
+];
 
-/// The table on the terminal.
+/// The live view of one or several runs of a pipeline.
 #[derive(Debug)]
 pub struct Live {
     commands: Vec<String>,
-    /// The pipeline's output goes to a terminal, perhaps the same.
-    output_is_shown: bool,
-    shown: bool,
-    over: bool,
-    rates: Rates,
+    /// Whether the pipeline's output goes to a terminal, perhaps the same one.
+    output_is_terminal: bool,
+    /// Whether the view has been removed for good.
+    is_over: bool,
+    runs: Runs,
+    started: Instant,
+    drawn: Option<Instant>,
+    lines: LinesBelow,
+    window: Window,
+    /// Share of the input that has been read, when it was last known.
+    input_share: Option<f64>,
 }
 
-/// Bytes that went into and out of a stage so far, where known.
-type Counts = (Option<u64>, Option<u64>);
-
-/// What went through the stages lately, for rates.
-#[derive(Debug, Default)]
-struct Rates {
-    /// The counts at some moments, oldest first.
-    history: VecDeque<(Duration, Vec<Counts>)>,
-}
-
-/// Rates are means over this time: programs read and write in bursts.
-const WINDOW: Duration = Duration::from_secs(2);
-
-impl Rates {
-    /// Notes the counts now, and forgets what is older than the window needs.
-    fn note(&mut self, elapsed: Duration, counts: Vec<Counts>) {
-        self.history.push_back((elapsed, counts));
-        while self.history.get(1).is_some_and(|(then, _)| elapsed.saturating_sub(*then) >= WINDOW) {
-            self.history.pop_front();
-        }
-    }
-
-    /// Bytes a second, by what `side` takes of a stage's counts.
-    fn of(&self, index: usize, side: fn(&Counts) -> Option<u64>) -> Option<f64> {
-        let ((then, old), (now, new)) = (self.history.front()?, self.history.back()?);
-        let more = side(new.get(index)?)?.saturating_sub(side(old.get(index)?)?);
-        let time = now.saturating_sub(*then).as_secs_f64();
-        (time > 0.0).then(|| more as f64 / time)
-    }
+/// The position in a series of runs.
+#[derive(Debug, Clone, Copy)]
+struct Runs {
+    current: u32,
+    total: u32,
 }
 
 impl Live {
-    /// Gets ready to show the stages of a pipeline, whose output is perhaps thrown away.
-    pub fn new(parsed: &Parsed, discard: bool) -> Self {
-        let commands = (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
-        let output_is_shown = !discard && std::io::stdout().is_terminal();
-        Self { commands, output_is_shown, shown: false, over: false, rates: Rates::default() }
+    /// Creates the view of a pipeline that will run `runs` times.
+    pub fn new(parsed: &Parsed, discard: bool, runs: u32) -> Self {
+        Self {
+            commands: (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect(),
+            output_is_terminal: !discard && std::io::stdout().is_terminal(),
+            is_over: false,
+            runs: Runs { current: 0, total: runs },
+            started: Instant::now(),
+            drawn: None,
+            lines: LinesBelow::default(),
+            window: Window::default(),
+            input_share: None,
+        }
+    }
+
+    /// Starts the next run.
+    pub fn begin_run(&mut self) {
+        self.runs.current += 1;
+        self.window = Window::default();
+        self.input_share = None;
+        // Runs that are shorter than the interval of progress reports are shown here alone.
+        let is_due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_INTERVAL);
+        if self.runs.total > 1 && is_due && self.started.elapsed() >= START_DELAY && !self.is_over {
+            self.draw(&[fit(&self.runs.text(output::width()), output::width())]);
+        }
     }
 
     /// Draws what the stages do now.
     pub fn show(&mut self, progress: &Progress<'_>) {
         let &Progress::Running { elapsed, stages } = progress else {
-            return self.take_away();
+            return self.lines.clear();
         };
-        let counts = stages.iter().map(|stage| (stage.bytes_in, stage.bytes_out)).collect();
-        self.rates.note(elapsed, counts);
-        let written = stages.last().and_then(|stage| stage.bytes_out);
-        if self.output_is_shown && written != Some(0) && written.is_some() {
-            self.over = true;
+        self.window.add(elapsed, stages);
+        if let Some(input) = stages.first().and_then(|stage| stage.input) {
+            self.input_share = Some(input.read as f64 / input.size.max(1) as f64);
         }
-        if self.over {
-            self.take_away();
-        } else if elapsed >= DELAY && in_foreground() && !terminal_is_taken() {
-            self.draw(elapsed, stages);
-        }
-    }
-
-    /// Takes the table away.
-    pub fn clear(mut self) {
-        self.take_away();
-    }
-
-    fn take_away(&mut self) {
-        if std::mem::take(&mut self.shown) && in_foreground() && !terminal_is_taken() {
-            output::terminal(CLEAR_BELOW);
-        }
-    }
-
-    fn draw(&mut self, elapsed: Duration, stages: &[ProgressStage]) {
-        let mut lines = vec![self.heading(elapsed, stages)];
-        lines.extend(self.rows(stages, output::width()));
-        // One line is the cursor's own.
-        lines.truncate(terminal_height().saturating_sub(1));
-        let count = lines.len();
-        let room = format!("{}\x1b[{count}A", "\x1bD".repeat(count));
-        output::terminal(&format!("{room}\x1b7\r\n\x1b[J{}\x1b8", lines.join("\r\n")));
-        self.shown = true;
-    }
-
-    fn heading(&self, elapsed: Duration, stages: &[ProgressStage]) -> String {
-        let running = stages.iter().filter(|stage| stage.state.is_some()).count();
-        format!(
-            "{:.0} s, {running} of {} stages running",
-            elapsed.as_secs_f64(),
-            self.commands.len()
-        )
-    }
-
-    /// A line of headings, and one for each stage.
-    fn rows(&self, stages: &[ProgressStage], width: usize) -> Vec<String> {
-        let row = |cells: [&str; 7]| {
-            let [number, doing, read, read_rate, written, write_rate, command] = cells;
-            let line = format!(
-                "{number:>2} {doing:<8} {read:>7} {read_rate:>8} {written:>7} {write_rate:>8}  \
-                 {command}"
-            );
-            line.chars().filter(|c| !c.is_control()).take(width.saturating_sub(1)).collect()
+        let writes = |stage: &ProgressStage| {
+            stage.may_write_to_terminal && stage.bytes_out.is_some_and(|bytes| bytes > 0)
         };
-        let mut rows = vec![row(["#", "", "in", "in/s", "out", "out/s", "stage"])];
+        self.is_over |= self.output_is_terminal && stages.last().is_some_and(writes);
+        if self.is_over {
+            self.lines.clear();
+        } else if self.started.elapsed() >= START_DELAY {
+            let lines = self.table(elapsed, stages, output::width());
+            self.draw(&lines);
+        }
+    }
+
+    fn draw(&mut self, lines: &[String]) {
+        self.lines.draw(lines);
+        self.drawn = Some(Instant::now());
+    }
+
+    /// Returns the lines of the table for a terminal of `width` columns.
+    fn table(&self, elapsed: Duration, stages: &[ProgressStage], width: usize) -> Vec<String> {
+        let layout = Layout::new(&self.commands, width);
+        let bottleneck = self.window.bottleneck(stages);
+        let mut lines = vec![fit(&self.heading(elapsed, stages, width), width)];
+        lines.push(fit(&layout.titles(), width));
         for (index, stage) in stages.iter().enumerate() {
-            let count = |count: Option<u64>| count.map_or_else(|| "?".into(), |n| bytes(n as f64));
-            let rate = |side| self.rates.of(index, side).map_or_else(String::new, bytes);
-            rows.push(row([
-                &(index + 1).to_string(),
-                doing(stage.state),
-                &count(stage.bytes_in),
-                &rate(|counts| counts.0),
-                &count(stage.bytes_out),
-                &rate(|counts| counts.1),
-                &self.commands[index],
-            ]));
+            let is_bottleneck = bottleneck == Some(index);
+            let row = layout.row(index, &self.commands[index], is_bottleneck, stage, &self.window);
+            let row = fit(&row, width);
+            let is_bold = is_bottleneck && terminal::has_styles();
+            lines.push(if is_bold { format!("\x1b[1m{row}\x1b[0m") } else { row });
         }
-        rows
+        if lines.len() < terminal::room() {
+            let legend = LEGENDS.iter().find(|legend| legend.len() < width);
+            lines.extend(legend.map(|&legend| legend.to_owned()));
+        }
+        lines
+    }
+
+    fn heading(&self, elapsed: Duration, stages: &[ProgressStage], width: usize) -> String {
+        let running = stages.iter().filter(|stage| stage.state.is_some()).count();
+        let elapsed = elapsed.as_secs_f64();
+        let mut text = String::new();
+        if self.runs.total > 1 {
+            text = format!("{}   ", self.runs.text(width));
+        }
+        text += &format!("{elapsed:.0} s, {running} of {} stages running", self.commands.len());
+        // The bar of a series is that of its runs. A stage that has ended may have left input unread.
+        let reads = stages.first().is_some_and(|stage| stage.state.is_some());
+        if let Some(share) = self.input_share.filter(|_| reads && self.runs.total == 1) {
+            text += &format!("   {}", bar(share, width));
+            if share >= 1.0 {
+                text += ", input read";
+            } else if share > 0.0 {
+                text += &format!(", {}", time_left(elapsed * (1.0 - share) / share));
+            }
+        }
+        text
     }
 }
 
-fn doing(state: Option<State>) -> &'static str {
+impl Runs {
+    /// Returns text such as `run 3 of 7 [#####...............] 28 %`.
+    fn text(self, width: usize) -> String {
+        let completed = self.current.saturating_sub(1);
+        let share = f64::from(completed) / f64::from(self.total.max(1));
+        format!("run {} of {} {}", self.current, self.total, bar(share, width))
+    }
+}
+
+/// The columns that fit into a terminal.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    stage: usize,
+    has_rate: bool,
+    has_out: bool,
+    has_in: bool,
+}
+
+impl Layout {
+    /// Columns of the number and mark, the bar, and the state, with spaces.
+    const FIXED: usize = 3 + 2 + CELLS + 2 + 8;
+    /// Columns of a number of bytes, and of a rate, with spaces.
+    const BYTES: usize = 8;
+    const RATE: usize = 10;
+
+    fn new(commands: &[String], width: usize) -> Self {
+        let [least, most] = STAGE_COLUMNS;
+        let longest = commands.iter().map(|command| command.chars().count()).max().unwrap_or(0);
+        // The last column stays free.
+        let free = width.saturating_sub(Self::FIXED + 1 + least);
+        let has_in = free >= Self::BYTES;
+        let has_out = free >= 2 * Self::BYTES;
+        let has_rate = free >= 2 * Self::BYTES + Self::RATE;
+        let used = Self::BYTES * (usize::from(has_in) + usize::from(has_out))
+            + Self::RATE * usize::from(has_rate);
+        let stage = longest.clamp(least, most).min(least + free.saturating_sub(used));
+        Self { stage, has_rate, has_out, has_in }
+    }
+
+    fn titles(&self) -> String {
+        self.line("", ["stage", "last 2 s", "state", "in", "out", "rate"])
+    }
+
+    fn row(
+        &self,
+        index: usize,
+        command: &str,
+        is_bottleneck: bool,
+        stage: &ProgressStage,
+        window: &Window,
+    ) -> String {
+        let count = |count: Option<u64>| count.map_or_else(|| "?".into(), |n| bytes(n as f64));
+        let rate = window.rate(index).map_or_else(String::new, |rate| bytes(rate) + "/s");
+        let mark = if is_bottleneck { ">" } else { "" };
+        self.line(
+            &format!("{}{mark}", index + 1),
+            [
+                &cut(command, self.stage),
+                &window.bar(index),
+                state_name(stage.state),
+                &count(stage.bytes_in),
+                &count(stage.bytes_out),
+                &rate,
+            ],
+        )
+    }
+
+    fn line(&self, number: &str, cells: [&str; 6]) -> String {
+        let [stage, bar, state, read, written, rate] = cells;
+        let mut line = format!("{number:<2} {stage:<0$}  {bar:<CELLS$}  {state:<8}", self.stage);
+        let bytes = [(self.has_in, read), (self.has_out, written)];
+        for (_, cell) in bytes.into_iter().filter(|(is_shown, _)| *is_shown) {
+            line += &format!(" {cell:>7}");
+        }
+        if self.has_rate {
+            line += &format!(" {rate:>9}");
+        }
+        line.trim_end().to_owned()
+    }
+}
+
+/// Returns at most `columns` characters of the text, the last one `…` if it is cut.
+fn cut(text: &str, columns: usize) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().count() <= columns {
+        return text;
+    }
+    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    kept + "…"
+}
+
+fn state_name(state: Option<State>) -> &'static str {
     match state {
         None => "ended",
         Some(State::Active) => "active",
@@ -171,44 +274,79 @@ fn doing(state: Option<State>) -> &'static str {
     }
 }
 
-fn terminal_height() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stderr())
-        .map_or(24, |size| usize::from(size.ws_row).max(2))
-}
-
-/// Whether a program reads key by key or hides what is typed, as pagers, editors and those
-/// do who ask for a password: the screen is theirs.
-pub fn terminal_is_taken() -> bool {
-    use rustix::termios::{LocalModes, tcgetattr};
-    tcgetattr(std::io::stderr())
-        .is_ok_and(|modes| !modes.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO))
-}
-
-/// A process in the background must not draw over what the user does.
-pub fn in_foreground() -> bool {
-    rustix::termios::tcgetpgrp(std::io::stderr())
-        .is_ok_and(|group| group == rustix::process::getpgrp())
-}
-
 #[cfg(test)]
 mod tests {
+    use contend_profile::observe::tree::SampledTime;
+    use contend_profile::pipeline::progress::InputProgress;
+    use contend_shell::parse::parse;
+
     use super::*;
 
-    #[test]
-    fn rates_are_means_over_two_seconds() {
-        let mut rates = Rates::default();
-        // A megabyte at once every second, and none in between; ten looks a second.
-        for tenth in 0..=50_u64 {
-            let written = tenth / 10 * 1_000_000;
-            rates.note(Duration::from_millis(100 * tenth), vec![(Some(5 * tenth), Some(written))]);
-            if tenth >= 20 {
-                let rate = rates.of(0, |counts| counts.1).expect("two looks");
-                assert!((400_000.0..=1_100_000.0).contains(&rate), "{rate} after {tenth}");
-                let read = rates.of(0, |counts| counts.0).expect("two looks");
-                assert!((read - 50.0).abs() < 1e-6, "{read}");
-            }
+    fn stage(state: Option<State>) -> ProgressStage {
+        ProgressStage {
+            state,
+            bytes_in: Some(19_000_000),
+            bytes_out: None,
+            time: SampledTime::default(),
+            run_queue: Duration::ZERO,
+            input: None,
+            may_write_to_terminal: true,
         }
-        assert!(rates.history.len() <= 22, "what is older is forgotten");
-        assert_eq!(rates.of(1, |counts| counts.0), None);
+    }
+
+    fn live(runs: u32) -> Live {
+        let parsed = parse("cat access.log | sort -k 2,2 --parallel=1 | uniq -c").expect("valid");
+        let mut live = Live::new(&parsed, true, runs);
+        live.runs.current = 1;
+        live
+    }
+
+    const STATES: [Option<State>; 3] = [
+        Some(State::Waiting(Wait::Blocked)),
+        Some(State::Active),
+        Some(State::Waiting(Wait::Starved)),
+    ];
+
+    #[test]
+    fn a_table_fits_into_any_terminal() {
+        let live = live(1);
+        let stages = STATES.map(stage);
+        for width in [20, 40, 60, 80, 200] {
+            let lines = live.table(Duration::from_secs(12), &stages, width);
+            assert!(lines.iter().all(|line| line.chars().count() < width), "{lines:?}");
+            assert!(lines.len() >= 5, "{lines:?}");
+        }
+        let wide = live.table(Duration::from_secs(12), &stages, 80);
+        assert_eq!(wide[0], "12 s, 3 of 3 stages running");
+        assert_eq!(
+            wide[1],
+            "   stage                     last 2 s    state         in     out      rate"
+        );
+        assert_eq!(wide[2], "1  cat access.log                        blocked   19.0MB       ?");
+        let narrow = live.table(Duration::from_secs(12), &stages, 60);
+        assert!(!narrow[1].contains("rate") && narrow[1].contains("out"), "{narrow:?}");
+        assert!(narrow[3].contains("sort -k") && narrow[3].contains("…"), "{narrow:?}");
+    }
+
+    #[test]
+    fn the_heading_shows_how_much_of_the_input_is_read() {
+        let mut live = live(1);
+        let mut stages = STATES.map(stage);
+        stages[0].input = Some(InputProgress { read: 250, size: 1000 });
+        live.show(&Progress::Running { elapsed: Duration::from_secs(10), stages: &stages });
+        let heading = live.heading(Duration::from_secs(10), &stages, 80);
+        assert!(heading.ends_with("running   [#####...............] 25 %, 30 s left"), "{heading}");
+        stages[0] = stage(None);
+        let heading = live.heading(Duration::from_secs(10), &stages, 80);
+        assert!(heading.ends_with("2 of 3 stages running"), "{heading}");
+    }
+
+    #[test]
+    fn the_heading_shows_the_position_in_a_series_of_runs() {
+        let mut live = live(4);
+        live.runs.current = 3;
+        let heading = live.heading(Duration::from_secs(2), &STATES.map(stage), 80);
+        let expected = "run 3 of 4 [##########..........] 50 %   2 s, 3 of 3 stages running";
+        assert_eq!(heading, expected);
     }
 }

@@ -1,5 +1,17 @@
-//! contend shows what concurrency costs, finds where a pipeline pays for it, and proves
-//! what to change.
+//! The command-line program. It parses and checks the command line, calls the libraries that do the
+//! work, and shows what they return:
+//!
+//! ```text
+//!  cli ──────▶ settings ──────▶ commands ──────▶ output
+//!  (clap)      (checked;        (one file        (report, JSON, live view)
+//!              nothing runs     a verb)
+//!              before)             │
+//!                                  ▼
+//!              profile   advise   parallel   lab   json   report
+//! ```
+//!
+//! An error anywhere on the way is an [`anyhow::Error`]. [`exit`] maps it to an exit status, and
+//! [`exit_code`] prints it as one line.
 
 mod cli;
 mod commands;
@@ -11,6 +23,7 @@ mod progress;
 mod records;
 mod settings;
 mod suggest;
+mod terminal;
 mod tips;
 mod version;
 
@@ -24,18 +37,19 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     abort_on_panic();
-    // A shell starts these for every stage: they must not cost more than they have to.
-    if let Some(result) = commands::run::stage_of_shell_text() {
-        return exit_of(result);
+    // A shell starts one of these processes for every stage, so this path skips clap's parser.
+    if let Some(result) = commands::run::run_as_stage() {
+        return exit_code(result);
     }
-    let verb = match cli::run::quickly().map_or_else(|| Ok(Args::try_parse()?.verb), Ok) {
-        Ok(verb) => verb,
-        Err(error) => return exit::of_usage(error),
+    let Args { color, verb } = match cli::run::parse_fast().map_or_else(Args::try_parse, Ok) {
+        Ok(args) => args,
+        Err(error) => return exit::report_usage(error),
     };
+    output::set_color(color);
     let result = match verb {
         Verb::Pipe(args) => settings::pipe(args).and_then(commands::pipe::run),
-        Verb::Run(args) => settings::run(args).and_then(commands::run::run),
-        Verb::RunStage(_) => unreachable!("it was found before the command line was read"),
+        Verb::Run(args) => settings::run(args, color).and_then(commands::run::run),
+        Verb::RunStage(_) => unreachable!("handled before the command line is parsed"),
         Verb::Demo(args) => settings::demo(&args).and_then(commands::demo::run),
         Verb::Lab(args) => settings::lab(args).and_then(commands::lab::run),
         Verb::History(args) => settings::history(args).and_then(commands::history::run),
@@ -51,45 +65,45 @@ fn main() -> ExitCode {
         }
         Verb::Generate(args) => commands::generate::run(&args),
     };
-    exit_of(result)
+    exit_code(result)
 }
 
-/// Says what went wrong, if anything did, and how this program ends.
-fn exit_of(result: anyhow::Result<Exit>) -> ExitCode {
+/// Prints the error, if there is one, and returns the exit code.
+fn exit_code(result: anyhow::Result<Exit>) -> ExitCode {
     let exit = result.unwrap_or_else(|error| {
-        output::error(&format!("{error:#}"));
+        output::error(&format!("{error:#}{}", exit::hint(&error)));
         Exit::of_error(&error)
     });
-    exit.into()
+    exit.terminate()
 }
 
-/// Has the program end with the first panic, whichever thread it is in: a measurement or a plan of
-/// which a thread is missing is none. (The profile does not say so, as libraries in this workspace
-/// are to live on.)
+/// Makes a panic in any thread end the process: without that thread, a measurement or the output of a
+/// plan is wrong. A hook does it rather than `panic = "abort"` in the Cargo profile, which would
+/// apply to the libraries of this workspace in other programs too.
 fn abort_on_panic() {
-    let usual = std::panic::take_hook();
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        usual(panic);
+        default_hook(panic);
         std::process::abort();
     }));
 }
 
-/// What this program does as the process of a case of the lab.
+/// Runs the process of one case of the lab, which measures what its parent requests.
 fn serve_case() -> anyhow::Result<Exit> {
     match contend_lab::engine::serve::serve_standard_streams(&contend_lab::experiments::REGISTRY) {
-        // Whoever asked has died; there is nobody to tell.
+        // The parent has died, so an error message has no reader.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Failure),
         result => Ok(result.map(|()| Exit::Success)?),
     }
 }
 
-/// What this program does as a probe of units.
+/// Runs the process that creates the units of a Rust runtime for the lab.
 fn serve_probe(unit: &str) -> anyhow::Result<Exit> {
     contend_lab::experiments::runtimes::serve(unit)?;
     Ok(Exit::Success)
 }
 
-/// What this program does as a server whose connections are measured.
+/// Runs a server for the lab's experiments with connections.
 fn serve_connections(
     server: &str,
     handler: &str,

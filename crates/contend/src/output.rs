@@ -1,4 +1,4 @@
-//! Where contend's own words go: standard error, standard output, or files.
+//! Writes what contend prints: to standard output, standard error, or files.
 
 mod standard;
 
@@ -14,20 +14,30 @@ use contend_report::render::text::printable;
 use contend_sys::inherited;
 use rustix::io::Errno;
 
+use crate::cli::ColorArg;
 use crate::exit::UsageError;
 
-/// Prints an error to standard error; where even that fails, there is nobody to tell.
+/// Applies `--color` to everything that this process prints.
+pub fn set_color(color: ColorArg) {
+    let choice = match color {
+        ColorArg::Auto => ColorChoice::Auto,
+        ColorArg::Always => ColorChoice::Always,
+        ColorArg::Never => ColorChoice::Never,
+    };
+    choice.write_global();
+}
+
+/// Prints an error to standard error. A failure to do so is ignored.
 pub fn error(message: &str) {
-    // Messages quote what the user has given.
+    // Messages quote text of the user, which may have control characters.
     let lines: Vec<_> = message.split('\n').map(printable).collect();
     let _ = writeln!(anstream::stderr().lock(), "contend: {}", lines.join("\n"));
 }
 
-/// Prints to standard output.
+/// Prints to standard output. A reader that closes the pipe early is not an error.
 ///
 /// # Errors
-/// When it cannot be written, as where it was closed when contend was started, unless its reader has
-/// gone, which is the reader's choice.
+/// If standard output cannot be written, or was closed when contend started.
 pub fn stdout(text: &str) -> anyhow::Result<()> {
     let open = if text.is_empty() { Ok(()) } else { standard::check() };
     let written = open.and_then(|()| write_whole(&mut anstream::stdout().lock(), text));
@@ -37,18 +47,18 @@ pub fn stdout(text: &str) -> anyhow::Result<()> {
 /// The context of an error of standard output.
 pub const STDOUT_FAILED: &str = "cannot write standard output";
 
-/// Prints to standard error, with colours where it is a terminal that wants them.
+/// Prints to standard error, with colours if [`set_color`] allows them there.
 ///
 /// # Errors
-/// As [`stdout`].
+/// See [`stdout`].
 pub fn stderr(text: &str) -> anyhow::Result<()> {
     write_whole(&mut anstream::stderr().lock(), text).context("cannot write standard error")
 }
 
-/// Prints what commands wrote to their standard error.
+/// Prints the standard error of commands.
 ///
 /// # Errors
-/// As [`stdout`].
+/// See [`stdout`].
 pub fn command_stderr(bytes: &[u8]) -> io::Result<()> {
     write_whole(&mut anstream::stderr().lock(), &String::from_utf8_lossy(bytes))
 }
@@ -59,7 +69,7 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Draws on the terminal behind standard error; a terminal that has gone is no reason to stop.
+/// Draws on the terminal of standard error. Ignores errors, such as a closed terminal.
 pub fn terminal(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
@@ -72,8 +82,7 @@ fn write_whole(stream: &mut impl Write, text: &str) -> io::Result<()> {
     }
 }
 
-/// A file that a report will be written to, opened beforehand so that a long measurement
-/// is not lost for a wrong path.
+/// A file for a report. It is opened before the measurement, which a wrong path would otherwise waste.
 #[derive(Debug)]
 pub struct ReportFile {
     path: PathBuf,
@@ -84,25 +93,25 @@ pub struct ReportFile {
 enum Target {
     /// Standard output (`-`).
     Stdout,
-    /// A device, a pipe, or a file that we were given open, as `/dev/stderr` may be: written
-    /// to directly.
+    /// A device, a pipe, or a file that contend has inherited open, as `/dev/stderr` may be. It is
+    /// written directly.
     Direct(File),
-    /// A regular file: written beside it, then moved over it, so that it is never half.
+    /// A regular file. A temporary file in the same directory replaces it when it is complete.
     Replace(tempfile::NamedTempFile, PathBuf),
 }
 
 impl ReportFile {
-    /// Gets ready to write `path`; `-` is standard output.
+    /// Opens `path` for writing; `-` is standard output.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// A [`UsageError`] if the path cannot be written.
     pub fn prepare(path: &Path) -> anyhow::Result<Self> {
         let target = Self::target(path).map_err(|source| {
-            // Without the name of the temporary file, which means nothing to the user.
+            // The name of the temporary file means nothing to the user.
             let why = match source.kind() {
-                io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
+                io::ErrorKind::NotFound => "its directory does not exist".to_owned(),
                 _ if source.raw_os_error() == Some(Errno::BADF.raw_os_error()) => {
-                    "that descriptor is closed".to_owned()
+                    "the descriptor is closed".to_owned()
                 }
                 kind => kind.to_string(),
             };
@@ -127,7 +136,7 @@ impl ReportFile {
                 if let Some(file) = open_descriptor_of(&data)? {
                     return Ok(Target::Direct(file));
                 }
-                // It must be writable itself, not only its folder.
+                // The file must be writable, not only its directory.
                 OpenOptions::new().write(true).open(path)?;
                 Self::beside(path)
             }
@@ -144,28 +153,28 @@ impl ReportFile {
         builder.tempfile_in(folder).map(|file| Target::Replace(file, path))
     }
 
-    /// Gets ready to append to a file that is there.
+    /// Opens an existing file for appending.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the file cannot be opened.
     pub fn append_to(path: &Path) -> anyhow::Result<Self> {
         let file = OpenOptions::new().append(true).open(path);
         let file = file.with_context(|| format!("cannot write to {}", path.display()))?;
         Ok(Self { path: path.to_owned(), target: Target::Direct(file) })
     }
 
-    /// Whether this is standard output by its name `-`.
+    /// Whether this is standard output, named `-`.
     pub fn is_stdout(&self) -> bool {
         matches!(self.target, Target::Stdout)
     }
 
-    /// Whether what is written ends up where standard output leads, by whatever name.
+    /// Whether this is the same file, pipe or terminal as standard output, by any name.
     pub fn is_standard_output(&self) -> bool {
         let stdout = rustix::fs::fstat(io::stdout()).ok().and_then(stream);
         self.is_stdout() || stdout.is_some() && self.stream() == stdout
     }
 
-    /// Whether both would end up in the same place, so that one would be lost.
+    /// Whether both are the same file, so that one report would overwrite the other.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (&self.target, &other.target) {
             (Target::Stdout, Target::Stdout) => true,
@@ -176,7 +185,7 @@ impl ReportFile {
         }
     }
 
-    /// The stream that it is written to, where it is not a file of its own.
+    /// Returns the device and inode of a target that is written directly.
     fn stream(&self) -> Option<(u64, u64)> {
         let stat = match &self.target {
             Target::Stdout => rustix::fs::fstat(io::stdout()),
@@ -189,7 +198,7 @@ impl ReportFile {
     /// Writes the text.
     ///
     /// # Errors
-    /// When it cannot be written, for instance because the disk is full.
+    /// If the file cannot be written, for example because the disk is full.
     pub fn write(self, text: &str) -> anyhow::Result<()> {
         let path = self.path;
         let context = || format!("cannot write to {}", path.display());
@@ -205,17 +214,18 @@ impl ReportFile {
     }
 }
 
-/// What tells a stream from others; none for devices that take everything, as /dev/null does.
+/// Returns the device and inode of a stream; `None` for devices such as /dev/null, which lose nothing
+/// by being written twice.
 fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
     use rustix::fs::FileType;
     let kind = FileType::from_raw_mode(stat.st_mode);
-    let path_of_terminals = 136..=143; // major numbers of /dev/pts
-    let terminal = path_of_terminals.contains(&rustix::fs::major(stat.st_rdev));
+    let pty_majors = 136..=143; // major device numbers of /dev/pts
+    let terminal = pty_majors.contains(&rustix::fs::major(stat.st_rdev));
     (kind != FileType::CharacterDevice || terminal).then_some((stat.st_dev, stat.st_ino))
 }
 
-/// The descriptor that we were given for this file, if any: what it is open for goes on
-/// where others have stopped writing.
+/// Returns a copy of the inherited descriptor of this file, if there is one. Its offset is that of the
+/// other writers, so that the report follows their output.
 fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
     use std::os::unix::fs::MetadataExt;
     for fd in inherited::NAMEABLE.filter(|&fd| inherited::was_open(fd)) {
@@ -230,7 +240,7 @@ fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// The file that a link, or a link to a link, leads to, even if it is not there yet.
+/// Follows symbolic links to a file, which need not exist.
 fn behind_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..40 {
@@ -246,7 +256,7 @@ fn absolute(path: &Path) -> Option<PathBuf> {
     Some(folder.join(path.file_name()?))
 }
 
-/// Those of the file that is replaced, or what a new file would get.
+/// Returns the permissions of the file that is replaced, or those of a new file.
 fn permissions_for(path: &Path) -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().map_or_else(
@@ -259,20 +269,19 @@ fn permissions_for(path: &Path) -> std::fs::Permissions {
     )
 }
 
-/// Removes colours.
+/// Removes colours from text.
 pub fn plain(text: &str) -> String {
     let mut stream = AutoStream::new(Vec::new(), ColorChoice::Never);
-    let _ = stream.write_all(text.as_bytes()); // a vector takes everything
+    let _ = stream.write_all(text.as_bytes()); // writing to a vector cannot fail
     String::from_utf8_lossy(&stream.into_inner()).into_owned()
 }
 
-/// Columns to write for: those of the terminal behind standard error, else `COLUMNS`,
-/// else 100.
+/// Returns the width of the terminal on standard error in columns, or else `COLUMNS`, or else 100.
 pub fn width() -> usize {
     width_of(&io::stderr())
 }
 
-/// The same for standard output.
+/// Returns the width for standard output; see [`width`].
 pub fn stdout_width() -> usize {
     width_of(&io::stdout())
 }
@@ -306,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_even_to_what_is_not_there() {
+    fn links_are_followed_even_to_files_that_do_not_exist() {
         let folder = tempfile::tempdir().expect("a folder");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("target", &link).expect("room");
@@ -322,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_where_nothing_was_written() {
+    fn a_report_that_is_not_written_leaves_nothing_behind() {
         let folder = tempfile::tempdir().expect("a folder");
         drop(ReportFile::prepare(&folder.path().join("x")).expect("writable"));
         assert_eq!(folder.path().read_dir().expect("folder").count(), 0);

@@ -1,4 +1,4 @@
-//! What is to be seen of a run of the lab while it goes on.
+//! Progress of a lab run: a line on the terminal, steps of demonstrations, and the saved record.
 
 use std::time::{Duration, Instant};
 
@@ -11,37 +11,37 @@ use contend_report::store::{Store, StoreError, StoredRun};
 
 use crate::output;
 
-/// Shorter runs are over before anyone could read.
+/// Shorter runs show no progress.
 const DELAY: Duration = Duration::from_secs(1);
-/// The line is drawn no more often than this.
+/// Least time between two drawings of the line.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Follows a run: a line on the terminal, the steps of demonstrations, and the store.
+/// Follows a run: draws the line, prints steps, and saves the record.
 #[derive(Debug)]
 pub struct Follower {
-    /// Whether there is a terminal that wants the line.
+    /// Whether to draw the line on the terminal.
     draws: bool,
-    /// Whether steps are told as they happen.
+    /// Whether to print steps as they happen.
     tells: bool,
     drawn: Option<Instant>,
-    /// The part of the run that was last shown as over.
+    /// Share of the run that was last shown as completed.
     part: f64,
     telling: Option<String>,
     keeper: Option<Keeper>,
 }
 
 impl Follower {
-    /// Follows a run that has not begun.
+    /// Creates the follower of a run that has not started.
     pub fn new(draws: bool, tells: bool, keeper: Option<Keeper>) -> Self {
         Self { draws, tells, drawn: None, part: 0.0, telling: None, keeper }
     }
 
-    /// The run is over.
+    /// Saves the complete run, and removes the line.
     ///
     /// # Errors
-    /// What went wrong in keeping it.
+    /// If the run cannot be saved.
     pub fn finish(mut self, record: &RunRecord) -> Result<Option<Fate>, StoreError> {
         self.clear();
         self.keeper.as_ref().map(|keeper| keeper.finish(record)).transpose()
@@ -60,10 +60,10 @@ impl Observer for Follower {
         if !self.draws || !due || progress.elapsed < DELAY {
             return;
         }
-        // Estimates get better; what has been shown is not taken back.
+        // Estimates change, but the shown share never decreases.
         self.part = self.part.max(progress.part().min(0.99));
         let line = line(progress, self.part);
-        // A key that is pressed, such as ^C, is shown behind it.
+        // The terminal echoes keys, such as ^C, at the end of the line.
         let room = output::width().saturating_sub(4);
         let line: String = printable(&line).chars().take(room).collect();
         output::terminal(&format!("{CLEAR_LINE}{line}"));
@@ -83,7 +83,7 @@ impl Observer for Follower {
             self.telling = Some(name.to_owned());
         }
         text.push_str(&timeline::step(step, output::width()));
-        let _ = output::stdout(&text); // the report will say it if nothing can be written
+        let _ = output::stdout(&text); // the report will fail with the same error
     }
 
     fn keep(&mut self, record: &RunRecord) {
@@ -115,7 +115,7 @@ impl Drop for Follower {
     }
 }
 
-/// Puts what there is so far into the store.
+/// Saves a run in the store while it continues.
 #[derive(Debug)]
 pub struct Keeper {
     store: Store,
@@ -124,15 +124,15 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps runs of this title here.
+    /// Creates the keeper of a run with this title.
     pub fn new(store: Store, title: String) -> Self {
         Self { store, title, id: None }
     }
 
-    /// Finds out before any time is spent whether the store can be written.
+    /// Checks that the store can be written, before anything is measured.
     ///
     /// # Errors
-    /// When it cannot.
+    /// If it cannot.
     pub fn check(&self, started_at: &str) -> Result<(), StoreError> {
         self.store.check_writable(&self.kept(started_at, Ending::Unfinished, "{}"))
     }
@@ -148,7 +148,7 @@ impl Keeper {
         StoredRun { started_at, schema, title: &self.title, ending, record }
     }
 
-    /// Puts in what there is so far. If this does not work, the last time will tell.
+    /// Saves the results so far. Ignores errors: the last save reports them.
     fn keep(&mut self, record: &RunRecord) {
         if record.is_empty() {
             return;
@@ -175,14 +175,14 @@ impl Keeper {
     }
 }
 
-/// What became of a run that was to be kept.
+/// The result of saving a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is kept under this number.
+    /// It is saved under this number.
     Kept(i64),
-    /// Nothing was measured, so there is nothing to keep.
+    /// It measured nothing, so it is not saved.
     Empty,
-    /// The user has removed the run with this number while it went on.
+    /// The user removed the run with this number before its end.
     Removed(i64),
 }
 

@@ -1,4 +1,4 @@
-//! Records that were written before, read again.
+//! Reads records that contend has written before.
 
 use std::path::Path;
 
@@ -10,62 +10,62 @@ use serde::de::DeserializeOwned;
 
 use crate::exit::UsageError;
 
-/// A record of this schema, which `writer` writes, out of its JSON.
+/// Parses a record of this schema. `writer` is the command that writes such records.
 ///
 /// # Errors
-/// What is wrong with the text, in words that go behind its name.
+/// A description of the problem, to follow the name of the file.
 pub fn of_schema<T: DeserializeOwned>(text: &str, schema: &str, writer: &str) -> Result<T, String> {
     if text.trim().is_empty() {
-        return Err("it is empty".to_owned());
+        return Err("the file is empty".to_owned());
     }
     let value: serde_json::Value =
-        serde_json::from_str(text).map_err(|source| format!("it is no JSON: {source}"))?;
+        serde_json::from_str(text).map_err(|source| format!("not valid JSON: {source}"))?;
     match value.get("schema").and_then(serde_json::Value::as_str) {
         Some(found) if found == schema => {}
-        Some(other) => return Err(format!("its schema is {other}, not {schema}")),
-        None => return Err(format!("it is no record that {writer} wrote")),
+        Some(other) => return Err(format!("the schema is {other}, expected {schema}")),
+        None => return Err(format!("not written by `{writer}`")),
     }
-    // Not from the value, which has lost the order of what is in it.
-    serde_json::from_str(text).map_err(|source| format!("the record is damaged: {source}"))
+    // A `Value` does not keep the order of fields.
+    serde_json::from_str(text).map_err(|source| format!("damaged record: {source}"))
 }
 
-/// The record of a run of the lab, out of its JSON. What versions of contend did not write that
-/// measured before this one is filled in.
+/// Parses the record of a lab run, and fills in what earlier versions of contend did not write.
 ///
 /// # Errors
-/// As [`of_schema`].
+/// See [`of_schema`].
 pub fn of_lab(text: &str, writer: &str) -> Result<RunRecord, String> {
     let mut record = of_schema(text, lab::SCHEMA, writer)?;
     REGISTRY.complete(&mut record);
     Ok(record)
 }
 
-/// The schema of a kept run and its record as JSON.
+/// Returns the schema of a saved run, and its record as JSON.
 ///
 /// # Errors
-/// When the store cannot be read, or has no such run.
-pub fn kept(store: &Path, number: i64) -> Result<(String, String)> {
+/// If the store cannot be read, or has no such run.
+pub fn saved(store: &Path, number: i64) -> Result<(String, String)> {
     let run = Store::open_to_read(store)?.get(number)?;
-    let missing = || UsageError(format!("there is no run {number}: see contend history"));
+    let missing = || UsageError(format!("no saved run {number}; `contend history` lists them"));
     Ok(run.ok_or_else(missing)?)
 }
 
-/// The record of a kept run of the lab.
+/// Parses the record of a saved lab run.
 ///
 /// # Errors
-/// When it is of something else, has nothing in it, or is damaged.
-pub fn kept_lab(number: i64, schema: &str, text: &str) -> Result<RunRecord> {
+/// If the record has another schema, is empty, or is damaged.
+pub fn saved_lab(number: i64, schema: &str, text: &str) -> Result<RunRecord> {
     if schema != lab::SCHEMA {
-        let message =
-            format!("run {number} has the schema {schema}, which this contend cannot show");
+        let message = format!(
+            "run {number} has the schema {schema}, which this version of contend cannot show"
+        );
         return Err(UsageError(message).into());
     }
     if text == "{}" {
-        let message = format!("run {number} was ended before it had measured anything");
+        let message = format!("run {number} ended before it measured anything");
         return Err(UsageError(message).into());
     }
     let mut record = serde_json::from_str(text)
-        .with_context(|| format!("the record of run {number} cannot be read"))?;
+        .with_context(|| format!("cannot read the record of run {number}"))?;
     REGISTRY.complete(&mut record);
     Ok(record)
 }
@@ -95,7 +95,7 @@ mod tests {
         let old: RunRecord = serde_json::from_str(&before_views()).expect("a record");
         assert!(old.cases.iter().all(|case| case.view == View::Table) && old.chapter.is_none());
         let read = of_lab(&before_views(), "contend lab").expect("a record");
-        let kept = kept_lab(1, lab::SCHEMA, &before_views()).expect("a record");
+        let kept = saved_lab(1, lab::SCHEMA, &before_views()).expect("a record");
         assert_eq!((read.chapter, kept.chapter), (Some(Chapter::ProcessThread), read.chapter));
         for experiment in REGISTRY.experiments {
             let of_it = |case: &&lab::Case| case.experiment == experiment.name;

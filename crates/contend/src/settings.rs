@@ -1,5 +1,17 @@
-//! From the command line to what is to be done: everything that can be wrong with it is
-//! found here, before anything runs.
+//! Checks the command line: turns clap's arguments into settings, and reports every mistake before
+//! anything runs.
+//!
+//! | verb | arguments | settings |
+//! |---|---|---|
+//! | `pipe` | [`cli::pipe`](crate::cli::pipe) | [`Pipe`]: a parsed pipeline, or questions about a saved profile |
+//! | `run` | [`cli::run`](crate::cli::run) | [`Run`]: a request to `contend_parallel` |
+//! | `demo` | [`cli::demo`](crate::cli::demo) | a [`PipelineSettings`] |
+//! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: a plan of cases |
+//! | `history` | [`cli::history`](crate::cli::history) | [`History`] |
+//! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records, read |
+//! | `json` | [`cli::json`](crate::cli::json) | [`Json`]: a query, and open files |
+//!
+//! Files are opened here, too, so that a long measurement is not lost because of a wrong path.
 
 mod compare;
 mod json;
@@ -22,7 +34,7 @@ use contend_report::render::lab::Detail;
 
 use crate::cli::demo::DemoArgs;
 use crate::cli::history::{HistoryArgs, HistoryVerb};
-use crate::cli::lab::{HowArgs, LabArgs, LabVerb, StoreArgs};
+use crate::cli::lab::{LabArgs, LabVerb, MeasurementArgs, StoreArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 use crate::suggest;
@@ -30,24 +42,27 @@ use crate::suggest;
 pub use compare::{Compare, compare};
 pub use json::{Json, JsonInput, json};
 use pipe::shell;
-pub use pipe::{Answer, How, Pipe, PipeRun, STANDARD_INPUT, TrialSettings, pipe};
+pub use pipe::{
+    Answer, Pipe, PipeRun, PipelineSettings, SHELLS, STANDARD_INPUT, TrialSettings, pipe,
+};
 pub use run::{Run, run, stage};
 
-/// A file that was opened to be read: folders can be opened too.
+/// Returns a file that was opened for reading, with an error that names it. Directories can be opened
+/// too, but not read.
 fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {
     let file = opened.map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
     if file.metadata().is_ok_and(|data| data.is_dir()) {
-        return Err(UsageError(format!("cannot read {name}: it is a folder")));
+        return Err(UsageError(format!("cannot read {name}: it is a directory")));
     }
     Ok(file)
 }
 
-/// Settings of `contend demo`: how its pipelines are run, and the lines of input.
+/// Returns the settings of `contend demo`: how its pipelines run, and the number of input lines.
 ///
 /// # Errors
-/// A [`UsageError`] when there is no shell.
-pub fn demo(args: &DemoArgs) -> Result<(How, u64)> {
-    let how = How {
+/// A [`UsageError`] if `CONTEND_SHELL` names an unsuitable shell.
+pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
+    let settings = PipelineSettings {
         shell: shell(None)?,
         setup: None,
         pipefail: false,
@@ -55,79 +70,79 @@ pub fn demo(args: &DemoArgs) -> Result<(How, u64)> {
         discard: true,
         live: shows_progress(args.no_progress),
     };
-    Ok((how, args.lines))
+    Ok((settings, args.lines))
 }
 
-/// What the lab is to do.
+/// Settings of `contend lab`.
 #[derive(Debug)]
 pub enum Lab {
-    /// List what there is.
+    /// List experiments and suites.
     List,
-    /// Print this plan.
+    /// Print the plan.
     DryRun(Plan),
-    /// Measure.
+    /// Run the plan.
     Run(Box<LabRun>),
 }
 
 /// A run of the lab, and where its results go.
 #[derive(Debug)]
 pub struct LabRun {
-    /// What is measured.
+    /// The cases to measure.
     pub plan: Plan,
-    /// What it is called in the history.
+    /// The title of the run in the history.
     pub title: String,
-    /// Where it is kept, if it is.
+    /// The store for the run; `None` to not save it.
     pub store: Option<PathBuf>,
-    /// The same if it was said on the command line.
+    /// The store, if the command line names it.
     pub given_store: Option<PathBuf>,
-    /// Where the record goes as JSON.
+    /// The file for the record as JSON.
     pub json: Option<ReportFile>,
     /// How much the report shows.
     pub detail: Detail,
-    /// How far it is is shown on the terminal.
+    /// Whether progress is shown on the terminal.
     pub progress: bool,
-    /// The user is to be asked first.
+    /// Whether to ask the user for confirmation first.
     pub asks: bool,
 }
 
-/// Settings of `contend lab`.
+/// Returns the settings of `contend lab`.
 ///
 /// # Errors
-/// A [`UsageError`] when there is no such experiment or suite, or no place for the results.
+/// A [`UsageError`] if a name, parameter or value is unknown, or the results cannot be written.
 pub fn lab(args: LabArgs) -> Result<Lab> {
-    let (suite, experiments, title, how, detail) = match args.what {
+    let (suite, experiments, title, measurement, detail) = match args.what {
         LabVerb::List => return Ok(Lab::List),
         LabVerb::Run(run) => {
             let experiments = by_name(&run.names)?;
-            (None, experiments, run.names.join(" "), run.how, Detail::Full)
+            (None, experiments, run.names.join(" "), run.measurement, Detail::Full)
         }
         LabVerb::Suite(args) => {
             let suite = REGISTRY.suite(&args.name).ok_or_else(|| unknown_suite(&args.name))?;
             let title = format!("suite {}", suite.name);
-            (Some(suite), REGISTRY.of_suite(suite), title, args.how, detail(args.full))
+            (Some(suite), REGISTRY.of_suite(suite), title, args.measurement, detail(args.full))
         }
     };
-    let plan = plan(suite, &experiments, &how)?;
-    if how.dry_run {
+    let plan = plan(suite, &experiments, &measurement)?;
+    if measurement.dry_run {
         return Ok(Lab::DryRun(plan));
     }
-    let asks = !how.yes && must_ask(&plan)?;
+    let asks = !measurement.yes && must_ask(&plan)?;
     Ok(Lab::Run(Box::new(LabRun {
         title,
-        given_store: how.store.store.clone(),
-        store: if how.no_store { None } else { Some(store(how.store)?) },
-        json: how.json.as_deref().map(ReportFile::prepare).transpose()?,
+        given_store: measurement.store.store.clone(),
+        store: if measurement.no_store { None } else { Some(store(measurement.store)?) },
+        json: measurement.json.as_deref().map(ReportFile::prepare).transpose()?,
         detail,
-        progress: shows_progress(how.no_progress),
+        progress: shows_progress(measurement.no_progress),
         asks,
         plan,
     })))
 }
 
-/// Whether the user has to agree first, since a case of this plan uses up a limit that other programs share.
+/// Whether the user has to confirm the plan, because a case exhausts a limit that other programs share.
 ///
 /// # Errors
-/// When there is nobody to ask.
+/// A [`UsageError`] if the user has to, but there is no terminal.
 fn must_ask(plan: &Plan) -> Result<bool, UsageError> {
     let exhausts = |case: &PlannedCase| {
         let cap = case.parameters.get("cap")?.to_string();
@@ -138,7 +153,7 @@ fn must_ask(plan: &Plan) -> Result<bool, UsageError> {
         return Ok(true);
     }
     Err(UsageError(format!(
-        "--cap {cap} exhausts {}, which other programs share; pass --yes to run it without a terminal",
+        "--cap {cap} exhausts {}, which other programs share: add --yes to run it without a terminal",
         limit.name
     )))
 }
@@ -148,12 +163,12 @@ fn by_name(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
     REGISTRY.matching(&patterns).map_err(|pattern| {
         if REGISTRY.suite(pattern).is_some() {
             return UsageError(format!(
-                "'{pattern}' is a suite; run `contend lab suite {pattern}`"
+                "'{pattern}' is a suite: use `contend lab suite {pattern}`"
             ));
         }
         let names = REGISTRY.experiments.iter().map(|experiment| experiment.name);
         let hint = suggest::nearest(pattern, names).map_or_else(
-            || "`contend lab list` shows them".to_owned(),
+            || "`contend lab list` shows all".to_owned(),
             |name| format!("did you mean '{name}'?"),
         );
         UsageError(format!("no experiment '{pattern}'; {hint}"))
@@ -168,22 +183,43 @@ fn unknown_suite(name: &str) -> UsageError {
 fn plan(
     suite: Option<&'static Suite>,
     experiments: &[&'static Experiment],
-    how: &HowArgs,
+    args: &MeasurementArgs,
 ) -> Result<Plan, UsageError> {
-    let size = match (how.quick, how.smallest) {
+    let size = match (args.quick, args.smallest) {
         (_, true) => Size::Smallest,
         (true, _) => Size::Quick,
         _ => Size::Full,
     };
     let pause = if suite.is_some() || size != Size::Full { 0.0 } else { 1.0 };
-    let pause = how.step_seconds.unwrap_or(pause);
+    let pause = args.step_seconds.unwrap_or(pause);
     let step_milliseconds =
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
-    let choices = choices(experiments, how)?;
-    let cap = how.cap.unwrap_or(Cap::Considerate);
-    let max_units = how.max_units.unwrap_or(USUAL_MAX_UNITS);
+    let choices = choices(experiments, args)?;
+    let cap = args.cap.unwrap_or(Cap::Considerate);
+    let max_units = args.max_units.unwrap_or(USUAL_MAX_UNITS);
     let scope = Scope { cap, step_milliseconds, max_units, choices, ..Scope::of(size) };
-    let mut only: Vec<_> = how
+    let only = conditions(suite, experiments, &scope, args)?;
+    let budget = args.budget.map(Duration::from_secs_f64);
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
+    let plan = Plan::new(suite, experiments, scope.clone(), &only, budget, seed);
+    if plan.cases.is_empty() {
+        return Err(nothing_matches(experiments, &scope, args));
+    }
+    Ok(plan)
+}
+
+/// Returns the conditions that select cases: those of the command line, and those of the suite for other
+/// parameters.
+///
+/// # Errors
+/// A [`UsageError`] if no case has a parameter of this name.
+fn conditions(
+    suite: Option<&'static Suite>,
+    experiments: &[&'static Experiment],
+    scope: &Scope,
+    args: &MeasurementArgs,
+) -> Result<Vec<Only>, UsageError> {
+    let mut only: Vec<_> = args
         .only
         .iter()
         .map(|(name, value)| Only {
@@ -193,48 +229,42 @@ fn plan(
         })
         .collect();
     for Only { name, .. } in &only {
-        let has = |e: &&Experiment| (e.cases)(&scope).iter().any(|p| p.get(name).is_some());
+        let has = |e: &&Experiment| (e.cases)(scope).iter().any(|p| p.get(name).is_some());
         if !experiments.iter().any(has) {
-            let cases: Vec<_> = experiments.iter().flat_map(|e| (e.cases)(&scope)).collect();
+            let cases: Vec<_> = experiments.iter().flat_map(|e| (e.cases)(scope)).collect();
             let names = cases.iter().flat_map(|case| case.iter().map(|(name, _)| name));
             let hint = suggest::hint(name, "parameters", names.collect());
             return Err(UsageError(format!("--only: unknown parameter '{name}'{hint}")));
         }
     }
-    // What is said on the command line of a parameter takes the place of what the suite says of it.
+    // The command line replaces the suite's conditions on the same parameter.
     let suites = suite.map_or(&[][..], |suite| suite.only).iter();
-    let unsaid = suites.filter(|(_, name, _)| {
-        scope.choices.of(name).is_empty() && how.only.iter().all(|(other, _)| other != name)
+    let remaining = suites.filter(|(_, name, _)| {
+        scope.choices.of(name).is_empty() && args.only.iter().all(|(other, _)| other != name)
     });
-    only.extend(unsaid.map(|&(experiments, name, value)| Only {
+    only.extend(remaining.map(|&(experiments, name, value)| Only {
         experiments: experiments.into(),
         name: name.into(),
         value: value.into(),
     }));
-    let budget = how.budget.map(Duration::from_secs_f64);
-    let seed = how.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
-    let plan = Plan::new(suite, experiments, scope.clone(), &only, budget, seed);
-    if plan.cases.is_empty() {
-        return Err(nothing_matches(experiments, &scope, how));
-    }
-    Ok(plan)
+    Ok(only)
 }
 
-/// The error for `--only` conditions that no case meets. Names the values of the first parameter for which no case has
-/// the given one.
+/// Returns the error for `--only` conditions that no case meets. It suggests values for the first
+/// parameter of which no case has the given value.
 fn nothing_matches(
     experiments: &[&'static Experiment],
     scope: &Scope,
-    how: &HowArgs,
+    args: &MeasurementArgs,
 ) -> UsageError {
     let conditions: Vec<_> =
-        how.only.iter().map(|(name, value)| format!("--only {name}={value}")).collect();
+        args.only.iter().map(|(name, value)| format!("--only {name}={value}")).collect();
     let cases: Vec<_> = experiments.iter().flat_map(|e| (e.cases)(scope)).collect();
     let values = |name: &str| {
         let values = cases.iter().filter_map(|case| case.get(name).map(ToString::to_string));
         values.collect::<BTreeSet<String>>()
     };
-    let hint = how.only.iter().find_map(|(name, value)| {
+    let hint = args.only.iter().find_map(|(name, value)| {
         let values = values(name);
         let is_unknown = !values.contains(value) && !value.is_empty();
         is_unknown.then(|| {
@@ -248,132 +278,139 @@ fn nothing_matches(
     UsageError(format!("{} matches no case{}", conditions.join(" "), hint.unwrap_or_default()))
 }
 
-/// What was chosen of the parameters of these experiments.
-fn choices(experiments: &[&'static Experiment], how: &HowArgs) -> Result<Choices, UsageError> {
+/// Returns the parameter values that `--set` and `--turns` choose for these experiments.
+fn choices(
+    experiments: &[&'static Experiment],
+    args: &MeasurementArgs,
+) -> Result<Choices, UsageError> {
     let mut choices = Choices::default();
-    if how.turns.is_some() && how.set.iter().any(|(name, _)| name == "turns") {
+    if args.turns.is_some() && args.set.iter().any(|(name, _)| name == "turns") {
         return Err(UsageError(
-            "--turns and --set turns say the same: give one of them".to_owned(),
+            "--turns and --set turns are the same parameter: use one of them".to_owned(),
         ));
     }
-    let turns = how.turns.map(|turns| ("turns".to_owned(), turns.to_string()));
-    for (name, values) in how.set.iter().chain(&turns) {
+    let turns = args.turns.map(|turns| ("turns".to_owned(), turns.to_string()));
+    for (name, values) in args.set.iter().chain(&turns) {
         let known = experiments.iter().flat_map(|experiment| experiment.settings);
         let known: Vec<&Setting> = known.copied().collect();
         let setting = known.iter().find(|setting| setting.name == name).ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
             let hint = match names.as_slice() {
-                [] => "; these experiments have none".to_owned(),
+                [] => "; these experiments have no parameters to set".to_owned(),
                 _ => suggest::hint(name, "parameters", names),
             };
             UsageError(format!("--set: unknown parameter '{name}'{hint}"))
         })?;
         for text in values.split(',') {
-            let value = setting.parse(text);
-            let value = value.map_err(|hint| UsageError(format!("--set {name}={text}: {hint}")))?;
+            let value = setting.parse(text).map_err(|expected| {
+                let near = suggest::did_you_mean(text, setting.names());
+                let hint = if near.is_empty() { format!(": {expected}") } else { near };
+                UsageError(format!("invalid --set {name}={text}{hint}"))
+            })?;
             choices.add(name, value);
         }
     }
     Ok(choices)
 }
 
-/// Whether there is someone to ask.
+/// Whether the user can be asked on a terminal.
 fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// The runs to show.
+/// Settings of `contend history`.
 #[derive(Debug)]
 pub struct History {
-    /// Where they are kept.
+    /// The store of the runs.
     pub store: PathBuf,
-    /// What of them.
-    pub shown: Shown,
+    /// The action.
+    pub action: HistoryAction,
 }
 
-/// What is shown of the history.
+/// What `contend history` does with saved runs.
 #[derive(Debug)]
-pub enum Shown {
-    /// A list of so many at most.
+pub enum HistoryAction {
+    /// List runs.
     List {
-        /// How many.
-        most: usize,
+        /// Largest number of runs to list.
+        max: usize,
     },
-    /// One run.
-    Run {
-        /// Its number.
+    /// Show one run.
+    Show {
+        /// The number of the run.
         number: i64,
         /// How much the report shows.
         detail: Detail,
-        /// Where its record goes as JSON, instead of the report.
+        /// The file for the record as JSON, instead of the report.
         json: Option<ReportFile>,
     },
-    /// Nothing: these runs are removed.
-    Removed {
-        /// Their numbers, each once.
+    /// Remove runs.
+    Remove {
+        /// The numbers of the runs, each once.
         numbers: Vec<i64>,
     },
 }
 
-/// Settings of `contend history`.
+/// Returns the settings of `contend history`.
 ///
 /// # Errors
-/// A [`UsageError`] when there is no place for a store.
+/// A [`UsageError`] if the directory of the store is unknown, or the JSON file cannot be written.
 pub fn history(args: HistoryArgs) -> Result<History> {
     Ok(match args.what {
-        None => {
-            History { store: store(args.store)?, shown: Shown::List { most: args.last as usize } }
-        }
+        None => History {
+            store: store(args.store)?,
+            action: HistoryAction::List { max: args.last as usize },
+        },
         Some(HistoryVerb::Show { number, full, json, store: own }) => {
             let given = if own.store.is_some() { own } else { args.store };
             let json = json.as_deref().map(ReportFile::prepare).transpose()?;
             History {
                 store: store(given)?,
-                shown: Shown::Run { number, detail: detail(full), json },
+                action: HistoryAction::Show { number, detail: detail(full), json },
             }
         }
         Some(HistoryVerb::Rm { mut numbers, store: own }) => {
             let given = if own.store.is_some() { own } else { args.store };
             numbers.sort_unstable();
             numbers.dedup();
-            History { store: store(given)?, shown: Shown::Removed { numbers } }
+            History { store: store(given)?, action: HistoryAction::Remove { numbers } }
         }
     })
 }
 
-/// How much a report shows if it was asked to be full, or not.
+/// Returns how much a report shows.
 fn detail(full: bool) -> Detail {
     if full { Detail::Full } else { Detail::Summary }
 }
 
-/// Where runs are kept: the file that was given, or one in the XDG data directory.
+/// Returns the path of the store: the given one, or that in the XDG data directory.
 fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
     if let Some(path) = given.store {
         return Ok(path);
     }
-    let data = user_folder("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
-        let message = "there is no place to keep runs, since neither XDG_DATA_HOME nor HOME is \
-                       set: give --store FILE or --no-store";
+    let data = user_directory("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
+        let message = "cannot save runs: neither XDG_DATA_HOME nor HOME is set; use --store FILE or \
+                       --no-store";
         UsageError(message.to_owned())
     })?;
     Ok(data.join("contend/contend.db"))
 }
 
-/// A folder of the XDG base directories: the one that the variable names, else the usual one in
-/// the home folder.
-fn user_folder(variable: &str, usual: &str) -> Option<PathBuf> {
+/// Returns an XDG base directory: the one that the variable names, else the default one in the home
+/// directory.
+fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(usual)))
+    absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))
 }
 
-/// The store that the lab uses if it is not told another one, if there is a place for it.
-fn usual_store() -> Option<PathBuf> {
+/// Returns the default store of the lab, if its directory is known.
+fn default_store() -> Option<PathBuf> {
     let named = std::env::var_os("CONTEND_STORE").map(PathBuf::from);
     store(StoreArgs { store: named }).ok()
 }
 
-/// Progress is for terminals on which the cursor can be moved.
-fn shows_progress(unwanted: bool) -> bool {
+/// Whether progress is shown: on a terminal that can move the cursor, unless the user forbids it.
+fn shows_progress(forbidden: bool) -> bool {
     let can_draw = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-    !unwanted && can_draw && io::stderr().is_terminal()
+    !forbidden && can_draw && io::stderr().is_terminal()
 }

@@ -1,12 +1,17 @@
-//! "Did you mean": the nearest valid name for one that a user mistyped.
+//! "Did you mean": finds the valid name nearest to one that a user has mistyped.
 
-/// Returns the name most similar to `typed`, if one is similar enough to be what was meant.
+/// Returns the name most similar to `typed`, if it is similar enough for a typo.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // One wrong character in three, as rustc allows for identifiers; transpositions count as one.
     let limit = (typed.chars().count() / 3).max(1);
     let distance = |name: &str| strsim::damerau_levenshtein(typed, name);
     let nearest = names.into_iter().map(|name| (distance(name), name)).min()?;
     (nearest.0 <= limit).then_some(nearest.1)
+}
+
+/// Returns the end of an error message that suggests the nearest name, or nothing if none is similar.
+pub fn did_you_mean<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(typed, names).map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
 /// Returns the end of an error message: the nearest name, or else all names if there are any.

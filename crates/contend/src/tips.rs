@@ -1,4 +1,13 @@
-//! Tips beside a mistake on the command line, where clap has none or a misleading one.
+//! Tips for mistakes on the command line: adds those that clap does not have, and removes misleading
+//! ones.
+//!
+//! | mistake | tip |
+//! |---|---|
+//! | `contend 'a \| b'` | `contend pipe 'a \| b'`, `contend run 'a \| b'` |
+//! | `contend run a -x \| b` | quote the whole pipeline |
+//! | `contend lba` | a similar verb |
+//! | `contend lab units/create` | `contend lab run units/create` |
+//! | `contend history 7` | `contend history show 7` |
 
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -7,14 +16,14 @@ use contend_record::shell::quote;
 
 use crate::cli::Args;
 
-/// Adds tips to the error, or takes clap's own away where it misleads. `words` are the command line
-/// without the program's name.
+/// Adds tips to the error or removes misleading ones. `words` is the command line without the name of
+/// the program.
 pub fn add(error: &mut clap::Error, words: &[String]) {
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let word = error.get(ContextKind::InvalidArg);
-            let tip = unquoted(words).filter(|_| matches!(word, Some(ContextValue::String(_))));
-            // clap would propose to take an option as the pipeline.
+            let tip = quote_tip(words).filter(|_| matches!(word, Some(ContextValue::String(_))));
+            // clap suggests to pass the option as the pipeline.
             error.insert(ContextKind::Suggested, tip.map_or(ContextValue::None, |tip| tips([tip])));
         }
         ErrorKind::InvalidSubcommand => {
@@ -22,7 +31,7 @@ pub fn add(error: &mut clap::Error, words: &[String]) {
                 return;
             };
             let word = word.clone();
-            if let Some(commands) = meant(&word, words) {
+            if let Some(commands) = intended(&word, words) {
                 error.insert(ContextKind::Suggested, tips(commands));
             } else {
                 suggest_verbs(error, &word, words);
@@ -36,16 +45,16 @@ fn tips(texts: impl IntoIterator<Item = String>) -> ContextValue {
     ContextValue::StyledStrs(texts.into_iter().map(Into::into).collect())
 }
 
-/// The tip for words after a pipeline, as when its text was not quoted: options of contend cannot
-/// be told from those of its commands.
-fn unquoted(words: &[String]) -> Option<String> {
+/// Returns the tip for a pipeline that is not quoted: the options of its commands look like unknown
+/// options of contend.
+fn quote_tip(words: &[String]) -> Option<String> {
     let [verb, first, ..] = words else { return None };
     let is_pipeline = ["pipe", "run"].contains(&verb.as_str()) && !first.starts_with('-');
     is_pipeline.then(|| format!("quote the whole pipeline: contend {verb} 'A | B | C'"))
 }
 
-/// The tips for a word in the place of a verb that is clearly something else.
-fn meant(word: &str, words: &[String]) -> Option<Vec<String>> {
+/// Returns the tips for a word in the place of a verb that is clearly something else.
+fn intended(word: &str, words: &[String]) -> Option<Vec<String>> {
     match parent(word, words) {
         None if word.contains(|c: char| c.is_whitespace() || c == '|') => Some(vec![
             format!("to profile this pipeline: contend pipe {}", quote(word)),
@@ -64,13 +73,15 @@ fn meant(word: &str, words: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// The verb that the word follows, if it is not in the place of the first verb itself.
+/// Returns the verb before the word, or `None` if the word is in the place of the first verb.
 fn parent<'a>(word: &str, words: &'a [String]) -> Option<&'a str> {
-    words.first().map(String::as_str).filter(|first| *first != word)
+    let before = words.iter().map(String::as_str).take_while(|other| *other != word);
+    let verbs = visible_verbs(None);
+    before.into_iter().find(|other| verbs.iter().any(|verb| verb == other))
 }
 
-/// Suggests the verbs that the word may stand for: those for which it is a slip, which clap misses in
-/// short words, and those that clap has found, without the hidden ones.
+/// Suggests similar verbs: those for which the word is a typo, which clap misses in short words, and
+/// those that clap has found, without hidden ones.
 fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
     let found = match error.remove(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(verbs)) => verbs,
@@ -79,14 +90,14 @@ fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
     };
     let visible = visible_verbs(parent(word, words));
     let (mut near, others): (Vec<_>, Vec<_>) =
-        visible.into_iter().partition(|verb| is_slip(word, verb));
+        visible.into_iter().partition(|verb| is_typo(word, verb));
     near.extend(others.into_iter().filter(|verb| found.contains(verb)));
     if !near.is_empty() {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
     }
 }
 
-/// The verbs after this one, or the first verbs, that help shows.
+/// Returns the subcommands of a verb that help shows, or the verbs themselves.
 fn visible_verbs(parent: Option<&str>) -> Vec<String> {
     let command = Args::command();
     let command = match parent {
@@ -98,8 +109,8 @@ fn visible_verbs(parent: Option<&str>) -> Vec<String> {
     visible.map(|verb| verb.get_name().to_owned()).collect()
 }
 
-/// Whether the words differ by one letter too many, missing or wrong, or by two that are swapped.
-fn is_slip(one: &str, other: &str) -> bool {
+/// Whether the words differ by one extra, missing or wrong letter, or by two transposed ones.
+fn is_typo(one: &str, other: &str) -> bool {
     let [mut one, mut other] = [one, other].map(|word| word.chars().collect::<Vec<_>>());
     for _ in 0..2 {
         let same = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
@@ -121,8 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// What is said of this command line.
-    fn said(words: &[&str]) -> String {
+    /// Returns the error message for a command line.
+    fn message(words: &[&str]) -> String {
         let line = [&["contend"], words].concat();
         let mut error = Args::try_parse_from(line).expect_err("a mistake");
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
@@ -133,61 +144,68 @@ mod tests {
     #[test]
     fn a_pipeline_without_a_verb_names_the_verbs_for_pipelines() {
         for text in ["cat x | sort", "sort x", "a|b"] {
-            let said = said(&[text]);
+            let message = message(&[text]);
             for verb in ["pipe", "run"] {
-                assert!(said.contains(&format!("contend {verb} '{text}'")), "{said}");
+                assert!(message.contains(&format!("contend {verb} '{text}'")), "{message}");
             }
         }
-        assert!(!said(&["sort"]).contains("contend pipe"));
-        assert!(!said(&["history", "a b"]).contains("contend pipe"));
+        assert!(!message(&["sort"]).contains("contend pipe"));
+        assert!(!message(&["history", "a b"]).contains("contend pipe"));
     }
 
     #[test]
-    fn slips_in_short_verbs_are_recognized() {
-        for (slip, verb) in [("lba", "lab"), ("lb", "lab"), ("rn", "run"), ("jsno", "json")] {
-            let said = said(&[slip]);
-            assert!(said.contains(&format!("similar subcommand exists: '{verb}'")), "{said}");
+    fn typos_in_short_verbs_are_recognized() {
+        for (typo, verb) in [("lba", "lab"), ("lb", "lab"), ("rn", "run"), ("jsno", "json")] {
+            let message = message(&[typo]);
+            assert!(message.contains(&format!("similar subcommand exists: '{verb}'")), "{message}");
         }
-        let said = said(&["history", "mr"]);
-        assert!(said.contains("similar subcommand exists: 'rm'"), "{said}");
+        let message = message(&["history", "mr"]);
+        assert!(message.contains("similar subcommand exists: 'rm'"), "{message}");
+    }
+
+    #[test]
+    fn global_options_before_the_verb_do_not_hide_it() {
+        let error = message(&["--color", "never", "generate", "mna"]);
+        assert!(error.contains("similar subcommand exists: 'man'"), "{error}");
+        assert!(message(&["--color=never", "lba"]).contains("'lab'"));
     }
 
     #[test]
     fn hidden_verbs_are_not_suggested() {
-        assert!(!said(&["xyzzy"]).contains("tip:"));
+        assert!(!message(&["xyzzy"]).contains("tip:"));
         for word in ["lab-cas", "lab-serve", "run-stag"] {
-            let said = said(&[word]);
+            let message = message(&[word]);
             for hidden in ["'lab-case'", "'lab-server'", "'run-stage'"] {
-                assert!(!said.contains(hidden), "{said}");
+                assert!(!message.contains(hidden), "{message}");
             }
         }
     }
 
     #[test]
-    fn what_a_verb_expects_after_another_word_is_said() {
-        assert!(said(&["history", "999"]).contains("contend history show 999"));
-        assert!(said(&["history", "--last", "3", "7"]).contains("contend history show 7"));
+    fn a_missing_subcommand_is_suggested() {
+        assert!(message(&["history", "999"]).contains("contend history show 999"));
+        assert!(message(&["history", "--last", "3", "7"]).contains("contend history show 7"));
         let experiment = REGISTRY.experiments[0].name;
         let tip = format!("contend lab run {experiment}");
-        assert!(said(&["lab", experiment]).contains(&tip));
+        assert!(message(&["lab", experiment]).contains(&tip));
         let suite = REGISTRY.suites[0].name;
-        assert!(said(&["lab", suite]).contains(&format!("contend lab suite {suite}")));
+        assert!(message(&["lab", suite]).contains(&format!("contend lab suite {suite}")));
     }
 
     #[test]
-    fn an_unquoted_pipeline_is_to_be_quoted() {
+    fn an_unquoted_pipeline_gets_a_tip() {
         let tip = "quote the whole pipeline: contend run 'A | B | C'";
-        assert!(said(&["run", "sort", "-z9"]).contains(tip));
-        assert!(!said(&["run", "-z9", "sort"]).contains("tip:"));
+        assert!(message(&["run", "sort", "-z9"]).contains(tip));
+        assert!(!message(&["run", "-z9", "sort"]).contains("tip:"));
     }
 
     #[test]
-    fn a_slip_is_one_letter_or_two_that_are_swapped() {
-        for slip in ["lba", "lb", "labb", "lav", "ab", "alb"] {
-            assert!(is_slip(slip, "lab"), "{slip}");
+    fn a_typo_is_one_letter_or_two_transposed_ones() {
+        for typo in ["lba", "lb", "labb", "lav", "ab", "alb"] {
+            assert!(is_typo(typo, "lab"), "{typo}");
         }
         for other in ["lab", "bal", "l", "labour", "ba", ""] {
-            assert!(!is_slip(other, "lab"), "{other}");
+            assert!(!is_typo(other, "lab"), "{other}");
         }
     }
 }

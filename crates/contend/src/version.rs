@@ -1,14 +1,14 @@
-//! Which contend this is: the one place for its version and its commit.
+//! The version of contend, and the commit that it was built from.
 
 use contend_record::Writer;
 
 /// The version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The Git commit that this program was built from, where `build.rs` could find it.
+/// The Git commit that this program was built from, if `build.rs` has found it.
 const COMMIT: Option<&str> = option_env!("CONTEND_COMMIT");
 
-/// What a record says of this program.
+/// Returns the description of this program for a record.
 pub fn writer() -> Writer {
     Writer { version: VERSION.to_owned(), commit: COMMIT.map(str::to_owned) }
 }

@@ -117,7 +117,9 @@ pub(crate) enum Stop {
     Text(io::Error),
     #[error(transparent)]
     Write(#[from] io::Error),
-    #[error("the path to this value is longer than {0} bytes: JSON lines print no paths")]
+    #[error(
+        "the path to this value is longer than {0} bytes: use --format jsonl, which prints no paths"
+    )]
     PathTooLong(usize),
 }
 
@@ -152,7 +154,7 @@ pub(crate) fn explain(json: &mut Json, stop: Stop) -> FilterError {
         }
         Stop::Json(ReaderError::MaxNestingDepthExceeded { max_nesting_depth, location }) => {
             let most = max_nesting_depth;
-            let problem = format!("more than {most} arrays and objects inside one another");
+            let problem = format!("arrays and objects are nested more than {most} deep");
             malformed(input.place(&location), problem)
         }
         Stop::Json(ReaderError::IoError { location, .. }) => input.failed_or_not_utf8(&location),
@@ -169,34 +171,28 @@ fn malformed(place: Place, problem: impl Into<String>) -> FilterError {
 /// Describes a syntax error.
 pub(crate) fn problem(kind: SyntaxErrorKind) -> String {
     let text = match kind {
-        SyntaxErrorKind::CommentsNotEnabled => "JSON has no comments",
+        SyntaxErrorKind::CommentsNotEnabled => "comments are not allowed in JSON",
         SyntaxErrorKind::InvalidLiteral => "expected `true`, `false` or `null`",
         SyntaxErrorKind::TrailingDataAfterLiteral => {
-            "`true`, `false` or `null` is followed by something that does not separate values"
+            "unexpected text after `true`, `false` or `null`"
         }
-        SyntaxErrorKind::TrailingDataAfterNumber => {
-            "a number is followed by something that does not separate values"
-        }
-        SyntaxErrorKind::MalformedNumber => "this is not how JSON writes numbers",
-        SyntaxErrorKind::UnexpectedClosingBracket => "a value is expected, not a closing bracket",
-        SyntaxErrorKind::UnexpectedComma => "a value is expected, not `,`",
-        SyntaxErrorKind::UnexpectedColon => "a value is expected, not `:`",
-        SyntaxErrorKind::MissingComma => "`,` or the end of an array or object is expected",
-        SyntaxErrorKind::TrailingCommaNotEnabled => "nothing follows this comma",
-        SyntaxErrorKind::MissingColon => "`:` is expected after a key",
-        SyntaxErrorKind::ExpectingMemberNameOrObjectEnd => {
-            "a key in double quotes or `}` is expected"
-        }
-        SyntaxErrorKind::MalformedJson => "a value is expected",
+        SyntaxErrorKind::TrailingDataAfterNumber => "unexpected text after a number",
+        SyntaxErrorKind::MalformedNumber => "invalid number",
+        SyntaxErrorKind::UnexpectedClosingBracket => "expected a value, found a closing bracket",
+        SyntaxErrorKind::UnexpectedComma => "expected a value, found `,`",
+        SyntaxErrorKind::UnexpectedColon => "expected a value, found `:`",
+        SyntaxErrorKind::MissingComma => "expected `,` or the end of the array or object",
+        SyntaxErrorKind::TrailingCommaNotEnabled => "trailing comma",
+        SyntaxErrorKind::MissingColon => "expected `:` after the key",
+        SyntaxErrorKind::ExpectingMemberNameOrObjectEnd => "expected a key in double quotes or `}`",
+        SyntaxErrorKind::MalformedJson => "expected a value",
         SyntaxErrorKind::NotEscapedControlCharacter => {
             "control characters in strings must be escaped"
         }
-        SyntaxErrorKind::UnknownEscapeSequence => "there is no such escape sequence",
-        SyntaxErrorKind::MalformedEscapeSequence => "this escape sequence is not complete",
-        SyntaxErrorKind::UnpairedSurrogatePairEscapeSequence => {
-            "a surrogate pair lacks its other half"
-        }
-        SyntaxErrorKind::IncompleteDocument => "the input ends before a value is complete",
+        SyntaxErrorKind::UnknownEscapeSequence => "unknown escape sequence",
+        SyntaxErrorKind::MalformedEscapeSequence => "incomplete escape sequence",
+        SyntaxErrorKind::UnpairedSurrogatePairEscapeSequence => "unpaired surrogate",
+        SyntaxErrorKind::IncompleteDocument => "unexpected end of the input",
         // Errors of features that are not enabled.
         other => return other.to_string(),
     };

@@ -115,12 +115,13 @@ impl Parser<'_> {
             Some('"') => Choice::Key(self.quoted()?),
             Some('0'..='9') => self.index()?,
             Some('-') => {
-                let problem = "an index counts from the front: the end is not known in one pass";
+                let problem =
+                    "an index counts from 0: the length of an array is unknown in a single pass";
                 return Err(self.error(problem));
             }
-            _ => return Err(self.error("`[` is followed by `]`, an index or a key in quotes")),
+            _ => return Err(self.error("expected `]`, an index or a quoted key")),
         };
-        if self.take(']') { Ok(choice) } else { Err(self.error("`]` is missing here")) }
+        if self.take(']') { Ok(choice) } else { Err(self.error("expected `]`")) }
     }
 
     fn index(&mut self) -> Result<Choice, PathError> {
@@ -136,8 +137,8 @@ impl Parser<'_> {
         let rest = self.rest();
         let length = rest.find(|c| !is_bare(c)).unwrap_or(rest.len());
         if length == 0 {
-            let problem = "a key, `*`, `[…]` or a key in quotes is missing here; keys with other \
-                           characters than letters, digits, `_`, `-`, `$` and `@` need quotes";
+            let problem = "expected a key, `*`, `[…]` or a quoted key; keys with characters other than \
+                           letters, digits, `_`, `-`, `$` and `@` need quotes";
             return Err(self.error(problem));
         }
         let key = rest[..length].to_owned();
@@ -158,7 +159,7 @@ impl Parser<'_> {
             }
             Err(ReaderError::SyntaxError(error)) => match error.kind {
                 SyntaxErrorKind::IncompleteDocument => {
-                    Err(self.error_at(self.text.len(), "the closing quote is missing"))
+                    Err(self.error_at(self.text.len(), "missing closing quote"))
                 }
                 kind => Err(self.error_at(place, &problem(kind))),
             },

@@ -103,7 +103,7 @@ pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     let tokens = Tokens::new(text, &offsets);
     if let Some(second) = lists.next() {
         let place = offsets.start(&second.0).unwrap_or(text.len());
-        return Err(error("this is more than one pipeline: give one at a time", place));
+        return Err(error("more than one pipeline: give one at a time", place));
     }
     check_single(&list.0, &list.1, &tokens, text.len(), &error)?;
 
@@ -115,8 +115,8 @@ pub fn parse(text: &str) -> Result<Parsed, ParseError> {
             // command substitution.
             let place = tokens.first_operator(&["<<", "<<-"]).unwrap_or(0);
             error(
-                "the stages cannot be separated here: move command substitutions off the \
-                   here-document's line, for instance into a variable in --setup",
+                "cannot find the boundaries of the stages here: move command substitutions off the \
+                   here-document's line, for example into a variable in --setup",
                 place,
             )
         })?;
@@ -138,10 +138,13 @@ fn check_single(
     }
     if matches!(separator, SeparatorOperator::Async) {
         let place = tokens.last_operator("&").unwrap_or(end);
-        return Err(error("a pipeline in the background cannot be watched: leave out `&`", place));
+        return Err(error("a background pipeline is not supported: remove `&`", place));
     }
     if list.first.timed.is_some() {
-        return Err(error("leave out `time`: the report says what each stage took", 0));
+        return Err(error(
+            "`time` is not supported: remove it, as the report has the time of each stage",
+            0,
+        ));
     }
     Ok(())
 }
@@ -150,10 +153,10 @@ fn syntax_error(text: &str, offsets: &ByteOffsets, source: &GrammarError) -> Par
     let end = text.trim_end().len();
     let (problem, place) = match source {
         GrammarError::ParsingNear(position) => {
-            ("syntax error here".to_owned(), offsets.of(position.index))
+            ("syntax error".to_owned(), offsets.of(position.index))
         }
         GrammarError::ParsingAtEndOfInput => {
-            ("syntax error: the pipeline ends too early".to_owned(), end)
+            ("syntax error: unexpected end of the pipeline".to_owned(), end)
         }
         GrammarError::Tokenizing { inner, position } => {
             let opened = match inner {
@@ -455,7 +458,7 @@ mod tests {
     #[test]
     fn the_caret_stands_below_the_place() {
         let error = parse("a |\n\tb | | c").expect_err("syntax error");
-        assert_eq!(error.to_string(), "syntax error here\n  \tb | | c\n  \t    ^");
+        assert_eq!(error.to_string(), "syntax error\n  \tb | | c\n  \t    ^");
     }
 
     proptest::proptest! {

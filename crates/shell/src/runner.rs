@@ -54,7 +54,7 @@ pub enum RunError {
     #[error("interrupted by signal {0}")]
     Interrupted(i32),
     /// The run exceeded its time limit.
-    #[error("it took longer than {0:?}")]
+    #[error("timed out after {0:?}")]
     TooLong(Duration),
     /// A system call failed.
     #[error("cannot {what}")]
@@ -144,7 +144,7 @@ impl Runner<'_> {
         (fed, drained): (bool, bool),
         limit: Duration,
     ) -> Result<Timed, RunError> {
-        let made = RunError::io("make a pipe");
+        let made = RunError::io("create a pipe");
         let feed = fed.then(io::pipe).transpose().map_err(&made)?;
         let drain = drained.then(io::pipe).transpose().map_err(&made)?;
         empty(output).map_err(RunError::io("empty a temporary file"))?;
@@ -196,10 +196,10 @@ impl Runner<'_> {
         output: &File,
     ) -> Result<Started, RunError> {
         let stdin = match input {
-            Some(file) => Stdio::from(reopened(file).map_err(RunError::io("open the input anew"))?),
+            Some(file) => Stdio::from(reopened(file).map_err(RunError::io("reopen the input"))?),
             None => Stdio::null(),
         };
-        let stdout = output.try_clone().map_err(RunError::io("hand over a temporary file"))?;
+        let stdout = output.try_clone().map_err(RunError::io("duplicate a temporary file"))?;
         self.start_with(script, stdin, stdout.into())
     }
 
@@ -216,7 +216,7 @@ impl Runner<'_> {
         let begun = Instant::now();
         let child =
             spawn::spawn(&mut command, &[0, 1, 2], self.signals.mask_before(), Signal::TERM)
-                .map_err(RunError::io("start the shell once more"))?;
+                .map_err(RunError::io("start the shell"))?;
         let pid = Pid::from_child(&child);
         Ok(Started { pid, ended: pidfd_open(pid, PidfdFlags::empty()).ok(), begun })
     }

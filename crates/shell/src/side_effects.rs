@@ -20,8 +20,7 @@ use grammar::{command, program, stages};
 pub enum NotRepeatable {
     /// A stage writes to a file.
     #[error(
-        "would run stage {stage} `{text}` again, and it writes to a file: leave \
-         that out"
+        "reruns the pipeline, and stage {stage}, '{text}', writes to a file: remove the redirection"
     )]
     Writes {
         /// The stage, from 1.
@@ -31,14 +30,14 @@ pub enum NotRepeatable {
     },
     /// The setup may have a side effect.
     #[error(
-        "would execute the --setup again, and it may change something: leave out \
-         what writes files or starts programs that do"
+        "reruns the --setup, which may have side effects: remove commands that write files or start \
+         other programs"
     )]
     SetUp,
     /// The program of a stage may have a side effect.
     #[error(
-        "would run stage {stage} `{text}` again, and {program} may change more \
-         than its output: leave the stage out"
+        "reruns the pipeline, and stage {stage}, '{text}', runs {program}, which may have side \
+         effects: remove the stage"
     )]
     Changes {
         /// The stage, from 1.
@@ -50,8 +49,8 @@ pub enum NotRepeatable {
     },
     /// A stage cannot be parsed.
     #[error(
-        "would run stage {stage} `{text}` again, and it cannot be read far enough \
-         to tell what it changes: write it more plainly"
+        "reruns the pipeline, and stage {stage}, '{text}', is too complex to rule out side effects: \
+         simplify it"
     )]
     Unread {
         /// The stage, from 1.
@@ -60,10 +59,7 @@ pub enum NotRepeatable {
         text: String,
     },
     /// The setup cannot be parsed.
-    #[error(
-        "would execute the --setup again, and it cannot be read far enough to tell \
-         what it changes: write it more plainly"
-    )]
+    #[error("reruns the --setup, which is too complex to rule out side effects: simplify it")]
     SetUpUnread,
 }
 

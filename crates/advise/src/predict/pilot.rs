@@ -242,7 +242,7 @@ impl<'a> Pilot<'a> {
 
     /// Stores an output and returns its index. Equal data is stored once.
     fn keep(&mut self, file: File) -> Result<usize, RunError> {
-        let bytes = file.metadata().map_err(RunError::io("inspect a file"))?.len();
+        let bytes = file.metadata().map_err(RunError::io("stat a file"))?.len();
         for (place, known) in self.data.iter().enumerate() {
             let compared = || difference(&known.file, &file).map_err(RunError::io("compare files"));
             if known.bytes == bytes && compared()?.is_none() {

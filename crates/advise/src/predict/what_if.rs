@@ -36,23 +36,25 @@ pub struct Question {
 pub enum QuestionError {
     /// It matches none of the forms.
     #[error(
-        "`{0}` is no question: write 'stage 3 x2', 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10' \
-         or 'input x100' (from 0.000001 to 1000000), several with `;` between them"
+        "'{0}': expected 'stage 3 x2', 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10' or 'input x100' (numbers \
+         from 0.000001 to 1000000), or several separated by `;`"
     )]
     Unknown(String),
     /// It names a stage that does not exist.
-    #[error("`{text}`: there are {stages} stages by then")]
+    #[error("'{text}': there is no stage {stage}; the last one is stage {stages}")]
     NoSuchStage {
         /// The part of the question.
         text: String,
+        /// The stage that it names, from 1.
+        stage: usize,
         /// Number of stages after the changes before it.
         stages: usize,
     },
     /// It would remove every stage.
-    #[error("`{0}`: no stage would be left")]
+    #[error("'{0}': no stage would be left")]
     NoneLeft(String),
     /// It fuses stages that are not neighbours.
-    #[error("`{0}`: only a stage and the one after it can be fused, as in 'fuse 2,3'")]
+    #[error("'{0}': only adjacent stages can be fused, as in 'fuse 2,3'")]
     NoNeighbours(String),
 }
 
@@ -76,9 +78,9 @@ impl Question {
                 Change::Fuse { first } => Some(first + 1),
                 _ => None,
             };
-            if named.is_some_and(|stage| stage >= left) {
+            if let Some(stage) = named.filter(|&stage| stage >= left) {
                 let text = part.to_owned();
-                return Err(QuestionError::NoSuchStage { text, stages: left });
+                return Err(QuestionError::NoSuchStage { text, stage: stage + 1, stages: left });
             }
             if matches!(change, Change::Fuse { .. } | Change::Drop { .. }) {
                 left -= 1;
@@ -146,6 +148,9 @@ impl Question {
         }
     }
 }
+
+/// The words that changes begin with.
+pub const CHANGE_WORDS: [&str; 6] = ["stage", "fuse", "drop", "cpus", "copies", "input"];
 
 /// Largest factor or count in a question.
 const MAX_NUMBER: f64 = 1e6;

@@ -79,7 +79,7 @@ fn point(
     let outputs: Vec<File> = (0..copies)
         .map(|_| temporary(config.output_bytes.saturating_mul(copies as u64)))
         .collect::<Result<_, _>>()
-        .map_err(RunError::io("make a temporary file"))?;
+        .map_err(RunError::io("create a temporary file"))?;
     let outputs: Vec<&File> = outputs.iter().collect();
     let mut loaded: Vec<Loaded> = texts
         .iter()

@@ -75,18 +75,14 @@ pub enum TrialError {
     Run(#[from] RunError),
     /// The original's output is not deterministic.
     #[error(
-        "the pipeline's own output differs from run to run ({0}), so nothing can be compared \
-         with it"
+        "the pipeline's output is not deterministic ({0}), so there is nothing to compare it with"
     )]
     NotRepeatable(String),
     /// There is no space for two outputs.
-    #[error(
-        "there is no room for the pipeline's outputs among the temporary files (TMPDIR): try it on \
-         less with --sample"
-    )]
+    #[error("not enough space for the pipeline's outputs in TMPDIR: use a smaller --sample")]
     NoRoom,
     /// The sample cannot replace the input.
-    #[error("the first stage's input cannot be replaced by a sample")]
+    #[error("cannot replace the input of the first stage by a sample")]
     NoPlaceForSample,
 }
 
@@ -252,7 +248,7 @@ fn confirm(
     winner: &mut Prepared,
 ) -> Result<Option<Confirmed>, TrialError> {
     let Some(stdin) = &config.whole else { return Ok(None) };
-    let file = || temporary(config.output_bytes).map_err(RunError::io("make a temporary file"));
+    let file = || temporary(config.output_bytes).map_err(RunError::io("create a temporary file"));
     let (ours, theirs) = (file()?, file()?);
     let limit = Duration::from_hours(24);
     let run = |draft: &Draft, to: &File| {
@@ -303,7 +299,7 @@ fn confirm(
 /// Checks that there is space for `more` outputs of this size. On a full disk all outputs would end
 /// at the same place and compare equal.
 fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
-    let of_file = RunError::io("inspect a temporary file");
+    let of_file = RunError::io("stat a temporary file");
     let written = output.metadata().map_err(&of_file)?.len();
     let disk = rustix::fs::fstatvfs(output).map_err(|error| of_file(error.into()))?;
     let room = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -325,7 +321,7 @@ fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<S
 /// Measures the setup alone, without the shell: the minimum of several runs. Returns wall and CPU
 /// time in seconds.
 fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
-    let nowhere = temporary(0).map_err(RunError::io("make a temporary file"))?;
+    let nowhere = temporary(0).map_err(RunError::io("create a temporary file"))?;
     let least = |runner: &Runner<'_>| -> Result<(f64, f64), RunError> {
         let mut least = (f64::INFINITY, f64::INFINITY);
         for _ in 0..3 {
@@ -360,7 +356,8 @@ struct TrialRunner<'a> {
 impl<'a> TrialRunner<'a> {
     /// Runs the original twice; its output is the reference for all candidates.
     fn new(config: &'a TrialConfig<'a>, original: &Draft) -> Result<Self, TrialError> {
-        let file = || temporary(config.output_bytes).map_err(RunError::io("make a temporary file"));
+        let file =
+            || temporary(config.output_bytes).map_err(RunError::io("create a temporary file"));
         let mut trial_runner = Self {
             config,
             original: text_of(original, &config.input).ok_or(TrialError::NoPlaceForSample)?,
@@ -391,7 +388,7 @@ impl<'a> TrialRunner<'a> {
     /// Checks that the original behaved as in the profile.
     fn check_expected(&self) -> Result<(), TrialError> {
         let Some(expected) = self.config.expected else { return Ok(()) };
-        let written = self.reference.0.metadata().map_err(RunError::io("inspect a file"))?.len();
+        let written = self.reference.0.metadata().map_err(RunError::io("stat a file"))?.len();
         let differs = |what: &str, then: u64, now: u64| {
             Err(TrialError::NotRepeatable(format!("{what} {then} when profiled, {now} when tried")))
         };

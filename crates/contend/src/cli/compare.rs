@@ -6,25 +6,27 @@ use clap::{Args, ValueHint};
 
 use super::lab::StoreArgs;
 
-/// Sets the same cases of several runs of the lab beside each other, with ratios.
+/// Compare lab runs, case by case.
 ///
-/// The runs may be of several machines or several days. For each experiment there is a table with a
-/// row for each case and a column for each run, which are called A, B, C and so on, and the ratio of
-/// each run to the first, with its 95 % interval. What differs between the machines is said, and
-/// cases that not all runs have are listed with the reason.
+/// The runs may be from different machines or different days. Each experiment has a table with a
+/// row for each case, a column for each run (A, B, C …), and the ratio of each run to the first with
+/// its 95 % interval. The report also names differences between the machines, and lists cases that
+/// are missing from some runs with the reason.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CompareArgs {
-    /// Files that `contend lab run --json` wrote, `-` for standard input, or numbers of runs that
-    /// are kept, as `contend history` lists them.
+    /// Saved runs by number, JSON files, or `-` for stdin.
     ///
-    /// The first one is the baseline of the ratios. A file whose name is a number wins over the
-    /// run of this number.
+    /// `contend history` lists the numbers; `contend lab run --json` writes the files. The first run
+    /// is the baseline of the ratios. A file named like a number takes precedence over the saved run
+    /// with that number.
     #[arg(required = true, num_args = 2.., value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
     pub runs: Vec<PathBuf>,
 
-    /// Write everything as JSON (schema contend.compare/1) to this file, `-` for standard output
-    /// instead of the report.
+    /// Write the comparison as JSON to FILE, or `-` for stdout.
+    ///
+    /// The schema is contend.compare/1; `contend generate schema compare` prints it. `-` replaces
+    /// the report.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 

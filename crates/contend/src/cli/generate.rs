@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-/// Prints shell completions, man pages, JSON Schemas, or what the lab has: its experiments,
-/// its awk programs and its inputs.
+/// Print shell completions, man pages, JSON schemas and data of the lab.
+///
+/// Everything goes to standard output.
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
-    /// What to print.
+    /// The subcommand.
     #[command(subcommand)]
     pub what: What,
 }
@@ -18,53 +19,62 @@ Example:
   for name in tokenizer parser callbacks; do contend generate awk $name >$name.awk; done
   awk -f tokenizer.awk <FILE.json | awk -f parser.awk -f callbacks.awk";
 
-/// What to print.
+/// A subcommand of `contend generate`.
 #[derive(Debug, Subcommand)]
 pub enum What {
-    /// Completions for a shell, to standard output.
+    /// Print completions for a shell.
     Completions {
-        /// The shell.
+        /// Shell to complete in.
         shell: clap_complete::Shell,
     },
-    /// The man page of contend to standard output, or all pages into a folder.
+    /// Print the man page, or write all pages to a directory.
     Man {
-        /// Write contend.1 and a page for each verb into this folder.
-        #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+        /// Write contend.1 and a page for each verb to DIR.
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
     },
-    /// The experiments of the lab as Markdown, to standard output.
+    /// Print the experiments of the lab as Markdown.
     Experiments,
-    /// Which mechanism when: what a record says of messages, as Markdown, to standard output.
-    Mechanisms {
-        /// A record with ipc/one-way and ipc/round-trip, as --json of `contend lab suite
-        /// shared-memory` writes it.
-        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-        record: PathBuf,
-    },
-    /// What a unit costs in every runtime: what a record says of it, as Markdown, to standard output.
-    UnitCosts {
-        /// A record with runtime/memory, as --json of `contend lab suite callback` writes it.
-        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-        record: PathBuf,
-    },
-    /// An awk program of the lab's JSON parser, to standard output.
+    /// Print a guide to communication mechanisms as Markdown.
     ///
-    /// The tokenizer writes a token a line, which the parser turns into calls of the three
-    /// functions in callbacks: to do something else with a text, write your own.
+    /// Its figures are those of a saved lab run.
+    Mechanisms {
+        /// JSON file of a lab run with ipc/one-way and ipc/round-trip.
+        ///
+        /// `contend lab suite shared-memory --json FILE` writes one.
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        record: PathBuf,
+    },
+    /// Print the cost of processes, threads and tasks as Markdown.
+    ///
+    /// Its figures are those of a saved lab run.
+    UnitCosts {
+        /// JSON file of a lab run with runtime/memory.
+        ///
+        /// `contend lab suite callback --json FILE` writes one.
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        record: PathBuf,
+    },
+    /// Print an awk program of the lab's JSON parser.
+    ///
+    /// The tokenizer writes one token per line. The parser turns tokens into calls of the three
+    /// functions in callbacks; replace these to process the JSON in another way.
     #[command(after_long_help = AWK_EXAMPLE)]
     Awk {
-        /// Which program.
+        /// Program to print.
         program: Program,
     },
-    /// The lab's JSON input: an array of so many times the same document of 243 bytes.
+    /// Print the lab's JSON input: an array of identical documents.
+    ///
+    /// Each document has 243 bytes.
     JsonArray {
-        /// How many documents; the lab takes 100,000.
+        /// Number of documents; the lab uses 100000.
         #[arg(value_name = "N")]
         count: u64,
     },
-    /// The JSON Schema of a record, to standard output.
+    /// Print the JSON schema of a record.
     Schema {
-        /// Which record.
+        /// Record to describe.
         record: Record,
     },
 }
@@ -72,25 +82,25 @@ pub enum What {
 /// A kind of record with a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Record {
-    /// What `contend pipe --json` writes.
+    /// Written by `contend pipe --json`.
     Pipe,
-    /// What `contend lab run --json` writes.
+    /// Written by `contend lab run --json`.
     Lab,
-    /// What `contend run --json` writes.
+    /// Written by `contend run --json`.
     Run,
-    /// What `contend compare --json` writes.
+    /// Written by `contend compare --json`.
     Compare,
 }
 
 /// An awk program of the lab.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Program {
-    /// JSON into tokens, one a line.
+    /// JSON to tokens, one per line.
     Tokenizer,
-    /// The third of four commands that are a tokenizer too; it says how they are called.
+    /// Third of four commands that also form a tokenizer; its head shows how to call them.
     Join,
-    /// Tokens into calls of functions.
+    /// Tokens to function calls.
     Parser,
-    /// These functions: they print paths and values.
+    /// The called functions: they print paths and values.
     Callbacks,
 }

@@ -6,14 +6,16 @@ use clap::{Args, Subcommand, ValueHint};
 
 use super::lab::StoreArgs;
 
-/// Lists the runs that are kept, or shows one of them again.
+/// List saved lab runs, show one again, or remove some.
+///
+/// Only runs of `contend lab` are saved; `contend pipe` and `contend run` save nothing.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// What to show; a list if nothing is said.
+    /// The subcommand; without one, the runs are listed.
     #[command(subcommand)]
     pub what: Option<HistoryVerb>,
 
-    /// List so many at most, the newest first.
+    /// List at most N runs, newest first.
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub last: u32,
@@ -22,30 +24,32 @@ pub struct HistoryArgs {
     pub store: StoreArgs,
 }
 
-/// What to show, or to remove.
+/// A subcommand of `contend history`.
 #[derive(Debug, Subcommand)]
 pub enum HistoryVerb {
-    /// Shows a run as it was shown when it was made.
+    /// Show the report of a saved run.
     Show {
-        /// The run's number, as in the list.
+        /// Number of the run, as listed by `contend history`.
         number: i64,
 
-        /// Print the table of every experiment of a suite too.
+        /// Include the tables of every experiment of a suite.
         #[arg(long, conflicts_with = "json")]
         full: bool,
 
-        /// Write its record as JSON to this file, `-` for standard output instead of the report.
+        /// Write the run as JSON to FILE, or `-` for stdout.
+        ///
+        /// `-` replaces the report.
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         json: Option<PathBuf>,
 
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// Remove runs for good; nothing is asked.
+    /// Remove saved runs permanently, without asking.
     ///
-    /// If there is no run with one of the numbers, none is removed. The numbers are not used again.
+    /// If one of the runs does not exist, none is removed. Numbers are not reused.
     Rm {
-        /// The runs' numbers, as in the list.
+        /// Numbers of the runs, as listed by `contend history`.
         #[arg(required = true, value_name = "NUMBER")]
         numbers: Vec<i64>,
 

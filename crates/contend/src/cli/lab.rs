@@ -5,29 +5,28 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use contend_lab::engine::experiment::Cap;
 
-/// Measures what processes, threads and other units of concurrency cost on this machine.
+/// Measure the cost of processes, threads, tasks and messages.
 ///
-/// Every experiment is measured in processes of its own, case by case in turn, until the 95 %
-/// interval of each median is narrower than 2 % or the time is used. Every run of the lab that has
-/// measured something is kept: `contend history` lists them.
+/// Each case of an experiment runs in a process of its own. Cases take turns until the 95 % interval
+/// of each median is narrower than 2 % or the time budget is used up. Every run is saved:
+/// `contend history` lists them.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, subcommand_value_name = "WHAT")]
 pub struct LabArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub what: LabVerb,
 }
 
-/// What to do in the lab.
+/// A subcommand of `contend lab`. clap takes the help of `run` and `suite` from the types of their
+/// arguments.
 #[derive(Debug, Subcommand)]
 pub enum LabVerb {
-    /// Lists the experiments and suites, and what cannot be measured here.
+    /// List experiments and suites, and what this machine cannot run.
     List,
-    /// Runs experiments by name or pattern.
     #[command(after_long_help = EXAMPLES)]
-    Run(RunArgs),
-    /// Runs the experiments of a suite and shows them together, with an explanation.
-    Suite(SuiteArgs),
+    Run(LabRunArgs),
+    Suite(LabSuiteArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -38,21 +37,24 @@ Examples:
   contend lab run handoff/2 --set placement=same-cpu,two-cpus --set to_main=eventfd
   contend lab run units/limit --cap none";
 
-/// `contend lab run`.
+/// Run experiments, selected by name or glob.
 #[derive(Debug, Args)]
-pub struct RunArgs {
-    /// Names of experiments, or patterns in which `*` stands for anything.
+pub struct LabRunArgs {
+    /// Experiments, by name or glob such as 'units/*'.
     #[arg(required = true, value_name = "NAME|GLOB")]
     pub names: Vec<String>,
 
     #[command(flatten)]
-    pub how: HowArgs,
+    pub measurement: MeasurementArgs,
 }
 
-/// `contend lab suite`.
+/// Run a suite: related experiments, with conclusions.
+///
+/// Most suites repeat the experiments of a published study, and compare its figures and conclusions
+/// with those of this machine.
 #[derive(Debug, Args)]
-pub struct SuiteArgs {
-    /// The suite.
+pub struct LabSuiteArgs {
+    /// Suite to run; `contend lab list` shows all.
     #[arg(value_name = "NAME")]
     pub name: String,
 
@@ -61,105 +63,118 @@ pub struct SuiteArgs {
     pub full: bool,
 
     #[command(flatten)]
-    pub how: HowArgs,
+    pub measurement: MeasurementArgs,
 }
 
-/// How experiments are run.
+/// How experiments are measured.
 #[derive(Debug, Args)]
-pub struct HowArgs {
-    /// Measure a smaller form, for a first look.
+pub struct MeasurementArgs {
+    /// Run a smaller, less precise version.
     #[arg(long)]
     pub quick: bool,
 
-    /// Measure the smallest form, only to see that it works.
+    /// Run the smallest version, only to check that everything works.
     #[arg(long, hide = true, conflicts_with = "quick")]
     pub smallest: bool,
 
-    /// Use about this much time for measuring; 3 s a case by default, 45 s at most.
+    /// Time for measuring [default: 3 a case, at most 45].
     ///
-    /// Experiments with a set number of samples are always done once, whatever they take.
+    /// Experiments with a fixed number of samples complete at least one round, whatever it takes.
     #[arg(long, value_name = "SECONDS", value_parser = super::budget, allow_negative_numbers = true)]
     pub budget: Option<f64>,
 
-    /// Only cases that have this parameter with this value; may be given several times.
-    ///
-    /// With nothing after `=`, those that do not have it. Several values of one parameter are
-    /// all allowed. Experiments that know no such parameter are not touched.
-    #[arg(long, value_name = "PARAMETER=VALUE", value_parser = only)]
-    pub only: Vec<(String, String)>,
-
-    /// Do it with this value of a parameter; several values with commas between them are several
-    /// cases.
-    ///
-    /// Which parameters can be set is in docs/experiments.md; a wrong name or value tells the right
-    /// ones.
-    #[arg(long, value_name = "PARAMETER=VALUE,...", value_parser = only)]
-    pub set: Vec<(String, String)>,
-
-    /// Take so many turns in each sample of handoff/0 to handoff/9, which otherwise take fewer of
-    /// them the longer they last; the same as --set turns=N.
-    #[arg(long, value_name = "N")]
-    pub turns: Option<u64>,
-
-    /// The seed of the order of cases and of the intervals; drawn by default.
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-
-    /// Stop looking for a limit after so many units, 10,000 by default; `none` to go to the end.
-    ///
-    /// At the end nothing on this machine can start a process for a second or two. With --quick
-    /// the default is 1,000.
-    #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = cap)]
-    pub cap: Option<Cap>,
-
-    /// Make at most so many units at once in runtime/memory; 1,000,000 by default.
-    ///
-    /// A million of the largest takes 3 GB.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub max_units: Option<u64>,
-
-    /// Do not ask before going to the end.
-    #[arg(long)]
-    pub yes: bool,
-
-    /// Pause so long after each step of a demonstration; 1 by default, 0 in a suite.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
-    pub step_seconds: Option<f64>,
-
-    /// Print what would be measured, and measure nothing.
+    /// Print the plan without measuring.
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
 
-    /// Write everything as JSON (schema contend.lab/1) to this file, `-` for standard output
-    /// instead of the report.
+    /// Do not show progress.
+    #[arg(long)]
+    pub no_progress: bool,
+
+    /// Seed for the case order [default: random].
+    ///
+    /// It is also the seed for the bootstrap of intervals.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Run only cases with this value (repeatable).
+    ///
+    /// Several values of one parameter select cases with any of them. `NAME=` selects cases without
+    /// the parameter. Experiments without this parameter run in full.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = only, help_heading = "Cases")]
+    pub only: Vec<(String, String)>,
+
+    /// Set a parameter (repeatable).
+    ///
+    /// Several values, separated by commas, are several cases. `contend generate experiments` lists
+    /// the parameters that can be set, with their values.
+    #[arg(long, value_name = "NAME=VALUE,...", value_parser = only, help_heading = "Cases")]
+    pub set: Vec<(String, String)>,
+
+    /// Turns per sample of handoff/*.
+    ///
+    /// For handoff/0 to handoff/9; the same as --set turns=N. By default, the number falls with the
+    /// length of a turn.
+    #[arg(long, value_name = "N", help_heading = "Cases")]
+    pub turns: Option<u64>,
+
+    /// Pause after each step [default: 1].
+    ///
+    /// Applies to demonstrations. In a suite, and with --quick, the default is 0.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(help_heading = "Cases")]
+    pub step_seconds: Option<f64>,
+
+    /// Stop at N units when looking for a limit [default: 10000].
+    ///
+    /// With --quick, the default is 1000. `none` continues to the limit itself. WARNING: at the
+    /// limit, nothing on this machine can start a process for a few seconds.
+    #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = cap)]
+    #[arg(help_heading = "Limits")]
+    pub cap: Option<Cap>,
+
+    /// Most units at once in runtime/memory [default: 1000000].
+    ///
+    /// A million of the largest units takes 3 GB.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(help_heading = "Limits")]
+    pub max_units: Option<u64>,
+
+    /// Do not ask before exhausting a limit of the machine.
+    #[arg(long, help_heading = "Limits")]
+    pub yes: bool,
+
+    /// Write the results as JSON to FILE, or `-` for stdout.
+    ///
+    /// The schema is contend.lab/1; `contend generate schema lab` prints it. `-` replaces the
+    /// report.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
     #[command(flatten)]
     pub store: StoreArgs,
 
-    /// Do not keep this run.
+    /// Do not save this run.
     #[arg(long, conflicts_with = "store")]
     pub no_store: bool,
-
-    /// Do not show on the terminal how far the run is.
-    #[arg(long)]
-    pub no_progress: bool,
 }
 
-/// Where runs are kept.
+/// Where runs are saved.
 #[derive(Debug, Args)]
 pub struct StoreArgs {
-    /// Keep runs in this file instead of contend/contend.db in the XDG data directory.
+    /// Database of saved runs.
+    ///
+    /// [default: contend/contend.db in the XDG data directory, ~/.local/share] The environment
+    /// variable `CONTEND_STORE` changes the default.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, env = "CONTEND_STORE")]
-    #[arg(hide_env_values = true)]
+    #[arg(hide_env = true)]
     pub store: Option<PathBuf>,
 }
 
 fn cap(text: &str) -> Result<Cap, String> {
     match text.parse() {
         _ if text == "none" => Ok(Cap::None),
-        Ok(0) | Err(_) => Err("give a number from 1, or none".to_owned()),
+        Ok(0) | Err(_) => Err("expected a number from 1, or `none`".to_owned()),
         Ok(cap) => Ok(Cap::At(cap)),
     }
 }
@@ -167,13 +182,13 @@ fn cap(text: &str) -> Result<Cap, String> {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("give a number of seconds from 0 to 86400".to_owned()),
+        _ => Err("expected a number of seconds from 0 to 86400".to_owned()),
     }
 }
 
 fn only(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("give PARAMETER=VALUE, such as kind=fork".to_owned()),
+        _ => Err("expected NAME=VALUE, such as kind=fork".to_owned()),
     }
 }

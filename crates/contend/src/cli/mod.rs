@@ -1,4 +1,4 @@
-//! The command line, as data. What it means is decided in [`crate::settings`].
+//! The command line as data, which clap parses and documents. [`crate::settings`] checks it.
 
 pub mod compare;
 pub mod demo;
@@ -9,80 +9,112 @@ pub mod lab;
 pub mod pipe;
 pub mod run;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use contend_parallel::plan::script::STAGE_VERB;
 
-/// Shows what concurrency costs on this machine and where a pipeline pays for it.
+/// Find out which stage makes your shell pipeline slow, and make it faster.
 ///
-/// contend watches programs from outside, as an ordinary user, and says where their time
-/// goes: on a CPU, waiting for one, waiting for input, for output, or for something else.
+/// contend profiles a pipeline from outside, without root and without changing its data: it shows
+/// where the time of every stage goes, suggests faster versions and measures whether they help. It
+/// also runs pipelines in parallel, and measures what processes, threads and messages cost on this
+/// machine.
 #[derive(Debug, Parser)]
 #[command(name = "contend", version, propagate_version = true, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_value_name = "VERB")]
 #[command(subcommand_help_heading = "Verbs")]
-#[command(after_help = "`contend VERB -h` is short, `contend VERB --help` has everything.")]
+#[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// What to do.
+    /// Use colours: auto, always or never.
+    ///
+    /// `auto` uses colours on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`;
+    /// `CLICOLOR_FORCE` enables them elsewhere, too. Files never get colours.
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    #[arg(hide_possible_values = true, display_order = 1000)]
+    pub color: ColorArg,
+
+    /// The verb.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// What to do.
+const AFTER_HELP: &str = "\
+Start with `contend demo`, or put `contend pipe` before a quoted pipeline:
+  contend pipe 'sort words.txt | uniq -c | sort -rn | head'
+
+Use `contend VERB -h` for a summary of a verb, and `--help` for full details.";
+
+/// When output is coloured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ColorArg {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl ColorArg {
+    /// Finds the option in a command line that clap has refused or not parsed to its end.
+    pub fn find(words: &[String]) -> Self {
+        let values = words.iter().zip(words.iter().skip(1).map(Some).chain([None]));
+        let given = values.filter_map(|(word, next)| match word.strip_prefix("--color")? {
+            "" => next.map(String::as_str),
+            rest => rest.strip_prefix('='),
+        });
+        given.filter_map(|value| Self::from_str(value, false).ok()).last().unwrap_or_default()
+    }
+}
+
+/// A verb with its arguments. clap takes the help of a verb from the type of its arguments; a doc
+/// comment here would hide the long help.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Runs a pipeline and reports where each stage's time went.
     Pipe(pipe::PipeArgs),
-    /// Runs a pipeline over parts of its input at the same time.
     Run(run::RunArgs),
-    /// A stage of shell text, started by the shell that runs it.
     #[command(hide = true, name = STAGE_VERB)]
     RunStage(run::StageArgs),
-    /// Profiles three small pipelines and explains what is seen.
     Demo(demo::DemoArgs),
-    /// Measures what processes and threads cost on this machine.
     Lab(lab::LabArgs),
-    /// Lists the runs that are kept, or shows one of them again.
     History(history::HistoryArgs),
-    /// Sets the same cases of several runs of the lab beside each other, with ratios.
     Compare(compare::CompareArgs),
-    /// Prints the values at some paths out of JSON of any size.
     Json(json::JsonArgs),
-    /// The process of one case of the lab, started by contend itself.
+    /// Measure one case of the lab; started by contend itself.
     #[command(hide = true, name = contend_lab::engine::isolate::VERB)]
     LabCase,
-    /// The units of a runtime that is written in Rust, made for a case of the lab.
+    /// Create the units of a Rust runtime for a case of the lab.
     #[command(hide = true, name = contend_lab::experiments::runtimes::VERB)]
     LabProbe {
-        /// The kind of unit.
+        /// Kind of unit.
         unit: String,
     },
-    /// A server of the lab, which serves until its standard input ends.
+    /// Serve connections for a case of the lab until standard input ends.
     #[command(hide = true, name = contend_lab::experiments::server::VERB)]
     LabServer {
-        /// How it serves many connections.
+        /// How the server handles many connections.
         model: String,
-        /// What it does with a request.
+        /// How it answers a request.
         answer: String,
-        /// Processes of a program.
+        /// Processes of the program.
         processes: Option<u64>,
-        /// Threads in each of these processes.
+        /// Threads of each process.
         threads: Option<u64>,
         /// Connections that it has to keep open.
         connections: Option<u64>,
     },
-    /// Prints shell completions, man pages, JSON Schemas or the list of experiments.
     Generate(generate::GenerateArgs),
 }
 
-/// A time in seconds that suffices to measure something, and ends within a day.
+/// Parses a time budget in seconds, of at most a day.
 fn budget(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("give a number of seconds from 0.001 to 86400".to_owned()),
+        _ => Err("expected a number of seconds from 0.001 to 86400".to_owned()),
     }
 }
 
-/// A number of bytes, with k, M or G behind it for powers of 1024.
+/// Parses a number of bytes, with an optional suffix k, M or G for powers of 1024.
 fn bytes(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {
         Some(rest) => (rest, 1 << 10),
@@ -93,5 +125,7 @@ fn bytes(text: &str) -> Result<u64, String> {
         },
     };
     let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
-    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| "give a size such as 500k, 64M or 1G".to_owned())
+    bytes
+        .filter(|&bytes| bytes > 0)
+        .ok_or_else(|| "expected a size such as 500k, 64M or 1G".to_owned())
 }

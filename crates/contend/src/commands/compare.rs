@@ -1,4 +1,4 @@
-//! `contend compare`: compares runs of the lab.
+//! `contend compare`: compares lab runs.
 
 use anyhow::Result;
 use contend_record::compare::CompareRecord;
@@ -10,10 +10,10 @@ use crate::output::{self, ReportFile};
 use crate::settings::Compare;
 use crate::version;
 
-/// Compares the runs and writes the result.
+/// Compares the runs, and prints or writes the result.
 ///
 /// # Errors
-/// Fails if the result cannot be written.
+/// If the result cannot be written.
 pub fn run(settings: Compare) -> Result<Exit> {
     let record = CompareRecord { contend: Some(version::writer()), ..compare(&settings.runs) };
     let shown = !settings.json.as_ref().is_some_and(ReportFile::is_stdout);

@@ -1,4 +1,4 @@
-//! `contend demo`: three pipelines on real work, and what is to be seen in them.
+//! `contend demo`: profiles three pipelines, and explains their figures.
 
 use anyhow::{Context as _, Result};
 use contend_lab::support::inputs::{LINE, base64_lines};
@@ -10,12 +10,12 @@ use contend_report::render::pipe::Detail;
 use contend_shell::parse::parse;
 use contend_sys::interrupt::Signals;
 
-use super::pipe::run_once;
+use super::pipe::{live_view, run_once};
 use crate::exit::Exit;
 use crate::output;
-use crate::settings::How;
+use crate::settings::PipelineSettings;
 
-/// A pipeline of the demonstration.
+/// A pipeline of the demo.
 struct Scene {
     title: &'static str,
     stages: &'static [&'static str],
@@ -23,7 +23,7 @@ struct Scene {
 
 const SCENES: [Scene; 3] = [
     Scene {
-        title: "Four seds, one in each stage",
+        title: "Four sed commands, each a stage",
         stages: &["sed 's/a/A/g'", "sed 's/b/B/g'", "sed 's/c/C/g'", "sed 's/d/D/g'"],
     },
     Scene {
@@ -37,34 +37,37 @@ const SCENES: [Scene; 3] = [
         ],
     },
     Scene {
-        title: "The four merged into one, followed by the slow stage",
+        title: "The four fused into one stage, followed by the slow one",
         stages: &["sed 's/a/A/g; s/b/B/g; s/c/C/g; s/d/D/g'", "sed 's/[0-9]//g'"],
     },
 ];
 
-/// Runs the demonstration.
+/// Runs the demo.
 ///
 /// # Errors
-/// When the input cannot be made, or a pipeline cannot be started.
-pub fn run((how, lines): (How, u64)) -> Result<Exit> {
-    // It has no name, so nothing is left behind however contend ends.
-    let mut input = tempfile::tempfile().context("cannot make a temporary file for the input")?;
+/// If the input cannot be written, or a pipeline cannot be started.
+pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
+    // The file has no name, so the kernel removes it however contend ends.
+    let mut input = tempfile::tempfile().context("cannot create a temporary file for the input")?;
     base64_lines(&mut input, lines).with_context(|| {
         format!("cannot write the input to a file in {}", std::env::temp_dir().display())
     })?;
     output::stdout(&format!(
-        "The input: {lines} lines of base64, {} in a temporary file.\n",
+        "Input: {lines} lines of base64, {} in a temporary file.\n",
         render::units::bytes((lines * (LINE as u64 + 1)) as f64)
     ))?;
 
-    let how = How { stdin: Some(proc_path(&input).into()), ..how };
-    let signals = Signals::block().context("cannot receive signals")?;
+    let pipeline = PipelineSettings { stdin: Some(proc_path(&input).into()), ..pipeline };
+    let signals = Signals::block().context("cannot block signals")?;
     let mut records = Vec::new();
     for (number, scene) in SCENES.iter().enumerate() {
         let text = format!("cat | {}", scene.stages.join(" | "));
         let command = "contend pipe --discard --stdin data.txt";
         output::stdout(&format!("\n{}. {}\n\n$ {command} \"{text}\"\n", number + 1, scene.title))?;
-        let record = run_once(&parse(&text)?, &how, &signals)?;
+        let parsed = parse(&text)?;
+        let mut live = live_view(&parsed, &pipeline, 1);
+        let record = run_once(&parsed, &pipeline, live.as_mut(), &signals)?;
+        drop(live);
         if let Some(signal) = signals.interrupted() {
             return Ok(Exit::Signal(signal));
         }
@@ -75,7 +78,7 @@ pub fn run((how, lines): (How, u64)) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// What the three runs show, in their own figures.
+/// Explains the three runs by their figures.
 fn explanation(records: &[PipeRecord]) -> String {
     let [spread, slowed, fused] = records else { return String::new() };
     let wall = |record: &PipeRecord| record.wall_seconds;
@@ -84,15 +87,15 @@ fn explanation(records: &[PipeRecord]) -> String {
         |record: &PipeRecord| format!("{} wall, {} CPU", time(wall(record)), time(cpu(record)));
     let points = [
         format!(
-            "1. {}. {} Wall time alone misleads: CPU time is what a pipeline costs, even where \
-             several CPUs share the work and hide it.",
+            "1. {}. {} Wall time alone is misleading: the cost of a pipeline is its CPU time, user \
+             and system, which parallel stages hide.",
             rate(spread),
             about_spread(spread),
         ),
         format!("2. {}. {}", rate(slowed), about_slowed(slowed)),
         format!(
-            "3. {}. Merging the quick stages {} the wall time ({:.2} times) and {} the CPU time \
-             ({:.2} times), because data passes through fewer pipes. {}",
+            "3. {}. Fusing the fast stages {} the wall time ({:.2} times) and {} the CPU time \
+             ({:.2} times), because there are fewer pipes. {}",
             rate(fused),
             comparison(wall(fused), wall(slowed)),
             wall(fused) / wall(slowed),
@@ -106,8 +109,8 @@ fn explanation(records: &[PipeRecord]) -> String {
         let options = textwrap::Options::new(width).subsequent_indent(indent);
         textwrap::fill(text, options) + "\n"
     };
-    let last = "Now try your own: contend pipe 'A | B | C'. One run is one sample; --runs 7 gives \
-                medians and intervals.";
+    let last = "Next, profile your own: contend pipe 'A | B | C'. --runs 7 adds medians and \
+                intervals.";
     let points: String = points.iter().map(|point| wrapped(point, "   ")).collect();
     format!("What this shows\n\n{points}\n{}", wrapped(last, ""))
 }
@@ -116,31 +119,31 @@ fn about_spread(record: &PipeRecord) -> String {
     let cpus = record.host.usable_cpus();
     match record.bottleneck.kind {
         BottleneckKind::Machine => format!(
-            "Four equal stages could keep four CPUs busy; this machine has {}, so the CPUs are the \
-             bottleneck.",
-            if cpus < 1.5 { "one".to_owned() } else { cpus.to_string() }
+            "Four equal stages could keep four CPUs busy. This machine has {cpus}, so the bottleneck is \
+             the CPU.",
         ),
         BottleneckKind::Stage => {
-            "The stages do equal work at the same time, which is what pipes are best at.".to_owned()
+            "The stages do equal work in parallel, which is the best case for a pipeline."
+                .to_owned()
         }
-        _ => "The run was too short for a verdict: raise --lines.".to_owned(),
+        _ => "The run was too short to find the bottleneck; use more --lines.".to_owned(),
     }
 }
 
 fn about_slowed(record: &PipeRecord) -> String {
     let Some(slowest) = record.stages.last() else { return String::new() };
-    let share = format!("{:.0} % of its time on a CPU", slowest.cpu_percent);
+    let share = format!("running {:.0} % of the time", slowest.cpu_percent);
     match (record.bottleneck.kind, record.bottleneck.stage) {
         (BottleneckKind::Stage, Some(index)) if index == slowest.index => format!(
-            "The slow stage spends {share}, and the others are blocked by it: more CPUs would not \
-             help."
+            "The slow stage, {share}, is the bottleneck. The others are blocked on it, so more CPUs would \
+             not help."
         ),
         (BottleneckKind::Machine, _) => format!(
-            "The slow stage spends {share}. With more CPUs it would be the bottleneck; here all \
-             stages queue for a CPU."
+            "The slow stage, {share}, would be the bottleneck if there were enough CPUs; here, all stages \
+             queue for a CPU."
         ),
         _ => format!(
-            "The slow stage spends {share}, which is too short a time to be the bottleneck."
+            "The slow stage was {share}, but the run was too short to make it the bottleneck."
         ),
     }
 }
@@ -148,12 +151,10 @@ fn about_slowed(record: &PipeRecord) -> String {
 fn about_fused(record: &PipeRecord) -> &'static str {
     match record.bottleneck.kind {
         BottleneckKind::Stage => {
-            "The slow stage is still the bottleneck: to go faster, change that stage."
+            "The slow stage is still the bottleneck: only a faster slow stage makes the pipeline faster."
         }
-        BottleneckKind::Machine => {
-            "The CPUs are still the bottleneck: whatever saves CPU time helps."
-        }
-        _ => "The run was too short for a verdict.",
+        BottleneckKind::Machine => "The CPU is still the bottleneck: any saved CPU time helps.",
+        _ => "The run was too short to find the bottleneck.",
     }
 }
 

@@ -1,4 +1,4 @@
-//! `contend generate`: what packagers and other programs need.
+//! `contend generate`: prints files for packages, for other programs, and for the documentation.
 
 mod completions;
 
@@ -20,10 +20,10 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::records::of_lab;
 
-/// Prints what was asked for.
+/// Prints the requested text.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If a record cannot be read, or the output cannot be written.
 pub fn run(args: &GenerateArgs) -> Result<Exit> {
     let mut text = Vec::new();
     match &args.what {
@@ -55,9 +55,9 @@ fn awk_program(program: Program) -> &'static str {
     }
 }
 
-/// It may be larger than memory. Whoever reads it may have had enough.
+/// Writes the array in pieces, since it may be larger than memory. The reader may close the pipe early.
 fn json_array_to_stdout(count: u64) -> Result<Exit> {
-    let stdout = output::Stdout::open().context("cannot use standard output")?;
+    let stdout = output::Stdout::open().context("cannot open standard output")?;
     match json_array(stdout, count) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(error).context(output::STDOUT_FAILED)
@@ -66,17 +66,17 @@ fn json_array_to_stdout(count: u64) -> Result<Exit> {
     }
 }
 
-/// What a record says of the mechanisms that carry messages.
+/// Returns the page about mechanisms that carry messages, from the record of a lab run.
 fn mechanisms(path: &Path) -> Result<String> {
     page_of(path, render::mechanisms::page, &[View::OneWay, View::RoundTrip])
 }
 
-/// What a record says of what a unit costs in every runtime.
+/// Returns the page about the cost of units in every runtime, from the record of a lab run.
 fn unit_costs(path: &Path) -> Result<String> {
     page_of(path, render::unit_costs::page, &[View::RuntimeMemory])
 }
 
-/// A page that is made from a record of the lab; without cases of these views there is none.
+/// Returns a page that is generated from the record of a lab run. It needs cases with one of these views.
 fn page_of(path: &Path, page: fn(&RunRecord) -> Option<String>, shown: &[View]) -> Result<String> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
@@ -85,18 +85,18 @@ fn page_of(path: &Path, page: fn(&RunRecord) -> Option<String>, shown: &[View]) 
     Ok(page(&record).ok_or_else(|| UsageError(format!("{name}: {}", without(shown))))?)
 }
 
-/// Says that a record has no case of the experiments with these views.
+/// Describes a record without cases of these views.
 fn without(views: &[View]) -> String {
     let experiments = REGISTRY.experiments.iter();
     let names: Vec<_> =
         experiments.filter(|found| views.contains(&found.view)).map(|found| found.name).collect();
     match names.as_slice() {
-        [one] => format!("it has no {one}"),
-        several => format!("it has neither {}", several.join(" nor ")),
+        [one] => format!("no case of {one}"),
+        several => format!("no case of {}", several.join(" or ")),
     }
 }
 
-/// The experiments and suites, from their table.
+/// Returns the page about experiments and suites, from their tables.
 fn experiments() -> String {
     let cpus = Cpus::of_cores(2);
     let scope = Scope { step_milliseconds: 1000, cpus, ..Scope::of(Size::Full) };
@@ -132,13 +132,13 @@ fn experiments() -> String {
     out
 }
 
-/// An item of a list.
+/// Returns an item of a list, wrapped.
 fn item(text: &str) -> String {
     let options = textwrap::Options::new(98).initial_indent("- ").subsequent_indent("  ");
     textwrap::fill(text, options) + "\n"
 }
 
-/// Every parameter that can be set in any experiment, once.
+/// Returns the section about parameters that can be set, each once.
 fn settings() -> String {
     let mut out = String::from("\n## Parameters that can be set\n\nWith `--set NAME=VALUE`.\n\n");
     let mut known: Vec<&str> = Vec::new();
@@ -158,7 +158,7 @@ fn sentence(summary: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// Every parameter with the values that occur.
+/// Returns every parameter with its values, in order of occurrence.
 fn parameters(cases: &[Parameters]) -> Vec<(String, Vec<String>)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for (name, value) in cases.iter().flat_map(Parameters::iter) {
@@ -172,7 +172,7 @@ fn parameters(cases: &[Parameters]) -> Vec<(String, Vec<String>)> {
     all
 }
 
-/// Writes the page of every verb, and of contend itself, into the folder.
+/// Writes the man pages of contend and of every verb to the directory.
 fn pages(folder: &Path) -> Result<()> {
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
@@ -192,8 +192,7 @@ fn write_pages(folder: &Path, command: &Command) -> std::io::Result<()> {
     std::fs::write(folder.join(format!("{name}.1")), page(command)?)
 }
 
-/// A man page. What stands after the options in the help has sections of its own, line by
-/// line as it is there.
+/// Returns a man page. The text after the options in the help becomes sections, with its line breaks.
 fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     let command = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
@@ -209,7 +208,7 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// A line that says to roff what it says to a reader.
+/// Escapes a line for roff.
 fn roff(line: &str) -> String {
     let line = line.strip_prefix("  ").unwrap_or(line);
     let escaped = line.replace('\\', "\\e").replace('-', "\\-");
@@ -221,7 +220,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn there_is_a_man_page_for_every_verb_but_the_hidden_ones() {
+    fn every_verb_that_is_not_hidden_has_a_man_page() {
         use clap::CommandFactory as _;
         let folder = tempfile::tempdir().expect("a folder");
         super::pages(folder.path()).expect("room");
@@ -247,7 +246,7 @@ mod tests {
     type Make = fn(&Path) -> super::Result<String>;
 
     #[test]
-    fn pages_are_those_of_their_records() {
+    fn committed_pages_match_their_records() {
         let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
         let pages: [(&str, Make, &str); 2] = [
             ("mechanisms", super::mechanisms, "data/messages.json"),
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_committed_page_is_that_of_the_table() {
+    fn the_committed_page_matches_the_table() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
         let committed = std::fs::read_to_string(path).unwrap_or_default();
         assert!(

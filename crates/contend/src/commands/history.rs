@@ -1,4 +1,4 @@
-//! `contend history`: the saved runs.
+//! `contend history`: lists, shows and removes saved runs.
 
 use std::path::Path;
 
@@ -7,31 +7,31 @@ use contend_report::render;
 use contend_report::store::Store;
 
 use crate::exit::{Exit, UsageError};
-use crate::settings::{History, Shown};
+use crate::settings::{History, HistoryAction};
 use crate::{output, records};
 
 /// Lists, shows or removes runs.
 ///
 /// # Errors
-/// Fails if there is no store or no such run, or if the result cannot be written.
+/// If the store cannot be used, a run does not exist, or the output cannot be written.
 pub fn run(settings: History) -> Result<Exit> {
-    match settings.shown {
-        Shown::List { most } => list(&settings.store, most)?,
-        Shown::Run { number, detail, json } => {
-            let (schema, text) = records::kept(&settings.store, number)?;
+    match settings.action {
+        HistoryAction::List { max } => list(&settings.store, max)?,
+        HistoryAction::Show { number, detail, json } => {
+            let (schema, text) = records::saved(&settings.store, number)?;
             if let Some(file) = json {
                 file.write(&(text + "\n"))?;
             } else {
-                let record = records::kept_lab(number, &schema, &text)?;
+                let record = records::saved_lab(number, &schema, &text)?;
                 output::stdout(&render::lab::report(&record, detail, output::width()))?;
             }
         }
-        Shown::Removed { numbers } => remove(&settings.store, &numbers)?,
+        HistoryAction::Remove { numbers } => remove(&settings.store, &numbers)?,
     }
     Ok(Exit::Success)
 }
 
-/// Removes these runs, or none if one of them does not exist.
+/// Removes the runs, or none if one of them does not exist.
 fn remove(path: &Path, numbers: &[i64]) -> Result<()> {
     // Opening a store would create it.
     let missing =
@@ -45,15 +45,17 @@ fn remove(path: &Path, numbers: &[i64]) -> Result<()> {
     }
     let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let missing = missing.join(", ");
-    Err(UsageError(format!("there is no run {missing}, so none was removed: see contend history"))
-        .into())
+    Err(UsageError(format!(
+        "no saved run {missing}; none was removed (`contend history` lists them)"
+    ))
+    .into())
 }
 
-fn list(path: &Path, most: usize) -> Result<()> {
+fn list(path: &Path, max: usize) -> Result<()> {
     if !path.exists() {
-        return output::stdout(&format!("No runs are saved yet in {}.\n", path.display()));
+        return output::stdout(&format!("No saved runs: {} does not exist.\n", path.display()));
     }
-    let entries = Store::open_to_read(path)?.list(most)?;
+    let entries = Store::open_to_read(path)?.list(max)?;
     let text = render::history::list(&entries, output::width());
     output::stdout(&text)
 }

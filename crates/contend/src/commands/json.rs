@@ -1,4 +1,4 @@
-//! `contend json`: prints values out of JSON.
+//! `contend json`: extracts values from JSON.
 
 use std::io::ErrorKind;
 
@@ -9,17 +9,17 @@ use crate::exit::Exit;
 use crate::output;
 use crate::settings::{Json, JsonInput};
 
-/// Goes through the inputs, one after the other.
+/// Filters the inputs in order.
 ///
 /// # Errors
-/// When one of them is not JSON or cannot be read, or the output cannot be written.
+/// If an input is not JSON or cannot be read, or the output cannot be written.
 pub fn run(settings: Json) -> Result<Exit> {
-    // The standard library's own handle would look for line ends in what goes through it.
-    let mut output = output::Stdout::open().context("cannot use standard output")?;
+    // The standard library's handle would search all output for line ends.
+    let mut output = output::Stdout::open().context("cannot open standard output")?;
     for JsonInput { name, mut file } in settings.inputs {
         let found = contend_json::filter(&mut file, &mut output, &settings.query, settings.format);
         match found {
-            // The reader has gone, which is the reader's choice.
+            // The reader has closed the pipe, as `head` does.
             Err(FilterError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => break,
             Err(FilterError::Write(error)) => return Err(error).context(output::STDOUT_FAILED),
             found => found.with_context(|| name)?,

@@ -1,4 +1,4 @@
-//! `contend lab`: runs experiments and shows what they found.
+//! `contend lab`: lists and runs experiments.
 
 use std::io::Write as _;
 use std::rc::Rc;
@@ -22,10 +22,10 @@ use crate::progress::{Fate, Follower, Keeper};
 use crate::settings::{Lab, LabRun};
 use crate::{host, output, version};
 
-/// Does what was asked.
+/// Lists experiments, prints a plan, or runs it.
 ///
 /// # Errors
-/// When nothing can be measured, or the results cannot be written.
+/// If no case can be measured, or the results cannot be written.
 pub fn run(settings: Lab) -> Result<Exit> {
     match settings {
         Lab::List => output::stdout(&list(output::width())).map(|()| Exit::Success),
@@ -37,7 +37,7 @@ pub fn run(settings: Lab) -> Result<Exit> {
 }
 
 fn measure(settings: LabRun) -> Result<Exit> {
-    if settings.asks && !agreed()? {
+    if settings.asks && !confirmed()? {
         return Ok(Exit::Success);
     }
     let started_at = super::now();
@@ -50,12 +50,10 @@ fn measure(settings: LabRun) -> Result<Exit> {
             Ok(keeper)
         })
         .transpose()
-        .context(
-            "this run could not be kept; --no-store measures without, --store FILE elsewhere",
-        )?;
-    let signals = Rc::new(Signals::block().context("cannot receive signals")?);
+        .context("cannot save runs (use --store FILE or --no-store)")?;
+    let signals = Rc::new(Signals::block().context("cannot block signals")?);
     let mut machine =
-        Machine::new(&REGISTRY, Rc::clone(&signals)).context("cannot adopt orphans")?;
+        Machine::new(&REGISTRY, Rc::clone(&signals)).context("cannot become a child subreaper")?;
     let to_stdout = settings.json.as_ref().is_some_and(output::ReportFile::is_stdout);
     let shows_steps = !to_stdout && settings.detail == Detail::Full;
     let mut follower = Follower::new(settings.progress, shows_steps, keeper);
@@ -64,7 +62,7 @@ fn measure(settings: LabRun) -> Result<Exit> {
     let writer = Some(version::writer());
     let circumstances = Circumstances { writer, host, started_at, warnings };
     let record = runner::run(&settings.plan, circumstances, &mut machine, &mut follower);
-    let kept = follower.finish(&record).context("the run is shown above, but was not kept");
+    let kept = follower.finish(&record).context("the run above was not saved");
     let elsewhere = settings.given_store.as_ref().map_or_else(String::new, |path| {
         format!(" --store {}", render::text::printable(&path.display().to_string()))
     });
@@ -72,11 +70,11 @@ fn measure(settings: LabRun) -> Result<Exit> {
     match &kept {
         Ok(Some(Fate::Kept(number))) => {
             let again = format!("contend history show {number}{elsewhere}");
-            output::stderr(&format!("kept as run {number}: {again}\n"))?;
+            output::stderr(&format!("saved as run {number}: {again}\n"))?;
         }
-        Ok(Some(Fate::Empty)) => output::stderr("not kept: nothing was measured\n")?,
+        Ok(Some(Fate::Empty)) => output::stderr("not saved: nothing was measured\n")?,
         Ok(Some(Fate::Removed(number))) => {
-            output::stderr(&format!("not kept: run {number} was removed meanwhile\n"))?;
+            output::stderr(&format!("not saved: run {number} was removed in the meantime\n"))?;
         }
         Ok(None) | Err(_) => {}
     }
@@ -84,7 +82,7 @@ fn measure(settings: LabRun) -> Result<Exit> {
     kept?;
     match signals.interrupted() {
         Some(signal) if record.ending == Ending::Interrupted => Ok(Exit::Signal(signal)),
-        _ if record.is_empty() => anyhow::bail!("nothing could be measured"),
+        _ if record.is_empty() => anyhow::bail!("no case could be measured"),
         _ => Ok(Exit::Success),
     }
 }
@@ -103,20 +101,20 @@ fn write(record: &RunRecord, settings: LabRun, to_stdout: bool, showed_steps: bo
     json
 }
 
-/// Asks before nobody can start a process for a while.
-fn agreed() -> Result<bool> {
-    let question = "This goes to the end: for some seconds nothing on this machine, or nothing of \
-                    this user, can start a process or thread. Go on? [y/N]";
+/// Asks for confirmation before a case exhausts a limit of the machine.
+fn confirmed() -> Result<bool> {
+    let question = "This run exhausts a limit: for a few seconds, nothing on this machine (or no \
+                    program of this user) can start a process or thread. Continue? [y/N]";
     output::stderr(&(textwrap::fill(question, output::width().min(100)) + " "))?;
     std::io::stderr().flush()?;
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
-    let agreed = matches!(answer.trim(), "y" | "Y" | "yes");
-    if !agreed {
+    let confirmed = matches!(answer.trim(), "y" | "Y" | "yes");
+    if !confirmed {
         let newline = if read == 0 { "\n" } else { "" };
         output::stderr(&format!("{newline}Nothing was measured.\n"))?;
     }
-    Ok(agreed)
+    Ok(confirmed)
 }
 
 /// Returns an entry for each experiment and suite, wrapped to the width.
@@ -135,7 +133,7 @@ fn list(width: usize) -> String {
     out
 }
 
-/// What of it cannot be measured here, and why.
+/// Returns which cases of an experiment this machine cannot run, and why.
 fn missing(experiment: &Experiment) -> String {
     let cases = (experiment.cases)(&Scope::of(Size::Full));
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
@@ -154,10 +152,10 @@ fn missing(experiment: &Experiment) -> String {
     if reasons.is_empty() {
         return String::new();
     }
-    format!(" [not here: {}]", reasons.iter().map(sentence).collect::<Vec<_>>().join("; "))
+    format!(" [unavailable: {}]", reasons.iter().map(sentence).collect::<Vec<_>>().join("; "))
 }
 
-/// Returns the plan in words, wrapped to the width.
+/// Returns the text of the plan, wrapped to the width.
 fn planned(plan: &Plan, width: usize) -> String {
     let size = format!(
         "{} cases, {} s for measuring, samples of {} ms, seed {}:",
@@ -174,7 +172,8 @@ fn planned(plan: &Plan, width: usize) -> String {
         some => Some(format!("{some} cases take")),
     };
     if let Some(take) = take {
-        let text = format!("{take} a set number of samples, one of them whatever the time");
+        let text =
+            format!("{take} a fixed number of samples, at least one regardless of the budget");
         out.push_str(&listing::head(&text, width));
     }
     for case in &plan.cases {
@@ -184,7 +183,7 @@ fn planned(plan: &Plan, width: usize) -> String {
             Sampling::Fixed(count) => format!("{count} samples"),
         };
         let skipped = (case.experiment.unavailable)(&case.parameters)
-            .map_or_else(String::new, |reason| format!(" [not here: {reason}]"));
+            .map_or_else(String::new, |reason| format!(" [unavailable: {reason}]"));
         let parameters = match case.parameters.to_string() {
             text if text.is_empty() => text,
             text => format!(" {text}"),

@@ -1,4 +1,4 @@
-//! The verbs: one file each.
+//! The verbs, one module each. A verb takes checked settings and returns an exit status.
 
 pub mod advice;
 pub mod compare;

@@ -12,13 +12,13 @@ use super::advice;
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::output::ReportFile;
-use crate::settings::{Answer, How, Pipe, PipeRun};
+use crate::settings::{Answer, Pipe, PipeRun, PipelineSettings};
 use crate::{host, output, version};
 
-/// Does what is asked.
+/// Profiles a pipeline, or answers questions about a saved profile.
 ///
 /// # Errors
-/// When the pipeline cannot be started or the report cannot be written.
+/// If the pipeline cannot be started or the report cannot be written.
 pub fn run(settings: Pipe) -> Result<Exit> {
     match settings {
         Pipe::Run(run) => profile_and_advise(*run),
@@ -31,13 +31,14 @@ pub fn run(settings: Pipe) -> Result<Exit> {
     }
 }
 
-/// Profiles the pipeline, makes of it what is wanted, and writes the report.
+/// Profiles the pipeline, adds advice, and writes the report.
 fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
-    let kept = advice::input::keep(&mut settings)?;
-    let signals = Signals::block().context("cannot receive signals")?;
+    let saved = advice::input::save(&mut settings)?;
+    let signals = Signals::block().context("cannot block signals")?;
     let mut records = Vec::new();
+    let mut live = live_view(&settings.parsed, &settings.pipeline, settings.runs);
     for _ in 0..settings.runs {
-        match run_once(&settings.parsed, &settings.how, &signals) {
+        match run_once(&settings.parsed, &settings.pipeline, live.as_mut(), &signals) {
             Ok(record) => records.push(record),
             Err(error) => match error.downcast_ref::<LaunchError>() {
                 Some(LaunchError::Interrupted(_)) => {}
@@ -45,52 +46,62 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
             },
         }
         if signals.interrupted().is_some() {
-            break; // what was measured so far is still reported
+            break; // completed runs are still reported
         }
     }
+    drop(live);
     if signals.interrupted().is_some() && records.len() > 1 {
-        records.pop(); // its last run was cut short and would spoil the medians
+        records.pop(); // an incomplete run would distort the medians
     }
     let Some(mut record) = repeat::summarise(records) else {
         return Ok(signals.interrupted().map_or(Exit::Failure, Exit::Signal));
     };
     let advised = match signals.interrupted() {
-        None => advice::add(&mut record, &settings, kept.as_ref(), &signals),
+        None => advice::add(&mut record, &settings, saved.as_ref(), &signals),
         Some(_) => Ok(()),
     };
     let report = render::pipe::report(&record, settings.detail, output::width());
     let written = write(&record, &report, settings.output, settings.json);
     let exit = signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal);
     match advised.and(written) {
-        // The pipeline's own failure is the more important one.
+        // The exit status of a failed pipeline takes precedence.
         Err(error) if exit != Exit::Pipeline(0) => output::error(&format!("{error:#}")),
         result => result?,
     }
     Ok(exit)
 }
 
-/// Runs the pipeline once, shown on the terminal meanwhile if that is wanted.
+/// Returns the live view of a pipeline with several runs, unless it is disabled.
+pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Option<Live> {
+    pipeline.live.then(|| Live::new(parsed, pipeline.discard, runs))
+}
+
+/// Runs the pipeline once, and shows its stages in the live view.
 ///
 /// # Errors
-/// When it cannot be started.
-pub fn run_once(parsed: &Parsed, how: &How, signals: &Signals) -> Result<PipeRecord> {
+/// If the pipeline cannot be started.
+pub fn run_once(
+    parsed: &Parsed,
+    pipeline: &PipelineSettings,
+    mut live: Option<&mut Live>,
+    signals: &Signals,
+) -> Result<PipeRecord> {
     let spec = LaunchSpec {
-        shell: &how.shell,
-        setup: how.setup.as_deref(),
+        shell: &pipeline.shell,
+        setup: pipeline.setup.as_deref(),
         parsed,
-        pipefail: how.pipefail,
-        stdin: how.open_stdin()?,
-        discard: how.discard,
+        pipefail: pipeline.pipefail,
+        stdin: pipeline.open_stdin()?,
+        discard: pipeline.discard,
     };
-    let mut live = how.live.then(|| Live::new(parsed, how.discard));
+    if let Some(live) = &mut live {
+        live.begin_run();
+    }
     let result = profile(spec, &host::describe(), super::now(), signals, &mut |progress| {
         if let Some(live) = &mut live {
             live.show(progress);
         }
     });
-    if let Some(live) = live {
-        live.clear();
-    }
     Ok(PipeRecord { contend: Some(version::writer()), ..result? })
 }
 
@@ -100,7 +111,7 @@ fn write(
     output: Option<ReportFile>,
     json: Option<ReportFile>,
 ) -> Result<()> {
-    // The record first: a report that cannot be shown is then still there to be read.
+    // The record comes first: it still has the figures if the report cannot be printed.
     let json = match json {
         Some(file) => render::json::pipe(record).map_err(Into::into).and_then(|t| file.write(&t)),
         None => Ok(()),

@@ -1,8 +1,8 @@
-//! Standard output as contend was started with it.
+//! Standard output as contend has inherited it.
 //!
-//! The standard library hides that it cannot be written to: it opens `/dev/null` in the place of a
-//! closed descriptor, and takes EBADF for success. Whatever writes to standard output asks here, so
-//! that no output is lost in silence.
+//! The standard library hides a closed standard output: it opens `/dev/null` in its place, and treats
+//! EBADF as success. Everything that writes to standard output therefore uses this module, so that no
+//! output is lost silently.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,20 +11,20 @@ use std::path::Path;
 use contend_sys::inherited;
 use rustix::io::Errno;
 
-/// Its descriptor.
+/// The descriptor of standard output.
 const STDOUT: u8 = 1;
 
-/// Standard output without a buffer, for data that comes in large pieces.
+/// Unbuffered standard output, for data in large blocks.
 ///
-/// Where it was closed, or open for reading alone, every write of something fails with EBADF.
+/// If it was closed, or open only for reading, every write of at least one byte fails with EBADF.
 #[derive(Debug)]
 pub struct Stdout(Option<File>);
 
 impl Stdout {
-    /// Returns standard output, even if nothing can be written to it.
+    /// Returns standard output, even if it cannot be written.
     ///
     /// # Errors
-    /// When no descriptor is free.
+    /// If no descriptor is free.
     pub fn open() -> io::Result<Self> {
         inherited::writable_copy(STDOUT).map(Self)
     }
@@ -40,20 +40,20 @@ impl Write for Stdout {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(()) // nothing is kept back
+        Ok(()) // there is no buffer
     }
 }
 
-/// Checks that standard output was open for writing when contend was started.
+/// Checks that standard output was open for writing when contend started.
 ///
 /// # Errors
-/// EBADF when it was not.
+/// EBADF if it was not.
 pub fn check() -> io::Result<()> {
     if inherited::is_writable(STDOUT)? { Ok(()) } else { Err(Errno::BADF.into()) }
 }
 
-/// Whether the path names a standard descriptor that was closed when contend was started. It now
-/// leads to the standard library's `/dev/null`.
+/// Whether the path names a standard descriptor that was closed when contend started. It now leads to
+/// the `/dev/null` of the standard library.
 pub fn names_closed_descriptor(path: &Path) -> bool {
     let fd = match path.to_str() {
         Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => 0,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn something_cannot_be_written_to_a_closed_output_but_nothing_can() {
+    fn a_closed_output_refuses_all_but_empty_writes() {
         let mut closed = Stdout(None);
         let error = closed.write_all(b"x").expect_err("it is closed");
         assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));

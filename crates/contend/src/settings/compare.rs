@@ -1,4 +1,4 @@
-//! Settings of `contend compare`: the records that it compares, read.
+//! Settings of `contend compare`: reads the records that it compares.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -16,30 +16,32 @@ use crate::exit::UsageError;
 use crate::output::ReportFile;
 use crate::records;
 
-/// What is compared, and where the result goes.
+/// Settings of `contend compare`.
 #[derive(Debug)]
 pub struct Compare {
     /// The runs; the first is the baseline.
     pub runs: Vec<(Origin, RunRecord)>,
-    /// Where the record goes as JSON.
+    /// The file for the comparison as JSON.
     pub json: Option<ReportFile>,
 }
 
-/// Settings of `contend compare`.
+/// Returns the settings of `contend compare`.
 ///
 /// # Errors
-/// A [`UsageError`] when something that is to be compared is no run of the lab.
+/// A [`UsageError`] if an argument is not a run of the lab, or the JSON file cannot be written.
 pub fn compare(args: CompareArgs) -> Result<Compare> {
     let origins: Vec<Origin> = args.runs.iter().map(|name| origin(name)).collect();
     if origins.iter().filter(|origin| **origin == Origin::StandardInput).count() > 1 {
-        return Err(UsageError("standard input can be read once only".to_owned()).into());
+        return Err(
+            UsageError("standard input can be read only once: give `-` once".to_owned()).into()
+        );
     }
-    let kept = origins.iter().any(|origin| matches!(origin, Origin::Kept { .. }));
-    let store = kept.then(|| store(args.store)).transpose()?;
+    let needs_store = origins.iter().any(|origin| matches!(origin, Origin::Kept { .. }));
+    let store = needs_store.then(|| store(args.store)).transpose()?;
     let mut runs = Vec::new();
     for (name, origin) in args.runs.iter().zip(origins) {
         let record = match (&origin, &store) {
-            (Origin::Kept { number }, Some(store)) => kept_run(store, *number)?,
+            (Origin::Kept { number }, Some(store)) => saved_run(store, *number)?,
             _ => of_file(name, &origin)?,
         };
         runs.push((origin, record));
@@ -47,14 +49,17 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
     if let Some(json) = &args.json
         && let Some(input) = args.runs.iter().find(|input| is_same_file(input, json))
     {
-        let message = format!("--json would write over {}, which is compared", input.display());
+        let message = format!(
+            "--json would overwrite {}, one of the compared runs: choose another file",
+            input.display()
+        );
         return Err(UsageError(message).into());
     }
     let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
     Ok(Compare { runs, json })
 }
 
-/// What is meant: a file wins over the number of a run.
+/// Returns what an argument names. A file takes precedence over a saved run with that number.
 fn origin(name: &Path) -> Origin {
     let text = name.to_string_lossy();
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -65,16 +70,16 @@ fn origin(name: &Path) -> Origin {
     }
 }
 
-fn kept_run(store: &Path, number: i64) -> Result<RunRecord> {
+fn saved_run(store: &Path, number: i64) -> Result<RunRecord> {
     if !store.exists() {
         let message = format!(
-            "there is no file {number}, and no run: none are kept yet in {}",
+            "no file '{number}', and no saved run {number}: {} does not exist",
             store.display()
         );
         return Err(UsageError(message).into());
     }
-    let (schema, text) = records::kept(store, number)?;
-    records::kept_lab(number, &schema, &text)
+    let (schema, text) = records::saved(store, number)?;
+    records::saved_lab(number, &schema, &text)
 }
 
 fn of_file(path: &Path, origin: &Origin) -> Result<RunRecord, UsageError> {

@@ -1,4 +1,4 @@
-//! Settings of `contend json`: which arguments are paths, and the files opened.
+//! Settings of `contend json`: separates paths from files, and opens the files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,35 +13,34 @@ use super::readable;
 use crate::cli::json::JsonArgs;
 use crate::exit::UsageError;
 
-/// What is looked for in JSON, and where.
+/// Settings of `contend json`.
 #[derive(Debug)]
 pub struct Json {
     /// The paths.
     pub query: Query,
-    /// How values are printed.
+    /// The output format.
     pub format: Format,
-    /// What is read, one after the other.
+    /// The inputs, in order.
     pub inputs: Vec<JsonInput>,
 }
 
 /// An input of `contend json`.
 #[derive(Debug)]
 pub struct JsonInput {
-    /// What it is called in errors.
+    /// The name in error messages.
     pub name: String,
-    /// It.
+    /// The open file.
     pub file: File,
 }
 
-/// Settings of `contend json`.
+/// Returns the settings of `contend json`.
 ///
 /// # Errors
-/// A [`UsageError`] when there is no path, one is wrong, or a file cannot be opened.
+/// A [`UsageError`] if there is no path, a path is invalid, or a file cannot be opened.
 pub fn json(args: JsonArgs) -> Result<Json> {
     let (paths, mut files): (Vec<_>, Vec<_>) = args.arguments.into_iter().partition(is_json_path);
     if paths.is_empty() {
-        let message =
-            "no path is given, only files: paths begin with a dot, `.` is the whole value";
+        let message = "missing path: a path begins with a dot, and `.` is the whole value";
         return Err(UsageError(message.to_owned()).into());
     }
     let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
@@ -54,7 +53,7 @@ pub fn json(args: JsonArgs) -> Result<Json> {
     Ok(Json { query, format: args.format.into(), inputs })
 }
 
-/// Files of which the name begins like that are given as `./.name`.
+/// Whether the argument is a path. Users write `./.name` for a file whose name begins with a dot.
 fn is_json_path(argument: &OsString) -> bool {
     let text = argument.to_string_lossy();
     text.starts_with('.') && !text.starts_with("./") && !text.starts_with("../")

@@ -1,4 +1,4 @@
-//! Settings of `contend pipe`, and how its pipelines are run.
+//! Settings of `contend pipe`.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_advise::predict::what_if::Question;
+use contend_advise::predict::what_if::{CHANGE_WORDS, Question, QuestionError};
 use contend_record::pipe::{PipeRecord, SCHEMA};
 use contend_report::render::pipe::Detail;
 use contend_shell::environment::default_shell;
@@ -15,33 +15,33 @@ use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
 
-use super::{readable, shows_progress, usual_store};
+use super::{default_store, readable, shows_progress};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
-use crate::records;
+use crate::{records, suggest};
 
-/// What `contend pipe` is to do.
+/// Settings of `contend pipe`.
 #[derive(Debug)]
 pub enum Pipe {
     /// Profile a pipeline.
     Run(Box<PipeRun>),
-    /// Answer questions from a record.
+    /// Answer questions about a saved profile.
     Answer(Box<Answer>),
 }
 
-/// Questions to answer from a record.
+/// Questions about a saved profile, and where the answers go.
 #[derive(Debug)]
 pub struct Answer {
-    /// The record.
+    /// The profile.
     pub record: PipeRecord,
     /// The questions.
     pub questions: Vec<Question>,
-    /// Where the lab keeps its runs.
+    /// The store of lab runs, for the cost of starting a program on this machine.
     pub store: Option<PathBuf>,
-    /// Where the report goes; standard error if nowhere else.
+    /// The file for the report; `None` for standard error.
     pub output: Option<ReportFile>,
-    /// Where the record with the answers goes as JSON.
+    /// The file for the record with the answers as JSON.
     pub json: Option<ReportFile>,
 }
 
@@ -50,68 +50,68 @@ pub struct Answer {
 pub struct PipeRun {
     /// The pipeline.
     pub parsed: Parsed,
-    /// How it is run.
-    pub how: How,
-    /// How often.
+    /// How it runs.
+    pub pipeline: PipelineSettings,
+    /// Number of runs.
     pub runs: u32,
-    /// What is made of the profile.
+    /// The advice to add to the profile.
     pub advice: Advice,
     /// How much the report shows.
     pub detail: Detail,
-    /// Where the report goes; standard error if nowhere else.
+    /// The file for the report; `None` for standard error.
     pub output: Option<ReportFile>,
-    /// Where the record goes as JSON.
+    /// The file for the record as JSON.
     pub json: Option<ReportFile>,
 }
 
-/// What is made of a profile.
+/// Settings of the advice after a profile: changes, their trial, and answers.
 #[derive(Debug)]
 pub struct Advice {
-    /// Changes are looked for.
+    /// Whether to look for changes.
     pub wanted: bool,
-    /// They are tried.
+    /// How to try them; `None` to only suggest them.
     pub trial: Option<TrialSettings>,
     /// Questions to answer.
     pub questions: Vec<Question>,
-    /// Where the lab keeps its runs, for what they say of this machine.
+    /// The store of lab runs, for the cost of starting a program on this machine.
     pub store: Option<PathBuf>,
 }
 
-/// How changes are tried.
+/// Settings of a trial.
 #[derive(Debug, Clone)]
 pub struct TrialSettings {
-    /// How long that may take.
+    /// The budget.
     pub budget: Duration,
-    /// How much of the input is used; none for as much as suits.
+    /// How much of the input to use; `None` to choose by the budget.
     pub sample: Option<SampleSize>,
-    /// Numbers of copies that are run at the same time afterwards.
+    /// Numbers of copies to run at the same time afterwards.
     pub copies: Vec<usize>,
-    /// Seed of the order of runs.
+    /// Seed for the order of runs.
     pub seed: u64,
 }
 
-/// How a pipeline is run.
+/// How a pipeline runs.
 #[derive(Debug, Clone)]
-pub struct How {
+pub struct PipelineSettings {
     /// The shell.
     pub shell: String,
-    /// What the shell executes first.
+    /// Shell text to run first.
     pub setup: Option<String>,
-    /// The pipeline fails if any stage does.
+    /// Whether the pipeline fails if any stage does.
     pub pipefail: bool,
-    /// A file for standard input.
+    /// The file for standard input; `None` to inherit it.
     pub stdin: Option<PathBuf>,
-    /// Output is thrown away.
+    /// Whether to discard the output.
     pub discard: bool,
-    /// The stages are shown while they run.
+    /// Whether to show the stages while they run.
     pub live: bool,
 }
 
-impl How {
-    /// Opens the file for standard input anew, so that each run reads it from the start.
+impl PipelineSettings {
+    /// Opens the file for standard input again, so that each run reads it from the start.
     ///
     /// # Errors
-    /// When it cannot be opened (any more).
+    /// If it cannot be opened.
     pub fn open_stdin(&self) -> Result<Option<File>> {
         let Some(path) = &self.stdin else {
             return Ok(None);
@@ -121,38 +121,38 @@ impl How {
     }
 }
 
-/// Settings of `contend pipe`.
+/// Returns the settings of `contend pipe`.
 ///
 /// # Errors
-/// A [`UsageError`] that says what is wrong and where.
+/// A [`UsageError`] for the first mistake found.
 pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     let output = args.output.as_deref().map(ReportFile::prepare).transpose()?;
     let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
     if let (Some(output), Some(json)) = (&output, &json)
         && output.is_same_as(json)
     {
-        let message = "--output and --json name the same file: one would be lost";
+        let message = "--output and --json name the same file: give them different names";
         return Err(UsageError(message.to_owned()).into());
     }
     if let Some(path) = &args.advice.from {
         let record = saved_record(path)?;
         let questions = questions(&args.advice.what_if, record.stages.len())?;
-        let store = usual_store();
+        let store = default_store();
         return Ok(Pipe::Answer(Box::new(Answer { record, questions, store, output, json })));
     }
     if let Some(json) = &json
         && !args.discard
         && json.is_standard_output()
     {
-        let message = "--json: the pipeline's output goes to standard output too, and both would \
-                       be mixed; give --json a file, or --discard the output";
+        let message = "--json -: the pipeline's output goes to standard output, too; write the JSON \
+                       to a file, or add --discard";
         return Err(UsageError(message.to_owned()).into());
     }
     let text = args.pipeline.unwrap_or_default();
     let parsed = parse(&text).map_err(|error| UsageError(error.to_string()))?;
     check_text("the pipeline", &text)?;
     check_text("--setup", args.setup.as_deref().unwrap_or(""))?;
-    let mut how = How {
+    let mut pipeline = PipelineSettings {
         shell: shell(args.shell)?,
         setup: args.setup,
         pipefail: args.pipefail,
@@ -160,17 +160,17 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         discard: args.discard,
         live: shows_progress(args.no_progress),
     };
-    // A FIFO can be opened only once: its writer would find its reader gone.
-    if !how.stdin.as_ref().is_some_and(|path| is_kind(path, FileType::Fifo)) {
-        how.open_stdin()?;
+    // Opening and closing a FIFO would send its writer SIGPIPE.
+    if !pipeline.stdin.as_ref().is_some_and(|path| is_kind(path, FileType::Fifo)) {
+        pipeline.open_stdin()?;
     }
-    let advice = advice(args.advice, &parsed, how.setup.as_deref())?;
+    let advice = advice(args.advice, &parsed, pipeline.setup.as_deref())?;
     if args.runs > 1 {
-        make_repeatable(&mut how)?;
+        make_repeatable(&mut pipeline)?;
     }
     let detail = if args.verbose { Detail::Full } else { Detail::Summary };
     let runs = args.runs;
-    Ok(Pipe::Run(Box::new(PipeRun { parsed, how, runs, advice, detail, output, json })))
+    Ok(Pipe::Run(Box::new(PipeRun { parsed, pipeline, runs, advice, detail, output, json })))
 }
 
 fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advice, UsageError> {
@@ -179,7 +179,7 @@ fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advi
         check_repeatable(parsed, setup).map_err(|why| UsageError(format!("--try {why}")))?;
     }
     let copies = match args.copies {
-        // One alone beside them, so that it can be seen whether the ranking turns round.
+        // One copy alone too, to show whether the ranking changes.
         Some(copies) if copies > 1 => vec![1, usize::from(copies)],
         Some(copies) => vec![usize::from(copies)],
         None => args.sweep_copies.into_iter().map(usize::from).collect(),
@@ -190,55 +190,66 @@ fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advi
         copies,
         seed: args.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000)),
     });
-    Ok(Advice { wanted: !args.no_advice, trial, questions, store: usual_store() })
+    Ok(Advice { wanted: !args.no_advice, trial, questions, store: default_store() })
 }
 
 fn questions(texts: &[String], stages: usize) -> Result<Vec<Question>, UsageError> {
     let read = |text: &String| {
-        Question::read(text, stages).map_err(|error| UsageError(format!("--what-if {error}")))
+        Question::read(text, stages).map_err(|error| {
+            if let QuestionError::Unknown(part) = &error
+                && let Some(word) = part.split_whitespace().next()
+                && !CHANGE_WORDS.contains(&word)
+                && let Some(near) = suggest::nearest(word, CHANGE_WORDS)
+            {
+                let message = format!("unknown change '{word}'; did you mean '{near}'?");
+                return UsageError(format!("--what-if '{part}': {message}"));
+            }
+            UsageError(format!("--what-if {error}"))
+        })
     };
     texts.iter().map(read).collect()
 }
 
 fn saved_record(path: &Path) -> Result<PipeRecord, UsageError> {
-    let problem =
-        |what: String| UsageError(format!("cannot use --from {}: {what}", path.display()));
+    let problem = |what: String| UsageError(format!("--from {}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|source| problem(source.to_string()))?;
     records::of_schema(&text, SCHEMA, "contend pipe --json").map_err(problem)
 }
 
 pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
     if text.contains('\0') {
-        return Err(UsageError(format!("{what} contains a NUL character")));
+        return Err(UsageError(format!("{what} contains a NUL byte: remove it")));
     }
     Ok(())
 }
 
-/// The shell that was asked for, or bash, or sh.
-pub(super) fn shell(asked: Option<String>) -> Result<String, UsageError> {
-    let Some(shell) = asked.filter(|shell| !shell.is_empty()) else {
+/// Names of shells that start every stage in a subshell, as far as contend knows.
+pub const SHELLS: [&str; 6] = ["bash", "dash", "sh", "ash", "busybox", "rbash"];
+
+/// Returns the given shell, or else bash or sh.
+pub(super) fn shell(given: Option<String>) -> Result<String, UsageError> {
+    let Some(shell) = given.filter(|shell| !shell.is_empty()) else {
         return Ok(default_shell().to_owned());
     };
     let name = shell.rsplit('/').next().unwrap_or(&shell).to_owned();
-    let unfit = ["zsh", "ksh", "mksh", "csh", "tcsh", "fish", "ksh93", "oksh", "rc", "nu"];
-    if unfit.contains(&name.as_str()) {
+    let unsuitable = ["zsh", "ksh", "mksh", "csh", "tcsh", "fish", "ksh93", "oksh", "rc", "nu"];
+    if unsuitable.contains(&name.as_str()) {
         return Err(UsageError(format!(
-            "--shell {shell}: {name} does not start every stage in a subshell of its own; use \
-             bash, dash or busybox"
+            "--shell {shell}: {name} does not start every stage in a subshell; use bash, dash or \
+             busybox"
         )));
     }
-    let known = ["bash", "dash", "sh", "ash", "busybox", "rbash"];
-    if !known.contains(&name.as_str()) && !executes_commands(&shell) {
+    if !SHELLS.contains(&name.as_str()) && !executes_commands(&shell) {
         return Err(UsageError(format!(
-            "--shell {shell}: not a shell that executes the text after `-c`; use bash, dash or \
+            "--shell {shell}: not a shell (it does not run the text after `-c`); use bash, dash or \
              busybox"
         )));
     }
     Ok(shell)
 }
 
-/// Whether the program does with `-c` what a shell does. One that cannot be started is left to
-/// the start of the pipeline, which says why.
+/// Whether the program runs the text after `-c`, as shells do. Returns `true` for a program that cannot
+/// be started: the start of the pipeline reports why.
 fn executes_commands(shell: &str) -> bool {
     let started = Command::new(shell)
         .args(["-c", "echo $((6 * 7))"])
@@ -247,11 +258,11 @@ fn executes_commands(shell: &str) -> bool {
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut child) = started else { return true };
-    let mut said = String::new();
+    let mut printed = String::new();
     let answered = child.stdout.take().is_some_and(|stdout| {
-        stdout.take(16).read_to_string(&mut said).is_ok() && said.trim_end() == "42"
+        stdout.take(16).read_to_string(&mut printed).is_ok() && printed.trim_end() == "42"
     });
-    // It has said enough; a program that is no shell may go on for ever.
+    // A program that is not a shell may never end.
     let _ = child.kill();
     let _ = child.wait();
     answered
@@ -261,14 +272,15 @@ fn is_kind(path: &Path, kind: FileType) -> bool {
     rustix::fs::stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == kind)
 }
 
-/// Opened anew through this link, a file on standard input is read from its beginning.
+/// A link to standard input. A file that is opened through it is read from its beginning.
 pub const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
-/// Several runs need an input that can be read several times.
-fn make_repeatable(how: &mut How) -> Result<(), UsageError> {
-    if let Some(path) = &how.stdin {
+/// Makes every run read the input from its beginning, or reports an input that can be read only once.
+fn make_repeatable(pipeline: &mut PipelineSettings) -> Result<(), UsageError> {
+    if let Some(path) = &pipeline.stdin {
         if is_kind(path, FileType::Fifo) {
-            let message = "--runs needs an input that can be read again, and --stdin is a FIFO";
+            let message =
+                "--runs reads the input several times, but --stdin is a FIFO: give a regular file";
             return Err(UsageError(message.to_owned()));
         }
         return Ok(());
@@ -276,11 +288,11 @@ fn make_repeatable(how: &mut How) -> Result<(), UsageError> {
     let kind = rustix::fs::fstat(io::stdin())
         .map_or(FileType::CharacterDevice, |stat| FileType::from_raw_mode(stat.st_mode));
     match kind {
-        FileType::RegularFile => how.stdin = Some(STANDARD_INPUT.into()),
+        FileType::RegularFile => pipeline.stdin = Some(STANDARD_INPUT.into()),
         FileType::Fifo | FileType::Socket => {
             return Err(UsageError(
-                "--runs needs an input that can be read again, and standard input is a pipe: \
-                 give --stdin FILE, or --stdin /dev/null if the pipeline reads none"
+                "--runs reads the input several times, but standard input is a pipe: add --stdin \
+                 FILE, or --stdin /dev/null if the pipeline reads no input"
                     .to_owned(),
             ));
         }

@@ -21,6 +21,7 @@ fn help_is_short_with_h_and_long_with_help() {
         assert!(long.contains("Usage: contend"));
     }
     assert!(output(&["pipe", "--help"]).1.contains("Exit status"));
+    assert!(output(&["pipe", "--help"]).1.contains("The shell runs the pipeline unchanged"));
     assert!(!output(&["pipe", "-h"]).1.contains("Exit status"));
 }
 
@@ -55,6 +56,28 @@ fn a_word_in_the_place_of_a_verb_gets_a_tip() {
         let missing: Vec<_> = tips.iter().filter(|tip| !error.contains(**tip)).collect();
         assert!(missing.is_empty(), "{missing:?}: {error}");
     }
+}
+
+#[test]
+fn every_verb_honours_color() {
+    let has_colours = |arguments: &[&str]| {
+        let (_, printed, error) = output(arguments);
+        printed.contains('\u{1b}') || error.contains('\u{1b}')
+    };
+    let profile = ["pipe", "--no-advice", "--stdin", "/dev/null", "true | true"];
+    let plan = ["run", "--explain", "sort | uniq"];
+    let misspelt = ["lab", "lst"];
+    for words in [&["-h"][..], &["lab", "--help"], &profile, &plan, &misspelt] {
+        assert!(!has_colours(words), "{words:?}");
+        assert!(!has_colours(&[&["--color", "never"], words].concat()), "{words:?}");
+        for color in [&["--color", "always"][..], &["--color=always"]] {
+            assert!(has_colours(&[color, words].concat()), "{words:?}");
+            let after_verb = [&words[..1], color, &words[1..]].concat();
+            assert!(has_colours(&after_verb), "{after_verb:?}");
+        }
+    }
+    let forced = run(Command::new(contend()).args(profile).env("CLICOLOR_FORCE", "1"), "");
+    assert!(text(&forced.stderr).contains('\u{1b}'));
 }
 
 #[test]

@@ -109,7 +109,10 @@ fn standard_input_is_read_once() {
     assert!(report.contains("B  standard input (2026-01-02 03:04:05 UTC)"), "{report}");
     assert!(report.contains("3.00"), "{report}");
     let twice = compare(folder.path(), &["-", "-"]);
-    assert_eq!(text(&twice.stderr), "contend: standard input can be read once only\n");
+    assert_eq!(
+        text(&twice.stderr),
+        "contend: standard input can be read only once: give `-` once\n"
+    );
     assert_eq!(twice.status.code(), Some(2));
 }
 
@@ -152,9 +155,9 @@ fn kept_runs_are_compared_and_a_file_wins_over_a_number() {
     let record = with(["1", "2"]);
     assert_eq!(record["runs"][0]["origin"], json!({"kind": "file", "path": "1"}));
     let missing = compare(path, &["2", "9", "--store", "runs.db"]);
-    assert_eq!(text(&missing.stderr), "contend: there is no run 9: see contend history\n");
+    assert_eq!(text(&missing.stderr), "contend: no saved run 9; `contend history` lists them\n");
     let nowhere = compare(path, &["2", "9", "--store", "none.db"]);
-    let message = "contend: there is no file 2, and no run: none are kept yet in none.db\n";
+    let message = "contend: no file '2', and no saved run 2: none.db does not exist\n";
     assert_eq!(text(&nowhere.stderr), message);
     assert_eq!([missing, nowhere].map(|output| output.status.code()), [Some(2); 2]);
     assert!(!path.join("none.db").exists(), "looking makes nothing");
@@ -166,27 +169,27 @@ fn what_is_no_run_of_the_lab_is_told() {
     let path = folder.path();
     let whole = std::fs::read_to_string(path.join("a.json")).expect("it is there");
     let files: [(&str, &str, &str); 8] = [
-        ("empty", "", "cannot compare empty: it is empty"),
-        ("cut", &whole[..200], "cannot compare cut: it is no JSON: EOF while parsing"),
-        ("text", "median 5", "cannot compare text: it is no JSON: expected value"),
-        ("other", "[1]", "cannot compare other: it is no record that contend lab --json wrote"),
+        ("empty", "", "cannot compare empty: the file is empty"),
+        ("cut", &whole[..200], "cannot compare cut: not valid JSON: EOF while parsing"),
+        ("text", "median 5", "cannot compare text: not valid JSON: expected value"),
+        ("other", "[1]", "cannot compare other: not written by `contend lab --json`"),
         (
             "new",
             "{\"schema\": \"contend.lab/2\"}",
-            "its schema is contend.lab/2, not contend.lab/1",
+            "the schema is contend.lab/2, expected contend.lab/1",
         ),
-        ("pipe", "{\"schema\": \"contend.pipe/1\"}", "its schema is contend.pipe/1, not"),
-        ("half", "{\"schema\": \"contend.lab/1\"}", "the record is damaged: missing field"),
-        ("odd", &whole.replace("\"suite\":null", "\"suite\":5"), "the record is damaged"),
+        ("pipe", "{\"schema\": \"contend.pipe/1\"}", "the schema is contend.pipe/1, expected"),
+        ("half", "{\"schema\": \"contend.lab/1\"}", "damaged record: missing field"),
+        ("odd", &whole.replace("\"suite\":null", "\"suite\":5"), "damaged record"),
     ];
     for (name, content, message) in files {
         std::fs::write(path.join(name), content).expect("room");
         refused(&compare(path, &["a.json", name]), message);
     }
     refused(&compare(path, &["missing", "a.json"]), "cannot read missing: No such file");
-    refused(&compare(path, &[".", "a.json"]), "cannot read .: it is a folder");
+    refused(&compare(path, &[".", "a.json"]), "cannot read .: it is a directory");
     let over = compare(path, &["a.json", "b.json", "--json", "./b.json"]);
-    refused(&over, "--json would write over b.json, which is compared");
+    refused(&over, "--json would overwrite b.json, one of the compared runs");
     assert_eq!(compare(path, &["a.json"]).status.code(), Some(2));
 }
 

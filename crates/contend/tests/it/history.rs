@@ -24,7 +24,7 @@ fn what_was_printed_is_printed_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("new/runs.db");
     let first = run(&store).output().expect("it starts");
-    assert!(text(&first.stderr).contains("kept as run 1: contend history show 1"));
+    assert!(text(&first.stderr).contains("saved as run 1: contend history show 1"));
     let again = history(&store, &["show", "1"]);
     assert_eq!(text(&again.stdout), text(&first.stdout));
     run(&store).output().expect("it starts");
@@ -40,11 +40,11 @@ fn a_run_that_is_not_there_is_a_mistake() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let none = history(&store, &[]);
-    assert!(text(&none.stdout).starts_with("No runs are saved yet in "));
+    assert!(text(&none.stdout).starts_with("No saved runs: "));
     assert!(!store.exists(), "listing creates no store");
     run(&store).output().expect("it starts");
     let missing = history(&store, &["show", "7"]);
-    assert_eq!(text(&missing.stderr), "contend: there is no run 7: see contend history\n");
+    assert_eq!(text(&missing.stderr), "contend: no saved run 7; `contend history` lists them\n");
     assert_eq!(missing.status.code(), Some(2));
 }
 
@@ -53,7 +53,7 @@ fn runs_are_removed_by_number_all_or_none() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let none = history(&store, &["rm", "1"]);
-    let error = "contend: there is no run 1, so none was removed: see contend history\n";
+    let error = "contend: no saved run 1; none was removed (`contend history` lists them)\n";
     assert_eq!((none.status.code(), text(&none.stderr).as_str()), (Some(2), error));
     assert!(!store.exists(), "removing creates no store");
     let add = || {
@@ -68,7 +68,7 @@ fn runs_are_removed_by_number_all_or_none() {
         list.lines().skip(1).filter_map(number).collect()
     };
     let wrong = history(&store, &["rm", "1", "7", "9"]);
-    let error = "contend: there is no run 7, 9, so none was removed: see contend history\n";
+    let error = "contend: no saved run 7, 9; none was removed (`contend history` lists them)\n";
     assert_eq!((wrong.status.code(), text(&wrong.stderr).as_str()), (Some(2), error));
     assert_eq!(numbers(), ["3", "2", "1"]);
     for words in [&["rm"][..], &["rm", "x"], &["rm", "--all"]] {
@@ -100,7 +100,7 @@ fn a_run_that_measured_nothing_is_not_kept() {
         .expect("it starts");
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(125), "{error}");
-    assert!(error.contains("not kept: nothing was measured"), "{error}");
+    assert!(error.contains("not saved: nothing was measured"), "{error}");
     let record: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&json).expect("it was written")).expect("JSON");
     assert_eq!(record["ending"], "empty", "what measured nothing is not complete");
@@ -128,7 +128,7 @@ fn refused(store: &Path, message: &str) {
     let output = run(store).output().expect("it starts");
     let error = text(&output.stderr);
     assert!(error.contains(message), "{error}");
-    assert!(error.contains("--no-store measures without"), "{error}");
+    assert!(error.contains("(use --store FILE or --no-store)"), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
     assert_eq!(output.status.code(), Some(125));
     assert!(output.stdout.is_empty());
@@ -148,10 +148,10 @@ fn a_broken_or_foreign_store_is_left_as_it_is() {
     // The version of the tables, in the file's head.
     bytes[60..64].copy_from_slice(&77_u32.to_be_bytes());
     std::fs::write(&store, &bytes).expect("room");
-    refused(&store, "was created by a newer contend (version 77");
+    refused(&store, "was created by a newer contend (format 77");
     assert!(text(&history(&store, &[]).stderr).contains("newer contend"));
 
-    refused(folder.path(), "is a directory");
+    refused(folder.path(), "it is a directory");
     let without = Command::new(contend())
         .args(["lab", "run", "engine/empty", "--budget", "5", "--smallest", "--no-store"])
         .output()
@@ -198,7 +198,7 @@ fn a_full_disk_loses_no_figures() {
         .expect("it starts");
     let error = text(&output.stderr);
     assert!(text(&output.stdout).contains("engine/empty"), "{error}");
-    assert!(error.contains("the run is shown above, but was not kept"), "{error}");
+    assert!(error.contains("the run above was not saved"), "{error}");
     assert!(error.contains("full"), "{error}");
     assert_eq!(output.status.code(), Some(125));
 }

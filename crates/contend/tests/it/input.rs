@@ -20,12 +20,12 @@ fn what_is_not_one_pipeline_is_refused_with_its_place() {
         error
     };
     insta::assert_snapshot!(said("a | b; c"), @r"
-    contend: this is more than one pipeline: give one at a time
+    contend: more than one pipeline: give one at a time
       a | b; c
              ^
     ");
     insta::assert_snapshot!(said("seq 9 | | sort"), @r"
-    contend: syntax error here
+    contend: syntax error
       seq 9 | | sort
               ^
     ");
@@ -35,7 +35,7 @@ fn what_is_not_one_pipeline_is_refused_with_its_place() {
           ^
     ");
     insta::assert_snapshot!(said("a |"), @r"
-    contend: syntax error: the pipeline ends too early
+    contend: syntax error: unexpected end of the pipeline
       a |
          ^
     ");
@@ -45,7 +45,7 @@ fn what_is_not_one_pipeline_is_refused_with_its_place() {
         ^
     ");
     insta::assert_snapshot!(said("sleep 1 | cat &"), @r"
-    contend: a pipeline in the background cannot be watched: leave out `&`
+    contend: a background pipeline is not supported: remove `&`
       sleep 1 | cat &
                     ^
     ");
@@ -60,7 +60,7 @@ fn wrong_arguments_are_refused_before_anything_runs() {
         (&["echo x", "echo y"], "echo y"),
         (&["--runs", "0", "echo x"], "0"),
         (&["--stdin", "/no/such/file", "cat"], "/no/such/file"),
-        (&["--stdin", "/", "cat"], "folder"),
+        (&["--stdin", "/", "cat"], "it is a directory"),
         (&["--json", "/no/such/folder/x", "touch made"], "/no/such/folder/x"),
         (&["--output", "/", "touch made"], "cannot write to /"),
         (&["--shell", "zsh", "echo x"], "zsh"),
@@ -77,7 +77,10 @@ fn wrong_arguments_are_refused_before_anything_runs() {
 fn a_shell_that_is_not_there_gives_127() {
     let (status, error) = refusal(&["--shell", "/no/such/shell", "echo x"]);
     assert_eq!(status, Some(127));
-    assert!(error.contains("cannot start the shell `/no/such/shell`"), "{error}");
+    assert!(error.contains("cannot start the shell '/no/such/shell'"), "{error}");
+    let (status, error) = refusal(&["--shell", "bsah", "echo x"]);
+    assert_eq!(status, Some(127));
+    assert!(error.ends_with("; did you mean 'bash'?\n"), "{error}");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn paths_and_files_are_told_apart() {
     assert_eq!(text(&in_folder(&[".hidden"]).stdout), "");
     let no_path = in_folder(&["plain"]);
     assert_eq!(no_path.status.code(), Some(2));
-    assert!(text(&no_path.stderr).contains("no path is given"));
+    assert!(text(&no_path.stderr).contains("missing path"));
 }
 
 #[test]
@@ -77,17 +77,17 @@ fn mistakes_are_shown_with_their_place() {
         error
     };
     insta::assert_snapshot!(refused(&[".menu.popup[-1]"]), @r"
-    contend: an index counts from the front: the end is not known in one pass
+    contend: an index counts from 0: the length of an array is unknown in a single pass
       .menu.popup[-1]
                   ^
     ");
     insta::assert_snapshot!(refused(&[".", ".a[\"b"]), @r#"
-    contend: the closing quote is missing
+    contend: missing closing quote
       .a["b
            ^
     "#);
     assert!(refused(&[".a", "/no/such/file"]).contains("cannot read /no/such/file: No such file"));
-    assert!(refused(&[".a", "/"]).contains("cannot read /: it is a folder"));
+    assert!(refused(&[".a", "/"]).contains("cannot read /: it is a directory"));
     assert!(refused(&["--format", "xml", ".a"]).contains("xml"));
     assert!(refused(&[]).contains("<PATH|FILE>"));
 }
@@ -96,7 +96,7 @@ fn mistakes_are_shown_with_their_place() {
 fn what_is_not_json_ends_with_status_1_after_what_was_right() {
     let (status, output, error) = ended(&[".a"], "{\"a\": 1}\n{\"a\": 2}\n{\"a\": x}\n");
     assert_eq!((status, output.as_str()), (Some(1), ".a\t1\n.a\t2\n"));
-    assert_eq!(error, "contend: standard input: line 3, column 7 (byte 24): a value is expected\n");
+    assert_eq!(error, "contend: standard input: line 3, column 7 (byte 24): expected a value\n");
     assert_eq!(ended(&[".a"], "").0, Some(1));
     assert_eq!(ended(&["."], "[1] \u{1b}").2.matches('\u{1b}').count(), 0);
 }

@@ -385,7 +385,7 @@ fn wrong_words_are_told_with_what_to_do() {
         (&["suite", "x"], "no suite 'x'; suites: callback, pipeline, process-thread"),
         (&["run", "engine/empty", "--step-seconds", "-1"], "seconds from 0 to 86400"),
         (&["run", "units/limit", "--cap", "0"], "a number from 1, or none"),
-        (&["run", "units/create", "--only", "kind"], "give PARAMETER=VALUE"),
+        (&["run", "units/create", "--only", "kind"], "expected NAME=VALUE"),
         (&["run", "units/create", "--only", "kind=x"], "kind=x matches no case; values of kind: "),
         (&["run", "units/creat"], "no experiment 'units/creat'; did you mean 'units/create'?"),
         (&["suite", "process-tread"], "did you mean 'process-thread'?"),

@@ -169,7 +169,7 @@ fn a_check_that_finds_a_difference_says_where() {
     let output = run(&mut in_parts(&arguments), &input);
     assert_status(&output, 1);
     let said = text(&output.stderr);
-    assert!(said.starts_with("contend: the outputs differ, first between bytes "), "{said}");
+    assert!(said.starts_with("contend: outputs differ, first between bytes "), "{said}");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn what_must_not_run_twice_is_not_checked() {
     let output = checked(&format!("tee {}", file.display()), "a\n");
     assert_status(&output, 2);
     let error = text(&output.stderr);
-    assert!(error.starts_with("contend: --check would run stage 1 "), "{error}");
+    assert!(error.starts_with("contend: --check reruns the pipeline, and stage 1, "), "{error}");
     assert!(!file.exists());
 }
 

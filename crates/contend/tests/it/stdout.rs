@@ -100,7 +100,7 @@ fn a_report_that_is_to_go_to_a_closed_descriptor_is_a_mistake() {
         let ended = redirected(&folder, &arguments, ">&-");
         let message = text(&ended.stderr);
         assert_eq!(ended.status.code(), Some(2), "{path}: {message}");
-        assert!(message.contains(&format!("cannot write to {path}: that descriptor is closed")));
+        assert!(message.contains(&format!("cannot write to {path}: the descriptor is closed")));
         assert!(!folder.path().join("ran").exists(), "nothing has run");
     }
 }

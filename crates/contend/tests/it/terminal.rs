@@ -208,6 +208,9 @@ fn colours_are_for_terminals_alone() {
     assert!(drawn.contains("\u{1b}[1m"), "{drawn:?}");
     let Some(drawn) = on_a_terminal(test, 100, &format!("NO_COLOR=1 {line}")) else { return };
     assert!(!drawn.contains("\u{1b}[1m"), "{drawn:?}");
+    let line = format!("{} pipe --color never 'echo x | cat'", contend());
+    let Some(drawn) = on_a_terminal(test, 100, &line) else { return };
+    assert!(!drawn.contains("\u{1b}[1m"), "{drawn:?}");
 }
 
 #[test]
@@ -228,6 +231,27 @@ fn stages_are_shown_while_they_run_and_taken_away() {
         let Some(drawn) = on_a_terminal(test, 80, &line) else { return };
         assert!(!drawn.contains("stages running"));
     }
+}
+
+#[test]
+fn the_live_view_shows_how_much_of_a_file_is_read() {
+    let test = "the_live_view_shows_how_much_of_a_file_is_read";
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = folder.path().join("input");
+    std::fs::write(&input, vec![b'x'; 1_000_000]).expect("room");
+    let pipeline = "{ head -c 250000 >/dev/null; sleep 2; } | cat";
+    let line = format!("{} pipe '{pipeline}' <{}", contend(), input.display());
+    let Some(drawn) = on_a_terminal(test, 80, &line) else { return };
+    assert!(drawn.contains("[#####...............] 25 %, "), "{drawn:?}");
+}
+
+#[test]
+fn several_runs_show_their_number() {
+    let test = "several_runs_show_their_number";
+    let line = format!("{} pipe --runs 3 --no-advice 'sleep 0.7 | cat'", contend());
+    let Some(drawn) = on_a_terminal(test, 80, &line) else { return };
+    assert!(drawn.contains("run 3 of 3 [#############.......] 66 %"), "{drawn:?}");
+    assert!(drawn.contains("2 of 2 stages running"), "{drawn:?}");
 }
 
 #[test]

@@ -12,19 +12,19 @@ use crate::{FORMATS, filtered, printed, refused};
 #[test]
 fn errors_name_the_place() {
     let refusals = [
-        ("{\n  \"a\": 1,\n  \"b\": x\n}", "line 3, column 8 (byte 19): a value is expected"),
+        ("{\n  \"a\": 1,\n  \"b\": x\n}", "line 3, column 8 (byte 19): expected a value"),
         ("[\"é\u{1f600}\", tru]", "line 1, column 8 (byte 11): expected `true`, `false` or `null`"),
-        ("[\"\\ud8zz\"]", "line 1, column 3 (byte 2): this escape sequence is not complete"),
-        ("[1,\n", "line 2, column 1 (byte 4): the input ends before a value is complete"),
-        ("", "line 1, column 1 (byte 0): the input ends before a value is complete"),
-        ("\u{feff}[x", "line 1, column 2 (byte 4): a value is expected"),
-        ("[1,]", "line 1, column 3 (byte 2): nothing follows this comma"),
+        ("[\"\\ud8zz\"]", "line 1, column 3 (byte 2): incomplete escape sequence"),
+        ("[1,\n", "line 2, column 1 (byte 4): unexpected end of the input"),
+        ("", "line 1, column 1 (byte 0): unexpected end of the input"),
+        ("\u{feff}[x", "line 1, column 2 (byte 4): expected a value"),
+        ("[1,]", "line 1, column 3 (byte 2): trailing comma"),
     ];
     for (input, refusal) in refusals {
         assert_eq!(refused(input.as_bytes()), refusal);
     }
     assert_eq!(refused(b"\n\"\xff\""), "line 2, column 2 (byte 2): this is not UTF-8");
-    assert_eq!(refused(b"\xef\xbb["), "line 1, column 1 (byte 0): a value is expected");
+    assert_eq!(refused(b"\xef\xbb["), "line 1, column 1 (byte 0): expected a value");
 }
 
 #[test]
@@ -62,9 +62,7 @@ fn places_are_right_far_into_the_input() {
         assert_eq!(output.len(), "\"é\"\n".len() * 100_000);
         assert_eq!(
             result.expect_err("not JSON").to_string(),
-            format!(
-                "line 100001, column 3 (byte {at}): a value is expected, not a closing bracket"
-            )
+            format!("line 100001, column 3 (byte {at}): expected a value, found a closing bracket")
         );
     }
 }
@@ -91,7 +89,7 @@ fn nesting_is_limited_and_costs_no_stack() {
             let (_, result) =
                 filtered(nested(100_001).as_bytes(), &[usize::MAX], &[path], Format::JsonLines);
             let error = result.expect_err("too deep").to_string();
-            assert!(error.contains("more than 100000 arrays and objects"), "{error}");
+            assert!(error.contains("nested more than 100000 deep"), "{error}");
         }
     }
 }

@@ -44,11 +44,11 @@ impl Setting {
         match self.values {
             Values::Numbers(least, most) => match text.parse() {
                 Ok(number) if (least..=most).contains(&number) => Ok(Value::Number(number)),
-                _ => Err(format!("give a number from {least} to {most}")),
+                _ => Err(format!("expected a number from {least} to {most}")),
             },
             Values::Names(names) => match names().into_iter().find(|name| *name == text) {
                 Some(name) => Ok(name.into()),
-                None => Err(format!("give one of {}", names().join(", "))),
+                None => Err(format!("expected one of {}", names().join(", "))),
             },
         }
     }
@@ -135,9 +135,9 @@ mod tests {
     #[test]
     fn texts_are_read_or_refused() {
         assert_eq!(N.parse("7"), Ok(Value::Number(7)));
-        assert_eq!(N.parse("10"), Err("give a number from 1 to 9".to_owned()));
+        assert_eq!(N.parse("10"), Err("expected a number from 1 to 9".to_owned()));
         assert_eq!(KIND.parse("b"), Ok("b".into()));
-        assert_eq!(KIND.parse("c"), Err("give one of a, b".to_owned()));
+        assert_eq!(KIND.parse("c"), Err("expected one of a, b".to_owned()));
         assert_eq!((N.example(), KIND.example()), (Value::Number(3), "b".into()));
     }
 

@@ -46,7 +46,9 @@ pub(super) struct Sorter<'a> {
 
 /// Lines fit neither into memory nor on disk.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write sorted chunks to {folder} (set TMPDIR to another folder)")]
+#[error(
+    "cannot write temporary files for sorting to {folder} (set TMPDIR to use another directory)"
+)]
 struct NoRoom {
     folder: String,
     source: io::Error,

@@ -177,7 +177,7 @@ fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> 
     let cannot_read = "cannot read standard input";
     // Signals are for the main thread. They stay blocked here to the end, so that those that are
     // pending by then are left to it, too.
-    std::mem::forget(Signals::block().context("cannot receive signals")?);
+    std::mem::forget(Signals::block().context("cannot block signals")?);
     let mut block = vec![0; BUFFER_BYTES];
     loop {
         let mut ends = [PollFd::new(&from, PollFlags::IN), PollFd::new(&to, PollFlags::empty())];
@@ -201,7 +201,7 @@ fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> 
         kept.write_all(&block[..read]).map_err(cannot_keep)?;
         match to.write_all(&block[..read]) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
-            written => written.context("cannot pass on standard input")?,
+            written => written.context("cannot forward standard input")?,
         }
     }
     Ok(Kept { file: kept, rest: Some(from) })
@@ -287,7 +287,7 @@ impl Written {
 }
 
 fn pipe() -> Result<(File, File), RunError> {
-    let (reader, writer) = io::pipe().context("--check cannot make a pipe")?;
+    let (reader, writer) = io::pipe().context("--check cannot create a pipe")?;
     let _ = rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20); // a user's pipes may be many already
     Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
 }

@@ -269,7 +269,7 @@ fn decide_by_beginning(plan: &Plan, settings: &Settings) -> Result<(Decision, Ve
     if is_over && prefix.is_empty() && io::stdin().is_terminal() {
         // Reading a terminal again would wait for a second EOF.
         let null = File::open("/dev/null").context("cannot open /dev/null")?;
-        dup2_stdin(null).context("cannot end standard input")?;
+        dup2_stdin(null).context("cannot close standard input")?;
     }
     let all = is_over.then(|| Amount::of_bytes(&prefix));
     Ok((estimate::decide(plan, all, settings.jobs()), prefix))

@@ -17,7 +17,7 @@ pub enum RunError {
         source: io::Error,
     },
     /// The shell could not be executed in the place of this process.
-    #[error("cannot start the shell {shell}")]
+    #[error("cannot start the shell '{shell}'")]
     Shell {
         /// The shell.
         shell: String,
@@ -36,13 +36,13 @@ pub enum RunError {
         source: io::Error,
     },
     /// The thread that waits for the original has ended before it did.
-    #[error("the original is lost")]
+    #[error("--check lost track of the original pipeline")]
     OriginalLost,
     /// Records of the pipelines in shell text are not JSON.
     #[error("cannot read the records of pipelines")]
     Records(#[source] serde_json::Error),
     /// Something that has to be handed on as text is not UTF-8.
-    #[error("{0} is not text")]
+    #[error("{0} is not UTF-8")]
     NotText(&'static str),
     /// The command line of a stage in shell text is not one that contend wrote.
     #[error("{0}")]

@@ -117,7 +117,7 @@ impl<'a> Prepared<'a> {
         let name = format!("BASH_ARGV0={};exec {fd}<&-;", quote(self.name));
         let text = name + &self.preamble(records)? + &self.rewritten.text;
         file.write_all(text.as_bytes()).context(no_room)?;
-        fcntl_setfd(&file, FdFlags::empty()).context("cannot pass on the script")?;
+        fcntl_setfd(&file, FdFlags::empty()).context("cannot pass the script to the shell")?;
         shell.arg(format!("/dev/fd/{fd}"));
         Ok(file)
     }

@@ -20,7 +20,7 @@ impl Records {
     /// If there is no free file descriptor.
     pub(super) fn new() -> Result<Self, RunError> {
         let file = memfd_create("contend-records", MemfdFlags::CLOEXEC);
-        Ok(Self(file.context("there is no room for records")?.into()))
+        Ok(Self(file.context("cannot create a temporary file for records")?.into()))
     }
 
     /// Returns the path of the file for other processes. It is valid as long as this process lives.

@@ -176,7 +176,7 @@ pub(super) fn run_plan(
     if settings.memory() < SMALL_BUDGET_BYTES {
         give_back_from(MMAP_THRESHOLD_BYTES);
     }
-    let signals = Signals::block().context("cannot receive signals")?;
+    let signals = Signals::block().context("cannot block signals")?;
     let tally = Arc::new(Tally::default());
     observer.started(&task.plan, &tally);
     let check = check.map(Check::capture).transpose()?;

@@ -15,7 +15,7 @@
 
 #[cfg(test)]
 mod conformance;
-mod kind;
+pub(crate) mod kind;
 pub mod target;
 pub mod task;
 pub mod tree;

@@ -39,7 +39,7 @@ pub struct LaunchSpec<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// The shell's program could not be executed.
-    #[error("cannot start the shell `{shell}`")]
+    #[error("cannot start the shell '{shell}'")]
     Shell {
         /// The shell's name or path.
         shell: String,
@@ -58,15 +58,15 @@ pub enum LaunchError {
     #[error("interrupted by signal {0} before the pipeline started")]
     Interrupted(i32),
     /// The shell ended before it reached the pipeline.
-    #[error("the shell ended with status {} before it started the pipeline", .status.shell_code())]
+    #[error("the shell exited with status {} before it started the pipeline", .status.shell_code())]
     Setup {
         /// How the shell ended.
         status: ExitStatus,
     },
     /// The shell could not start every stage.
     #[error(
-        "the shell started {started} of {wanted} stages, then ended: see `ulimit -u` and \
-         `pids.max` for how many processes are allowed"
+        "the shell started only {started} of {wanted} stages: check the limits on processes \
+         (`ulimit -u`, and pids.max of the cgroup)"
     )]
     Stages {
         /// Number of stages that were started.

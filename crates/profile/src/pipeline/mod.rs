@@ -20,6 +20,7 @@ pub mod account;
 pub mod findings;
 pub mod gate;
 pub mod launch;
+pub mod progress;
 pub mod raw;
 pub mod repeat;
 pub mod run;
@@ -37,8 +38,8 @@ use contend_sys::load::Load;
 
 use findings::Facts;
 use launch::{LaunchError, LaunchSpec};
+use progress::Progress;
 use raw::RawRun;
-use run::Progress;
 use verdict::Evidence;
 
 /// Runs the pipeline once and returns its record, into which `host` and `started_at` are copied.

@@ -34,6 +34,7 @@ use super::gate::OpenGate;
 use super::launch::{
     LaunchError, LaunchSpec, Launched, WaitingShell, children_of, kill_all, launch,
 };
+use super::progress::{Progress, ProgressStage};
 use super::raw::{FillSamples, MAX_SAMPLING_INTERVAL, RawRun};
 use super::script::format_exit_codes;
 use super::stage::RunningStage;
@@ -64,31 +65,6 @@ const REPEATED_SIGNAL_TIME: Duration = Duration::from_millis(50);
 const MAX_EXIT_TIME: Duration = Duration::from_millis(50);
 /// Time between two progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A progress report.
-#[derive(Debug)]
-pub enum Progress<'a> {
-    /// The run continues. Sent about ten times a second.
-    Running {
-        /// Time since the gate opened.
-        elapsed: Duration,
-        /// The stages, first to last.
-        stages: &'a [ProgressStage],
-    },
-    /// contend is about to stop (Ctrl-Z), and another process gets the terminal.
-    Pause,
-}
-
-/// A stage of a running pipeline.
-#[derive(Debug, Clone, Copy)]
-pub struct ProgressStage {
-    /// What it did at the last sample; `None` after its end.
-    pub state: Option<State>,
-    /// Bytes read so far, if known.
-    pub bytes_in: Option<u64>,
-    /// Bytes written so far, if known.
-    pub bytes_out: Option<u64>,
-}
 
 /// Runs the pipeline to its end.
 ///
@@ -450,6 +426,10 @@ impl<'a> Watch<'a> {
                 state: stage.runs().then(|| stage.tree.state()),
                 bytes_in: stage.observed.io.map(|io| io.read_bytes),
                 bytes_out: stage.observed.io.map(|io| io.write_bytes),
+                time: stage.tree.seen,
+                run_queue: stage.tree.run_queue(),
+                input: stage.input_progress(),
+                may_write_to_terminal: stage.may_write_to_terminal(),
             })
             .collect();
         progress(&Progress::Running { elapsed: self.begun.elapsed(), stages: &stages });

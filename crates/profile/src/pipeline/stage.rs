@@ -9,7 +9,9 @@ use contend_sys::child::{self, Change, ExitStatus, Usage, Which};
 use contend_sys::procfs::{Io, SchedStat, Status};
 use contend_sys::trace::{self, Stop};
 
+use super::progress::InputProgress;
 use super::tracing;
+use crate::observe::kind::is_terminal;
 use crate::observe::target::End;
 use crate::observe::tree::SampledTime;
 use crate::observe::{State, Tree, Wait};
@@ -306,6 +308,30 @@ impl RunningStage {
         self.observed.first_write = None;
     }
 
+    /// Returns how much of its input files it has read: of its standard input by the position in the
+    /// file, of files that it names by its counters. Returns `None` if it reads neither, has ended,
+    /// or has read no more than its libraries.
+    pub(super) fn input_progress(&self) -> Option<InputProgress> {
+        if self.ended.is_some() {
+            return None;
+        }
+        if let Some(size) = input_file_bytes(self.pid)
+            && let Some(read) = file_position(self.pid).filter(|&read| read > 0)
+        {
+            return Some(InputProgress { read: read.min(size), size });
+        }
+        let size = self.observed.named_bytes.filter(|&size| size > 0)?;
+        let read = self.observed.io?.read_bytes;
+        (read > MAX_STARTUP_READ_BYTES).then_some(InputProgress { read: read.min(size), size })
+    }
+
+    /// Whether its standard output is a terminal, or not known. A redirection in the stage takes
+    /// effect after the stage has been opened.
+    pub(super) fn may_write_to_terminal(&self) -> bool {
+        let link = std::fs::read_link(format!("/proc/{}/fd/1", self.pid.as_raw_nonzero()));
+        link.map_or(true, |link| is_terminal(&link.to_string_lossy()))
+    }
+
     /// Handles what the kernel reports of it: stops, and its end.
     pub(super) fn collect(&mut self, now: Duration, buffer: &mut [u8]) {
         loop {
@@ -415,6 +441,12 @@ fn input_file_bytes(pid: Pid) -> Option<u64> {
     data.is_file().then_some(data.len())
 }
 
+/// Returns the position in its standard input, in bytes.
+fn file_position(pid: Pid) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{}/fdinfo/0", pid.as_raw_nonzero())).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("pos:"))?.trim().parse().ok()
+}
+
 fn is_standard(name: &std::ffi::OsStr) -> bool {
     ["0", "1", "2"].iter().any(|standard| name == *standard)
 }
@@ -429,6 +461,20 @@ mod tests {
         let stage =
             RunningStage::open(Pid::from_child(child), ("cat", false), false, &mut [0; 4096]);
         stage.expect("the child is alive")
+    }
+
+    #[test]
+    fn input_progress_is_the_position_in_a_file_on_standard_input() {
+        let mut file = tempfile::tempfile().expect("a file");
+        std::io::Write::write_all(&mut file, &[b'x'; 1000]).expect("room");
+        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(400)).expect("it is a file");
+        let mut child = Command::new("sleep").arg("60").stdin(file).spawn().expect("sleep");
+        assert_eq!(running(&child).input_progress(), Some(InputProgress { read: 400, size: 1000 }));
+        child.kill().and_then(|()| child.wait()).expect("it can be killed");
+        let mut child =
+            Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("sleep");
+        assert_eq!(running(&child).input_progress(), None);
+        child.kill().and_then(|()| child.wait()).expect("it can be killed");
     }
 
     fn collected(stage: &mut RunningStage) {

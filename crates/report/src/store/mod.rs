@@ -40,7 +40,7 @@ pub enum StoreError {
     #[error("{} is a database of another program (left untouched)", .0.display())]
     Foreign(PathBuf),
     /// A newer version of contend created the store.
-    #[error("the store {} was created by a newer contend (version {found}, this one supports {known})", path.display())]
+    #[error("the store {} was created by a newer contend (format {found}; this version reads up to {known}): upgrade contend, or use another --store", path.display())]
     Newer {
         /// Path of the store.
         path: PathBuf,
@@ -153,8 +153,8 @@ impl Store {
                 }
                 // SQLite always says "unable to open database file", whatever the cause.
                 Err(source) => source.kind().to_string(),
-                Ok(data) if data.is_dir() => "is a directory".to_owned(),
-                Ok(data) if !data.is_file() => "not a regular file".to_owned(),
+                Ok(data) if data.is_dir() => "it is a directory".to_owned(),
+                Ok(data) if !data.is_file() => "it is not a regular file".to_owned(),
                 Ok(_) => plain(&error),
             },
         };

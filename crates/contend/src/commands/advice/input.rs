@@ -1,4 +1,4 @@
-//! What the pipeline reads, and how it can be read again.
+//! The input of a pipeline, and how to read it again.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -19,12 +19,12 @@ use rustix::fs::FileType;
 use crate::cli::pipe::SampleSize;
 use crate::exit::UsageError;
 use crate::output;
-use crate::settings::{How, PipeRun, STANDARD_INPUT};
+use crate::settings::{PipeRun, PipelineSettings, STANDARD_INPUT};
 
-/// What is kept of an input that can be read only once.
-const KEPT: u64 = 64 << 20;
-/// Programs that read no input, whatever is there.
-const READ_NOTHING: &[&str] = &[
+/// Most bytes that are saved of an input that can be read only once.
+const MAX_SAVED_BYTES: u64 = 64 << 20;
+/// Programs that never read standard input.
+const WITHOUT_INPUT: &[&str] = &[
     "date",
     "df",
     "du",
@@ -51,79 +51,80 @@ const READ_NOTHING: &[&str] = &[
     "yes",
 ];
 
-/// What came through a pipe and was kept, so that it can be read again.
+/// Standard input that came through a pipe, saved to be read several times.
 #[derive(Debug)]
-pub struct KeptInput {
-    /// Its bytes.
+pub struct SavedInput {
+    /// A temporary file with the bytes.
     pub file: File,
-    /// How much it is.
+    /// Their number, and whether that is the whole input.
     pub what: TrialInput,
 }
 
-/// What the first stage reads, as far as that is known and can be read again.
+/// The input of the first stage, as far as it is known and can be read again.
 #[derive(Debug)]
-pub struct Readable {
-    /// A regular file with all of it; none if there is no such.
+pub struct Rereadable {
+    /// A regular file with the whole input, if there is one.
     pub file: Option<File>,
-    /// The first stage names it itself, and does not read it from its standard input.
+    /// Whether the first stage names the file, rather than reading its standard input.
     pub named: bool,
-    /// What the pipeline's standard input is when it is run once more; none for `/dev/null`.
+    /// Standard input for further runs of the pipeline; `None` for `/dev/null`.
     pub stdin: Option<File>,
-    /// What was kept, if it had to be.
-    pub kept: Option<TrialInput>,
+    /// How much of a pipe was saved, if it was.
+    pub saved: Option<TrialInput>,
 }
 
-/// Keeps what comes through standard input, where a trial needs it and it can be read only once;
-/// the pipeline then reads what was kept.
+/// Saves standard input if a trial needs it and it can be read only once. The pipeline then reads the
+/// saved bytes.
 ///
 /// # Errors
-/// When it cannot be read or kept, or comes from a terminal.
-pub fn keep(settings: &mut PipeRun) -> Result<Option<KeptInput>> {
+/// If standard input cannot be read or saved, or is a terminal.
+pub fn save(settings: &mut PipeRun) -> Result<Option<SavedInput>> {
     let Some(trial) = &settings.advice.trial else { return Ok(None) };
     if !may_read_standard_input(&settings.parsed) {
         return Ok(None);
     }
     let is_pipe = |kind| matches!(kind, FileType::Fifo | FileType::Socket);
-    let from: Box<dyn io::Read> = match settings.how.open_stdin()? {
+    let from: Box<dyn io::Read> = match settings.pipeline.open_stdin()? {
         Some(file) if is_pipe(kind_of(&file)) => Box::new(file),
         None if io::stdin().is_terminal() => {
-            let message = "--try needs an input that can be read again, and standard input is a \
-                           terminal: give --stdin FILE, or --stdin /dev/null if there is none";
+            let message = "--try reads the input several times, but standard input is a terminal: add \
+                           --stdin FILE, or --stdin /dev/null if the pipeline reads no input";
             return Err(UsageError(message.to_owned()).into());
         }
         None if is_pipe(kind_of(&io::stdin())) => {
-            say_what_is_waited_for();
+            warn_if_silent();
             Box::new(io::stdin().lock())
         }
         _ => return Ok(None),
     };
     let most = match trial.sample {
-        Some(SampleSize::Bytes(bytes)) => bytes.min(KEPT),
-        _ => KEPT,
+        Some(SampleSize::Bytes(bytes)) => bytes.min(MAX_SAVED_BYTES),
+        _ => MAX_SAVED_BYTES,
     };
-    let sample = Sample::beginning(from, most).context("cannot keep what standard input brings")?;
-    settings.how.stdin = Some(proc_path(&sample.file).into());
-    Ok(Some(KeptInput { file: sample.file, what: sample.what }))
+    let sample =
+        Sample::beginning(from, most).context("cannot save standard input to a temporary file")?;
+    settings.pipeline.stdin = Some(proc_path(&sample.file).into());
+    Ok(Some(SavedInput { file: sample.file, what: sample.what }))
 }
 
-/// A pipe that brings nothing may be one that nobody writes to.
-fn say_what_is_waited_for() {
+/// Tells the user what contend waits for if standard input stays silent: it may have no writer.
+fn warn_if_silent() {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
     let second = Timespec { tv_sec: 1, tv_nsec: 0 };
     if matches!(poll(&mut fds, Some(&second)), Ok(0)) {
-        output::error("waiting for standard input; give --stdin /dev/null if there is none");
+        output::error("waiting for standard input; if there is none, use --stdin /dev/null");
     }
 }
 
-/// Whether the first stage reads standard input, for all that is known. One that does not must not
-/// make us wait for an input that nobody means to end.
+/// Whether the first stage may read standard input. If it does not, contend must not wait for an input
+/// that may never end.
 fn may_read_standard_input(parsed: &Parsed) -> bool {
     let first = Simple::read(&parsed.stage_text(0));
     first.is_none_or(|simple| match source(&simple) {
         Source::Standard => true,
         Source::File(_) => false,
-        Source::Other => !is_pure(&simple) && !READ_NOTHING.contains(&simple.name()),
+        Source::Other => !is_pure(&simple) && !WITHOUT_INPUT.contains(&simple.name()),
     })
 }
 
@@ -131,31 +132,31 @@ fn kind_of(file: &impl AsFd) -> FileType {
     rustix::fs::fstat(file).map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
 }
 
-impl Readable {
-    /// Finds it.
-    pub fn of(draft: &Draft, how: &How, kept: Option<&KeptInput>) -> Self {
-        if let Some(kept) = kept {
-            let copy = || kept.file.try_clone().ok();
-            let what = Some(kept.what.clone());
-            return Self { file: copy(), named: false, stdin: copy(), kept: what };
+impl Rereadable {
+    /// Finds the input of the first stage.
+    pub fn of(draft: &Draft, pipeline: &PipelineSettings, saved: Option<&SavedInput>) -> Self {
+        if let Some(saved) = saved {
+            let copy = || saved.file.try_clone().ok();
+            let what = Some(saved.what.clone());
+            return Self { file: copy(), named: false, stdin: copy(), saved: what };
         }
-        let stdin = || regular(how.stdin.clone().unwrap_or_else(|| STANDARD_INPUT.into()));
+        let stdin = || regular(pipeline.stdin.clone().unwrap_or_else(|| STANDARD_INPUT.into()));
         let first = draft.stages.first().and_then(|stage| stage.simple.as_ref()).map(source);
         match first {
-            // A set-up may have gone to another folder.
-            Some(Source::File(file)) if how.setup.is_none() || file.text.starts_with('/') => {
+            // A setup may have changed the working directory.
+            Some(Source::File(file)) if pipeline.setup.is_none() || file.text.starts_with('/') => {
                 let file = regular(file.text.into());
-                Self { file, named: true, stdin: stdin(), kept: None }
+                Self { file, named: true, stdin: stdin(), saved: None }
             }
             Some(Source::Standard) => {
-                Self { file: stdin(), named: false, stdin: stdin(), kept: None }
+                Self { file: stdin(), named: false, stdin: stdin(), saved: None }
             }
-            _ => Self { file: None, named: false, stdin: stdin(), kept: None },
+            _ => Self { file: None, named: false, stdin: stdin(), saved: None },
         }
     }
 }
 
-/// Opens it if it is a regular file: opening anything else could wait for ever, or do something.
+/// Opens a regular file. Opening anything else could block for ever or have side effects.
 fn regular(path: PathBuf) -> Option<File> {
     path.metadata().is_ok_and(|data| data.is_file()).then(|| File::open(path).ok()).flatten()
 }

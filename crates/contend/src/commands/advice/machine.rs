@@ -1,4 +1,4 @@
-//! What is known of this machine: from the lab, or found out now.
+//! The cost of pipes and of starting programs on this machine: from the lab, or measured now.
 
 use std::path::Path;
 
@@ -13,20 +13,20 @@ use contend_report::store::Store;
 
 use crate::records;
 
-/// Runs of the lab that are looked through for what starting costs.
-const LAB_RUNS: usize = 20;
+/// Most lab runs to search for the cost of starting a program.
+const MAX_LAB_RUNS: usize = 20;
 
-/// Finds out what pipes and starting cost here, and answers the questions.
+/// Measures the cost of pipes and of starting a program, and answers the questions.
 ///
 /// # Errors
-/// When the machine has no pipe or process to spare.
+/// If no pipe or process can be created.
 pub fn answer(
     record: &mut PipeRecord,
     questions: &[Question],
     store: Option<&Path>,
 ) -> Result<Calibration> {
     let known = store.and_then(|store| known_start_up(store, &record.host));
-    let calibration = Calibration::measure(known).context("cannot find out what pipes cost")?;
+    let calibration = Calibration::measure(known).context("cannot measure the cost of a pipe")?;
     record.what_if =
         questions.iter().map(|question| question.answer(record, &calibration)).collect();
     record.calibration = Some(calibration.record());
@@ -34,17 +34,17 @@ pub fn answer(
     Ok(calibration)
 }
 
-/// What the lab has last found a start to cost on this machine. A store that is not there or
-/// cannot be read is no reason to stop.
+/// Returns the cost of starting a program that the lab has last measured on this machine. A store that
+/// does not exist or cannot be read counts as empty.
 fn known_start_up(store: &Path, host: &Host) -> Option<KnownStartUp> {
     if !store.is_file() {
         return None;
     }
     let store = Store::open_to_read(store).ok()?;
-    let entries = store.list(LAB_RUNS).ok()?;
+    let entries = store.list(MAX_LAB_RUNS).ok()?;
     entries.into_iter().filter(|entry| entry.schema == lab::SCHEMA).find_map(|entry| {
         let (schema, text) = store.get(entry.id).ok()??;
-        let run = records::kept_lab(entry.id, &schema, &text).ok()?;
+        let run = records::saved_lab(entry.id, &schema, &text).ok()?;
         let same = run.host.cpu_model == host.cpu_model && run.host.kernel == host.kernel;
         let starts = |case: &&lab::Case| {
             [View::Startup, View::PipelineStartup].contains(&case.view)

@@ -1,4 +1,11 @@
-//! What `contend pipe` makes of a profile: answers, suggestions and their trial.
+//! Advice after a profile: answers to `--what-if`, suggested changes, and their trial.
+//!
+//! ```text
+//! profile ─▶ calibration ─▶ answers
+//!                 │
+//!                 ▼
+//!   shell ─▶ environment, draft ─▶ pilot ─▶ candidates ─▶ trial (--try)
+//! ```
 
 pub mod input;
 mod machine;
@@ -28,49 +35,50 @@ use contend_sys::interrupt::Signals;
 use crate::cli::pipe::SampleSize;
 use crate::output;
 use crate::settings::{PipeRun, TrialSettings};
-use input::{KeptInput, Readable};
+use crate::terminal::{bar, fit};
+use input::{Rereadable, SavedInput};
 
 pub use machine::answer;
 
-/// Shorter pipelines are start-up for the most part.
-const SHORTEST: f64 = 0.1;
-/// Looking for changes takes no longer than this.
-const PILOT: Duration = Duration::from_secs(2);
-/// How long one pass of the pilot should take, in seconds.
-const PASS: f64 = 0.15;
-/// The same where something is sorted: that takes other ways with more data.
-const SORTING_PASS: f64 = 0.4;
-/// So many passes should have room in it.
-const PASSES: f64 = 8.0;
-/// A smaller part of the input tells little, a larger one takes long.
+/// Shortest pipeline that gets advice, in seconds: most of a shorter one is start-up.
+const MIN_WALL_SECONDS: f64 = 0.1;
+/// Longest pilot.
+const MAX_PILOT_TIME: Duration = Duration::from_secs(2);
+/// Time of one pass of the pilot, in seconds.
+const PASS_SECONDS: f64 = 0.15;
+/// Time of one pass if a stage sorts, in seconds: sorting changes its method with the amount of data.
+const SORTING_PASS_SECONDS: f64 = 0.4;
+/// Number of passes that a short pilot has time for.
+const MIN_PASSES: f64 = 8.0;
+/// Smallest and largest sample for the pilot.
 const PILOT_BYTES: [u64; 2] = [256 << 10, 32 << 20];
-/// Runs of every pipeline that the budget of a trial should suffice for.
-const RUNS: f64 = 14.0;
-/// A smaller sample is mostly start-up.
-const SMALLEST_SAMPLE: f64 = 1e6;
+/// Number of runs of every candidate that the budget of a trial should allow.
+const RUNS_PER_CANDIDATE: f64 = 14.0;
+/// Smallest sample for a trial, in bytes: with a smaller one, most of a run is start-up.
+const MIN_SAMPLE_BYTES: f64 = 1e6;
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Adds to the record what can be said from it.
+/// Adds answers, suggested changes and their trial to the record.
 ///
 /// # Errors
-/// When the machine refuses what that needs.
+/// If the cost of a pipe cannot be measured, or `--try` fails.
 pub fn add(
     record: &mut PipeRecord,
     settings: &PipeRun,
-    kept: Option<&KeptInput>,
+    saved: Option<&SavedInput>,
     signals: &Signals,
 ) -> Result<()> {
-    if let Some(KeptInput { what: TrialInput::Beginning { bytes, complete: false }, .. }) = kept {
+    if let Some(SavedInput { what: TrialInput::Beginning { bytes, complete: false }, .. }) = saved {
         let message = format!(
-            "only the first {} of standard input were read, for they had to be kept to be read \
-             again: give --stdin FILE for all of it",
+            "only the first {} of standard input were read, because --try reads them several times: \
+             use --stdin FILE to read all of it",
             contend_report::render::units::bytes(*bytes as f64)
         );
         record.warnings.push(Warning::new(WarningId::PartOfInput, message));
     }
     let advice = &settings.advice;
-    let looks = advice.trial.is_some() || advice.wanted && record.wall_seconds >= SHORTEST;
+    let looks = advice.trial.is_some() || advice.wanted && record.wall_seconds >= MIN_WALL_SECONDS;
     if !looks && advice.questions.is_empty() {
         return Ok(());
     }
@@ -78,12 +86,12 @@ pub fn add(
     if !looks {
         return Ok(());
     }
-    match look(record, settings, kept, &calibration, signals) {
+    match look(record, settings, saved, &calibration, signals) {
         Err(error) if advice.trial.is_none() => {
-            // Nobody has asked for it: a pipeline that was profiled is not to fail for it.
+            // The user did not ask for advice, so the profile succeeds without it.
             match error.downcast_ref::<RunError>() {
                 Some(RunError::Interrupted(_)) => {}
-                _ => warn(record, format!("changes could not be looked for: {error:#}")),
+                _ => warn(record, format!("no changes were looked for: {error:#}")),
             }
             Ok(())
         }
@@ -91,14 +99,14 @@ pub fn add(
     }
 }
 
-/// What fails at once is soon compared; that says little of the pipeline when it works.
+/// Warns about failed stages: a pipeline that fails early says little about one that succeeds.
 fn warn_of_failed(record: &mut PipeRecord) {
     let failed = record.stages.iter().filter(|stage| !did_its_work(stage));
     let names: Vec<_> =
         failed.map(|stage| format!("{} `{}`", stage.index, stage.command)).collect();
     if !names.is_empty() {
         let message = format!(
-            "stage {} failed: what was tried says nothing of the pipeline when it works",
+            "stage {} failed: the results of --try may not apply to the pipeline when it succeeds",
             names.join(", stage ")
         );
         record.warnings.push(Warning::new(WarningId::FailedStage, message));
@@ -109,11 +117,11 @@ fn warn(record: &mut PipeRecord, message: String) {
     record.warnings.push(Warning::new(WarningId::NoAdvice, message));
 }
 
-/// Looks for changes, and tries them if that is wanted.
+/// Looks for changes, and tries them with `--try`.
 fn look(
     record: &mut PipeRecord,
     settings: &PipeRun,
-    kept: Option<&KeptInput>,
+    saved: Option<&SavedInput>,
     calibration: &Calibration,
     signals: &Signals,
 ) -> Result<()> {
@@ -123,14 +131,18 @@ fn look(
     let Some((environment, draft)) = understand(record, settings, signals)? else {
         return Ok(());
     };
-    add_finding_on_parts(record, settings, &environment);
-    let how = &settings.how;
-    let runner =
-        Runner { shell: &how.shell, setup: how.setup.as_deref(), pipefail: how.pipefail, signals };
-    let line = StatusLine { draws: how.live };
-    line.show("looking for changes …");
-    let readable = Readable::of(&draft, how, kept);
-    let pilot = match &readable.file {
+    add_parallelism_finding(record, settings, &environment);
+    let pipeline = &settings.pipeline;
+    let runner = Runner {
+        shell: &pipeline.shell,
+        setup: pipeline.setup.as_deref(),
+        pipefail: pipeline.pipefail,
+        signals,
+    };
+    let line = StatusLine { draws: pipeline.live };
+    line.show("looking for faster versions …");
+    let rereadable = Rereadable::of(&draft, pipeline, saved);
+    let pilot = match &rereadable.file {
         Some(file) => pilot(record, file, runner).inspect_err(|_| line.clear())?,
         None => None,
     };
@@ -140,30 +152,30 @@ fn look(
     let mut prepared = prepared?;
     let tried =
         settings.advice.trial.as_ref().map(|trial| {
-            try_out(trial, runner, &draft, &mut prepared, readable, line, &mut adviser)
+            try_out(trial, runner, &draft, &mut prepared, rereadable, line, &mut adviser)
         });
     record.candidates = prepared.into_iter().map(|one| one.candidate).collect();
     if let Some(tried) = tried {
-        return note_trial(record, tried, signals);
+        return add_trial(record, tried, signals);
     }
-    // They are suggested all the same, but nobody is sent to a trial that is refused.
+    // Do not suggest a trial that would be refused.
     if !record.candidates.is_empty()
-        && let Err(why) = check_repeatable(&settings.parsed, how.setup.as_deref())
+        && let Err(why) = check_repeatable(&settings.parsed, pipeline.setup.as_deref())
     {
         record.warnings.push(Warning::new(WarningId::NotRepeatable, format!("--try {why}")));
     }
     Ok(())
 }
 
-/// Adds that `contend run` could be faster, if so.
-fn add_finding_on_parts(record: &mut PipeRecord, settings: &PipeRun, environment: &Environment) {
+/// Adds a finding if `contend run` is expected to be faster.
+fn add_parallelism_finding(record: &mut PipeRecord, settings: &PipeRun, environment: &Environment) {
     let parsed = &settings.parsed;
     let stages: Option<Vec<Simple>> =
         parsed.stages.iter().map(|stage| Simple::read(&parsed.text[stage.span.clone()])).collect();
-    // What was set up is set up for the profile alone.
-    let Some(stages) = stages.filter(|_| settings.how.setup.is_none()) else { return };
-    // It may be a pipe with a name, which would be waited for if it were opened.
-    let input = settings.how.stdin.as_ref().and_then(|path| path.metadata().ok());
+    // `contend run` has no --setup.
+    let Some(stages) = stages.filter(|_| settings.pipeline.setup.is_none()) else { return };
+    // It may be a FIFO, which blocks when opened.
+    let input = settings.pipeline.stdin.as_ref().and_then(|path| path.metadata().ok());
     let situation = Situation {
         environment,
         annotations: &[],
@@ -173,30 +185,34 @@ fn add_finding_on_parts(record: &mut PipeRecord, settings: &PipeRun, environment
     record.findings.extend(contend_advise::parallelism::find(record, &stages, &situation));
 }
 
-/// What the pipeline's commands are here, and the pipeline as it can be changed; none, with a
-/// warning, where that cannot be known.
+/// Returns what the commands are in this environment, and the pipeline as a draft that can be changed.
+/// Returns `None`, with a warning, if either is unknown.
 fn understand(
     record: &mut PipeRecord,
     settings: &PipeRun,
     signals: &Signals,
 ) -> Result<Option<(Environment, Draft)>> {
-    let how = &settings.how;
-    if let Some(setup) = &how.setup
+    let pipeline = &settings.pipeline;
+    if let Some(setup) = &pipeline.setup
         && settings.advice.trial.is_none()
         && check_setup(setup).is_err()
     {
-        let message = "changes are not looked for: the --setup would be executed again for that, \
-                       and it may change something";
+        let message = "no changes were looked for: that reruns the --setup, which may have side \
+                       effects";
         warn(record, message.to_owned());
         return Ok(None);
     }
-    let asked = Environment::ask(&how.shell, how.setup.as_deref(), &settings.parsed, signals)
-        .context("cannot ask the shell what the commands are")?;
+    let asked =
+        Environment::ask(&pipeline.shell, pipeline.setup.as_deref(), &settings.parsed, signals)
+            .context("cannot ask the shell what its commands are")?;
     let Some(mut environment) = asked else {
-        warn(record, "the shell did not say what the commands are".to_owned());
+        warn(
+            record,
+            "no changes were looked for: the shell did not report what its commands are".to_owned(),
+        );
         return Ok(None);
     };
-    environment.pipefail |= how.pipefail;
+    environment.pipefail |= pipeline.pipefail;
     environment.cpus = record.host.cpus_allowed.max(1);
     environment.memory_bytes = record
         .host
@@ -204,8 +220,8 @@ fn understand(
         .map_or(record.host.memory_bytes, |limit| limit.min(record.host.memory_bytes));
     let Some(draft) = Draft::read(&settings.parsed, &environment) else {
         if settings.advice.trial.is_some() {
-            let message = "comments, here-documents and |& between stages keep changes from being \
-                           looked for";
+            let message = "no changes were looked for: the pipeline has comments, here-documents or |& \
+                           between stages";
             warn(record, message.to_owned());
         }
         return Ok(None);
@@ -213,8 +229,8 @@ fn understand(
     Ok(Some((environment, draft)))
 }
 
-/// Notes in the record how the trial went.
-fn note_trial(
+/// Adds the result of the trial to the record.
+fn add_trial(
     record: &mut PipeRecord,
     tried: Result<(Trial, Option<TrialError>), TrialError>,
     signals: &Signals,
@@ -227,12 +243,12 @@ fn note_trial(
             record.trial = Some(trial);
             if let Some(problem) = problem.filter(|problem| !interrupted(problem)) {
                 let problem = anyhow::Error::new(problem);
-                warn(record, format!("copies could not be run at once: {problem:#}"));
+                warn(record, format!("copies could not run at the same time: {problem:#}"));
             }
             Ok(())
         }
         Err(error) if interrupted(&error) => Ok(()),
-        Err(error) => Err(anyhow::Error::new(error).context("nothing could be tried")),
+        Err(error) => Err(anyhow::Error::new(error).context("--try failed")),
     }
 }
 
@@ -243,50 +259,53 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
         return Ok(None);
     }
     let sorting = record.stages.iter().any(|stage| sorts(&stage.command));
-    let pass = if sorting { SORTING_PASS } else { PASS };
-    // Short pipelines are looked at for a short time, which has to do for some passes.
+    let pass = if sorting { SORTING_PASS_SECONDS } else { PASS_SECONDS };
+    // A short pipeline gets a short pilot, which still needs time for several passes.
     let budget = match record.wall_seconds {
         wall if wall < 1.0 => Duration::from_secs_f64((2.0 * wall).clamp(0.5, 1.0)),
-        wall => PILOT.min(Duration::from_secs_f64(wall)),
+        wall => MAX_PILOT_TIME.min(Duration::from_secs_f64(wall)),
     };
     let pass =
-        if record.wall_seconds < 1.0 { pass.min(budget.as_secs_f64() / PASSES) } else { pass };
-    // Between the bounds.
+        if record.wall_seconds < 1.0 { pass.min(budget.as_secs_f64() / MIN_PASSES) } else { pass };
+    // Clamped below.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     let bytes = (whole as f64 * pass / work) as u64;
     let bytes = bytes.clamp(PILOT_BYTES[0], PILOT_BYTES[1]);
-    let sample = Sample::of(file.try_clone()?, bytes).context("cannot take a sample")?;
+    let sample = Sample::of(file.try_clone()?, bytes).context("cannot sample the input")?;
     Ok(Some(Pilot::new(runner, sample.file, budget)))
 }
 
-/// Tries the candidates on as much of the input as suits the budget. Also returns why copies could
-/// not be run, if so.
+/// Tries the candidates on as much of the input as the budget allows. Also returns the error if copies
+/// could not run.
 fn try_out(
     settings: &TrialSettings,
     runner: Runner<'_>,
     draft: &Draft,
     prepared: &mut Vec<Prepared>,
-    readable: Readable,
+    rereadable: Rereadable,
     line: StatusLine,
     adviser: &mut Adviser<'_>,
 ) -> Result<(Trial, Option<TrialError>), TrialError> {
+    line.show("trying changes …");
     let under_load = !settings.copies.is_empty();
     let tried = prepared.iter().filter(|one| one.is_worth_trying(under_load)).count();
-    let config = config(adviser.record, settings, runner, draft, tried, readable)?;
+    let config = config(adviser.record, settings, runner, draft, tried, rereadable)?;
     let mut together = |tried: &[Prepared]| adviser.proved_together(draft, tried);
     let mut result = trial::run(&config, draft, prepared, &mut together, &mut |rounds, share| {
-        let percent = 100.0 * share.min(1.0);
-        line.show(&format!("trying: round {rounds}, {percent:.0} % of the budget …"));
+        line.show(&format!(
+            "trying changes: round {rounds} {} of the budget",
+            bar(share, output::width())
+        ));
     });
     let mut problem = None;
     if let Ok(trial) = &mut result
         && under_load
         && !prepared.is_empty()
     {
-        line.show("trying several copies at once …");
+        line.show("running several copies at the same time …");
         match trial::load::sweep(&config, draft, prepared, &settings.copies) {
             Ok(load) => trial.load = load,
-            // What was found out alone stands.
+            // The results without copies remain valid.
             Err(error) => problem = Some(error),
         }
     }
@@ -300,20 +319,19 @@ fn config<'a>(
     runner: Runner<'a>,
     draft: &Draft,
     tried: usize,
-    readable: Readable,
+    rereadable: Rereadable,
 ) -> Result<TrialConfig<'a>, TrialError> {
-    let Readable { file, named, stdin, kept } = readable;
+    let Rereadable { file, named, stdin, saved } = rereadable;
     let bytes = file.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |data| data.len());
     let most = sample_bytes(settings, record, tried, bytes);
     let last = record.stages.last();
     let written = last.and_then(|stage| stage.bytes_out);
-    // Of a last sort, temporary files can only be told from output as far as there is a reader.
+    // A sort at the end: only a reader after it would separate its output from temporary files.
     let exact =
         last.is_some_and(|stage| !stage.is_approximate(Figure::BytesOut) && !sorts(&stage.command));
     let sampled = match file {
         Some(file) => {
-            let sample =
-                Sample::of(file, most).map_err(RunError::io("take a sample of the input"))?;
+            let sample = Sample::of(file, most).map_err(RunError::io("sample the input"))?;
             Some(sample)
         }
         None => None,
@@ -322,10 +340,10 @@ fn config<'a>(
         sampled.as_ref().is_some_and(|sample| matches!(sample.what, TrialInput::Sample { .. }));
     let what = match &sampled {
         Some(sample) if part => sample.what.clone(),
-        Some(sample) => kept.unwrap_or_else(|| sample.what.clone()),
+        Some(sample) => saved.unwrap_or_else(|| sample.what.clone()),
         None => TrialInput::Own,
     };
-    // grep ends early where its output goes to /dev/null, which it does not in a trial.
+    // grep ends early if its output goes to /dev/null, which it does not in a trial.
     let expected = (!part && !draft.discards())
         .then(|| Expected { status: record.exit_code, bytes: written.filter(|_| exact) });
     let (input, whole) = match sampled {
@@ -340,7 +358,7 @@ fn config<'a>(
     Ok(TrialConfig { runner, input, what, whole, expected, under_load, budget, output_bytes, seed })
 }
 
-/// How much of the input suits the budget.
+/// Returns how many bytes of the input to use.
 fn sample_bytes(
     settings: &TrialSettings,
     record: &PipeRecord,
@@ -351,25 +369,25 @@ fn sample_bytes(
         Some(SampleSize::All) => u64::MAX,
         Some(SampleSize::Bytes(bytes)) => bytes,
         None => {
-            let all = record.wall_seconds * (candidates + 1) as f64 * RUNS;
+            let all = record.wall_seconds * (candidates + 1) as f64 * RUNS_PER_CANDIDATE;
             let share = settings.budget.as_secs_f64() / all.max(1e-9);
-            // Nearly all of it may as well be all.
+            // Using the whole input costs little more.
             if share >= 0.6 {
                 return u64::MAX;
             }
-            // Between one million and the file's size.
+            // At least a megabyte, at most the size of the file.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "see above"
             )]
-            let bytes = (whole as f64 * share).max(SMALLEST_SAMPLE) as u64;
+            let bytes = (whole as f64 * share).max(MIN_SAMPLE_BYTES) as u64;
             bytes
         }
     }
 }
 
-/// A line on the terminal that says what goes on.
+/// A line on the terminal that shows the current activity.
 #[derive(Debug, Clone, Copy)]
 struct StatusLine {
     draws: bool,
@@ -378,7 +396,7 @@ struct StatusLine {
 impl StatusLine {
     fn show(self, text: &str) {
         if self.draws {
-            output::terminal(&format!("{CLEAR_LINE}{text}"));
+            output::terminal(&format!("{CLEAR_LINE}{}", fit(text, output::width())));
         }
     }
 

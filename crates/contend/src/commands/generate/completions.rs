@@ -1,4 +1,4 @@
-//! Completions: of what users type, with the names that the lab knows.
+//! Shell completions: the visible command line, with names of experiments and parameters.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory as _, ValueHint};
@@ -10,10 +10,10 @@ use contend_record::parameters::{Parameters, Value};
 use crate::cli::Args;
 use crate::version::VERSION;
 
-/// The script that completes contend's command line in a shell.
+/// Returns the completion script for a shell.
 pub(super) fn script(shell: Shell) -> Vec<u8> {
     let mut command = with_names(&visible(&Args::command()));
-    // The generators of the other shells leave out the values of positional arguments.
+    // The generators for other shells ignore values of positional arguments.
     if !matches!(shell, Shell::Bash | Shell::Zsh) {
         command = values_as_subcommands(&command);
     }
@@ -22,7 +22,7 @@ pub(super) fn script(shell: Shell) -> Vec<u8> {
     script
 }
 
-/// The command without what is hidden: clap's generators show that, too.
+/// Returns the command without hidden parts, which clap's generators include.
 fn visible(command: &Command) -> Command {
     let subcommands = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(visible);
     let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
@@ -31,12 +31,12 @@ fn visible(command: &Command) -> Command {
     shown.version(VERSION).propagate_version(true).args(arguments).subcommands(subcommands)
 }
 
-/// The command with the values that only the lab knows.
+/// Returns the command with the names that the lab defines.
 fn with_names(command: &Command) -> Command {
     let experiments =
         || PossibleValuesParser::new(REGISTRY.experiments.iter().map(|experiment| experiment.name));
     let suites = || PossibleValuesParser::new(REGISTRY.suites.iter().map(|suite| suite.name));
-    // Without a space behind `name=`.
+    // Prevents a space after `name=`.
     let listed = |argument: Arg, values: Vec<String>| {
         argument.value_hint(ValueHint::Other).value_parser(PossibleValuesParser::new(values))
     };
@@ -52,7 +52,7 @@ fn with_names(command: &Command) -> Command {
     })
 }
 
-/// Every `name=value` that `--set` takes, and `name=` where it takes numbers.
+/// Returns every `name=value` that `--set` accepts, and `name=` for numbers.
 fn choosable() -> Vec<String> {
     let settings = REGISTRY.experiments.iter().flat_map(|experiment| experiment.settings);
     let words = settings.flat_map(|setting| match setting.names() {
@@ -62,7 +62,7 @@ fn choosable() -> Vec<String> {
     sorted(words)
 }
 
-/// Every `name=value` that occurs in a case, and `name=` where the values are numbers.
+/// Returns every `name=value` that occurs in a case, and `name=` for numbers.
 fn occurring() -> Vec<String> {
     let scope = Scope::of(Size::Full);
     let cases = REGISTRY.experiments.iter().flat_map(|experiment| (experiment.cases)(&scope));
@@ -73,7 +73,7 @@ fn occurring() -> Vec<String> {
         };
         case.iter().map(word).collect()
     };
-    // A word with a space would be two.
+    // Shells split completions at spaces.
     sorted(cases.flat_map(words).filter(|word| !word.contains(char::is_whitespace)))
 }
 
@@ -84,7 +84,8 @@ fn sorted(words: impl Iterator<Item = String>) -> Vec<String> {
     words
 }
 
-/// The command with subcommands in place of the values of a positional argument, each with the same options.
+/// Returns the command with subcommands in place of the values of a positional argument, each with the
+/// same options.
 fn values_as_subcommands(command: &Command) -> Command {
     let positional = command.get_positionals().find(|one| !one.get_possible_values().is_empty());
     let Some(positional) = positional else {
@@ -118,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// The names of all subcommands and options that are hidden, at any depth.
+    /// Returns the names of all hidden subcommands and options, at any depth.
     fn hidden(command: &Command) -> Vec<String> {
         let verbs = command.get_subcommands().filter(|verb| verb.is_hide_set());
         let options = command.get_arguments().filter(|one| one.is_hide_set());
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_not_completed() {
+    fn hidden_parts_are_not_completed() {
         let names = hidden(&Args::command());
         for known in ["lab-case", "lab-probe", "lab-server", "--smallest"] {
             assert!(names.iter().any(|name| name == known), "{known}: {names:?}");
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_completed_as_set_and_only_take_them() {
+    fn parameters_are_completed_for_set_and_only() {
         let (set, only) = (choosable(), occurring());
         let settings = || REGISTRY.experiments.iter().flat_map(|experiment| experiment.settings);
         for setting in settings() {

@@ -1,4 +1,4 @@
-//! `contend run`: a pipeline over parts of its input.
+//! `contend run`: runs a pipeline in parallel.
 
 mod progress;
 mod reporter;
@@ -18,7 +18,7 @@ use crate::settings::{self, Run};
 use crate::{host, output, version};
 use reporter::Reporter;
 
-/// Runs what is requested, and reports what is wanted.
+/// Runs the request, and writes the reports that the settings ask for.
 ///
 /// # Errors
 /// If the pipeline cannot be started or a report cannot be written.
@@ -29,8 +29,8 @@ pub fn run(settings: Run) -> Result<Exit> {
     conclude(end, request.settings.stats, json)
 }
 
-/// Runs the stage of shell text that this process stands for, if it is the process of one.
-pub fn stage_of_shell_text() -> Option<Result<Exit>> {
+/// Runs a stage of shell text if this process was started for one.
+pub fn run_as_stage() -> Option<Result<Exit>> {
     let mut words = std::env::args_os().skip(1);
     (words.next().as_deref() == Some(OsStr::new(STAGE_VERB)))
         .then(|| run_stage(&words.collect::<Vec<_>>()))
@@ -47,7 +47,7 @@ fn run_stage(words: &[OsString]) -> Result<Exit> {
     conclude(end, stage.settings.stats, stage.json)
 }
 
-/// Reports how a run ended, as far as that is wanted, and returns how contend ends then.
+/// Reports on a run that has ended, and returns the exit status.
 fn conclude(end: End, stats: bool, json: Option<ReportFile>) -> Result<Exit> {
     Ok(match end {
         End::Explained(report) => {
@@ -60,7 +60,7 @@ fn conclude(end: End, stats: bool, json: Option<ReportFile>) -> Result<Exit> {
         }
         End::Interrupted(signal) => Exit::Signal(signal),
         End::NotExecuted { program, source, exit_code } => {
-            output::error(&format!("cannot start {program}: {source}"));
+            output::error(&format!("cannot start '{program}': {source}"));
             Exit::Shell(exit_code)
         }
         End::TakenOver => Exit::Success,
@@ -75,8 +75,8 @@ fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
     output::stdout(&render::run::explanation(&report.record, output::stdout_width()))
 }
 
-/// Prints figures of a run, and writes its record. The pipelines in a text that a shell ran have
-/// printed their own figures.
+/// Prints the figures of a run, and writes its record. Pipelines in text that a shell ran have printed
+/// their own figures.
 fn report_on(report: Report, stats: bool, json: Option<ReportFile>) -> Result<()> {
     if stats && !report.by_shell {
         output::stderr(&render::run::statistics(&report.record, output::width()))?;
@@ -87,7 +87,7 @@ fn report_on(report: Report, stats: bool, json: Option<ReportFile>) -> Result<()
     Ok(())
 }
 
-/// Adds to a record who wrote it, when, and on which machine.
+/// Adds the version, the time and the machine to a record.
 fn complete(report: Report) -> RunRecord {
     RunRecord {
         contend: Some(version::writer()),

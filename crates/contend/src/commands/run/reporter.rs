@@ -1,4 +1,4 @@
-//! What is shown of a run before it ends: notices, and progress on the terminal.
+//! Shows notices and progress of a run before it ends.
 
 use std::io::{self, IsTerminal as _};
 
@@ -10,11 +10,11 @@ use super::progress::Progress;
 use crate::output;
 use contend_parallel::run::{BLOCK_BYTES, Comparison, Notice, Observer};
 
-/// Shows users on standard error what a run has to tell.
+/// Prints notices to standard error, and draws progress on the terminal.
 #[derive(Debug)]
 pub(super) struct Reporter {
     wants_progress: bool,
-    /// The output is captured to be compared.
+    /// Whether the output is captured for a comparison.
     checks: bool,
     progress: Option<Progress>,
 }
@@ -35,7 +35,7 @@ impl Observer for Reporter {
             Notice::MissingFile(message) => output::error(message),
             Notice::CannotWrite(error) => output::error(&output::chain(error)),
             Notice::NotCompared => {
-                output::error("nothing was compared, since the reader of the output has gone");
+                output::error("nothing was compared: the reader closed standard output early");
             }
             Notice::Compared(comparison) => output::error(&verdict(comparison)),
         }
@@ -43,7 +43,7 @@ impl Observer for Reporter {
     }
 
     fn started(&mut self, plan: &Plan, tally: &Tally) {
-        // With --check another thread writes to the terminal, which does not clear the line first.
+        // With --check, the thread that writes to the terminal does not clear the line first.
         let shows = self.wants_progress && !(self.checks && io::stdout().is_terminal());
         self.progress = Some(Progress::new(shows, plan, tally));
     }
@@ -59,7 +59,7 @@ impl Observer for Reporter {
     }
 }
 
-/// Says whether a run did the same as the original, and if not, how they differ.
+/// Describes whether a run and the original gave the same result, or where they differ.
 fn verdict(comparison: &Comparison<'_>) -> String {
     let Comparison { check, outcome, parallel, original_stderr } = *comparison;
     let name = if parallel { "parallel" } else { "plain" };
@@ -81,15 +81,14 @@ fn verdict(comparison: &Comparison<'_>) -> String {
     }
     let difference = match check.first_difference {
         None => format!(
-            "the output is the same, {} bytes, but not the status: {name} {status}, original {other}",
+            "identical output ({} bytes), but different exit status: {name} {status}, original {other}",
             check.bytes
         ),
         Some(start) => {
             let end = check.bytes.max(check.original_bytes).min(start + BLOCK_BYTES as u64);
             format!(
-                "the outputs differ, first between bytes {start} and {end}: {name} {} bytes, status \
-                 {status}; original {} bytes, status {other} (what prints the time or random numbers \
-                 is never the same)",
+                "outputs differ, first between bytes {start} and {end}: {name} {} bytes, exit {status}; \
+                 original {} bytes, exit {other} (times and random numbers always differ)",
                 check.bytes, check.original_bytes
             )
         }
@@ -97,7 +96,7 @@ fn verdict(comparison: &Comparison<'_>) -> String {
     if original_stderr.is_empty() {
         difference
     } else {
-        format!("{difference}; the original remarked:\n{original_stderr}")
+        format!("{difference}; stderr of the original:\n{original_stderr}")
     }
 }
 
@@ -113,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_says_where_outputs_differ_and_what_the_original_said() {
+    fn a_verdict_has_the_first_difference_and_stderr_of_the_original() {
         let same = Check { same: true, bytes: 7, wall_seconds: 2.0, ..Check::default() };
         let text = verdict_on(&same, "unheard");
         assert!(text.starts_with("identical output (7 bytes, exit 0); parallel "), "{text}");
         assert!(text.ends_with("(2.0 times faster)"), "{text}");
         let status = Check { bytes: 7, exit_code: 3, ..Check::default() };
         let text = verdict_on(&status, "");
-        assert!(text.ends_with("not the status: parallel 0, original 3"), "{text}");
+        assert!(text.ends_with("different exit status: parallel 0, original 3"), "{text}");
         let bytes = Check {
             first_difference: Some(BLOCK_BYTES as u64),
             bytes: BLOCK_BYTES as u64 + 5,
@@ -129,6 +128,6 @@ mod tests {
         };
         let text = verdict_on(&bytes, "oops");
         assert!(text.contains("between bytes 65536 and 65545: "), "{text}");
-        assert!(text.ends_with("; the original remarked:\noops"), "{text}");
+        assert!(text.ends_with("; stderr of the original:\noops"), "{text}");
     }
 }

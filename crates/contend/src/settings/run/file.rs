@@ -8,10 +8,10 @@ use contend_record::run::Records;
 use rustix::io::Errno;
 use serde::Deserialize;
 
-use super::super::user_folder;
+use super::super::user_directory;
 use crate::exit::UsageError;
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
@@ -19,7 +19,7 @@ struct Configuration {
     map: Vec<Entry>,
 }
 
-/// A command that treats every record for itself.
+/// A command that processes each record independently.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -32,10 +32,10 @@ fn lines() -> Records {
     Records::Lines
 }
 
-/// The commands that the user's file names; none if there is no file.
+/// Returns the commands that the user's file names, or none if there is no file.
 ///
 /// # Errors
-/// When it cannot be read, or says something else than it can.
+/// If the file cannot be read, or is invalid.
 pub(super) fn annotations() -> Result<Vec<Annotation>, UsageError> {
     let Some(path) = path() else { return Ok(Vec::new()) };
     match std::fs::read_to_string(&path) {
@@ -46,11 +46,11 @@ pub(super) fn annotations() -> Result<Vec<Annotation>, UsageError> {
 }
 
 fn path() -> Option<PathBuf> {
-    user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("contend/run.toml"))
+    user_directory("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("contend/run.toml"))
 }
 
-/// Whether there is no file for this user. Where no more files may be open, nothing can run over
-/// parts either, so that it does not matter what the file says.
+/// Whether there is no file for this user. If the process cannot open another file, nothing can run in
+/// parallel either, so the contents do not matter.
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     let is_limited = [Errno::MFILE, Errno::NFILE]
@@ -62,7 +62,7 @@ fn is_absent(error: &io::Error) -> bool {
 fn read(text: &str, path: &Path) -> Result<Vec<Annotation>, UsageError> {
     let wrong = |place: usize, what: &str| {
         let line = 1 + text.bytes().take(place).filter(|&byte| byte == b'\n').count();
-        // What is wrong may be said in several lines.
+        // The message may have several lines.
         let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
         UsageError(format!("{}, line {line}: {what}", path.display()))
     };
@@ -71,7 +71,7 @@ fn read(text: &str, path: &Path) -> Result<Vec<Annotation>, UsageError> {
     let annotation = |entry: Entry| {
         let command = entry.command.get_ref();
         Annotation::read(command, entry.records).ok_or_else(|| {
-            let what = format!("`{command}` is no command of plain words");
+            let what = format!("'{command}': expected a command without shell syntax");
             wrong(entry.command.span().start, &what)
         })
     };
@@ -97,13 +97,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn mistakes_are_reported_with_their_line() {
         for (text, line, part) in [
             ("[[map]]\ncommand = ./own\n", 2, ""),
             ("\n[[map]]\nrecords = \"lines\"\n", 2, "command"),
             ("[[map]]\ncommand = \"a\"\nrecords = \"words\"\n", 3, "words"),
             ("[[map]]\ncommand = \"a\"\nrecord = \"nul\"\n", 3, "record"),
-            ("[[map]]\ncommand = \"a | b\"\n", 2, "`a | b` is no command of plain words"),
+            (
+                "[[map]]\ncommand = \"a | b\"\n",
+                2,
+                "'a | b': expected a command without shell syntax",
+            ),
             ("[[maps]]\n", 1, "maps"),
         ] {
             let error = read(text).expect_err("something is wrong");

@@ -94,16 +94,17 @@ enum Next {
 /// If the words are not those of a stage.
 pub fn begin(words: &[OsString]) -> Result<Met, RunError> {
     let [position, options, command @ ..] = words else {
-        return Err(RunError::Stage("it has no stages"));
+        return Err(RunError::Stage("missing command of the stage"));
     };
     let position = position.to_str().and_then(Position::from_letter);
-    let position = position.ok_or(RunError::Stage("no stage has this position"))?;
+    let position = position.ok_or(RunError::Stage("unknown position of the stage"))?;
     let options =
         options.to_str().ok_or(RunError::Stage("the options of a stage are not UTF-8"))?;
     let mut stage = Stage { position, options: options.to_owned(), has_pipefail: false };
     let mut command = command;
     if options.split(SEPARATOR).any(|option| option == SHELL_OPTIONS) {
-        let (of_shell, rest) = command.split_first().ok_or(RunError::Stage("it has no stages"))?;
+        let (of_shell, rest) =
+            command.split_first().ok_or(RunError::Stage("missing command of the stage"))?;
         stage.has_pipefail =
             of_shell.to_string_lossy().split(':').any(|option| option == "pipefail");
         command = rest;
