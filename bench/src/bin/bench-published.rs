@@ -1,5 +1,6 @@
-//! Does `contend run -f` do what bash does with published benchmark scripts? It takes a checkout of
-//! them; `bench/run/README.md` says of which.
+//! Checks whether `contend run -f` does the same as bash with published benchmark scripts.
+//!
+//! It takes a checkout of them; `bench/run/README.md` names the repositories.
 
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
@@ -14,33 +15,33 @@ use contend_bench::scripts::generate::Stdin;
 use contend_bench::scripts::published::{Bench, Verdict, ensure_any, make_inputs, scripts};
 use contend_bench::scripts::run::{Runner, adopt_orphans};
 
-/// Runs published scripts with bash and with contend run.
+/// Run published scripts with bash and with contend run.
 #[derive(Debug, Parser)]
 struct Args {
     /// A checkout of <https://github.com/binpash/pash> or <https://github.com/kbensh/koala>.
     checkout: PathBuf,
-    /// Where the inputs are made, or are from another time; a folder for each size.
+    /// Folder for the inputs, with a folder for each size; existing inputs are used again.
     #[arg(long, value_name = "FOLDER")]
     inputs: PathBuf,
-    /// Bytes of each script's input, in millions.
+    /// Size of each script's input, in millions of bytes.
     #[arg(long, default_value_t = 1)]
     megabytes: u64,
     /// Seed of the inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only scripts with this text in their path.
+    /// Only scripts whose path contains this text.
     #[arg(long, default_value = "")]
     only: String,
-    /// Leaves out scripts with this text in their path.
+    /// Skip scripts whose path contains this text.
     #[arg(long)]
     without: Option<String>,
     /// `LC_ALL` of the scripts.
     #[arg(long, default_value = "C.UTF-8")]
     locale: String,
-    /// Seconds after which a run hangs.
+    /// Seconds after which a run counts as hanging.
     #[arg(long, default_value_t = 120)]
     limit: u64,
-    /// Another contend than the one built beside this program.
+    /// Use another contend than the one built with this program.
     #[arg(long, value_name = "PROGRAM")]
     contend: Option<PathBuf>,
 }

@@ -1,5 +1,5 @@
-//! What does watching cost? Runs pipelines with and without `contend pipe`, in turn, and
-//! compares wall time and CPU time pair by pair.
+//! Measures the overhead of observing: runs pipelines with and without `contend pipe` alternately,
+//! and compares wall time and CPU time in pairs.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -8,7 +8,7 @@ use clap::Parser;
 use contend_bench::{Timed, built, plain, profile, time, watched};
 use contend_record::stats::Estimate;
 
-/// Compares pipelines under `contend pipe --discard` with the shell alone.
+/// Compare pipelines under `contend pipe --discard` with the shell.
 #[derive(Debug, Parser)]
 struct Args {
     /// Pairs of runs for each pipeline.
@@ -20,7 +20,7 @@ struct Args {
 }
 
 const SEED: u64 = 1;
-/// Each takes 1 to 5 s on the machine that the documents name.
+/// Pipelines that take 1 to 5 s on the machine that the pages describe.
 const PIPELINES: [&str; 12] = [
     "seq 16000000 | sed 's/1/2/'",
     "seq 9000000 | sort -n | tail -n 1",
@@ -77,7 +77,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Both commands in turn, the first one first in every other pair.
+/// Runs both commands alternately; the first one starts every other pair.
 fn pairs(
     count: usize,
     plain: impl Fn() -> Result<Timed>,

@@ -46,7 +46,7 @@ fn all_inputs_together_are_no_larger_than_the_documents_say() {
     }
 }
 
-/// They are listed to be compared by their output, so each must have one.
+/// Pipelines are compared by their output, so each must have one.
 #[test]
 fn every_pipeline_succeeds_on_a_small_input() {
     let folder = tempfile::tempdir().expect("a folder for the inputs");
@@ -119,7 +119,7 @@ fn stages_part_at_bars_that_are_not_quoted() {
     assert_eq!(program(stages[0]), "grep");
 }
 
-/// The text without what stands between single quotation marks.
+/// Returns the text without its parts in single quotation marks.
 fn outside_quotes(text: &str) -> String {
     text.split('\'').step_by(2).collect()
 }

@@ -1,4 +1,4 @@
-//! Measuring: rounds in which every tool runs a case once, in random order.
+//! Measures in rounds: in each, every tool runs a case once, in random order.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -18,22 +18,22 @@ use super::cases::Case;
 use super::tools::{Kind, Paths, Places, Tool};
 use crate::Timed;
 
-/// Where and how everything is run.
+/// The settings of all runs.
 #[derive(Debug)]
 pub struct Bench<'a> {
-    /// Where programs are.
+    /// Paths of the tools.
     pub paths: &'a Paths,
-    /// The tools that are there.
+    /// The tools that are installed.
     pub tools: Vec<&'a Tool>,
     /// The folder of the inputs.
     pub inputs: &'a Path,
     /// A folder for outputs and temporary files.
     pub outputs: &'a Path,
-    /// CPUs that may be used.
+    /// Number of CPUs that may be used.
     pub cpus: usize,
-    /// How often each tool runs a case.
+    /// Number of runs of a case with each tool.
     pub rounds: usize,
-    /// Seed of the order.
+    /// Seed of the order of tools.
     pub seed: u64,
 }
 
@@ -42,38 +42,38 @@ pub struct Bench<'a> {
 pub struct Run {
     /// Time and resources.
     pub timed: Timed,
-    /// How it ended; none when it was killed for taking too long.
+    /// The exit status; `None` if it was killed at the limit.
     pub status: Option<ExitStatus>,
-    /// The largest resident set that is known of, in bytes.
+    /// The largest known resident set, in bytes.
     pub peak: u64,
 }
 
 /// All runs of a tool.
 #[derive(Debug)]
 pub struct Runs {
-    /// Its name.
+    /// The tool's name.
     pub tool: &'static str,
-    /// Its runs, one a round, until one was wrong.
+    /// One run for each round, until one was wrong.
     pub runs: Vec<Run>,
-    /// What is wrong with it: another output or status than bash's.
+    /// How its output or status differs from bash's, if it does.
     pub wrong: Option<String>,
-    /// What it says of itself that a reader of its times must know.
+    /// A note for readers of its times.
     pub remark: Option<String>,
 }
 
-/// Beyond this many times what bash took, and a minute, a run is given up.
+/// A run is killed after this many times bash's time, plus a minute.
 const PATIENCE: u32 = 10;
-/// Below this, bash and contend run a case more often, so many times as often.
+/// A case that takes bash less than this is run this many times as often with bash and contend.
 const SHORT: Duration = Duration::from_millis(200);
 const MORE: usize = 5;
 const MINUTE: Duration = Duration::from_mins(1);
 
 impl Bench<'_> {
-    /// Measures a case on inputs of one size, which are there. The first run, of bash, is not
-    /// counted: it reads the inputs into memory, and its output is what others must print.
+    /// Measures a case on inputs of one size, which must exist. The first run, of bash, is not
+    /// counted: it reads the inputs into the page cache, and its output is the expected one.
     ///
     /// # Errors
-    /// When bash cannot run it.
+    /// If bash cannot run it.
     pub fn case(&self, case: &Case, size: u64) -> Result<Vec<Runs>> {
         for file in case.files(self.inputs, size) {
             io::copy(&mut File::open(file)?, &mut io::sink())?;
@@ -102,14 +102,14 @@ impl Bench<'_> {
         Ok(all.into_iter().map(|(_, runs)| runs).filter(|runs| !runs.runs.is_empty()).collect())
     }
 
-    /// How often a tool runs a case that takes bash this long: what is short varies more, and is
-    /// what starting contend costs.
+    /// Returns the number of runs of a case that takes bash this long. Short times vary more, and
+    /// show the cost of starting contend.
     fn rounds_of(&self, tool: &Tool, wall: Duration) -> usize {
         let ours = matches!(tool.kind, Kind::Bash | Kind::Contend);
         if ours && wall < SHORT { self.rounds * MORE } else { self.rounds }
     }
 
-    /// Adds one run of a tool, and compares what it printed.
+    /// Adds one run of a tool, and compares its output.
     fn once(
         &self,
         tool: &Tool,
@@ -128,7 +128,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Runs contend once more, with statistics, which take time: only its memory counts.
+    /// Runs contend once more with statistics. Those take time, so only the run's memory counts.
     fn look_at_memory(&self, tool: &Tool, case: &Case, size: u64, runs: &mut Runs) -> Result<()> {
         let Some(last) = runs.runs.last_mut().filter(|_| tool.kind == Kind::Contend) else {
             return Ok(());
@@ -158,7 +158,7 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// What the last run wrote to standard error.
+    /// Returns the standard error of the last run.
     fn said(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(self.file("err"))?).into_owned())
     }
@@ -167,7 +167,7 @@ impl Bench<'_> {
         self.outputs.join(name)
     }
 
-    /// Runs a case; nothing where the tool has no form of it.
+    /// Runs a case; returns `None` if the tool cannot run it.
     fn run(
         &self,
         tool: &Tool,
@@ -195,17 +195,17 @@ fn new(tool: &Tool) -> Runs {
     Runs { tool: tool.name, runs: Vec::new(), wrong: None, remark: None }
 }
 
-/// The largest memory in contend's statistics, in bytes, where they have it.
+/// Returns the peak memory in contend's statistics, in bytes, if they have it.
 fn peak(stats: &[u8]) -> Option<u64> {
     let value: serde_json::Value = serde_json::from_slice(stats).ok()?;
     value.pointer("/outcome/peak_memory_bytes")?.as_u64()
 }
 
-/// Runs a command in a process group of its own, which is killed after the limit; without a
-/// status then.
+/// Runs a command in its own process group, and kills the group at the limit; the status is `None`
+/// then.
 ///
 /// # Errors
-/// When it cannot be started.
+/// If it cannot be started.
 pub fn patiently(
     command: &mut Command,
     limit: Option<Duration>,
@@ -226,10 +226,10 @@ pub fn patiently(
     Ok((Timed { wall, usage: reaped.usage }, (!killed).then_some(reaped.status)))
 }
 
-/// The first byte, from 1, in which two files differ.
+/// Returns the position, from 1, of the first byte in which two files differ.
 ///
 /// # Errors
-/// When one cannot be read.
+/// If one cannot be read.
 pub fn difference(one: &Path, other: &Path) -> Result<Option<u64>> {
     let [mut one, mut other] = [open(one)?, open(other)?];
     let [mut ours, mut theirs] = [vec![0; 1 << 16], vec![0; 1 << 16]];
@@ -264,10 +264,10 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// What `contend pipe` records of a case: the CPU time of each stage, and the machine.
+/// Profiles a case with `contend pipe`: the CPU time of each stage, and the machine.
 ///
 /// # Errors
-/// When it cannot run it.
+/// If it cannot be run.
 pub fn profiled(contend: &Path, case: &Case, inputs: &Path, size: u64) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let mut command = Command::new(contend);
@@ -277,7 +277,7 @@ pub fn profiled(contend: &Path, case: &Case, inputs: &Path, size: u64) -> Result
     }
     command.arg("--").arg(&case.text);
     command.current_dir(case.folder(inputs, size)).env("LC_ALL", &case.locale);
-    // Not /dev/null: GNU grep would stop at its first match.
+    // GNU grep stops at the first match if its output is /dev/null.
     command.stdin(Stdio::null()).stdout(tempfile::tempfile()?);
     let done = command.output().context("cannot start contend")?;
     let text = fs::read_to_string(json.path())?;

@@ -1,4 +1,4 @@
-//! Does `contend run` do what bash does? Random pipelines on awkward inputs, run with both.
+//! Compares `contend run` with bash on random pipelines with awkward inputs.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -15,34 +15,34 @@ use crate::awkward::parallel::{OTHER, OTHER_TEXT, pairs};
 use crate::awkward::{FILE, Pair};
 use crate::pipelines::stages;
 
-/// Bytes of a chunk, so small that small inputs have many.
+/// Sizes of chunks, in bytes: so small that small inputs have many.
 const CHUNKS: [usize; 6] = [1, 5, 16, 64, 500, 4000];
-/// No input is cut in more chunks than this: each may cost some processes.
+/// Most chunks of an input: each may cost several processes.
 const MOST_CHUNKS: usize = 100;
-/// A run that takes longer hangs.
+/// A longer run counts as hanging.
 const LIMIT: Duration = Duration::from_secs(40);
-/// Bytes of an input that are shown.
+/// Bytes of an input to show.
 const SHOWN: usize = 400;
-/// Bash is asked so many times whether it does the same.
+/// Number of runs of bash that must agree.
 const TRIES: usize = 4;
-/// Where pipes are filled in small pieces, inputs come in no more than this.
+/// Most pieces of an input when pipes are filled in small pieces.
 const MOST_PIECES: usize = 10_000;
 
-/// How many pairs were not the same.
+/// Numbers of pairs that differed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// contend does not do what bash does.
+    /// Pairs in which contend differs from bash.
     pub differ: usize,
-    /// Neither does bash, where pipes are filled in other pieces: what GNU grep writes of data that
-    /// is no text, for example, depends on that.
+    /// Pairs in which bash differs from itself if pipes are filled in other pieces. For example,
+    /// the output of GNU grep on binary data depends on that.
     pub uncertain: usize,
 }
 
-/// Runs so many pairs of a seed, and tells of each that differs, shrunk.
-/// `contend` is to know `run -j 3 --part-size BYTES PIPELINE`.
+/// Runs `count` pairs of a seed, and reports each that differs, shrunk, with `tell`. `contend` must
+/// support `run -j 3 --part-size BYTES PIPELINE`.
 ///
 /// # Errors
-/// When something cannot be run.
+/// If a program cannot be run.
 pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Result<Compared> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
     knows_its_options(contend)?;
@@ -78,7 +78,7 @@ fn knows_its_options(contend: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Bash and contend, in a folder with the files that pipelines read.
+/// Runs bash and contend in a folder with the files that pipelines read.
 struct Both<'a> {
     contend: &'a Path,
     folder: &'a Path,
@@ -92,7 +92,7 @@ impl Both<'_> {
         command
     }
 
-    /// In what the two differ on this pair, if they do.
+    /// Returns how contend differs from bash on this pair, if it does.
     fn differ(&self, pair: &Pair) -> Result<Option<String>> {
         fs::write(self.folder.join(FILE), &pair.input)?;
         let least = pair.input.len() / MOST_CHUNKS;
@@ -101,7 +101,7 @@ impl Both<'_> {
         let found = self.run(with.command(&pair.pipeline), pair, "found")?;
         let place = difference(&self.folder.join("found"), &self.folder.join("expected"))?;
         let what = match (place, expected, found) {
-            // What bash does not finish shows nothing.
+            // A pair that bash does not finish shows nothing.
             (_, None, _) => return Ok(None),
             (_, Some(_), None) => "hangs".to_owned(),
             (Some(place), ..) => format!("other output from byte {place} on"),
@@ -129,7 +129,8 @@ impl Both<'_> {
         Ok(true)
     }
 
-    /// Its status; none when it had to be killed.
+    /// Runs a command with its output in the file `to`. Returns its status, or `None` if it had to
+    /// be killed.
     fn run(&self, mut command: Command, pair: &Pair, to: &str) -> Result<Option<ExitStatus>> {
         let stdin: Stdio = if pair.from_stdin {
             File::open(self.folder.join(FILE))?.into()
@@ -142,7 +143,7 @@ impl Both<'_> {
     }
 }
 
-/// A failure with what repeats it.
+/// Formats a difference with the commands that reproduce it.
 fn described(number: usize, pair: &Pair, small: &Pair, both: &Both<'_>, what: &str) -> String {
     let shown = small.input[..small.input.len().min(SHOWN)].escape_ascii();
     let more = if small.input.len() > SHOWN { " and more" } else { "" };
@@ -166,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs its last argument with bash, changed in some way.
+    /// Writes a program that runs its last argument with bash, with a modification.
     fn stand_in(folder: &Path, body: &str) -> std::path::PathBuf {
         let path = folder.join("contend");
         fs::write(&path, format!("#!/bin/bash\n{body}\n")).expect("a file");
@@ -203,7 +204,7 @@ mod tests {
         assert!(!is_certain("cat | grep o", &late), "a NUL byte is seen late or soon");
     }
 
-    /// One that takes `wc -l` for `wc -c`.
+    /// A stand-in that runs `wc -l` in place of `wc -c`.
     #[test]
     fn a_difference_is_found_and_shrunk() {
         let folder = tempfile::tempdir().expect("a folder");

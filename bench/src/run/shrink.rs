@@ -1,17 +1,17 @@
-//! Making a failing pair small: fewer stages, fewer lines, fewer bytes, as long as it fails
-//! (delta debugging, Zeller & Hildebrandt 2002, in a simple form).
+//! Shrinks a failing pair: removes stages, lines and bytes while it still fails (a simple form of
+//! delta debugging, Zeller & Hildebrandt 2002).
 
 use anyhow::Result;
 
 use crate::awkward::Pair;
 use crate::pipelines::stages;
 
-/// Tries at most: each runs a pipeline twice or more.
+/// Most attempts: each runs a pipeline twice or more.
 const TRIES: usize = 400;
-/// Lines are taken apart when the input has no more bytes than this.
+/// Single bytes are removed once the input is at most this large.
 const FEW_BYTES: usize = 2000;
 
-/// The smallest pair found for which `fails` still holds.
+/// Returns the smallest pair found for which `fails` still holds.
 ///
 /// # Errors
 /// Those of `fails`.
@@ -35,7 +35,7 @@ pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Resul
     }
 }
 
-/// Leaves stages out, from the first, one by one.
+/// Removes single stages, from the first.
 fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) -> Result<Pair> {
     let mut place = 0;
     loop {
@@ -45,7 +45,7 @@ fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) 
         }
         let mut rest = all.clone();
         rest.remove(place);
-        // Without its first stage it has no file, and reads the input itself.
+        // Without its first stage it names no file, and reads standard input.
         let from_stdin = small.from_stdin || place == 0;
         let candidate = Pair { pipeline: rest.join(" | "), from_stdin, ..small.clone() };
         if fails(&candidate)? {
@@ -56,7 +56,7 @@ fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) 
     }
 }
 
-/// Leaves pieces of the input out: halves, quarters, and so on to single ones.
+/// Removes pieces of the input: halves, quarters, and so on to single ones.
 fn fewer_pieces(
     mut small: Pair,
     split: fn(&[u8]) -> Vec<&[u8]>,

@@ -66,7 +66,7 @@ fn errors_name_the_file_the_line_and_what_to_do() {
     );
 }
 
-/// Whoever is faster with another output is not faster.
+/// A tool that prints something else cannot be compared by speed.
 #[test]
 fn every_form_that_is_made_here_prints_what_the_case_prints() {
     const TEST: &str = "every_form_that_is_made_here_prints_what_the_case_prints";
