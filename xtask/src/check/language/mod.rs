@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use super::{Source, Violation};
-use phrases::Phrases;
+use phrases::{Found, Phrases};
 use texts::{Kind, texts, words};
 
 /// Largest number of phrases per 1,000 words.
@@ -102,9 +102,9 @@ pub fn report(code: &[Source], pages: &[Source], only: Option<&str>) -> Result<S
         count.words += words(&prose);
         count.phrases += found.len();
         if only.is_some_and(|only| text.package.contains(only)) {
-            for (start, phrase) in found {
+            for Found { start, phrase, advice } in found {
                 let line = text.line + prose[..start].matches('\n').count();
-                let (path, advice) = (text.path.display(), phrases.advice(phrase));
+                let path = text.path.display();
                 let phrase = phrase.split_whitespace().collect::<Vec<_>>().join(" ");
                 writeln!(report, "{path}:{line}: {phrase} ({advice})")?;
             }
@@ -165,7 +165,7 @@ pub fn subjects(log: &str) -> Result<String> {
         count.words += words(subject);
         count.phrases += found.len();
         if !found.is_empty() {
-            let found: Vec<_> = found.into_iter().map(|(_, phrase)| phrase).collect();
+            let found: Vec<_> = found.iter().map(|found| found.phrase).collect();
             writeln!(report, "{subject} ({})", found.join(", "))?;
         }
     }

@@ -38,7 +38,7 @@ const PHRASES: &[(&str, &str)] = &[
     (r"(?:has|have|had) none", "repeat the noun: \"has no …\""),
     (r"(?:it|which|what|that|this) (?:is|are|was|were) no", "write \"is not a …\""),
     (r"if (?:that|it) is (?:one|none|so)", "repeat the condition"),
-    (r"of which", "make the aside a sentence, or write \"whose\""),
+    (r", of which", "make the aside a sentence, or write \"whose\""),
     (r"becomes? one", "name the result: are merged, is concatenated"),
     // Things that speak, stand and come.
     (r"(?:is|are|was|were|be|been|being) told", "say who passes what: receives, gets, reads"),
@@ -91,6 +91,14 @@ pub struct Phrases {
     idioms: Regex,
 }
 
+/// A phrase in a text.
+pub struct Found<'t> {
+    /// Where it starts, in bytes.
+    pub start: usize,
+    pub phrase: &'t str,
+    pub advice: &'static str,
+}
+
 impl Phrases {
     /// Compiles the phrases. Words of a phrase may be separated by line breaks.
     ///
@@ -106,15 +114,19 @@ impl Phrases {
         })
     }
 
-    /// Returns the phrases of a text as byte offsets and texts, without overlaps.
-    pub fn find<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
-        let found = self.any.find_iter(text).map(|found| (found.start(), found.as_str()));
-        found.filter(|(start, _)| !self.idioms.is_match(&text[*start..])).collect()
+    /// Returns the phrases of a text, without overlaps.
+    pub fn find<'t>(&self, text: &'t str) -> Vec<Found<'t>> {
+        let found = self.any.find_iter(text).map(|found| Found {
+            start: found.start(),
+            phrase: found.as_str(),
+            advice: self.advice(text, found.start()),
+        });
+        found.filter(|found| !self.idioms.is_match(&text[found.start..])).collect()
     }
 
-    /// Returns the advice for a phrase that [`Phrases::find`] found.
-    pub fn advice(&self, phrase: &str) -> &'static str {
-        let matching = self.each.iter().find(|(regex, _)| regex.is_match(phrase));
+    fn advice(&self, text: &str, start: usize) -> &'static str {
+        let begins = |regex: &Regex| regex.find_at(text, start).map(|found| found.start());
+        let matching = self.each.iter().find(|(regex, _)| begins(regex) == Some(start));
         matching.map_or("", |(_, advice)| advice)
     }
 }
@@ -130,7 +142,7 @@ mod tests {
 
     fn found(text: &str) -> Vec<&str> {
         let phrases = Phrases::new().expect("valid phrases");
-        phrases.find(text).into_iter().map(|(_, phrase)| phrase).collect()
+        phrases.find(text).into_iter().map(|found| found.phrase).collect()
     }
 
     #[test]
@@ -148,6 +160,7 @@ mod tests {
             "It is no longer used, and there is no file.",
             "This gives up at once if it has no match at all.",
             "No more than 4 bytes, as long as the lock is held.",
+            "Two of which one is an each of which.",
             "The beholder's behindhand foregoes onward looks.",
         ] {
             assert_eq!(found(text), Vec::<&str>::new(), "{text}");
@@ -157,7 +170,9 @@ mod tests {
     #[test]
     fn every_phrase_has_advice() {
         let phrases = Phrases::new().expect("valid phrases");
-        assert_eq!(phrases.advice("goes  on"), "continues");
+        let found = phrases.find("It goes\non, of which");
+        let advice: Vec<_> = found.iter().map(|found| found.advice).collect();
+        assert_eq!(advice, ["continues", "make the aside a sentence, or write \"whose\""]);
         assert!(PHRASES.iter().all(|(_, advice)| !advice.is_empty()));
     }
 }
