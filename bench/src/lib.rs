@@ -1,6 +1,6 @@
 //! Shared parts of the benchmark programs: finding and running commands, and the listings.
 
-#![expect(clippy::missing_errors_doc, reason = "every error here ends a benchmark with its text")]
+#![expect(clippy::missing_errors_doc, reason = "every error ends a benchmark, which prints it")]
 
 pub mod awkward;
 pub mod inputs;

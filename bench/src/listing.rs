@@ -39,7 +39,7 @@ pub fn blocks<'a>(file: &'a str, kind: &'a str, text: &'a str) -> Result<Vec<Blo
             blocks.push(Block { file, kind, line, name: value, fields: Vec::new() });
         } else {
             let block = blocks.last_mut().with_context(|| {
-                format!("{file}:{line}: `{key}` stands before the first `{kind} NAME`")
+                format!("{file}:{line}: `{key}` precedes the first `{kind} NAME`")
             })?;
             block.fields.push(Field { line, key, value });
         }
@@ -64,7 +64,7 @@ impl<'a> Block<'a> {
             let before = self.fields[..place].iter().any(|other| other.key == field.key);
             ensure!(
                 !before || often.contains(&field.key),
-                "{at}: `{}` stands twice in {} {}: remove one",
+                "{at}: `{}` occurs twice in {} {}: remove one",
                 field.key,
                 self.kind,
                 self.name

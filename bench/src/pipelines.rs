@@ -105,7 +105,7 @@ fn input(value: &str) -> Result<(&'static Input, u64)> {
         .then(|| megabytes(size))
         .flatten()
         .filter(|megabytes| (1..=MOST_MEGABYTES).contains(megabytes))
-        .with_context(|| format!("`{size}` is no size: write 1MB to {MOST_MEGABYTES}MB"))?;
+        .with_context(|| format!("`{size}` is not a size: write 1MB to {MOST_MEGABYTES}MB"))?;
     Ok((input, megabytes))
 }
 

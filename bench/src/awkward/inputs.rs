@@ -1,13 +1,13 @@
-//! Awkward inputs.
+//! Awkward inputs: empty, binary, huge, without a final newline.
 
 use fastrand::Rng;
 
-/// What is awkward about an input.
+/// A property that makes an input awkward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Nothing: lines of words and numbers, to compare with.
+    /// None: lines of words and numbers, for comparison.
     Plain,
-    /// No byte.
+    /// No bytes.
     Empty,
     /// A single line.
     OneLine,
@@ -23,27 +23,27 @@ pub enum Kind {
     Multibyte,
     /// A line of 10 MB between two short ones.
     LongLine,
-    /// Nothing but newlines.
+    /// Only newlines.
     OnlyNewlines,
     /// A quarter of a million lines of at most two bytes.
     TinyLines,
-    /// Blanks and tabs at both ends and in rows.
+    /// Blanks and tabs at both ends and in sequences.
     Blanks,
-    /// All bytes.
+    /// All byte values.
     Binary,
-    /// Characters that mean something in a regular expression, a shell or a format.
+    /// Characters with a meaning in regular expressions, shells or formats.
     Metacharacters,
-    /// One line again and again.
+    /// One line, repeated.
     AllEqual,
     /// A line of 50 MB between two short ones.
     HugeLine,
-    /// JSON objects, one a line.
+    /// JSON objects, one on each line.
     JsonLines,
 }
 
-/// Bytes of the long line.
+/// Length of the long line, in bytes.
 const LONG: usize = 10_000_000;
-/// Bytes of the huge one.
+/// Length of the huge line, in bytes.
 const HUGE: usize = 50_000_000;
 const TINY_LINES: usize = 250_000;
 
@@ -92,7 +92,7 @@ impl Kind {
         Self::Metacharacters,
     ];
 
-    /// An input of this kind.
+    /// Makes an input of this kind.
     pub fn bytes(self, random: &mut Rng) -> Vec<u8> {
         let count = random.usize(2..200);
         match self {
@@ -121,7 +121,7 @@ impl Kind {
     }
 }
 
-/// Lines of up to six words, some of them repeated.
+/// Makes lines of up to six words, some of them repeated.
 fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut line = String::new();
@@ -137,12 +137,12 @@ fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> 
     bytes
 }
 
-/// Lines of words with these bytes here and there in them.
+/// Makes lines of words with these bytes in random places.
 fn strewn(count: usize, strange: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     let plain = lines(count, b"\n", WORDS, random);
     let mut bytes = Vec::new();
     for (place, byte) in plain.into_iter().enumerate() {
-        // One is there for certain, but it may stand after the first line.
+        // One place is certain, but it may follow the first line.
         if place == 0 || random.u8(0..40) == 0 {
             bytes.extend_from_slice(strange[random.usize(..strange.len())]);
         }

@@ -7,11 +7,11 @@ use crate::support::installed;
 const SEED: u64 = 1;
 const COUNT: usize = 500;
 
-/// What may be in a pipeline.
+/// The programs that a pipeline may use.
 const PROGRAMS: [&str; 13] =
     ["awk", "cat", "cut", "grep", "head", "nl", "rev", "sed", "sort", "tail", "tr", "uniq", "wc"];
 
-/// The pairs without their inputs, which take long to make in a test.
+/// Returns the pairs without their inputs, which take long to make.
 fn texts(seed: u64, count: usize) -> Vec<(String, Option<(&'static str, Form)>)> {
     let mut random = Rng::with_seed(seed);
     let mut text = |_| {
@@ -149,7 +149,7 @@ fn pipelines_to_run_in_parallel_are_of_all_stages_and_keep_to_their_folder() {
     assert_eq!(few[..], parallel::pairs(SEED, 7).collect::<Vec<_>>()[..5]);
 }
 
-/// Whoever compares a rewrite with its original relies on it.
+/// The comparison of a rewrite with its original depends on it.
 #[test]
 fn a_pipeline_prints_the_same_every_time() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -3,7 +3,7 @@
 //! Runs `contend pipe --try` on the pipelines of `bench/pipelines/`, or on random ones with awkward
 //! inputs, and verifies the advice with runs of its own.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::fs::File;
 use std::io::Write as _;

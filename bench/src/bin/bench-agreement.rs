@@ -5,7 +5,7 @@
 //! other tool, contend observes both, and the other tool's own share, measured on a command that
 //! does nothing, is subtracted.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Makes the inputs of the pipelines in `bench/pipelines/`, lists these pipelines, and times them.
 
-#![expect(clippy::print_stdout, reason = "the listing and the times are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its listing and the times")]
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};

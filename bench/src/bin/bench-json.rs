@@ -3,7 +3,7 @@
 //! Runs it in alternation with those of jq, jaq and gron that are installed, on the same document,
 //! and checks that all print the same.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -201,7 +201,7 @@ fn check_agreement(question: &Question, lines: &[(&str, String)]) -> Result<()> 
         sums.push((*name, String::from_utf8_lossy(&output.stdout).trim().to_owned()));
     }
     if sums.iter().any(|(_, sum)| *sum != sums[0].1) {
-        bail!("{}: the programs print different things: {sums:?}", question.name);
+        bail!("{}: the outputs of the programs differ: {sums:?}", question.name);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! alternation with the lab. `memory` compares the lab's bytes for a unit with those measured from
 //! outside.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -129,9 +129,7 @@ fn pairs(count: u32, budget: f64) -> Result<()> {
     let share = 100.0 * f64::from(all) / f64::from(pairs.max(1));
     println!("all: {all} of {pairs} ({share:.1} %); pairs without an interval: {without}");
     let share = 100.0 * f64::from(halves_met) / f64::from(halves.max(1));
-    println!(
-        "every other sample of a run against those between: {halves_met} of {halves} ({share:.1} %)"
-    );
+    println!("even against odd samples of a run: {halves_met} of {halves} ({share:.1} %)");
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It takes a checkout of them; `bench/run/README.md` names the repositories.
 
-#![expect(clippy::print_stdout, reason = "the table is what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its table")]
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -92,6 +92,6 @@ fn main() -> Result<()> {
         "{} scripts, stdin open and closed: {same} same, {differ} differ, {skipped} skipped",
         found.len()
     );
-    ensure!(differ == 0, "contend run does not do what bash does");
+    ensure!(differ == 0, "contend run differs from bash");
     Ok(())
 }

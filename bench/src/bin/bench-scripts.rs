@@ -1,7 +1,7 @@
 //! Checks whether `contend run` does the same as bash with random scripts that use the shell's
 //! features. `bench/run/README.md` describes how scripts are generated and compared.
 
-#![expect(clippy::print_stdout, reason = "the findings are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its findings")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -133,7 +133,7 @@ fn supervise(args: &Args) -> Result<()> {
     }
     println!("{}", summary.table());
     println!("{} scripts of seed {} from {} on", summary.scripts, args.seed, args.from);
-    ensure!(summary.all.differ == 0, "contend run does not do what bash does");
+    ensure!(summary.all.differ == 0, "contend run differs from bash");
     Ok(())
 }
 

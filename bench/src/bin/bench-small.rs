@@ -1,7 +1,7 @@
 //! Measures the cost of `contend run` where it has nothing to gain: pipelines that take
 //! milliseconds, single ones and hundreds in a script, in alternation with bash.
 
-#![expect(clippy::print_stdout, reason = "the table is what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its table")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@
 //! the others by at least 1.3 times. Some pipelines are confirmed by experiment: each stage in turn
 //! is made 20 % slower, and the one that slows the pipeline most is the bottleneck.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

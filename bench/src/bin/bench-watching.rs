@@ -1,7 +1,7 @@
 //! Measures the overhead of observing: runs pipelines with and without `contend pipe` alternately,
 //! and compares wall time and CPU time in pairs.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use anyhow::Result;
 use clap::Parser;

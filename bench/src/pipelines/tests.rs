@@ -72,7 +72,7 @@ fn every_pipeline_succeeds_on_a_small_input() {
 fn errors_name_the_file_the_line_and_what_to_do() {
     let error = |text: &str| format!("{:#}", parse("a.txt", text).expect_err("it is wrong"));
     let begin = "# head\n\npipeline one\n";
-    assert_eq!(error("run cat"), "a.txt:1: `run` stands before the first `pipeline NAME`");
+    assert_eq!(error("run cat"), "a.txt:1: `run` precedes the first `pipeline NAME`");
     assert_eq!(
         error("pipeline"),
         "a.txt:1: `pipeline` has no value: write a key, a space and the value"
@@ -84,7 +84,7 @@ fn errors_name_the_file_the_line_and_what_to_do() {
     );
     assert_eq!(
         error(&format!("{begin}input text.txt 5GB\n")),
-        "a.txt:4: `5GB` is no size: write 1MB to 400MB"
+        "a.txt:4: `5GB` is not a size: write 1MB to 400MB"
     );
     assert_eq!(
         error(&format!("{begin}input story.txt 5MB\n")),
@@ -96,7 +96,7 @@ fn errors_name_the_file_the_line_and_what_to_do() {
     );
     assert_eq!(
         error(&format!("{begin}run cat\nrun cat\n")),
-        "a.txt:5: `run` stands twice in pipeline one: remove one"
+        "a.txt:5: `run` occurs twice in pipeline one: remove one"
     );
 }
 

@@ -116,14 +116,14 @@ fn case(file: &'static str, block: &Block<'_>) -> Result<Case> {
 /// If the text has another format.
 pub fn sizes(value: &str) -> Result<Vec<u64>> {
     let size = |word| {
-        megabytes(word).with_context(|| format!("`{word}` is no size: write as in 1MB or 1GB"))
+        megabytes(word).with_context(|| format!("`{word}` is not a size: write as in 1MB or 1GB"))
     };
     value.split([' ', ',']).map(size).collect()
 }
 
 fn numbers(value: &str) -> Result<Vec<usize>> {
     let number = |word: &str| {
-        word.parse().ok().with_context(|| format!("`{word}` is no stage: write as in 3,5"))
+        word.parse().ok().with_context(|| format!("`{word}` is not a stage: write as in 3,5"))
     };
     value.split(',').map(number).collect()
 }
@@ -131,7 +131,7 @@ fn numbers(value: &str) -> Result<Vec<usize>> {
 fn percent(value: &str) -> Result<f64> {
     match value.parse::<u8>() {
         Ok(percent) if percent <= 100 => Ok(f64::from(percent) / 100.0),
-        _ => bail!("`{value}` is no part: write percents, 0 to 100"),
+        _ => bail!("`{value}` is not a share: write percents, 0 to 100"),
     }
 }
 

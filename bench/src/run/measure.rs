@@ -79,7 +79,7 @@ impl Bench<'_> {
             io::copy(&mut File::open(file)?, &mut io::sink())?;
         }
         fs::write(self.file("script"), format!("{}\n", case.text))?;
-        let bash = self.tools.first().context("bash is always there")?;
+        let bash = self.tools.first().context("bash is always installed")?;
         let first = self.run(bash, case, size, None, None)?.context("bash runs all")?;
         fs::rename(self.file("out"), self.file("expected"))?;
         let mut all: Vec<(&Tool, Runs)> =
@@ -122,7 +122,7 @@ impl Bench<'_> {
         let Some(run) = self.run(tool, case, size, Some(limit), None)? else { return Ok(()) };
         runs.wrong = self.wrong(&run, first)?;
         if tool.kind == Kind::Pash && self.said()?.contains("No region was parallelized") {
-            runs.remark = Some("ran it as it is: found nothing to parallelise".to_owned());
+            runs.remark = Some("unchanged: found nothing to parallelise".to_owned());
         }
         runs.runs.push(run);
         Ok(())

@@ -56,7 +56,9 @@ pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Re
         if !both.is_certain(&pair)? {
             compared.uncertain += 1;
             let Pair { pipeline, kind, .. } = &pair;
-            tell(&format!("pair {number} ({kind:?}): {pipeline}\n  {what}, but bash is not sure"));
+            tell(&format!(
+                "pair {number} ({kind:?}): {pipeline}\n  {what}, but bash differs from itself"
+            ));
             continue;
         }
         compared.differ += 1;
@@ -204,7 +206,7 @@ mod tests {
         assert!(!is_certain("cat | grep o", &late), "a NUL byte is seen late or soon");
     }
 
-    /// A stand-in that runs `wc -l` in place of `wc -c`.
+    /// A stand-in that runs `wc -c` in place of `wc -l`.
     #[test]
     fn a_difference_is_found_and_shrunk() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -71,7 +71,7 @@ fn found(name: &str, paths: &Paths) -> Result<String, String> {
         "pash" => {
             works(Command::new(&paths.pash).args(["-w", "2", "-c", "echo works"]), "works")?;
             return Ok(first_line(Command::new(&paths.pash).arg("--version"))
-                .unwrap_or_else(|_| "version not told".to_owned()));
+                .unwrap_or_else(|_| "unknown version".to_owned()));
         }
         "forkrun" => {
             let frun = paths.frun.as_ref().ok_or("no --forkrun FILE was given")?;

@@ -58,11 +58,11 @@ fn errors_name_the_file_the_line_and_what_to_do() {
     );
     assert_eq!(
         error("case a\ninput syslog\nsizes 1KB\nrun x\n"),
-        "a.txt:3: `1KB` is no size: write as in 1MB or 1GB"
+        "a.txt:3: `1KB` is not a size: write as in 1MB or 1GB"
     );
     assert_eq!(
         error("case a\ninput syslog\nserial x\nrun x\n"),
-        "a.txt:3: `x` is no stage: write as in 3,5"
+        "a.txt:3: `x` is not a stage: write as in 3,5"
     );
 }
 
