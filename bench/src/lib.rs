@@ -21,7 +21,7 @@ use contend_record::pipe::PipeRecord;
 use contend_sys::child::{self, Usage};
 
 /// Returns the path of a program built with this workspace, in the folder of the running one.
-pub fn built(name: &str) -> Result<PathBuf> {
+pub fn built_program(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find this program's own path")?;
     let path = own.with_file_name(name);
     ensure!(
@@ -70,14 +70,14 @@ pub fn time_with(command: &mut Command, stdin: Stdio, stdout: Stdio) -> Result<T
 }
 
 /// Returns the pipeline as a command for bash.
-pub fn plain(pipeline: &str) -> Command {
+pub fn bash_command(pipeline: &str) -> Command {
     let mut command = Command::new("bash");
     command.arg("-c").arg(pipeline);
     command
 }
 
 /// Returns the pipeline as a command for `contend pipe`, without report.
-pub fn watched(contend: &Path, pipeline: &str) -> Command {
+pub fn contend_command(contend: &Path, pipeline: &str) -> Command {
     let mut command = Command::new(contend);
     command.args(["pipe", "--discard", "--no-advice", "--"]).arg(pipeline);
     command

@@ -25,7 +25,7 @@ const FILES: [(&str, &str); 5] = [
 /// The locale of a pipeline that names none: a common one for UTF-8.
 pub const LOCALE: &str = "C.UTF-8";
 /// Largest size, so that all inputs fit on a disk.
-const MOST_MEGABYTES: u64 = 400;
+const MAX_MEGABYTES: u64 = 400;
 
 /// The programs that a pipeline may use. They access only their input and output, and any Debian
 /// with `jq` and `bsdextrautils` has them.
@@ -104,8 +104,8 @@ fn input(value: &str) -> Result<(&'static Input, u64)> {
         .ends_with("MB")
         .then(|| megabytes(size))
         .flatten()
-        .filter(|megabytes| (1..=MOST_MEGABYTES).contains(megabytes))
-        .with_context(|| format!("`{size}` is not a size: write 1MB to {MOST_MEGABYTES}MB"))?;
+        .filter(|megabytes| (1..=MAX_MEGABYTES).contains(megabytes))
+        .with_context(|| format!("`{size}` is not a size: write 1MB to {MAX_MEGABYTES}MB"))?;
     Ok((input, megabytes))
 }
 
@@ -130,7 +130,7 @@ impl Entry {
             format!("{}: no input: make it with `bench-inputs {}`", self.name, inputs.display())
         })?;
         let stdin = if self.from_stdin { file.into() } else { Stdio::null() };
-        let mut command = crate::plain(&self.text);
+        let mut command = crate::bash_command(&self.text);
         command.current_dir(self.folder(inputs)).env("LC_ALL", &self.locale);
         Ok((command, stdin))
     }

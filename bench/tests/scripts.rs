@@ -64,7 +64,7 @@ fn one(checker: &Checker<'_>, text: &str) -> Verdict {
 const PATIENT: Duration = Duration::from_mins(1);
 
 #[test]
-fn bash_does_what_bash_does() {
+fn bash_does_not_differ_from_itself() {
     let text = "exec 3<a; sort <&3 | tr a b >o1; sort nofile; mkfifo p; exit 3";
     let check = |checker: &mut Checker<'_>| checker.check(&script(text)).expect("bash runs");
     for verdict in with_checker("exec bash -c \"$text\"", check) {
@@ -104,7 +104,7 @@ fn a_planted_hang_is_found() {
 }
 
 #[test]
-fn what_is_left_running_is_killed() {
+fn remaining_processes_are_killed() {
     let body = "sleep 60$$ >/dev/null & bash -c \"$text\"; echo $!";
     let verdict = verdict(body, "sort a");
     let Verdict::Differs(finding) = verdict else { panic!("{verdict:?}") };
@@ -114,14 +114,14 @@ fn what_is_left_running_is_killed() {
 }
 
 #[test]
-fn what_bash_does_not_repeat_is_no_difference() {
+fn effects_that_bash_does_not_repeat_are_not_differences() {
     let verdict = verdict("exec bash -c \"$text\"", "echo $RANDOM$RANDOM");
     assert!(matches!(verdict, Verdict::NotRepeatable(_)), "{verdict:?}");
 }
 
 /// A stand-in that runs `tr a c` in place of `tr a b`.
 #[test]
-fn a_difference_is_made_small_and_stays() {
+fn a_difference_remains_after_shrinking() {
     let text = "sort b | wc -l\nfor i in 1 2; do cat a | tr a b | sort; done; wc -c b";
     let body = "exec bash -c \"${text//tr a b/tr a c}\"";
     let verdict = verdict(body, text);

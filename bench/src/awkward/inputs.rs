@@ -42,9 +42,9 @@ pub enum Kind {
 }
 
 /// Length of the long line, in bytes.
-const LONG: usize = 10_000_000;
+const LONG_LINE_BYTES: usize = 10_000_000;
 /// Length of the huge line, in bytes.
-const HUGE: usize = 50_000_000;
+const HUGE_LINE_BYTES: usize = 50_000_000;
 const TINY_LINES: usize = 250_000;
 
 const WORDS: &[&str] = &[
@@ -108,8 +108,8 @@ impl Kind {
             Self::Nul => strewn(count, &[b"\0"], random),
             Self::InvalidUtf8 => strewn(count, INVALID, random),
             Self::Multibyte => lines(count, b"\n", MULTIBYTE, random),
-            Self::LongLine => long_line(LONG, random),
-            Self::HugeLine => long_line(HUGE, random),
+            Self::LongLine => long_line(LONG_LINE_BYTES, random),
+            Self::HugeLine => long_line(HUGE_LINE_BYTES, random),
             Self::OnlyNewlines => vec![b'\n'; count],
             Self::TinyLines => tiny_lines(random),
             Self::Blanks => blanks(count, random),

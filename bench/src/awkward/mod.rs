@@ -23,7 +23,7 @@ pub const FILE: &str = "input";
 
 /// Probability, as a fraction, that a pipeline contains a shape that rewrites look for.
 const SHAPED: (u8, u8) = (3, 4);
-const MOST_STAGES: usize = 5;
+const MAX_STAGES: usize = 5;
 
 /// A pipeline and an input for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ fn body(random: &mut Rng) -> (String, Option<(&'static str, Form)>) {
         parts.push(text);
     }
     let stages = |parts: &[String]| parts.iter().map(|part| count(part)).sum::<usize>();
-    let wanted = random.usize(2..=MOST_STAGES).max(stages(&parts));
+    let wanted = random.usize(2..=MAX_STAGES).max(stages(&parts));
     while stages(&parts) < wanted {
         let last = stages(&parts) + 1 == wanted;
         parts.push(if last { stages::any(random) } else { stages::flowing(random) });
@@ -103,7 +103,7 @@ fn feed(text: String, random: &mut Rng) -> (String, bool) {
     let first = crate::pipelines::stages(&text)[0];
     let rest = &text[first.len()..];
     let takes_operands = crate::pipelines::program(first) != "tr";
-    let fits = count(&text) < MOST_STAGES;
+    let fits = count(&text) < MAX_STAGES;
     match random.u8(0..4) {
         0 if takes_operands => (format!("{first} {FILE}{rest}"), false),
         1 if fits => (format!("cat {FILE} | {text}"), false),
@@ -136,7 +136,7 @@ impl Pair {
     fn command_of(&self, pipeline: &str, folder: &Path) -> Result<(Command, Stdio)> {
         let stdin =
             if self.from_stdin { File::open(folder.join(FILE))?.into() } else { Stdio::null() };
-        let mut command = crate::plain(pipeline);
+        let mut command = crate::bash_command(pipeline);
         command.current_dir(folder).env("LC_ALL", self.locale);
         Ok((command, stdin))
     }

@@ -14,9 +14,9 @@ pub const OTHER: &str = "other";
 /// The content of [`OTHER`].
 pub const OTHER_TEXT: &str = "\n-3\n42\n7\nError\na\naa\nb\nend\nfoo\nfoo bar\nthe\nx,y,z\n";
 
-const MOST_STAGES: usize = 6;
+const MAX_STAGES: usize = 6;
 /// One in this many long lines is the huge one.
-const HUGE: u8 = 10;
+const HUGE_LINE_ODDS: u8 = 10;
 
 /// Stages without state that map a line to lines.
 const PER_LINE: &[&str] = &[
@@ -259,7 +259,7 @@ pub fn pairs(seed: u64, count: usize) -> impl Iterator<Item = Pair> {
 fn pair(kind: Kind, random: &mut Rng) -> Pair {
     let (pipeline, from_stdin) = text(random);
     let kind = match kind {
-        Kind::LongLine if random.u8(0..HUGE) == 0 => Kind::HugeLine,
+        Kind::LongLine if random.u8(0..HUGE_LINE_ODDS) == 0 => Kind::HugeLine,
         kind => kind,
     };
     Pair {
@@ -273,7 +273,7 @@ fn pair(kind: Kind, random: &mut Rng) -> Pair {
 }
 
 fn text(random: &mut Rng) -> (String, bool) {
-    let count = random.usize(1..MOST_STAGES);
+    let count = random.usize(1..MAX_STAGES);
     let mut stages: Vec<String> = (1..=count).map(|place| stage(place == count, random)).collect();
     let from_stdin = match random.u8(0..4) {
         0 => true,

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use contend_bench::awkward::{self, Pair};
 use contend_bench::pipelines::{Entry, listing};
-use contend_bench::{built, plain, time_with};
+use contend_bench::{bash_command, built_program, time_with};
 use contend_record::advice::{Candidate, Safety, Verdict};
 use contend_record::pipe::PipeRecord;
 use contend_record::stats::{Estimate, median};
@@ -46,7 +46,7 @@ struct Args {
 }
 
 /// A smaller relative difference counts as none.
-const MATTERS: f64 = 0.01;
+const MIN_DIFFERENCE: f64 = 0.01;
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -78,7 +78,7 @@ impl Applied {
 }
 
 fn predictions(args: &Args, inputs: &Path) -> Result<()> {
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     let entries = listing()?;
     let chosen = entries.iter().filter(|entry| entry.name.contains(&args.only));
     let mut applied = Vec::new();
@@ -94,7 +94,7 @@ fn predictions(args: &Args, inputs: &Path) -> Result<()> {
             recommended += 1;
             let (same, ratio) = checked(entry, inputs, candidate, args.checks)?;
             wrong += usize::from(!same);
-            let is_slower = ratio.ci95[0] > 1.0 + MATTERS;
+            let is_slower = ratio.ci95[0] > 1.0 + MIN_DIFFERENCE;
             slower += usize::from(is_slower);
             if !same || is_slower {
                 println!("  !! {} {same} {ratio:?}", candidate.command);
@@ -204,7 +204,7 @@ fn checked(
 ) -> Result<(bool, Estimate)> {
     let (ours, theirs) = (tempfile::NamedTempFile::new()?, tempfile::NamedTempFile::new()?);
     let run = |text: &str, to: &Path| -> Result<f64> {
-        let mut command = plain(text);
+        let mut command = bash_command(text);
         command.current_dir(entry.folder(inputs)).env("LC_ALL", &entry.locale);
         let stdin: Stdio =
             if entry.from_stdin { File::open(entry.path(inputs))?.into() } else { Stdio::null() };
@@ -225,7 +225,7 @@ fn checked(
 /// Checks random pipelines: a change whose output is claimed to be always the same must keep it,
 /// and so must a recommended one.
 fn awkward_pairs(args: &Args, count: usize) -> Result<()> {
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     let folder = tempfile::tempdir()?;
     let (mut candidates, mut always, mut recommended, mut lies, mut refused) = (0, 0, 0, 0, 0);
     for (number, pair) in awkward::pairs(args.seed, count).enumerate() {

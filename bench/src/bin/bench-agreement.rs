@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use contend_bench::{built, plain, profile, time};
+use contend_bench::{bash_command, built_program, profile, time};
 use contend_record::pipe::{PipeRecord, Stage};
 
 /// Pipelines of stages that read standard input to EOF. The first stage makes it.
@@ -30,7 +30,7 @@ const TRACED: [&[&str]; 3] = [
 const CALLS: &str = "read,pread64,readv,preadv,write,pwrite64,writev,pwritev";
 
 fn main() -> Result<()> {
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     let folder = tempfile::tempdir()?;
     println!("{:<36} {:>12} {:>12} {:>8}", "bytes written", "contend", "wc -c", "apart");
     for stages in PIPELINES {
@@ -95,7 +95,7 @@ fn show(text: &str, contend: f64, other: f64, digits: usize) {
 fn bytes_of(stages: &[&str], folder: &Path) -> Result<u64> {
     let file = folder.join("count");
     let text = format!("{} | wc -c >{}", stages.join(" | "), file.display());
-    time(&mut plain(&text))?;
+    time(&mut bash_command(&text))?;
     Ok(std::fs::read_to_string(file)?.trim().parse()?)
 }
 

@@ -44,7 +44,7 @@ struct Args {
 
 /// Seconds that a pipeline should take: long enough for start-up not to matter, short enough for
 /// many runs.
-const AIM: RangeInclusive<f64> = 1.0..=5.0;
+const TARGET_SECONDS: RangeInclusive<f64> = 1.0..=5.0;
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -107,14 +107,14 @@ fn run(folder: &Path, entries: &[Entry], rounds: usize) -> Result<()> {
         let least = walls.iter().copied().fold(f64::INFINITY, f64::min);
         println!("{:>6.2}s {least:>6.2}s {:>6.2}s  {}", of(&walls), of(&cpus), entry.name);
         reals.push(of(&walls));
-        outside += usize::from(!AIM.contains(&least));
+        outside += usize::from(!TARGET_SECONDS.contains(&least));
     }
     println!(
         "median {:.2} s; {outside} of {} took less than {} or more than {} s at the least",
         median(&reals).unwrap_or(f64::NAN),
         entries.len(),
-        AIM.start(),
-        AIM.end()
+        TARGET_SECONDS.start(),
+        TARGET_SECONDS.end()
     );
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
-use contend_bench::{Timed, built, time};
+use contend_bench::{Timed, built_program, time};
 use contend_record::stats::median;
 
 /// Compare programs that extract values from JSON.
@@ -124,7 +124,7 @@ fn write_input(path: &Path, args: &Args) -> Result<()> {
 
 /// Writes the programs of the awk pair to the input's folder.
 fn write_awk(folder: &Path) -> Result<()> {
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     for name in ["tokenizer", "parser", "callbacks"] {
         let output = Command::new(&contend).args(["generate", "awk", name]).output()?;
         ensure!(output.status.success(), "contend generate awk {name}: {}", output.status);
@@ -135,7 +135,7 @@ fn write_awk(folder: &Path) -> Result<()> {
 
 fn compare(question: &Question, input: &Path, bytes: u64, args: &Args) -> Result<()> {
     let path = if args.lines { ".menu.id" } else { "'.[].menu.id'" };
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     let folder = input.parent().context("the input is in a folder")?;
     let line = |form: &str| {
         form.replace("CONTEND", &quoted(&contend))

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
-use contend_bench::built;
+use contend_bench::built_program;
 use contend_record::lab::{Case, RunRecord};
 use contend_record::stats::{Estimate, median};
 
@@ -75,7 +75,7 @@ fn main() -> Result<()> {
 
 /// Runs the lab and reads its record.
 fn lab(arguments: &[&str]) -> Result<RunRecord> {
-    let output = Command::new(built("contend")?)
+    let output = Command::new(built_program("contend")?)
         .args(["lab", "run", "--no-store", "--json", "-"])
         .args(arguments)
         .stdin(Stdio::null())
@@ -223,15 +223,15 @@ fn last_number(command: &str) -> Result<f64> {
 }
 
 /// Number of units observed from outside.
-const WATCHED: usize = 5000;
+const OBSERVED_UNITS: usize = 5000;
 
 fn memory() -> Result<()> {
     println!("{:<8} {:<16} {:>12} {:>12} {:>7}", "unit", "of it", "contend", "outside", "apart");
     for kind in ["process", "thread"] {
-        let (case, outside) = watch(kind)?;
-        let ours = |metric: &str| case.metric(metric).unwrap_or(0.0) / WATCHED as f64;
+        let (case, outside) = measure_from_outside(kind)?;
+        let ours = |metric: &str| case.metric(metric).unwrap_or(0.0) / OBSERVED_UNITS as f64;
         let total: f64 = outside.iter().map(|(_, bytes)| bytes).sum();
-        let own_total = case.median.unwrap_or(0.0) / WATCHED as f64;
+        let own_total = case.median.unwrap_or(0.0) / OBSERVED_UNITS as f64;
         let rows = outside.iter().map(|&(name, bytes)| (name, ours(name), bytes));
         for (name, ours, theirs) in rows.chain([("all", own_total, total)]) {
             let apart = 100.0 * (ours / theirs - 1.0);
@@ -251,13 +251,13 @@ struct Outside {
 
 /// Has the lab create units, stops their creator while they wait, and measures them from outside,
 /// with other files and other code.
-fn watch(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
+fn measure_from_outside(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
     let json = tempfile::NamedTempFile::new()?;
     let before = machine();
-    let mut contend = Command::new(built("contend")?)
+    let mut contend = Command::new(built_program("contend")?)
         .args(["lab", "run", "units/memory", "--no-store", "--budget", "0"])
         .args(["--only", "parent_mib=", "--only", &format!("kind={kind}")])
-        .args(["--only", &format!("n={WATCHED}"), "--json"])
+        .args(["--only", &format!("n={OBSERVED_UNITS}"), "--json"])
         .arg(json.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -271,7 +271,7 @@ fn watch(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
             if count == 0 {
                 creators.insert(creator, of_processes(&[creator]));
             }
-            if count == WATCHED {
+            if count == OBSERVED_UNITS {
                 signal(creator, "-STOP")?;
                 let all = [vec![creator], units].concat();
                 let now = (machine(), of_processes(&all));
@@ -287,7 +287,7 @@ fn watch(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
     let case = record.cases.into_iter().next().context("no case")?;
     let (creator, (machine, processes)) = found;
     let alone = &creators[&creator];
-    let each = |now: f64, then: f64| (now - then) / WATCHED as f64;
+    let each = |now: f64, then: f64| (now - then) / OBSERVED_UNITS as f64;
     Ok((
         case,
         vec![

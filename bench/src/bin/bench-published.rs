@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use contend_bench::built;
+use contend_bench::built_program;
 use contend_bench::scripts::generate::Stdin;
 use contend_bench::scripts::published::{Bench, Verdict, ensure_any, make_inputs, scripts};
 use contend_bench::scripts::run::{Runner, adopt_orphans};
@@ -49,7 +49,7 @@ struct Args {
 fn main() -> Result<()> {
     let args = Args::parse();
     adopt_orphans()?;
-    let contend = args.contend.clone().map_or_else(|| built("contend"), Ok)?;
+    let contend = args.contend.clone().map_or_else(|| built_program("contend"), Ok)?;
     let contend = contend.canonicalize().context("cannot find contend")?;
     let checkout = args.checkout.canonicalize().context("cannot find the checkout")?;
     let mut found = scripts(&checkout)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use contend_bench::built;
+use contend_bench::built_program;
 use contend_bench::inputs::folder;
 use contend_bench::run::cases::{self, Case, listing};
 use contend_bench::run::figures::{Figures, of_case, summary};
@@ -73,7 +73,7 @@ const PROFILED: u64 = 100;
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let contend = args.contend.clone().map_or_else(|| built("contend"), Ok)?;
+    let contend = args.contend.clone().map_or_else(|| built_program("contend"), Ok)?;
     if let Some(count) = args.pairs {
         return run_pairs(&args, &contend, count);
     }

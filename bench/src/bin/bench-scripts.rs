@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use contend_bench::built;
+use contend_bench::built_program;
 use contend_bench::scripts::check::Checker;
 use contend_bench::scripts::generate::Script;
 use contend_bench::scripts::report::{Summary, row};
@@ -66,7 +66,7 @@ fn main() -> Result<()> {
         }
         return Ok(());
     }
-    let contend = args.contend.clone().map_or_else(|| built("contend"), Ok)?;
+    let contend = args.contend.clone().map_or_else(|| built_program("contend"), Ok)?;
     let contend = contend.canonicalize().context("cannot find contend")?;
     match args.share {
         Some(share) => work(&args, share, &contend, &locales),

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use contend_bench::{built, inputs, time_with};
+use contend_bench::{built_program, inputs, time_with};
 use contend_record::stats::median;
 use fastrand::Rng;
 
@@ -75,7 +75,7 @@ const CASES: &[(Form, &str)] = &[
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let contend = args.contend.clone().map_or_else(|| built("contend"), Ok)?;
+    let contend = args.contend.clone().map_or_else(|| built_program("contend"), Ok)?;
     let folder = tempfile::tempdir()?;
     let folder = folder.path();
     write_input(&folder.join("small"), SMALL_BYTES)?;

@@ -28,7 +28,7 @@ struct Args {
 }
 
 /// Shorter sleeps are deferred: the kernel rounds them up.
-const LEAST_SLEEP: Duration = Duration::from_millis(1);
+const MIN_SLEEP: Duration = Duration::from_millis(1);
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -64,7 +64,7 @@ fn work_until(total: Duration) {
 /// Sleeps for the time due, if it is long enough, and returns how long that took.
 fn sleep_off(total: Duration, slept: Duration) -> Duration {
     let due = total.saturating_sub(slept);
-    if due < LEAST_SLEEP {
+    if due < MIN_SLEEP {
         return Duration::ZERO;
     }
     let begun = Instant::now();

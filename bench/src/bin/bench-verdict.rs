@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
-use contend_bench::{built, plain, profile, time};
+use contend_bench::{bash_command, built_program, profile, time};
 use contend_record::pipe::{BottleneckKind, PipeRecord, Stage};
 use contend_record::stats::median;
 
@@ -41,7 +41,7 @@ const CHUNK: f64 = 8192.0;
 const REPEATS: usize = 3;
 
 /// The share of a stage's lifetime that may be unexplained.
-const ALLOWED: f64 = 0.05;
+const MAX_UNEXPLAINED: f64 = 0.05;
 
 /// The cost that a stage is given.
 #[derive(Debug, Clone)]
@@ -61,7 +61,8 @@ enum Truth {
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let programs = Programs { contend: built("contend")?, stage: built("bench-stage")? };
+    let programs =
+        Programs { contend: built_program("contend")?, stage: built_program("bench-stage")? };
     let cpus = contend_sys::cpu::allowed() as f64;
     let mut random = fastrand::Rng::with_seed(args.seed);
     let (mut right, mut unexplained) = (0, Vec::new());
@@ -73,7 +74,7 @@ fn main() -> Result<()> {
         let record = profile(&programs.contend, &text)?;
         let (worst, part) = worst_unexplained(&record);
         unexplained.push(part);
-        if part > ALLOWED {
+        if part > MAX_UNEXPLAINED {
             println!("{number}: {:.1} % of a lifetime unexplained: {worst:.4?}", 100.0 * part);
         }
         let named = named(&record);
@@ -84,7 +85,7 @@ fn main() -> Result<()> {
             println!("    {}", record.bottleneck.evidence);
         }
         if let (true, Truth::Stage(index)) = (confirmed.1 < args.confirm, truth) {
-            let felt = most_felt(&programs, &stages, args.seconds)?;
+            let felt = bottleneck_by_experiment(&programs, &stages, args.seconds)?;
             confirmed.1 += 1;
             confirmed.0 += u32::from(felt == index);
             if felt != index {
@@ -98,7 +99,7 @@ fn main() -> Result<()> {
         println!("confirmed by experiment: {} of {}", confirmed.0, confirmed.1);
     }
     let most = unexplained.iter().copied().fold(0.0, f64::max);
-    let over = unexplained.iter().filter(|&&part| part > ALLOWED).count();
+    let over = unexplained.iter().filter(|&&part| part > MAX_UNEXPLAINED).count();
     println!(
         "unexplained, the worst stage of each pipeline: median {:.2} %, most {:.2} %, over 5 %: {over}",
         100.0 * median(&unexplained).unwrap_or(0.0),
@@ -198,7 +199,7 @@ fn worst_unexplained(record: &PipeRecord) -> (Option<&Stage>, f64) {
 }
 
 /// Returns the stage, from 1, that slows the pipeline most when it is made 20 % slower.
-fn most_felt(programs: &Programs, stages: &[Cost], seconds: f64) -> Result<usize> {
+fn bottleneck_by_experiment(programs: &Programs, stages: &[Cost], seconds: f64) -> Result<usize> {
     let mut felt = Vec::new();
     for index in 0..stages.len() {
         let mut slowed = stages.to_vec();
@@ -217,5 +218,5 @@ fn most_felt(programs: &Programs, stages: &[Cost], seconds: f64) -> Result<usize
 }
 
 fn run(programs: &Programs, stages: &[Cost], seconds: f64) -> Result<Duration> {
-    Ok(time(&mut plain(&programs.pipeline(stages, seconds)))?.wall)
+    Ok(time(&mut bash_command(&programs.pipeline(stages, seconds)))?.wall)
 }

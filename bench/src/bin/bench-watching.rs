@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 use clap::Parser;
-use contend_bench::{Timed, built, plain, profile, time, watched};
+use contend_bench::{Timed, bash_command, built_program, contend_command, profile, time};
 use contend_record::stats::Estimate;
 
 /// Compare pipelines under `contend pipe --discard` with the shell.
@@ -38,14 +38,14 @@ const PIPELINES: [&str; 12] = [
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     println!("{:>6} {:>24} {:>24} {:>9}  pipeline", "plain", "wall ratio", "CPU ratio", "memory");
     let (mut walls, mut cpus) = (Vec::new(), Vec::new());
     for pipeline in PIPELINES {
         let pairs = pairs(
             args.pairs,
-            || time(&mut plain(pipeline)),
-            || time(&mut watched(&contend, pipeline)),
+            || time(&mut bash_command(pipeline)),
+            || time(&mut contend_command(&contend, pipeline)),
         )?;
         let wall = estimate(&pairs, |run| run.wall.as_secs_f64());
         let cpu = estimate(&pairs, |run| run.cpu().as_secs_f64());
@@ -65,8 +65,8 @@ fn main() -> Result<()> {
 
     let short = pairs(
         args.short_pairs,
-        || time(&mut plain("true | true")),
-        || time(&mut watched(&contend, "true | true")),
+        || time(&mut bash_command("true | true")),
+        || time(&mut contend_command(&contend, "true | true")),
     )?;
     let added: Vec<f64> =
         short.iter().map(|(a, b)| (b.wall.as_secs_f64() - a.wall.as_secs_f64()) * 1e3).collect();

@@ -59,7 +59,7 @@ pub fn make(
 }
 
 /// Size of a block of [`repeated`] in bytes, and number of distinct blocks.
-const BLOCK: u64 = 10_000_000;
+const BLOCK_BYTES: u64 = 10_000_000;
 const BLOCKS: usize = 10;
 
 /// Writes an input of ten distinct blocks, repeated in random order. Making text takes longer than
@@ -71,7 +71,7 @@ pub fn repeated(input: &Input, size: u64, seed: u64, out: &mut dyn Write) -> io:
     let made = (0..BLOCKS as u64).map(|number| {
         let mut block = Vec::new();
         // The first block is the start of the ordinary file of this seed.
-        input.write(BLOCK, seed.wrapping_add(number << 32), &mut block)?;
+        input.write(BLOCK_BYTES, seed.wrapping_add(number << 32), &mut block)?;
         Ok(block)
     });
     let blocks: Vec<Vec<u8>> = made.collect::<io::Result<_>>()?;

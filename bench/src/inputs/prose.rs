@@ -8,7 +8,7 @@ use super::Source;
 use super::zipf::Skewed;
 
 /// Width of a line, in bytes of the English text.
-const WIDTH: usize = 72;
+const LINE_WIDTH: usize = 72;
 const VOCABULARY: usize = 20_000;
 
 /// The most frequent words; rarer ones are made of syllables.
@@ -68,7 +68,7 @@ fn words(common: &str, syllables: &str, random: &mut Rng) -> Vec<String> {
 impl Source for Prose {
     fn record(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> io::Result<()> {
         let begin = out.len();
-        while out.len() - begin < WIDTH {
+        while out.len() - begin < LINE_WIDTH {
             if out.len() > begin {
                 out.push(b' ');
             }

@@ -21,7 +21,7 @@ const FILES: [(&str, &str); 4] = [
 /// The default sizes of a case, in millions of bytes.
 const SIZES: [u64; 3] = [1, 100, 1000];
 /// Larger inputs, in millions of bytes, consist of repeated blocks.
-const MADE: u64 = 200;
+const MAX_UNREPEATED_MEGABYTES: u64 = 200;
 const MILLION: u64 = 1_000_000;
 
 /// A pipeline or script to measure, on inputs of several sizes.
@@ -159,7 +159,7 @@ impl Case {
         for &(input, size) in [(self.input, size)].iter().chain(&self.with) {
             let path = folder.join(input.file);
             let written = folder::make(&path, |out| match size {
-                ..=MADE => input.write(size * MILLION, seed, out),
+                ..=MAX_UNREPEATED_MEGABYTES => input.write(size * MILLION, seed, out),
                 _ => repeated(input, size * MILLION, seed, out),
             })?;
             made.extend(written.map(|_| path));
@@ -171,7 +171,7 @@ impl Case {
     fn prepare(&self, folder: &Path) -> Result<()> {
         let done = folder.join(format!("{}.prepared", self.name));
         let Some(text) = self.prepare.as_ref().filter(|_| !done.exists()) else { return Ok(()) };
-        let status = crate::plain(text).current_dir(folder).status()?;
+        let status = crate::bash_command(text).current_dir(folder).status()?;
         ensure!(status.success(), "case {}: `{text}` failed: {status}", self.name);
         std::fs::write(done, "").context("cannot note that a case is prepared")
     }

@@ -9,9 +9,9 @@ use super::measure::Runs;
 
 /// The share of CPU time from which one stage is heavy, or a pipeline counts for the limit because
 /// it can be data-parallel.
-pub const MOST: f64 = 0.8;
+pub const HEAVY_SHARE: f64 = 0.8;
 /// A speed relative to bash below this is a loss.
-pub const LOSS: f64 = 0.97;
+pub const LOSS_SPEED: f64 = 0.97;
 /// The speed that pipelines with a heavy stage should reach, relative to bash.
 pub const HEAVY_GAIN: f64 = 1.6;
 
@@ -33,12 +33,12 @@ pub struct Figures {
     /// CPU time divided by the number of CPUs, relative to contend's wall time; may exceed 1.
     pub limit: Option<f64>,
     /// The figures of each tool, bash first.
-    pub tools: Vec<Of>,
+    pub tools: Vec<ToolFigures>,
 }
 
 /// The figures of one tool.
 #[derive(Debug)]
-pub struct Of {
+pub struct ToolFigures {
     /// The tool's name.
     pub tool: &'static str,
     /// Median elapsed time in seconds.
@@ -69,7 +69,8 @@ pub fn of_case(
 ) -> Result<Figures> {
     let bash: Vec<f64> = walls(runs.first().context("bash has no runs")?);
     let of = |runs: Runs| of_tool(runs, &bash, seed);
-    let tools: Vec<Of> = runs.into_iter().map(of).collect::<Option<_>>().context("no runs")?;
+    let tools: Vec<ToolFigures> =
+        runs.into_iter().map(of).collect::<Option<_>>().context("no runs")?;
     let cpu = tools[0].cpu;
     let right = tools.iter().find(|of| of.tool == "contend" && of.wrong.is_none());
     let (part, heaviest) = record.map_or((case.part.unwrap_or(0.0), None), |record| {
@@ -93,11 +94,11 @@ fn walls(runs: &Runs) -> Vec<f64> {
     runs.runs.iter().map(|run| run.timed.wall.as_secs_f64()).collect()
 }
 
-fn of_tool(runs: Runs, bash: &[f64], seed: u64) -> Option<Of> {
+fn of_tool(runs: Runs, bash: &[f64], seed: u64) -> Option<ToolFigures> {
     let walls = walls(&runs);
     let cpus: Vec<f64> = runs.runs.iter().map(|run| run.timed.cpu().as_secs_f64()).collect();
     let ratios = bash.iter().zip(&walls).map(|(bash, own)| bash / own).collect();
-    Some(Of {
+    Some(ToolFigures {
         tool: runs.tool,
         wall: median(&walls)?,
         cpu: median(&cpus)?,
@@ -123,7 +124,7 @@ fn heaviest(cpus: &[f64]) -> Option<(usize, f64)> {
 
 impl Figures {
     /// Returns a tool's figures, if it was measured.
-    pub fn of(&self, tool: &str) -> Option<&Of> {
+    pub fn of(&self, tool: &str) -> Option<&ToolFigures> {
         self.tools.iter().find(|of| of.tool == tool)
     }
 
@@ -134,7 +135,7 @@ impl Figures {
 
     /// Whether one stage uses most of the CPU time.
     pub fn is_heavy(&self) -> bool {
-        self.heaviest.is_some_and(|(_, part)| part >= MOST)
+        self.heaviest.is_some_and(|(_, part)| part >= HEAVY_SHARE)
     }
 
     /// Returns contend's speed relative to another tool; infinite if only contend's output is
@@ -158,7 +159,7 @@ pub struct Summary {
     pub by_size: Vec<(u64, f64)>,
     /// Geometric mean of the limit over the cases that are mostly parallelisable, and their number.
     pub limit: (Option<f64>, usize),
-    /// The cases below [`LOSS`].
+    /// The cases below [`LOSS_SPEED`].
     pub losses: Vec<String>,
     /// Cases with a heavy stage: how many reach [`HEAVY_GAIN`], their number, and the names of the
     /// others.
@@ -194,7 +195,7 @@ pub fn summary(all: &[Figures]) -> Summary {
         chosen.map(|one| labelled(one, one.gain().unwrap_or(0.0))).collect::<Vec<_>>()
     };
     let limits: Vec<f64> =
-        all.iter().filter(|one| one.part >= MOST).filter_map(|one| one.limit).collect();
+        all.iter().filter(|one| one.part >= HEAVY_SHARE).filter_map(|one| one.limit).collect();
     let heavy: Vec<f64> =
         all.iter().filter(|one| one.is_heavy()).filter_map(Figures::gain).collect();
     let mut sizes: Vec<u64> = all.iter().map(|one| one.size).collect();
@@ -208,7 +209,7 @@ pub fn summary(all: &[Figures]) -> Summary {
             .filter_map(|size| Some((size, gains(&|one| one.size == size)?)))
             .collect(),
         limit: (geometric(limits.iter().copied()), limits.len()),
-        losses: named(&|one| below(one, LOSS)),
+        losses: named(&|one| below(one, LOSS_SPEED)),
         heavy: (
             heavy.iter().filter(|&&gain| gain >= HEAVY_GAIN).count(),
             heavy.len(),
@@ -253,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_serial_part_is_what_the_named_stages_take() {
+    fn the_serial_part_is_the_share_of_the_named_stages() {
         assert!((parallel_part(&[1.0, 2.0, 1.0], &[1, 3]) - 0.5).abs() < 1e-9);
         assert!((parallel_part(&[1.0, 3.0], &[]) - 1.0).abs() < 1e-9);
         assert!((parallel_part(&[1.0], &[7]) - 1.0).abs() < 1e-9);

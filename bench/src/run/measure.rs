@@ -62,10 +62,10 @@ pub struct Runs {
 }
 
 /// A run is killed after this many times bash's time, plus a minute.
-const PATIENCE: u32 = 10;
+const TIMEOUT_FACTOR: u32 = 10;
 /// A case that takes bash less than this is run this many times as often with bash and contend.
-const SHORT: Duration = Duration::from_millis(200);
-const MORE: usize = 5;
+const SHORT_CASE: Duration = Duration::from_millis(200);
+const SHORT_CASE_FACTOR: usize = 5;
 const MINUTE: Duration = Duration::from_mins(1);
 
 impl Bench<'_> {
@@ -95,7 +95,7 @@ impl Bench<'_> {
             }
         }
         for (tool, runs) in &mut all {
-            self.look_at_memory(tool, case, size, runs)?;
+            self.measure_memory(tool, case, size, runs)?;
         }
         let order = |name| self.tools.iter().position(|tool| tool.name == name);
         all.sort_by_key(|(tool, _)| order(tool.name));
@@ -106,7 +106,7 @@ impl Bench<'_> {
     /// show the cost of starting contend.
     fn rounds_of(&self, tool: &Tool, wall: Duration) -> usize {
         let ours = matches!(tool.kind, Kind::Bash | Kind::Contend);
-        if ours && wall < SHORT { self.rounds * MORE } else { self.rounds }
+        if ours && wall < SHORT_CASE { self.rounds * SHORT_CASE_FACTOR } else { self.rounds }
     }
 
     /// Adds one run of a tool, and compares its output.
@@ -118,10 +118,10 @@ impl Bench<'_> {
         first: &Run,
         runs: &mut Runs,
     ) -> Result<()> {
-        let limit = first.timed.wall * PATIENCE + MINUTE;
+        let limit = first.timed.wall * TIMEOUT_FACTOR + MINUTE;
         let Some(run) = self.run(tool, case, size, Some(limit), None)? else { return Ok(()) };
         runs.wrong = self.wrong(&run, first)?;
-        if tool.kind == Kind::Pash && self.said()?.contains("No region was parallelized") {
+        if tool.kind == Kind::Pash && self.last_stderr()?.contains("No region was parallelized") {
             runs.remark = Some("unchanged: found nothing to parallelise".to_owned());
         }
         runs.runs.push(run);
@@ -129,13 +129,13 @@ impl Bench<'_> {
     }
 
     /// Runs contend once more with statistics. Those take time, so only the run's memory counts.
-    fn look_at_memory(&self, tool: &Tool, case: &Case, size: u64, runs: &mut Runs) -> Result<()> {
+    fn measure_memory(&self, tool: &Tool, case: &Case, size: u64, runs: &mut Runs) -> Result<()> {
         let Some(last) = runs.runs.last_mut().filter(|_| tool.kind == Kind::Contend) else {
             return Ok(());
         };
         let stats = self.file("stats");
         let _ = fs::remove_file(&stats); // there may be none
-        let limit = last.timed.wall * PATIENCE + MINUTE;
+        let limit = last.timed.wall * TIMEOUT_FACTOR + MINUTE;
         self.run(tool, case, size, Some(limit), Some(&stats))?;
         let told = fs::read(&stats).ok().and_then(|text| peak(&text));
         last.peak = last.peak.max(told.unwrap_or(0));
@@ -143,14 +143,14 @@ impl Bench<'_> {
     }
 
     fn wrong(&self, run: &Run, first: &Run) -> Result<Option<String>> {
-        let said = || -> Result<String> {
-            Ok(self.said()?.lines().last().map_or(String::new(), |line| format!(": {line}")))
+        let last_stderr = || -> Result<String> {
+            Ok(self.last_stderr()?.lines().last().map_or(String::new(), |line| format!(": {line}")))
         };
         if run.status.is_none() {
-            return Ok(Some(format!("took too long{}", said()?)));
+            return Ok(Some(format!("took too long{}", last_stderr()?)));
         }
         if let Some(place) = difference(&self.file("out"), &self.file("expected"))? {
-            return Ok(Some(format!("differs at byte {place}{}", said()?)));
+            return Ok(Some(format!("differs at byte {place}{}", last_stderr()?)));
         }
         if run.status != first.status {
             return Ok(Some(format!("ended with {:?}, bash with {:?}", run.status, first.status)));
@@ -159,7 +159,7 @@ impl Bench<'_> {
     }
 
     /// Returns the standard error of the last run.
-    fn said(&self) -> Result<String> {
+    fn last_stderr(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(self.file("err"))?).into_owned())
     }
 
@@ -186,7 +186,8 @@ impl Bench<'_> {
             _ => Stdio::null(),
         };
         command.stdin(stdin).stdout(File::create(self.file("out"))?);
-        let (timed, status) = patiently(command.stderr(File::create(self.file("err"))?), limit)?;
+        let (timed, status) =
+            run_with_limit(command.stderr(File::create(self.file("err"))?), limit)?;
         Ok(Some(Run { timed, status, peak: timed.usage.max_rss }))
     }
 }
@@ -206,7 +207,7 @@ fn peak(stats: &[u8]) -> Option<u64> {
 ///
 /// # Errors
 /// If it cannot be started.
-pub fn patiently(
+pub fn run_with_limit(
     command: &mut Command,
     limit: Option<Duration>,
 ) -> Result<(Timed, Option<ExitStatus>)> {
@@ -281,8 +282,8 @@ pub fn profiled(contend: &Path, case: &Case, inputs: &Path, size: u64) -> Result
     command.stdin(Stdio::null()).stdout(tempfile::tempfile()?);
     let done = command.output().context("cannot start contend")?;
     let text = fs::read_to_string(json.path())?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    let last = said.lines().last().unwrap_or("no record");
+    let last_stderr = String::from_utf8_lossy(&done.stderr);
+    let last = last_stderr.lines().last().unwrap_or("no record");
     ensure!(!text.is_empty(), "case {}: contend pipe: {last}", case.name);
     Ok(serde_json::from_str(&text)?)
 }

@@ -9,24 +9,24 @@ use anyhow::{Context as _, Result, ensure};
 use contend_sys::child::ExitStatus;
 use fastrand::Rng;
 
-use super::measure::{difference, patiently};
+use super::measure::{difference, run_with_limit};
 use super::shrink::shrink;
 use crate::awkward::parallel::{OTHER, OTHER_TEXT, pairs};
 use crate::awkward::{FILE, Pair};
 use crate::pipelines::stages;
 
 /// Sizes of chunks, in bytes: so small that small inputs have many.
-const CHUNKS: [usize; 6] = [1, 5, 16, 64, 500, 4000];
+const CHUNK_SIZES: [usize; 6] = [1, 5, 16, 64, 500, 4000];
 /// Most chunks of an input: each may cost several processes.
-const MOST_CHUNKS: usize = 100;
+const MAX_CHUNKS: usize = 100;
 /// A longer run counts as hanging.
 const LIMIT: Duration = Duration::from_secs(40);
 /// Bytes of an input to show.
-const SHOWN: usize = 400;
+const SHOWN_BYTES: usize = 400;
 /// Number of runs of bash that must agree.
 const TRIES: usize = 4;
 /// Most pieces of an input when pipes are filled in small pieces.
-const MOST_PIECES: usize = 10_000;
+const MAX_PIECES: usize = 10_000;
 
 /// Numbers of pairs that differed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,10 +50,10 @@ pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Re
     let mut random = Rng::with_seed(seed);
     let mut compared = Compared::default();
     for (number, pair) in (1..).zip(pairs(seed, count)) {
-        let chunk = CHUNKS[random.usize(..CHUNKS.len())];
-        let both = Both { contend, folder: folder.path(), chunk };
+        let chunk = CHUNK_SIZES[random.usize(..CHUNK_SIZES.len())];
+        let both = Comparison { contend, folder: folder.path(), chunk };
         let Some(what) = both.differ(&pair)? else { continue };
-        if !both.is_certain(&pair)? {
+        if !both.bash_is_repeatable(&pair)? {
             compared.uncertain += 1;
             let Pair { pipeline, kind, .. } = &pair;
             tell(&format!(
@@ -62,7 +62,8 @@ pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Re
             continue;
         }
         compared.differ += 1;
-        let fails = |small: &Pair| Ok(both.differ(small)?.is_some() && both.is_certain(small)?);
+        let fails =
+            |small: &Pair| Ok(both.differ(small)?.is_some() && both.bash_is_repeatable(small)?);
         let small = shrink(pair.clone(), fails)?;
         let now = both.differ(&small)?.unwrap_or_else(|| format!("{what}, but not every time"));
         tell(&described(number, &pair, &small, &both, &now));
@@ -71,7 +72,7 @@ pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Re
 }
 
 fn knows_its_options(contend: &Path) -> Result<()> {
-    let both = Both { contend, folder: Path::new("."), chunk: 1 };
+    let both = Comparison { contend, folder: Path::new("."), chunk: 1 };
     let done = both.command("echo works").stdin(Stdio::null()).output();
     let done = done.with_context(|| format!("cannot start {}", contend.display()))?;
     let said = String::from_utf8_lossy(&done.stderr);
@@ -81,13 +82,13 @@ fn knows_its_options(contend: &Path) -> Result<()> {
 }
 
 /// Runs bash and contend in a folder with the files that pipelines read.
-struct Both<'a> {
+struct Comparison<'a> {
     contend: &'a Path,
     folder: &'a Path,
     chunk: usize,
 }
 
-impl Both<'_> {
+impl Comparison<'_> {
     fn command(&self, pipeline: &str) -> Command {
         let mut command = Command::new(self.contend);
         command.args(["run", "-j", "3", "--part-size", &self.chunk.to_string()]).arg(pipeline);
@@ -97,9 +98,9 @@ impl Both<'_> {
     /// Returns how contend differs from bash on this pair, if it does.
     fn differ(&self, pair: &Pair) -> Result<Option<String>> {
         fs::write(self.folder.join(FILE), &pair.input)?;
-        let least = pair.input.len() / MOST_CHUNKS;
-        let with = Both { chunk: self.chunk.max(least), ..*self };
-        let expected = self.run(crate::plain(&pair.pipeline), pair, "expected")?;
+        let least = pair.input.len() / MAX_CHUNKS;
+        let with = Comparison { chunk: self.chunk.max(least), ..*self };
+        let expected = self.run(crate::bash_command(&pair.pipeline), pair, "expected")?;
         let found = self.run(with.command(&pair.pipeline), pair, "found")?;
         let place = difference(&self.folder.join("found"), &self.folder.join("expected"))?;
         let what = match (place, expected, found) {
@@ -116,13 +117,13 @@ impl Both<'_> {
     }
 
     /// Whether bash does the same if pipes are filled in small pieces.
-    fn is_certain(&self, pair: &Pair) -> Result<bool> {
-        let size = pair.input.len().div_ceil(MOST_PIECES).max(1);
+    fn bash_is_repeatable(&self, pair: &Pair) -> Result<bool> {
+        let size = pair.input.len().div_ceil(MAX_PIECES).max(1);
         let between = format!(" | dd bs={size} status=none | ");
         let pieces = stages(&pair.pipeline).join(&between);
-        let expected = self.run(crate::plain(&pair.pipeline), pair, "expected")?;
+        let expected = self.run(crate::bash_command(&pair.pipeline), pair, "expected")?;
         for _ in 0..TRIES {
-            let found = self.run(crate::plain(&pieces), pair, "found")?;
+            let found = self.run(crate::bash_command(&pieces), pair, "found")?;
             let place = difference(&self.folder.join("found"), &self.folder.join("expected"))?;
             if place.is_some() || expected != found {
                 return Ok(false);
@@ -141,21 +142,27 @@ impl Both<'_> {
         };
         command.current_dir(self.folder).env("LC_ALL", pair.locale);
         command.stdin(stdin).stdout(File::create(self.folder.join(to))?).stderr(Stdio::null());
-        Ok(patiently(&mut command, Some(LIMIT))?.1)
+        Ok(run_with_limit(&mut command, Some(LIMIT))?.1)
     }
 }
 
 /// Formats a difference with the commands that reproduce it.
-fn described(number: usize, pair: &Pair, small: &Pair, both: &Both<'_>, what: &str) -> String {
-    let shown = small.input[..small.input.len().min(SHOWN)].escape_ascii();
-    let more = if small.input.len() > SHOWN { " and more" } else { "" };
+fn described(
+    number: usize,
+    pair: &Pair,
+    small: &Pair,
+    both: &Comparison<'_>,
+    what: &str,
+) -> String {
+    let shown = small.input[..small.input.len().min(SHOWN_BYTES)].escape_ascii();
+    let more = if small.input.len() > SHOWN_BYTES { " and more" } else { "" };
     format!(
         "pair {number} ({:?}): {}\n  shrunk: LC_ALL={} contend run -j 3 --part-size {} '{}'{}\n  \
          on {} bytes{more}: {shown}\n  {what}",
         pair.kind,
         pair.pipeline,
         small.locale,
-        both.chunk.max(small.input.len() / MOST_CHUNKS),
+        both.chunk.max(small.input.len() / MAX_CHUNKS),
         small.pipeline,
         if small.from_stdin { " <input" } else { "" },
         small.input.len(),
@@ -178,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn bash_does_what_bash_does() {
+    fn bash_does_not_differ_from_itself() {
         let folder = tempfile::tempdir().expect("a folder");
         let same = stand_in(folder.path(), "exec bash -c \"${@: -1}\"");
         let failures = check(&same, 1, 48, |failure| panic!("{failure}"));
@@ -186,9 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_certain_in_bash_is_told_from_what_differs() {
+    fn pairs_that_bash_does_not_repeat_are_not_differences() {
         let folder = tempfile::tempdir().expect("a folder");
-        let both = Both { contend: Path::new("contend"), folder: folder.path(), chunk: 1 };
+        let both = Comparison { contend: Path::new("contend"), folder: folder.path(), chunk: 1 };
         let pair = |pipeline: &str, input: &[u8]| Pair {
             pipeline: pipeline.to_owned(),
             from_stdin: true,
@@ -197,13 +204,13 @@ mod tests {
             kind: crate::awkward::Kind::Plain,
             input: input.to_vec(),
         };
-        let is_certain = |pipeline: &str, input: &[u8]| {
+        let bash_is_repeatable = |pipeline: &str, input: &[u8]| {
             fs::write(folder.path().join(FILE), input).expect("it is ours");
-            both.is_certain(&pair(pipeline, input)).expect("bash runs")
+            both.bash_is_repeatable(&pair(pipeline, input)).expect("bash runs")
         };
-        assert!(is_certain("cat | grep -a -c o", b"one\ntwo\0\nthree\n"));
+        assert!(bash_is_repeatable("cat | grep -a -c o", b"one\ntwo\0\nthree\n"));
         let late = [b"one\n".repeat(20_000), b"\0".to_vec()].concat();
-        assert!(!is_certain("cat | grep o", &late), "a NUL byte is seen late or soon");
+        assert!(!bash_is_repeatable("cat | grep o", &late), "a NUL byte is seen late or soon");
     }
 
     /// A stand-in that runs `wc -c` in place of `wc -l`.

@@ -4,7 +4,7 @@ use contend_record::Host;
 use contend_record::stats::Estimate;
 use serde_json::{Value, json};
 
-use super::figures::{Figures, HEAVY_GAIN, LOSS, MOST, Of, Summary};
+use super::figures::{Figures, HEAVY_GAIN, HEAVY_SHARE, LOSS_SPEED, Summary, ToolFigures};
 use super::tools::Tool;
 
 /// Describes the machine and the tools, with reasons for missing ones.
@@ -44,7 +44,7 @@ pub fn case(figures: &Figures) -> String {
     text
 }
 
-fn tool(of: &Of) -> String {
+fn tool(of: &ToolFigures) -> String {
     let Estimate { median, ci95: [low, high], .. } = &of.ratio;
     let mut text = format!("  {:<9} {:>8.3} s CPU {:>8.3} s", of.tool, of.wall, of.cpu);
     match &of.wrong {
@@ -72,17 +72,17 @@ pub fn summary(all: &Summary) -> String {
     line(format!(
         "limit/wall, geometric mean over the {} cases of at least {:.0} % parallelisable work: {}",
         all.limit.1,
-        100.0 * MOST,
+        100.0 * HEAVY_SHARE,
         shown(all.limit.0)
     ));
     line(format!(
         "cases with {:.0} % in one stage: {} of {} at {HEAVY_GAIN} or more{}",
-        100.0 * MOST,
+        100.0 * HEAVY_SHARE,
         all.heavy.0,
         all.heavy.1,
         listed(&all.heavy.2)
     ));
-    line(format!("cases below {LOSS}: {}{}", all.losses.len(), listed(&all.losses)));
+    line(format!("cases below {LOSS_SPEED}: {}{}", all.losses.len(), listed(&all.losses)));
     line(format!("cases with other output than bash: {}{}", all.wrong.len(), listed(&all.wrong)));
     for against in &all.against {
         line(format!(
@@ -129,7 +129,7 @@ pub fn table(host: &Host, tools: &[Tool], all: &[Figures], together: &Summary) -
 }
 
 /// Formats the speed relative to bash, with its interval if that is wanted.
-fn speed(of: &Of, interval: bool) -> String {
+fn speed(of: &ToolFigures, interval: bool) -> String {
     let Estimate { median, ci95: [low, high], .. } = &of.ratio;
     match &of.wrong {
         Some(_) => "wrong".to_owned(),

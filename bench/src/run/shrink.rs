@@ -7,16 +7,16 @@ use crate::awkward::Pair;
 use crate::pipelines::stages;
 
 /// Most attempts: each runs a pipeline twice or more.
-const TRIES: usize = 400;
+const MAX_ATTEMPTS: usize = 400;
 /// Single bytes are removed once the input is at most this large.
-const FEW_BYTES: usize = 2000;
+const MAX_BYTES_TO_SPLIT: usize = 2000;
 
 /// Returns the smallest pair found for which `fails` still holds.
 ///
 /// # Errors
 /// Those of `fails`.
 pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Result<Pair> {
-    let mut left = TRIES;
+    let mut left = MAX_ATTEMPTS;
     let mut small = pair;
     let mut try_one = |candidate: &Pair| {
         left = left.saturating_sub(1);
@@ -26,7 +26,7 @@ pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Resul
         let before = (small.pipeline.len(), small.input.len());
         small = fewer_stages(small, &mut try_one)?;
         small = fewer_pieces(small, lines, &mut try_one)?;
-        if small.input.len() <= FEW_BYTES {
+        if small.input.len() <= MAX_BYTES_TO_SPLIT {
             small = fewer_pieces(small, bytes, &mut try_one)?;
         }
         if before == (small.pipeline.len(), small.input.len()) {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_it_fail_is_left() {
+    fn shrinking_keeps_the_cause_of_the_failure() {
         let lines: Vec<u8> =
             (0..5000).flat_map(|number| format!("line {number}\n").into_bytes()).collect();
         let fails = |pair: &Pair| {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_fails_as_it_is_stays_as_it_is() {
+    fn an_irreducible_pair_stays_unchanged() {
         let whole = pair("cat input | tac", b"a\nb\n");
         let fails = |candidate: &Pair| Ok(*candidate == whole);
         assert_eq!(shrink(whole.clone(), fails).expect("it cannot fail"), whole);

@@ -79,7 +79,8 @@ fn found(name: &str, paths: &Paths) -> Result<String, String> {
             version = sourced(frun, "frun --version");
         }
         "parallel" => works(
-            crate::plain("echo works | parallel --will-cite --pipe -k cat").stdin(Stdio::null()),
+            crate::bash_command("echo works | parallel --will-cite --pipe -k cat")
+                .stdin(Stdio::null()),
             "works",
         )?,
         _ => {}
@@ -88,7 +89,7 @@ fn found(name: &str, paths: &Paths) -> Result<String, String> {
 }
 
 fn sourced(frun: &Path, text: &str) -> Command {
-    let mut command = crate::plain(&format!(". \"$FRUN\"; {text}"));
+    let mut command = crate::bash_command(&format!(". \"$FRUN\"; {text}"));
     command.env("FRUN", frun);
     command
 }
@@ -117,7 +118,7 @@ impl Tool {
     pub fn command(&self, case: &Case, paths: &Paths, at: &Places<'_>) -> Option<Command> {
         let mut command = match self.kind {
             Kind::Bash if case.script => Command::new("bash"),
-            Kind::Bash => return Some(crate::plain(&case.text)),
+            Kind::Bash => return Some(crate::bash_command(&case.text)),
             Kind::Contend => {
                 let mut command = Command::new(&paths.contend);
                 command.arg("run");
@@ -141,7 +142,7 @@ impl Tool {
                 command
             }
             Kind::Form(place) => {
-                let mut command = crate::plain(case.forms[place].as_ref()?);
+                let mut command = crate::bash_command(case.forms[place].as_ref()?);
                 command.env("SCRATCH", at.scratch).env("PARALLEL", "--will-cite");
                 command.env("PARALLEL_SHELL", "bash");
                 command.envs(paths.frun.as_ref().map(|frun| ("FRUN", frun)));

@@ -86,14 +86,14 @@ fn is_same_entry(first: &Entry, second: &Entry) -> bool {
 /// contend may pass the script to bash as `/dev/fd/3`, and bash's messages then begin with that
 /// path. Line numbers stay.
 fn unnamed(output: &[u8]) -> Cow<'_, [u8]> {
-    const BEHIND_NAME: &[u8] = b": line ";
+    const AFTER_NAME: &[u8] = b": line ";
     let is_name = |name: &[u8]| {
         let number = name.strip_prefix(b"/dev/fd/");
         number.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
             || name.ends_with(b"/script.sh")
     };
     let name_length = |line: &[u8]| {
-        let length = line.windows(BEHIND_NAME.len()).position(|text| text == BEHIND_NAME);
+        let length = line.windows(AFTER_NAME.len()).position(|text| text == AFTER_NAME);
         length.filter(|&length| is_name(&line[..length]))
     };
     if !output.split(|&byte| byte == b'\n').any(|line| name_length(line).is_some()) {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_redirected_message_names_the_script_does_not_count() {
+    fn the_script_name_in_a_redirected_message_is_ignored() {
         let with = |text: &[u8]| Outcome {
             stdout: text.to_vec(),
             files: BTreeMap::from([("a".into(), Entry::File(0o644, text.to_vec()))]),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lines_ids_and_order_of_messages_do_not_count_but_their_text_does() {
+    fn messages_are_compared_without_names_lines_ids_and_order() {
         let same = [
             "bash: line 1: x: No such file\nsort: y\n",
             "sort: y\n/tmp/z/script.sh: line 14: x: No such file\n",

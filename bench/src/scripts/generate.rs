@@ -96,12 +96,12 @@ impl Stdin {
     }
 }
 
-const MOST_PARTS: usize = 4;
+const MAX_PARTS: usize = 4;
 const PART_SIZES: [&str; 7] = ["1", "3", "7", "16", "100", "1k", "64k"];
 const LARGE_PART_SIZES: [&str; 4] = ["4k", "16k", "33k", "64k"];
 const ARGUMENTS: [&[&str]; 4] = [&[], &[], &["b", "a"], &["a b", "-x", ""]];
 /// One script in this many has a `BASH_ENV`, and one a locale other than C and C.UTF-8.
-const RARE: u8 = 12;
+const RARE_ODDS: u8 = 12;
 
 impl Script {
     /// Generates the script of a number; `locales` are the installed ones.
@@ -109,7 +109,7 @@ impl Script {
         let mut random = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let random = &mut random;
         let mut files = Vec::new();
-        let parts: Vec<Part> = (0..random.usize(1..=MOST_PARTS))
+        let parts: Vec<Part> = (0..random.usize(1..=MAX_PARTS))
             .map(|_| {
                 let feature = draw(random, |_| true);
                 let fragment = fragment(feature, locales, random);
@@ -146,7 +146,7 @@ impl Script {
 
 impl Setting {
     fn new(locales: &[String], long: bool, random: &mut Rng) -> Self {
-        let locale = match random.u8(..RARE) {
+        let locale = match random.u8(..RARE_ODDS) {
             0 => locales[random.usize(..locales.len())].clone(),
             1..=4 => "C".to_owned(),
             _ => "C.UTF-8".to_owned(),
@@ -155,7 +155,7 @@ impl Setting {
             stdin: Stdin::DRAWN[random.usize(..Stdin::DRAWN.len())],
             stdout: if random.bool() { Stdout::File } else { Stdout::Pipe },
             locale,
-            bash_env: random.u8(..RARE) == 0,
+            bash_env: random.u8(..RARE_ODDS) == 0,
             forced: forced(long, random),
             arguments: ARGUMENTS[random.usize(..ARGUMENTS.len())],
         }

@@ -48,7 +48,7 @@ pub const SUITES: &[Suite] = &[
 ];
 
 /// Commands whose scripts are skipped: they need a network, or do not process text.
-const OUTSIDE: [&str; 14] = [
+const OUT_OF_SCOPE: [&str; 14] = [
     "curl",
     "wget",
     "node",
@@ -282,7 +282,7 @@ impl Bench<'_> {
                 fs::copy(&path, work.join(name))?;
             }
         }
-        fs::write(work.join(name), script.kept_outputs())?;
+        fs::write(work.join(name), script.without_cleanup())?;
         fs::write(work.join(INPUT), "a line on standard input\nand another line\n")
     }
 }
@@ -295,12 +295,12 @@ impl Published {
         let words: Vec<&str> = code
             .flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && !"-_.".contains(c)))
             .collect();
-        let outside = OUTSIDE.iter().find(|command| words.contains(command));
+        let outside = OUT_OF_SCOPE.iter().find(|command| words.contains(command));
         outside.map(|command| format!("needs {command}"))
     }
 
     /// Returns the text without commands that remove the outputs at the end.
-    fn kept_outputs(&self) -> String {
+    fn without_cleanup(&self) -> String {
         let lines = self.text.lines().filter(|line| !line.trim_start().starts_with("rm -rf"));
         lines.collect::<Vec<_>>().join("\n") + "\n"
     }

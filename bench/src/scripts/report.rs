@@ -11,7 +11,7 @@ use super::generate::Script;
 use super::run::{Entry, Outcome};
 
 /// Bytes of an output to show.
-const SHOWN: usize = 600;
+const SHOWN_BYTES: usize = 600;
 
 /// Numbers of variants, by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -173,6 +173,6 @@ fn differing_messages(bash: &Outcome, contend: &Outcome) -> String {
 }
 
 fn shown(bytes: &[u8]) -> String {
-    let more = if bytes.len() > SHOWN { " and more" } else { "" };
-    format!("{}{more}", bytes[..bytes.len().min(SHOWN)].escape_ascii())
+    let more = if bytes.len() > SHOWN_BYTES { " and more" } else { "" };
+    format!("{}{more}", bytes[..bytes.len().min(SHOWN_BYTES)].escape_ascii())
 }

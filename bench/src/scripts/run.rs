@@ -23,9 +23,9 @@ use super::files;
 use super::generate::{Script, Setting, Stdin, Stdout};
 
 /// Most bytes that a process may write to a file, or a script to standard output.
-const MAX_OUTPUT: u64 = 64 << 20;
+const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 /// Bytes of address space that a process may have.
-const MAX_MEMORY: u64 = 4 << 30;
+const MAX_MEMORY_BYTES: u64 = 4 << 30;
 /// The default of [`Runner::grace`].
 const GRACE: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -101,7 +101,11 @@ pub fn adopt_orphans() -> Result<()> {
 /// # Errors
 /// If the kernel refuses.
 pub fn limit_resources() -> Result<()> {
-    let limits = [(Resource::Fsize, MAX_OUTPUT), (Resource::As, MAX_MEMORY), (Resource::Core, 0)];
+    let limits = [
+        (Resource::Fsize, MAX_OUTPUT_BYTES),
+        (Resource::As, MAX_MEMORY_BYTES),
+        (Resource::Core, 0),
+    ];
     for (resource, most) in limits {
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit).context("cannot set a limit")?;
@@ -226,10 +230,10 @@ impl Collector {
     }
 }
 
-/// Reads until EOF or [`MAX_OUTPUT`]; the writer gets SIGPIPE then.
+/// Reads until EOF or [`MAX_OUTPUT_BYTES`]; the writer gets SIGPIPE then.
 fn read_some(reader: PipeReader) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader.take(MAX_OUTPUT).read_to_end(&mut bytes)?;
+    reader.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -306,7 +310,7 @@ fn ends_within(pid: Pid, limit: Duration) -> Result<bool> {
 /// Reaps orphans until none is left or the time is over. Returns whether none is left.
 fn all_end_within(limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
-    while reap_some() {
+    while reap_exited() {
         if Instant::now() > deadline {
             return false;
         }
@@ -316,7 +320,7 @@ fn all_end_within(limit: Duration) -> bool {
 }
 
 /// Reaps children that have exited. Returns whether others are left.
-fn reap_some() -> bool {
+fn reap_exited() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
@@ -328,7 +332,7 @@ fn reap_some() -> bool {
 
 /// Kills this process's descendants, whose orphans become its children, until none is left.
 fn kill_descendants() {
-    while reap_some() {
+    while reap_exited() {
         for pid in children(getpid()) {
             let _ = kill_process(pid, Signal::KILL); // it may have ended meanwhile
         }

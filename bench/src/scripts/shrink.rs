@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_the_difference_is_left() {
+    fn shrinking_keeps_the_cause_of_the_difference() {
         let long = script(&["cat a | sort", "exec <a; sort nofile | tr a b; echo $?", "wc b"]);
         let fails = |script: &Script| Ok(script.text().contains("tr a b;"));
         let small = shrink(long, Duration::from_mins(1), fails).expect("it cannot fail");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_only_as_it_is_stays_as_it_is() {
+    fn an_irreducible_script_stays_unchanged() {
         let whole = script(&["cat a | sort", "wc b"]);
         let fails = |candidate: &Script| Ok(*candidate == whole);
         let small = shrink(whole.clone(), Duration::from_mins(1), fails).expect("it cannot fail");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_tried_when_the_time_is_over() {
+    fn no_attempt_is_made_after_the_time_limit() {
         let whole = script(&["cat a | sort", "wc b"]);
         let small = shrink(whole.clone(), Duration::ZERO, |_| panic!("it is over"));
         assert_eq!(small.expect("it cannot fail"), whole);

@@ -47,7 +47,7 @@ fn every_rule_and_file_that_a_feature_names_is_known() {
 }
 
 #[test]
-fn bash_accepts_every_fragment_but_those_with_errors_on_purpose() {
+fn bash_accepts_every_fragment_without_deliberate_errors() {
     let mut random = Rng::with_seed(SEED);
     for feature in all() {
         for template in feature.fragments {
