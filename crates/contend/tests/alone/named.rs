@@ -1,4 +1,4 @@
-//! What is named as that which sets the pace, on pipelines whose truth is known.
+//! The bottleneck that is named for pipelines whose bottleneck is known.
 
 use std::process::Stdio;
 
@@ -12,7 +12,7 @@ fn bottleneck(record: &Value) -> (&str, Option<u64>, Option<&str>) {
     (found["kind"].as_str().expect("a kind"), found["stage"].as_u64(), found["limit"].as_str())
 }
 
-/// Uses a CPU for a while, whatever it is given to read.
+/// Uses a CPU for a while, independently of its input.
 const BUSY: &str = "{ cat; i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; }";
 
 #[test]
@@ -36,7 +36,7 @@ fn a_stage_that_works_is_named_and_its_neighbours_wait() {
     in_quiet(|| {
         let slow = "head -c 60000000 /dev/zero | base64 | gzip -6 | cat >/dev/null";
         let record = record(&[slow]);
-        // Two stages that work at the same time are too much for one CPU.
+        // Two busy stages are too much for one CPU.
         let kind = if record["host"]["cpus_allowed"] == 1 { "machine" } else { "stage" };
         assert_eq!(bottleneck(&record), (kind, Some(3), Some("cpu")), "{record}");
         let stages = record["stages"].as_array().expect("a list");
@@ -144,8 +144,8 @@ fn the_demonstration_names_the_slow_stage() {
         let shown = text(&demo.stdout);
         for n in [6, 3] {
             let said = format!("Stage {n} sets the pace, by its CPU time");
-            // Where there is one CPU, or others keep all busy, they set the pace; which stage uses
-            // most stays.
+            // With one CPU, or if other programs keep all busy, the CPUs are the bottleneck; the
+            // stage that uses most stays the same.
             let busy = format!("The CPUs set the pace; stage {n} uses the most");
             let one = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
             let is_busy = one || shown.contains("other programs used the rest");

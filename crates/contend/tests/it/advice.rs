@@ -1,4 +1,4 @@
-//! Changes: suggested, predicted, tried, and left alone where they would do harm.
+//! Changes: suggested, predicted, tried, and refused where they would be wrong.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,7 +23,7 @@ fn of_rewrite<'a>(record: &'a Value, rewrite: &str) -> &'a Value {
 #[test]
 fn a_change_with_another_output_is_wrong_and_never_recommended() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Where a line has two fields, the second cut prints what the first one left.
+    // With two fields in a line, the second cut passes on the output of the first.
     let file = numbered_lines(folder.path(), 60_000);
     fs::write(&file, fs::read_to_string(&file).expect("text") + "one:two\n").expect("room");
     let record = tried(&[&format!("cut -d: -f1,3 {file} | cut -d: -f2 | sort")]);
@@ -31,7 +31,7 @@ fn a_change_with_another_output_is_wrong_and_never_recommended() {
     assert_eq!(cut["safety"], "this-data");
     assert_eq!((&cut["verdict"], &cut["output_equal"]), (&"wrong".into(), &false.into()));
     assert!(cut["difference"].as_str().is_some_and(|text| !text.is_empty()), "{cut:#}");
-    // What grep says of data that is no text is no line of its own to itself.
+    // grep's message about binary data does not end with a newline of its own.
     fs::write(&file, b"a\nb\0\n".repeat(50_000)).expect("room");
     let record = tried(&[&format!("grep a {file} | wc -l")]);
     assert_eq!(of_rewrite(&record, "count-in-grep")["verdict"], "wrong");
@@ -85,7 +85,7 @@ fn a_large_input_is_sampled_and_the_winner_checked_on_all_of_it() {
 fn what_comes_through_a_pipe_is_kept() {
     let content = "b keep\na drop\n".repeat(100_000);
     let mut command = pipe(&["--try", "--discard", "--budget", "3", "sed 's/a/A/' | grep keep"]);
-    // Of its own accord it would try on a part where the machine is slow.
+    // By default it would use a sample on a slow machine.
     let record = record_of(command.args(["--sample", "all"]), &content);
     let used = &record["trial"]["input"];
     assert_eq!((&used["kind"], &used["complete"]), (&"beginning".into(), &true.into()));
@@ -102,7 +102,7 @@ fn a_pipe_with_a_name_is_opened_once() {
     let writer = std::thread::spawn(move || fs::write(to, "a\nb\n"));
     let mut command = Command::new("timeout");
     command.args(["30", contend(), "pipe", "--discard", "--stdin"]).arg(&path);
-    // Long enough for changes to be looked for.
+    // Long enough for changes to be searched.
     let output = run(command.arg("sed s/a/b/ | sh -c 'cat; sleep 0.2'"), "");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     writer.join().expect("it ends").expect("there is a reader");

@@ -1,4 +1,4 @@
-//! Help, version, and what `generate` prints.
+//! Help, version, and the output of `generate`.
 
 use std::process::Stdio;
 
@@ -71,7 +71,7 @@ fn completions_are_those_of_the_flags() {
     assert!(run(Command::new("bash").args(["-n", "/dev/stdin"]), &script).status.success());
 }
 
-/// What bash offers when the last of these words is to be completed.
+/// Returns bash's completions of the last of these words.
 fn offered(script: &str, words: &[&str]) -> Vec<String> {
     let (last, before) = words.split_last().expect("a word");
     let completing = format!(

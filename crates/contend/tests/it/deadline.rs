@@ -1,4 +1,4 @@
-//! What the tests do with a program that never ends.
+//! Programs that never end, and the tests that start them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;

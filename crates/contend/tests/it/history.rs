@@ -1,4 +1,4 @@
-//! The store and the history on the real executable.
+//! The store and the history, with the real executable.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -88,7 +88,7 @@ fn a_run_that_measured_nothing_is_not_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let json = folder.path().join("run.json");
-    // No cgroup, no CPU of this number: every case is skipped with a reason.
+    // Without cgroups and a CPU of this number, every case is skipped with a reason.
     let output = Command::new(contend())
         .args(["lab", "run", "placement/cpus", "--set", "from=4095", "--set", "to=4095"])
         .arg("--store")
@@ -121,8 +121,8 @@ fn two_runs_at_once_are_both_kept() {
     assert_eq!(list.matches("complete").count(), 2, "{list}");
 }
 
-/// The store cannot be used: nothing is measured, the message says what to do, and the file
-/// is as it was.
+/// Asserts that an unusable store stops the run before it measures, that the message names a
+/// remedy, and that the file is unchanged.
 fn refused(store: &Path, message: &str) {
     let before = std::fs::read(store).ok();
     let output = run(store).output().expect("it starts");
@@ -145,7 +145,7 @@ fn a_broken_or_foreign_store_is_left_as_it_is() {
     std::fs::remove_file(&store).expect("there");
     run(&store).output().expect("it starts");
     let mut bytes = std::fs::read(&store).expect("there");
-    // The version of the tables, in the file's head.
+    // The version of the tables, in the file's header.
     bytes[60..64].copy_from_slice(&77_u32.to_be_bytes());
     std::fs::write(&store, &bytes).expect("room");
     refused(&store, "was made by a newer contend (its version is 77");
@@ -179,12 +179,12 @@ fn a_folder_that_may_not_be_written_to_is_told() {
     assert_eq!(output.status.code(), Some(125));
 }
 
-/// The disk is full when the run is over: its figures are printed all the same.
+/// If the disk is full at the end of a run, the figures are still printed.
 #[test]
 #[ignore = "needs the right to mount; .ci/run runs it where there is that right"]
 fn a_full_disk_loses_no_figures() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Room for an empty store, not for a record.
+    // Enough room for an empty store, but not for a record.
     let script = format!(
         "mount -t tmpfs -o size=36k none '{folder}' && exec '{program}' lab run units/create \
          engine/empty --smallest --budget 2 --store '{folder}/runs.db'",

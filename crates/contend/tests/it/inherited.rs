@@ -1,6 +1,6 @@
-//! Signals that are ignored or blocked when contend starts, as `nohup`, background jobs of scripts
-//! and some CI services leave them: the pipeline finds them as it would under bash, and contend
-//! does not act on them.
+//! Signals that are ignored or blocked when contend starts, as by `nohup`, background jobs of
+//! scripts and some CI services: the pipeline inherits them as it would from bash, and contend does
+//! not react to them.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -18,7 +18,7 @@ use crate::support::{
 /// Prints which signals its process blocks, ignores and catches.
 const SHOW: &str = "grep -hE '^Sig(Blk|Ign|Cgt)' /proc/self/status";
 const KEYBOARD: [Signal; 3] = [Signal::INT, Signal::QUIT, Signal::HUP];
-/// Parts of so little that a small input is several.
+/// Chunks so small that a small input has several.
 const PARTS: [&str; 4] = ["-j", "2", "--part-size", "1k"];
 
 /// Signals that are ignored and blocked.
@@ -59,7 +59,7 @@ const STATES: [State; 9] = [
     State { ignored: &[Signal::INT, Signal::PIPE], blocked: &[Signal::INT, Signal::USR1] },
 ];
 
-/// `contend run` or `contend pipe` with these arguments.
+/// Returns `contend run` or `contend pipe` with these arguments.
 fn contend_with(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.args(arguments);
@@ -72,7 +72,7 @@ fn bash(text: &str) -> Command {
     command
 }
 
-/// Lines that were printed, each once, with what was said and the status.
+/// Returns the distinct lines of the output, the messages and the status.
 fn done(
     command: &mut Command,
     folder: &Path,
@@ -133,7 +133,7 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     }
     let folder = Public::new();
     let shown = folder.path().join("shown");
-    // A program of the user's own, of which nobody knows that it writes a file.
+    // A user's program, which is not known to write a file.
     let program = format!("#!/bin/bash\n{SHOW} >>{}\nexec cat\n", shown.display());
     let original = folder.path().join("original");
     std::fs::write(&original, program).expect("room");
@@ -144,7 +144,7 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     let expected = std::fs::read_to_string(&shown).expect("it was run");
     std::fs::write(&shown, "").expect("room");
     let trial = ["pipe", "--try", "--budget", "1", "--sample", "all", "--stdin", "original"];
-    // There is always something to try: one sed instead of two.
+    // There is always a change to try: one sed instead of two.
     let mut trial = contend_with(&trial);
     trial.args(["--output", "/dev/null", "./show | sed s/a/b/ | sed s/c/d/"]);
     let found = done(&mut trial, folder.path(), state);
@@ -154,14 +154,14 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     assert_eq!(found, expected.repeat(found.len() / expected.len()));
 }
 
-/// Ways to run a pipeline that prints what comes, as it comes.
+/// Ways to run a pipeline that copies its input as it arrives.
 fn copying() -> [Vec<&'static str>; 4] {
     let parts = [&["run"], &PARTS[..], &["tr a a | sed s/x/x/"]].concat();
     let quiet = ["pipe", "--no-advice", "--output", "/dev/null", "cat | cat"];
     [vec!["run", "cat | cat"], vec!["run", "{ cat; } | cat"], parts, quiet.to_vec()]
 }
 
-/// Starts one of them and waits until it has begun to print.
+/// Starts a command and waits until it has printed something.
 fn begun(command: &mut Command) -> Child {
     let mut child = command
         .stdin(Stdio::piped())
@@ -213,7 +213,7 @@ fn who_ignores_an_interrupt_can_still_be_terminated() {
     }
 }
 
-/// POSIX: what a shell was started to ignore its traps cannot change.
+/// POSIX: a shell cannot set traps for signals that were ignored when it started.
 #[test]
 fn traps_on_what_is_ignored_cannot_be_set() {
     if !has("bash") {
@@ -255,7 +255,7 @@ fn statuses_are_those_of_bash_where_sigchld_is_ignored_or_blocked() {
     }
 }
 
-/// What is measured depends on no signal that contend was started with.
+/// The lab's measurements do not depend on inherited signal dispositions.
 #[test]
 fn the_lab_measures_whatever_is_ignored_and_blocked() {
     let some = &[Signal::CHILD, Signal::USR1, Signal::ALARM, Signal::INT];
@@ -273,7 +273,7 @@ fn the_lab_measures_whatever_is_ignored_and_blocked() {
     }
 }
 
-/// Output, status and how it ends when nobody reads the output.
+/// Returns output, status and end of a command whose output has no reader.
 fn unread(command: &mut Command, folder: &Path, state: State) -> ExitStatus {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);

@@ -1,10 +1,10 @@
-//! Wrong input and unwilling surroundings: one clear line, the right status, nothing broken.
+//! Wrong input and adverse environments: one clear line, the right status, nothing broken.
 
 use std::process::Stdio;
 
 use crate::support::{Command, contend, finding_ids, pipe, record, run, text};
 
-/// Status and what is said on standard error.
+/// Returns the status and the messages.
 fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(contend());
     let output = command.arg("pipe").args(arguments).stdin(Stdio::null()).output().expect("starts");
@@ -111,7 +111,7 @@ fn each_way_of_ending_has_its_finding() {
         assert!(finding_ids(&record).contains(&finding.to_owned()), "{pipeline}: {record}");
         assert_eq!(record["exit_code"], status, "{pipeline}");
     }
-    // A writer whose reader has had enough is no failure.
+    // A writer that ends because its reader did is not a failure.
     let ids = finding_ids(&record(&["yes | head -n 1"]));
     assert!(!ids.iter().any(|id| id == "stage-killed"), "{ids:?}");
 }
@@ -151,7 +151,7 @@ fn nothing_is_left_in_the_folder_for_temporary_files() {
         assert!(run(&mut command, "").status.success());
         assert_eq!(folder.path().read_dir().expect("folder").count(), 0);
     }
-    // Where there is no such folder, another one is used.
+    // If the folder does not exist, another one is used.
     let mut command = pipe(&["echo x | cat"]);
     assert!(run(command.env("TMPDIR", "/no/such/folder"), "").status.success());
 }
@@ -167,7 +167,7 @@ fn a_report_to_an_open_file_goes_where_its_last_writer_stopped() {
     };
     let log = after("echo first >log; $C pipe --output /dev/stderr 'echo x >&2' 2>>log");
     assert!(log.starts_with("first\nx\nreal "), "{log}");
-    // The record alone: beside the pipeline's output it would be refused.
+    // Only the record: together with the pipeline's output it would be refused.
     let json = "$C pipe --discard --json /dev/stdout --output /dev/null 'echo x'";
     let log = after(&format!("{{ echo x; {json}; echo end; }} >log"));
     assert!(log.starts_with("x\n{") && log.ends_with("}\nend\n"), "{log}");

@@ -1,4 +1,4 @@
-//! Why stages are not parallel, and that they run all the same.
+//! Reasons for stages that are not parallel, which run nevertheless.
 
 use serde_json::Value;
 
@@ -7,8 +7,7 @@ use crate::support::{Command, contend, has, run, skip, text};
 
 const BEFORE: &str = "what it makes of a byte depends on all that came before";
 
-/// Stages that need more than parts of their input, or of which too little is known, with the
-/// reason.
+/// Stages that need the whole input, or that contend does not know, with the reason.
 const AWKWARD: &[(&str, &str)] = &[
     ("sed -n 2p", "`2p` counts lines"),
     ("sed =", "`=` prints line numbers"),
@@ -54,7 +53,7 @@ const AWKWARD: &[(&str, &str)] = &[
     ("./my-filter", "nothing is known of `./my-filter`"),
 ];
 
-/// Pipelines for the shell, with the reason.
+/// Pipelines that a shell has to run, with the reason.
 const FOR_SHELL: &[(&str, &str)] = &[
     (
         "sort | while read -r line; do echo \"$line\"; done",
@@ -68,14 +67,14 @@ const FOR_SHELL: &[(&str, &str)] = &[
     ("printf 'b\\na\\n' | sort", "`printf` is built into the shell"),
 ];
 
-/// What `--explain` prints, as data.
+/// Returns the output of `--explain` as data.
 fn explained(place: &Place<'_>, pipeline: &str) -> Value {
     let done = place.run(contend_run(&["-j", "2", "--explain", "--json", "-"], pipeline));
     assert_eq!((done.status, done.stderr.as_slice()), (0, &[][..]), "{pipeline}");
     serde_json::from_slice(&done.stdout).expect("JSON")
 }
 
-/// A folder with a filter that nobody knows.
+/// Makes a folder with an unknown filter.
 fn folder_with_filter() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder(&words(30_000));
@@ -95,13 +94,13 @@ fn awkward_stages_are_explained_and_run_as_in_bash() {
     let place = Place { folder: folder.path(), input: Input::Pipe, locale: "C.UTF-8" };
     let mut wrong = Vec::new();
     for &(stage, why) in AWKWARD {
-        // What comes before it and after it is parallel.
+        // The stages before and after it are parallel.
         let pipeline = format!("tr A-Z a-z | {stage} | cut -c 1-20");
         let explained = explained(&place, &pipeline);
         let [before, it, after] = [0, 1, 2].map(|index| &explained["plan"]["stages"][index]);
         assert_eq!((&it["class"], &it["why"]), (&"opaque".into(), &why.into()), "{stage}");
         assert_eq!([&before["class"], &after["class"]], ["per-record"; 2], "{stage}");
-        // A random order is the same only once it is sorted.
+        // A random order has to be sorted to be compared.
         let pipeline = if stage == "sort -R" { pipeline + " | sort" } else { pipeline };
         wrong.extend(place.difference(&["-j", "3", "--part-size", "3k"], &pipeline));
         wrong.extend(place.difference(&[], &pipeline));
@@ -136,7 +135,7 @@ fn people_are_told_the_same() {
     assert!(shown.contains("parallel: handles each record independently"), "{shown}");
     assert!(shown.contains("runs alone: `2p` counts lines"), "{shown}");
     assert!(shown.contains("\nplain: "), "small as it is: {shown}");
-    // Of what is in parts anyway it says so.
+    // It reports stages that are parallel in any case as such.
     let forced = ["-j", "2", "--part-size", "3k", "--explain"];
     let shown = text(&place.run(contend_run(&forced, "tr A-Z a-z | sed -n 2p")).stdout);
     assert!(shown.contains("\nparallel: the size of parts is given"), "{shown}");

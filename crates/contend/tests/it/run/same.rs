@@ -1,4 +1,4 @@
-//! Bytes, status and standard error are bash's.
+//! Output, status and standard error are bash's.
 
 use super::{Input, Place, awkward, bash, folder, none, words};
 use crate::support::{contend, has, is_tried, skip, text};
@@ -101,7 +101,7 @@ const PIPELINES: &[&str] = &[
     "LC_ALL=C grep -a o | LC_ALL=C tr a-z A-Z | LC_ALL=C sort -u",
 ];
 
-/// Commands that fail, or say something.
+/// Commands that fail or print messages.
 const FAILING: &[&str] = &[
     "grep '['",
     "grep foo | sed 's/x'",
@@ -184,7 +184,7 @@ fn awkward_lines_in_parts() {
     all_same("awkward_lines_in_parts", PIPELINES, &awkward(15_000), &ways);
 }
 
-/// Commands that treat ASCII in the C locale meet other text in between.
+/// Commands that need ASCII in the C locale, on input with other text in between.
 #[test]
 fn parts_in_ascii_between_others() {
     let pipelines = [
@@ -216,7 +216,7 @@ fn as_contend_decides() {
     all_same("as_contend_decides", PIPELINES, &input, &ways);
 }
 
-/// Reverse line feeds lead back to a line of an earlier part.
+/// Reverse line feeds move to a line of an earlier chunk.
 #[test]
 fn what_leads_back_to_earlier_lines() {
     let mut input = words(60_000);
@@ -261,7 +261,7 @@ fn a_command_has_a_pipe_where_it_has_one_under_bash() {
     }
 }
 
-/// Where commands leave a file that they share with whoever started them.
+/// The file offset after commands that share a file with the caller.
 #[test]
 fn who_reads_on_begins_where_bash_s_commands_end() {
     if !has("bash") {
@@ -305,7 +305,7 @@ fn failures() {
     all_same("failures", FAILING, &words(8_000), &ways);
 }
 
-/// What is said of awkward text: once for every part would be too often.
+/// Messages about awkward text must not be repeated for every chunk.
 #[test]
 fn failures_over_awkward_lines() {
     let ways: [(&[&str], _, _); 2] = [

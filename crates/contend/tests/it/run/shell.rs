@@ -1,4 +1,4 @@
-//! What a shell makes of programs, files and statuses, and `contend run` too.
+//! Programs, files and statuses as a shell treats them, and as `contend run` does.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -8,17 +8,17 @@ use std::process::Stdio;
 use super::{Input, Place, bash, code, contend_run, folder, none, words};
 use crate::support::{Command, contend, has, skip, text};
 
-/// Over parts whatever they take.
+/// Options that force chunks.
 const FORCED: &[&str] = &["-j", "2", "--part-size", "50k"];
 
-/// A file that may be executed.
+/// Makes an executable file.
 fn program(folder: &Path, name: &str, content: &[u8]) {
     let path = folder.join(name);
     fs::write(&path, content).expect("room");
     fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// What differs when these scripts are run with bash and with contend in the place of `RUN`.
+/// Returns the differences between these scripts with bash and with contend in the place of `RUN`.
 fn differences(
     folder: &Path,
     scripts: &[&str],
