@@ -19,7 +19,7 @@ const CGROUP_TESTS: [&str; 3] = [
 /// Tests that fill a file system, which they have to mount.
 const MOUNT_TESTS: [&str; 2] = [
     "history::a_full_disk_loses_no_figures",
-    "run::disk::a_full_disk_does_not_matter_where_a_shell_needs_none",
+    "run::disk::a_full_disk_does_not_matter_if_a_shell_needs_no_files",
 ];
 
 /// Runs every check; the first that fails ends the run.

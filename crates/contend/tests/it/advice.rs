@@ -40,7 +40,7 @@ fn a_change_with_another_output_is_wrong_and_never_recommended() {
 }
 
 #[test]
-fn another_status_is_another_result() {
+fn a_different_status_is_a_different_result() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 60_000);
     let record = tried(&[&format!("grep nowhere {file} | wc -l")]);
@@ -68,7 +68,7 @@ fn functions_and_aliases_are_left_alone() {
 }
 
 #[test]
-fn a_large_input_is_sampled_and_the_winner_checked_on_all_of_it() {
+fn a_large_input_is_sampled_and_the_winner_checked_on_the_whole_input() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 300_000);
     let pipeline = format!("sed 's/a/A/g' {file} | grep keep");
@@ -82,7 +82,7 @@ fn a_large_input_is_sampled_and_the_winner_checked_on_all_of_it() {
 }
 
 #[test]
-fn what_comes_through_a_pipe_is_kept() {
+fn input_from_a_pipe_is_saved() {
     let content = "b keep\na drop\n".repeat(100_000);
     let mut command = pipe(&["--try", "--discard", "--budget", "3", "sed 's/a/A/' | grep keep"]);
     // By default it would use a sample on a slow machine.
@@ -109,7 +109,7 @@ fn a_pipe_with_a_name_is_opened_once() {
 }
 
 #[test]
-fn only_the_beginning_of_an_endless_input_is_kept_and_said_so() {
+fn only_a_prefix_of_an_endless_input_is_saved_and_reported() {
     let line = format!(
         "yes 'some words to fill a line with' | {} pipe --try --discard --budget 0.1 'cat | wc -l'",
         contend()
@@ -129,7 +129,7 @@ fn the_pipeline_s_output_appears_once() {
 }
 
 #[test]
-fn text_that_would_change_something_each_time_is_not_tried() {
+fn pipelines_with_side_effects_are_not_tried() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 10);
     let out = folder.path().join("out");
@@ -158,7 +158,7 @@ fn text_that_would_change_something_each_time_is_not_tried() {
 }
 
 #[test]
-fn an_output_that_changes_by_itself_cannot_be_compared() {
+fn an_output_that_differs_between_runs_cannot_be_compared() {
     let output = pipe(&["--try", "--discard", "date +%N | sed s/a/b/ | sed s/c/d/"])
         .output()
         .expect("it starts");
@@ -249,7 +249,7 @@ fn a_set_up_that_writes_is_executed_once() {
 }
 
 #[test]
-fn what_only_has_the_name_of_a_filter_is_not_run_again() {
+fn a_program_with_the_name_of_a_filter_is_not_run_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 900_000);
     let (script, log) = (folder.path().join("fold"), folder.path().join("log"));
@@ -270,7 +270,7 @@ fn the_trial_of_a_failed_stage_warns() {
 }
 
 #[test]
-fn copies_are_compared_with_one_alone() {
+fn several_copies_are_compared_with_a_single_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 30_000);
     let pipeline = format!("cat {file} | sed s/a/b/ | sed s/c/d/");

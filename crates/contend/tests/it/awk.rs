@@ -144,7 +144,7 @@ fn sorted(mut lines: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn every_text_of_the_collection_is_taken_or_refused_under_every_awk() {
+fn every_text_of_the_collection_is_accepted_or_refused_with_every_awk() {
     let folder = programs();
     let (accept, reject) = (files("accept"), files("reject"));
     // These programs do not validate UTF-8.
@@ -209,7 +209,7 @@ fn the_example_gives_the_lines_of_the_study() {
 }
 
 #[test]
-fn an_error_is_told_after_what_was_right() {
+fn an_error_is_reported_after_the_valid_part() {
     let cases = [
         (r#"["a", "#, "@ <=> [\n@.0: \"a\"\n", "token 3: the text ends too soon, in @.1"),
         ("[1] 2", "@ <=> [\n@.0: 1\n@ <=> ]\n", "something after the end: 2"),

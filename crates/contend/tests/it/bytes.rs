@@ -127,7 +127,7 @@ fn the_table_of_pipes_shows_the_mark() {
 }
 
 #[test]
-fn a_here_document_is_no_output_of_the_stage_before() {
+fn a_here_document_is_not_output_of_the_stage_before() {
     let text = "seq 30 | cat - /dev/fd/3 3<<'EOF' | wc -c\nfrom here\nEOF";
     let record = record(&["--discard", text]);
     let stages = record["stages"].as_array().expect("a list");
@@ -138,7 +138,7 @@ fn a_here_document_is_no_output_of_the_stage_before() {
 }
 
 #[test]
-fn what_goes_to_standard_error_is_not_taken_for_output() {
+fn standard_error_does_not_count_as_output() {
     let many = "sh -c 'seq 10000; seq 9000 >&2'";
     let cases =
         ["seq 3 | nosuchcmd", "cat >/nonexistent/x", many, "for i in $(seq 3); do date; done"];
@@ -150,7 +150,7 @@ fn what_goes_to_standard_error_is_not_taken_for_output() {
 }
 
 #[test]
-fn filters_that_say_nothing_else_are_exact() {
+fn filters_without_messages_are_exact() {
     let record = record(&["--discard", "seq 20000 | tr 1 2 | sort -n | uniq -c | tail -n 3"]);
     for (index, stage) in record["stages"].as_array().expect("a list").iter().enumerate() {
         assert!(!is_marked(stage, "bytes_out"), "{stage:#}");
@@ -197,7 +197,7 @@ fn report_and_json_do_not_share_a_stream() {
 }
 
 #[test]
-fn what_is_no_shell_is_said_in_one_line() {
+fn a_program_that_is_not_a_shell_is_reported_in_one_line() {
     for shell in ["/bin/ls", "/bin/cat"] {
         let mut command = Command::new(contend());
         let output = run(command.args(["pipe", "--shell", shell, "true | true"]), "");

@@ -42,7 +42,7 @@ fn without_a_verb_the_help_is_shown_with_status_2() {
 }
 
 #[test]
-fn a_word_in_the_place_of_a_verb_gets_a_tip() {
+fn an_unknown_verb_gets_a_tip() {
     let cases: [(&[&str], &[&str]); 4] = [
         (&["cat x | sort"], &["contend pipe 'cat x | sort'", "contend run 'cat x | sort'"]),
         (&["lba"], &["a similar subcommand exists: 'lab'"]),
@@ -125,7 +125,7 @@ fn man_pages_are_made_for_every_verb() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_failure() {
+fn a_closed_reader_is_not_a_failure() {
     let mut child = Command::new(contend())
         .args(["generate", "completions", "zsh"])
         .stdout(Stdio::piped())
@@ -139,7 +139,7 @@ fn a_reader_that_has_gone_is_no_failure() {
 }
 
 #[test]
-fn a_full_standard_output_is_told() {
+fn a_full_standard_output_is_reported() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux");
     let output = Command::new(contend())
         .args(["generate", "man"])

@@ -114,7 +114,7 @@ fn standard_input_is_read_once() {
 }
 
 #[test]
-fn cases_that_not_all_have_are_listed() {
+fn cases_that_some_runs_lack_are_listed() {
     let folder = two_runs();
     let mut skipped = fork(1, 1.0);
     skipped["samples"] = json!([]);
@@ -161,7 +161,7 @@ fn kept_runs_are_compared_and_a_file_wins_over_a_number() {
 }
 
 #[test]
-fn what_is_no_run_of_the_lab_is_told() {
+fn a_file_without_a_lab_run_is_reported() {
     let folder = two_runs();
     let path = folder.path();
     let whole = std::fs::read_to_string(path.join("a.json")).expect("it is there");

@@ -75,9 +75,9 @@ fn bytes_are_exact_even_for_stages_that_live_a_millisecond() {
 }
 
 #[test]
-fn cpu_time_is_the_kernel_s() {
+fn cpu_time_agrees_with_the_kernel() {
     if !has("bash") {
-        return skip("cpu_time_is_the_kernel_s", "there is no bash");
+        return skip("cpu_time_agrees_with_the_kernel", "there is no bash");
     }
     // The shell's figures for contend and the processes that contend waited for.
     let script = "TIMEFORMAT='%U %S'; time \"$0\" pipe --no-advice --output /dev/null --json - \
@@ -93,15 +93,15 @@ fn cpu_time_is_the_kernel_s() {
 }
 
 #[test]
-fn a_reader_of_single_bytes_is_named() {
+fn a_reader_of_single_bytes_is_found() {
     let record = record(&["seq 20000 | while read -r n; do :; done"]);
     assert!(finding_ids(&record).contains(&"tiny-reads".to_owned()), "{record}");
 }
 
 #[test]
-fn spliced_bytes_are_told_to_be_unseen() {
+fn spliced_bytes_are_reported_as_unknown() {
     if !has("pv") {
-        return skip("spliced_bytes_are_told_to_be_unseen", "there is no pv");
+        return skip("spliced_bytes_are_reported_as_unknown", "there is no pv");
     }
     let record = record(&["head -c 30000000 /dev/zero | pv -q | wc -c"]);
     assert!(finding_ids(&record).contains(&"bytes-unseen".to_owned()), "{record}");
@@ -130,7 +130,7 @@ fn several_runs_give_medians_with_intervals() {
 }
 
 #[test]
-fn watching_is_off_the_data_path() {
+fn observing_stays_off_the_data_path() {
     let mut command =
         pipe(&["--discard", "--json", "-", "head -c 200000000 /dev/zero | cat | cat"]);
     let output = command.stdin(Stdio::null()).output().expect("starts");
@@ -146,7 +146,7 @@ fn watching_is_off_the_data_path() {
 }
 
 #[test]
-fn what_a_stage_leaves_running_is_still_its_own() {
+fn processes_that_a_stage_leaves_running_belong_to_it() {
     // Three busy loops at once, which the shell does not wait for.
     let work = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo done";
     let record = record(&[&format!("for n in 1 2 3; do {{ {work}; }} & done | cat")]);
@@ -160,7 +160,7 @@ fn what_a_stage_leaves_running_is_still_its_own() {
 }
 
 #[test]
-fn temporary_files_of_a_last_sort_are_no_output() {
+fn temporary_files_of_a_last_sort_are_not_output() {
     let record = record(&["seq 1000000 | sort -S 8M >/dev/null"]);
     let sort = &record["stages"][1];
     let written = number(&sort["bytes_out"]);
@@ -170,7 +170,7 @@ fn temporary_files_of_a_last_sort_are_no_output() {
 }
 
 #[test]
-fn what_a_shell_reads_again_of_its_file_counts_once() {
+fn a_file_that_a_shell_reads_again_counts_once() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "a line\n".repeat(60_000)).expect("room");
     let record = record(&[&format!("while read -r l; do :; done <{}", file.path().display())]);
@@ -180,7 +180,7 @@ fn what_a_shell_reads_again_of_its_file_counts_once() {
 }
 
 #[test]
-fn one_that_begins_late_has_held_nothing() {
+fn a_stage_that_starts_late_is_not_a_barrier() {
     let record = record(&["yes | head -c 20000000 | (sleep 0.3; cat >/dev/null)"]);
     assert_eq!(record["stages"][2]["holds_output"], false, "{record}");
 }

@@ -20,7 +20,7 @@ fn history(store: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn what_was_printed_is_printed_again() {
+fn a_saved_run_is_printed_as_before() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("new/runs.db");
     let first = run(&store).output().expect("it starts");
@@ -36,7 +36,7 @@ fn what_was_printed_is_printed_again() {
 }
 
 #[test]
-fn a_run_that_is_not_there_is_a_mistake() {
+fn a_missing_run_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let none = history(&store, &[]);
@@ -136,7 +136,7 @@ fn refused(store: &Path, message: &str) {
 }
 
 #[test]
-fn a_broken_or_foreign_store_is_left_as_it_is() {
+fn a_broken_or_foreign_store_is_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     std::fs::write(&store, "this is text ".repeat(200)).expect("room");
@@ -160,8 +160,8 @@ fn a_broken_or_foreign_store_is_left_as_it_is() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_to_is_told() {
-    let test = "a_folder_that_may_not_be_written_to_is_told";
+fn a_read_only_folder_is_reported() {
+    let test = "a_read_only_folder_is_reported";
     let folder = Public::new();
     let program = folder.install(contend(), "contend", 0o755);
     let locked = folder.path().join("locked");

@@ -116,7 +116,7 @@ fn stages_inherit_ignored_and_blocked_signals_as_from_bash() {
 }
 
 #[test]
-fn the_parts_of_a_map_command_are_several() {
+fn the_input_of_a_map_command_has_several_chunks() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("in"), "a line\n".repeat(1000)).expect("room");
     let over_parts = format!("cat in | {SHOW} - | cat");
@@ -176,9 +176,9 @@ fn begun(command: &mut Command) -> Child {
 }
 
 #[test]
-fn what_contend_was_started_to_ignore_or_with_blocked_ends_nothing() {
+fn inherited_ignored_or_blocked_signals_end_nothing() {
     if !has("bash") {
-        let test = "what_contend_was_started_to_ignore_or_with_blocked_ends_nothing";
+        let test = "inherited_ignored_or_blocked_signals_end_nothing";
         return skip(test, "there is no bash");
     }
     for state in [State::ignoring(&KEYBOARD), State::blocking(&KEYBOARD)] {
@@ -202,7 +202,7 @@ fn what_contend_was_started_to_ignore_or_with_blocked_ends_nothing() {
 }
 
 #[test]
-fn who_ignores_an_interrupt_can_still_be_terminated() {
+fn a_process_that_ignores_an_interrupt_can_still_be_terminated() {
     for arguments in copying() {
         let mut command = contend_with(&arguments);
         State::ignoring(&KEYBOARD).apply_to(&mut command);
@@ -215,9 +215,9 @@ fn who_ignores_an_interrupt_can_still_be_terminated() {
 
 /// POSIX: a shell cannot set traps for signals that were ignored when it started.
 #[test]
-fn traps_on_what_is_ignored_cannot_be_set() {
+fn traps_for_ignored_signals_cannot_be_set() {
     if !has("bash") {
-        return skip("traps_on_what_is_ignored_cannot_be_set", "there is no bash");
+        return skip("traps_for_ignored_signals_cannot_be_set", "there is no bash");
     }
     let folder = tempfile::tempdir().expect("a folder");
     let trap = "trap 'echo got it' INT; kill -INT $$; echo after";
@@ -239,7 +239,7 @@ fn traps_on_what_is_ignored_cannot_be_set() {
 }
 
 #[test]
-fn statuses_are_those_of_bash_where_sigchld_is_ignored_or_blocked() {
+fn statuses_are_bash_s_with_sigchld_ignored_or_blocked() {
     let folder = tempfile::tempdir().expect("a folder");
     let ways: [&[&str]; 4] = [
         &["run", "cat | sh -c 'exit 3'"],
@@ -257,7 +257,7 @@ fn statuses_are_those_of_bash_where_sigchld_is_ignored_or_blocked() {
 
 /// The lab's measurements do not depend on inherited signal dispositions.
 #[test]
-fn the_lab_measures_whatever_is_ignored_and_blocked() {
+fn the_lab_measures_with_any_signals_ignored_and_blocked() {
     let some = &[Signal::CHILD, Signal::USR1, Signal::ALARM, Signal::INT];
     for state in [State::ignoring(some), State::blocking(some)] {
         let mut command = Command::new(contend());
@@ -283,9 +283,9 @@ fn unread(command: &mut Command, folder: &Path, state: State) -> ExitStatus {
 }
 
 #[test]
-fn an_unread_output_fails_where_sigpipe_ends_nothing() {
+fn an_unread_output_fails_if_sigpipe_is_ignored() {
     if !has("bash") {
-        return skip("an_unread_output_fails_where_sigpipe_ends_nothing", "there is no bash");
+        return skip("an_unread_output_fails_if_sigpipe_is_ignored", "there is no bash");
     }
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("in"), "a line\n".repeat(50_000)).expect("room");

@@ -13,7 +13,7 @@ fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_is_not_one_pipeline_is_refused_with_its_place() {
+fn text_other_than_one_pipeline_is_refused_with_its_position() {
     let said = |pipeline: &str| {
         let (status, error) = refusal(&[pipeline]);
         assert_eq!(status, Some(2), "{pipeline}: {error}");
@@ -74,7 +74,7 @@ fn wrong_arguments_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_shell_that_is_not_there_gives_127() {
+fn a_missing_shell_gives_status_127() {
     let (status, error) = refusal(&["--shell", "/no/such/shell", "echo x"]);
     assert_eq!(status, Some(127));
     assert!(error.contains("cannot start the shell `/no/such/shell`"), "{error}");
@@ -98,7 +98,7 @@ fn several_runs_need_an_input_that_can_be_read_again() {
 }
 
 #[test]
-fn each_way_of_ending_has_its_finding() {
+fn each_kind_of_exit_has_its_finding() {
     let cases = [
         ("echo x | nosuchcommand-x", "stage-not-found", 127),
         ("echo x | /etc/passwd", "stage-not-executable", 126),
@@ -117,7 +117,7 @@ fn each_way_of_ending_has_its_finding() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_other_report_is_written() {
+fn a_full_disk_is_reported_and_the_other_report_is_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("x.json");
     let mut command = Command::new(contend());
@@ -143,7 +143,7 @@ fn an_existing_file_is_replaced_whole() {
 }
 
 #[test]
-fn nothing_is_left_in_the_folder_for_temporary_files() {
+fn no_temporary_files_are_left() {
     let folder = tempfile::tempdir().expect("a folder");
     for arguments in [&["pipe", "true | true"][..], &["demo", "--lines", "1000"][..]] {
         let mut command = Command::new(contend());
@@ -197,7 +197,7 @@ fn a_report_that_cannot_be_written_does_not_hide_the_pipeline_s_failure() {
 }
 
 #[test]
-fn words_after_the_pipeline_are_told_to_be_quoted() {
+fn words_after_the_pipeline_give_a_hint_to_quote_it() {
     let (status, error) = refusal(&["cat", "file"]);
     assert_eq!(status, Some(2));
     assert!(error.contains("quote the whole pipeline"), "{error}");

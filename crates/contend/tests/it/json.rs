@@ -52,7 +52,7 @@ fn values_are_printed_in_every_format() {
 }
 
 #[test]
-fn paths_and_files_are_told_apart() {
+fn paths_and_files_are_distinguished() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, content) in [("plain", "{\"a\":1}"), (".hidden", "{\"a\":2}")] {
         std::fs::write(folder.path().join(name), content).expect("room");
@@ -93,7 +93,7 @@ fn mistakes_are_shown_with_their_place() {
 }
 
 #[test]
-fn what_is_not_json_ends_with_status_1_after_what_was_right() {
+fn invalid_json_ends_with_status_1_after_the_valid_part() {
     let (status, output, error) = ended(&[".a"], "{\"a\": 1}\n{\"a\": 2}\n{\"a\": x}\n");
     assert_eq!((status, output.as_str()), (Some(1), ".a\t1\n.a\t2\n"));
     assert_eq!(error, "contend: standard input: line 3, column 7 (byte 24): a value is expected\n");
@@ -122,7 +122,7 @@ fn found_lines_do_not_wait_for_more_input() {
 }
 
 #[test]
-fn a_reader_that_has_gone_ends_it_quietly() {
+fn a_closed_reader_ends_it_quietly() {
     let mut child = Command::new(contend())
         .args(["json", "."])
         .stdin(Stdio::piped())

@@ -62,7 +62,7 @@ fn every_experiment_conforms() {
 }
 
 #[test]
-fn a_forked_child_has_a_copy_and_a_thread_has_not() {
+fn a_forked_child_has_a_copy_and_a_thread_does_not() {
     let record = lab_record(&["sharing/*", "--step-seconds", "0"]);
     let [process, thread] = cases(&record).as_slice() else { panic!("{record}") };
     assert_eq!(process["median"], 4096.0, "one page was copied: {process}");
@@ -162,8 +162,8 @@ fn the_process_limit_is_not_exhausted_without_being_asked() {
 
 /// The default cap would reach a small limit, which the user has not asked for.
 #[test]
-fn the_usual_cap_stays_below_a_small_limit() {
-    let test = "the_usual_cap_stays_below_a_small_limit";
+fn the_default_cap_stays_below_a_small_limit() {
+    let test = "the_default_cap_stays_below_a_small_limit";
     let folder = Public::new();
     let program = folder.install(contend(), "contend", 0o755);
     let Some(mut command) = as_lone_user(test, &program, 64_998, 60) else { return };
@@ -341,9 +341,9 @@ fn a_killed_run_leaves_nothing_either() {
 }
 
 #[test]
-fn with_one_cpu_it_says_what_cannot_be_measured() {
+fn with_one_cpu_it_reports_the_cases_it_cannot_measure() {
     if !has("taskset") {
-        return skip("with_one_cpu_it_says_what_cannot_be_measured", "there is no taskset");
+        return skip("with_one_cpu_it_reports_the_cases_it_cannot_measure", "there is no taskset");
     }
     let mut command = Command::new("taskset");
     command.args(["-c", "0", contend(), "lab", "run", "engine/*", "--quick", "--no-store"]);
@@ -361,7 +361,7 @@ fn a_plan_can_be_read_before_it_is_run() {
 }
 
 #[test]
-fn wrong_words_are_told_with_what_to_do() {
+fn wrong_words_are_reported_with_a_remedy() {
     let told = |arguments: &[&str]| {
         let output = output(&mut lab(arguments));
         (output.status.code(), text(&output.stderr))
@@ -411,7 +411,7 @@ fn the_report_fits_a_narrow_terminal() {
 }
 
 #[test]
-fn lists_keep_to_the_width() {
+fn lists_fit_the_width() {
     for arguments in [&["list"][..], &["suite", "shared-memory", "--dry-run"]] {
         for width in [60, 80] {
             let listed = text(&output(lab(arguments).env("COLUMNS", width.to_string())).stdout);

@@ -10,10 +10,10 @@ use crate::support::{Command, cases, contend, has, lab, output, skip, text};
 
 /// The smallest form of the suite: its record and its report.
 #[test]
-fn the_pipeline_suite_tells_every_stage_and_judges_every_conclusion() {
+fn the_pipeline_suite_reports_every_stage_and_judges_every_conclusion() {
     if !["mawk", "gawk", "busybox", "original-awk"].into_iter().all(has) {
         let reason = "not every awk is installed";
-        return skip("the_pipeline_suite_tells_every_stage_and_judges_every_conclusion", reason);
+        return skip("the_pipeline_suite_reports_every_stage_and_judges_every_conclusion", reason);
     }
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");

@@ -67,7 +67,7 @@ fn every_kind_of_unit_has_a_figure_or_a_reason() {
 }
 
 #[test]
-fn fewer_units_are_made_where_fewer_are_asked_for() {
+fn the_number_of_units_is_limited_on_request() {
     let record = lab_record(&[
         "runtime/memory",
         "--quick",
@@ -83,7 +83,7 @@ fn fewer_units_are_made_where_fewer_are_asked_for() {
 
 /// The probe's notes about its units are freed with them: at least 8 bytes for the address of each.
 #[test]
-fn nothing_is_left_of_units_that_have_ended_but_what_the_runtime_keeps() {
+fn ended_units_leave_only_the_memory_that_the_runtime_keeps() {
     const N: u32 = 300_000;
     let (units, n) = ("unit=callback,tokio-oneshot,tokio-mpsc", format!("n={N}"));
     let record = lab_record(&["runtime/memory", "--set", units, "--set", &n]);

@@ -125,7 +125,7 @@ fn refusals(server: &Server, model: &str) {
 }
 
 #[test]
-fn every_model_answers_as_a_server_has_to_and_leaves_nothing() {
+fn every_model_answers_correctly_and_leaves_nothing() {
     for model in MODELS {
         for answers in ["hello", "wait"] {
             let server = Server::start(model, answers);
@@ -162,7 +162,7 @@ fn fifty_connections_are_served_at_once() {
 }
 
 #[test]
-fn what_there_is_not_is_said() {
+fn missing_things_are_reported() {
     for (model, answer) in [("nothing", "hello"), ("tokio", "nothing")] {
         let mut command = Command::new(contend());
         let output = command.args(["lab-server", model, answer]).output().expect("it starts");
@@ -193,8 +193,8 @@ fn a_server_without_descriptors_names_the_limit_and_serves_the_others() {
 }
 
 #[test]
-fn a_server_that_may_start_no_more_names_the_limit_and_serves_the_others() {
-    let test = "a_server_that_may_start_no_more_names_the_limit_and_serves_the_others";
+fn a_server_at_its_process_limit_names_it_and_serves_the_others() {
+    let test = "a_server_at_its_process_limit_names_it_and_serves_the_others";
     let folder = Public::new();
     let program = folder.install(contend(), "contend", 0o755);
     for (number, model, what) in
@@ -217,7 +217,7 @@ fn a_server_that_may_start_no_more_names_the_limit_and_serves_the_others() {
 }
 
 #[test]
-fn members_of_a_pool_are_seen_and_named() {
+fn members_of_a_pool_are_counted_and_named() {
     let set = ["--quick", "--set", "connections=100"];
     let only =
         ["--only", "model=prefork", "--only", "model=thread-pool", "--only", "model=callback"];

@@ -119,7 +119,7 @@ fn a_million_bytes_arrive_with_a_call_each_and_none() {
 }
 
 #[test]
-fn what_a_mechanism_cannot_carry_is_told() {
+fn messages_too_large_for_a_mechanism_are_reported() {
     let record = lab_record(&[
         "ipc/one-way",
         "ipc/round-trip",
@@ -178,7 +178,7 @@ fn copies_name_their_limit() {
 }
 
 #[test]
-fn the_suite_keeps_to_the_width() {
+fn the_suite_fits_the_width() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let mut suite = Command::new(contend());

@@ -8,7 +8,7 @@ use crate::lab::in_cgroup;
 use crate::support::{Command, cases, contend, has, lab, lab_record, metric, output, skip, text};
 
 #[test]
-fn what_is_set_is_done() {
+fn parameters_that_are_set_take_effect() {
     let record = lab_record(&[
         "handoff/2",
         "--smallest",
@@ -34,7 +34,7 @@ fn what_is_set_is_done() {
 }
 
 #[test]
-fn what_cannot_be_set_is_told() {
+fn parameters_that_cannot_be_set_are_reported() {
     let told: [(&[&str], &str); 6] = [
         (&["run", "handoff/2", "--set", "x=1"], "--set: unknown parameter 'x'; parameters: end, "),
         (&["run", "engine/empty", "--set", "x=1"], "these experiments have none"),
@@ -58,7 +58,7 @@ fn what_cannot_be_set_is_told() {
 }
 
 #[test]
-fn mechanisms_that_do_not_go_together_are_told() {
+fn incompatible_mechanisms_are_reported() {
     let record = lab_record(&["handoff/2", "handoff/4", "--smallest", "--set", "to_main=none"]);
     let [semaphore, event] = cases(&record).as_slice() else { panic!("two cases") };
     assert!(semaphore["skipped"].is_null(), "a semaphore counts: {semaphore}");
@@ -91,7 +91,7 @@ fn the_suite_fits_a_narrow_terminal_and_judges() {
 }
 
 #[test]
-fn the_suite_heeds_what_is_said_on_the_command_line() {
+fn the_suite_uses_the_options_of_the_command_line() {
     let plan = |arguments: &[&str]| {
         let all = [&["suite", "synchronisation", "--dry-run"], arguments].concat();
         text(&output(&mut lab(&all)).stdout)

@@ -98,9 +98,12 @@ fn candidates(folder: &Path, pipeline: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_the_same_always_is_so_on_awkward_files() {
+fn changes_with_the_same_output_always_keep_it_on_awkward_files() {
     if !has("bash") {
-        return skip("what_is_the_same_always_is_so_on_awkward_files", "there is no bash");
+        return skip(
+            "changes_with_the_same_output_always_keep_it_on_awkward_files",
+            "there is no bash",
+        );
     }
     let folder = tempfile::tempdir().expect("a folder");
     let mut promised = BTreeSet::new();

@@ -111,7 +111,7 @@ fn checked(pipeline: &str, input: &str) -> Output {
 }
 
 #[test]
-fn a_check_prints_the_output_once_and_says_that_it_is_the_same() {
+fn a_check_prints_the_output_once_and_reports_that_it_is_identical() {
     let input = lines(100_000);
     let output = checked("grep 7 | cut -d' ' -f1 | sort -n", &input);
     assert_status(&output, 0);
@@ -129,7 +129,7 @@ fn a_check_prints_the_output_once_and_says_that_it_is_the_same() {
 }
 
 #[test]
-fn what_a_shell_runs_is_checked_too() {
+fn pipelines_that_a_shell_runs_are_checked_too() {
     let input = lines(50_000);
     for (pipeline, status) in [
         ("grep 7 | { cut -d' ' -f1; } | sort -n | uniq", 0),
@@ -162,7 +162,7 @@ fn a_check_reads_a_file_on_standard_input_twice() {
 }
 
 #[test]
-fn a_check_that_finds_a_difference_says_where() {
+fn a_check_that_finds_a_difference_reports_its_position() {
     let input = lines(100_000);
     // The declared record format is wrong: each chunk is numbered from 1.
     let arguments = ["--check", "--map", "nl", "nl"];
@@ -173,7 +173,7 @@ fn a_check_that_finds_a_difference_says_where() {
 }
 
 #[test]
-fn what_must_not_run_twice_is_not_checked() {
+fn commands_with_side_effects_are_not_checked() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("copy");
     let output = checked(&format!("tee {}", file.display()), "a\n");
@@ -212,7 +212,7 @@ fn record_of(arguments: &[&str], input: &str) -> Value {
 }
 
 #[test]
-fn the_record_says_what_was_read_and_in_how_many_parts() {
+fn the_record_has_the_input_size_and_the_number_of_chunks() {
     let input = lines(100_000);
     let outcome = &record("tr a-z A-Z | sort | uniq -c | cat -n", &input)["outcome"];
     assert_eq!(outcome["input_bytes"], input.len());
@@ -245,7 +245,7 @@ fn the_record_of_a_script_has_its_pipelines() {
 }
 
 #[test]
-fn the_record_says_why_something_was_done_in_one_piece() {
+fn the_record_has_the_reason_of_a_fallback() {
     let input = format!("{}\0\n{}", lines(20_000), lines(20_000));
     let outcome = &record("cat | grep 1 | tr a b", &input)["outcome"];
     let why = "stages 2 to 3 in one piece: its input holds the byte 0x00, for which it matters";
@@ -254,7 +254,7 @@ fn the_record_says_why_something_was_done_in_one_piece() {
 }
 
 #[test]
-fn each_reason_for_one_piece_is_the_one_that_holds() {
+fn each_fallback_has_its_own_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -286,8 +286,8 @@ fn slow_on_a_terminal(test: &str, arguments: &str, behind: &str) -> Option<Strin
 }
 
 #[test]
-fn a_terminal_shows_how_far_it_is() {
-    let test = "a_terminal_shows_how_far_it_is";
+fn a_terminal_shows_progress() {
+    let test = "a_terminal_shows_progress";
     let Some(drawn) = slow_on_a_terminal(test, "", ">/dev/null") else { return };
     assert!(drawn.contains("kB read, "), "{drawn:?}");
     assert!(drawn.ends_with("\u{1b}[J\u{1b}8"), "it is taken away: {drawn:?}");
@@ -304,7 +304,7 @@ fn a_terminal_shows_how_far_it_is() {
 }
 
 #[test]
-fn a_pipeline_without_a_command_is_a_mistake_as_with_pipe() {
+fn an_empty_pipeline_is_an_error_as_with_pipe() {
     let said = |verb: &str, text: &str| {
         let output = run(Command::new(contend()).args([verb, text]), "");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())

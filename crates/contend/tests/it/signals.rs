@@ -78,7 +78,7 @@ fn an_interrupt_during_the_set_up_ends_it() {
 }
 
 #[test]
-fn runs_that_were_completed_are_reported_after_an_interrupt() {
+fn completed_runs_are_reported_after_an_interrupt() {
     let folder = tempfile::tempdir().expect("a folder");
     let begun = folder.path().join("begun");
     let pipeline = format!("echo run >>{}; sleep 0.2111 | cat", begun.display());
@@ -94,7 +94,7 @@ fn runs_that_were_completed_are_reported_after_an_interrupt() {
 }
 
 #[test]
-fn a_stopped_and_continued_stage_goes_on() {
+fn a_stage_continues_after_it_was_stopped() {
     let folder = Public::new();
     let waits = folder.install("/bin/sh", "waits", 0o755); // a name that no other process has
     let [waits, over] = [waits, folder.path().join("over")].map(|path| path.display().to_string());
@@ -113,7 +113,7 @@ fn a_stopped_and_continued_stage_goes_on() {
 }
 
 #[test]
-fn when_contend_is_killed_its_shell_does_not_wait_for_ever() {
+fn a_killed_contend_leaves_no_waiting_shell() {
     let child = start(&["sleep 1.0444 | cat"], "1.0444");
     kill_process(Pid::from_child(&child), Signal::KILL).expect("it runs");
     end(child);

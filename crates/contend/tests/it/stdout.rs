@@ -73,7 +73,7 @@ fn output_that_cannot_be_written_is_an_error_with_a_message() {
 }
 
 #[test]
-fn where_there_is_nothing_to_write_a_closed_output_is_no_error() {
+fn a_closed_output_without_data_is_not_an_error() {
     let folder = prepared();
     for arguments in [&["json", ".nothing", "in.json"][..], &["pipe", "--no-advice", "true"]] {
         let ended = redirected(&folder, arguments, ">&-");
@@ -93,7 +93,7 @@ fn the_pipeline_s_own_output_is_left_to_its_commands() {
 }
 
 #[test]
-fn a_report_that_is_to_go_to_a_closed_descriptor_is_a_mistake() {
+fn a_report_to_a_closed_descriptor_is_an_error() {
     let folder = prepared();
     for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
         let arguments = ["pipe", "--no-advice", "--output", path, "touch ran"];

@@ -126,8 +126,8 @@ fn an_interrupt_that_no_stage_dies_of_is_theirs() {
 }
 
 #[test]
-fn what_runs_knows_what_to_do_with_an_interrupt() {
-    let test = "what_runs_knows_what_to_do_with_an_interrupt";
+fn stages_handle_an_interrupt_themselves() {
+    let test = "stages_handle_an_interrupt_themselves";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
@@ -164,16 +164,16 @@ fn what_runs_knows_what_to_do_with_an_interrupt() {
 }
 
 #[test]
-fn the_end_of_what_is_typed_is_typed_once() {
-    let test = "the_end_of_what_is_typed_is_typed_once";
+fn end_of_input_is_typed_once() {
+    let test = "end_of_input_is_typed_once";
     let line = format!("echo ready; {} run 'grep x | sort'; echo code=$?", contend());
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &[("ready", "\u{4}")]) else { return };
     assert!(drawn.contains("code=0"), "{drawn}");
 }
 
 #[test]
-fn a_stopped_pipeline_leaves_the_terminal_free_and_goes_on() {
-    let test = "a_stopped_pipeline_leaves_the_terminal_free_and_goes_on";
+fn a_stopped_pipeline_frees_the_terminal_and_continues() {
+    let test = "a_stopped_pipeline_frees_the_terminal_and_continues";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
@@ -196,8 +196,8 @@ fn quoted(text: &str) -> String {
 }
 
 #[test]
-fn colours_are_for_terminals_alone() {
-    let test = "colours_are_for_terminals_alone";
+fn colours_are_for_terminals_only() {
+    let test = "colours_are_for_terminals_only";
     let mut command = Command::new(contend());
     let output = run(command.args(["pipe", "echo x | cat"]), "");
     assert!(!text(&output.stderr).contains('\u{1b}'));
@@ -209,8 +209,8 @@ fn colours_are_for_terminals_alone() {
 }
 
 #[test]
-fn stages_are_shown_while_they_run_and_taken_away() {
-    let test = "stages_are_shown_while_they_run_and_taken_away";
+fn stages_are_shown_while_they_run_and_then_cleared() {
+    let test = "stages_are_shown_while_they_run_and_then_cleared";
     let line = format!("{} pipe 'cat | cat'", contend());
     let keys = [("stages running", END_OF_INPUT)];
     let Some(drawn) = typed_on_a_terminal(test, 80, &line, &keys) else { return };
@@ -229,7 +229,7 @@ fn stages_are_shown_while_they_run_and_taken_away() {
 }
 
 #[test]
-fn nothing_is_shown_where_standard_error_is_no_terminal() {
+fn nothing_is_shown_if_standard_error_is_not_a_terminal() {
     let mut command = Command::new(contend());
     let output = run(command.args(["pipe", "sleep 1.3 | cat"]), "");
     assert!(!text(&output.stderr).contains("stages running"));

@@ -48,7 +48,7 @@ fn cases() -> Vec<(String, Vec<&'static str>)> {
         cases.push(case(select, &["sleep", "starved"]));
         cases.push(case("perl -e 'select(undef, undef, undef, 0.8)'", &["sleep"]));
     } else {
-        skip("every_stage_waits_for_what_it_waits_for", "there is no perl");
+        skip("every_wait_has_the_expected_reason", "there is no perl");
     }
     cases
 }
@@ -92,12 +92,12 @@ fn under_load<T>(run: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn every_stage_waits_for_what_it_waits_for() {
+fn every_wait_has_the_expected_reason() {
     check_all();
 }
 
 #[test]
-fn every_stage_waits_for_what_it_waits_for_under_load() {
+fn every_wait_has_the_expected_reason_under_load() {
     under_load(check_all);
 }
 
@@ -122,7 +122,7 @@ fn a_pager_waits_for_the_terminal() {
 }
 
 #[test]
-fn a_writer_that_waits_in_its_first_write_does_not_hold_its_output() {
+fn a_writer_blocked_in_its_first_write_is_not_a_barrier() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "a line\n".repeat(100_000)).expect("room");
     let path = file.path().display();
@@ -134,7 +134,7 @@ fn a_writer_that_waits_in_its_first_write_does_not_hold_its_output() {
 }
 
 #[test]
-fn a_last_stage_that_holds_its_output_is_named() {
+fn a_barrier_in_the_last_stage_is_found() {
     for pipeline in [format!("{SLOW} | sort"), format!("{SLOW} | xargs echo")] {
         let record = record(&["--discard", &pipeline]);
         let found = record["findings"].as_array().expect("a list").iter().any(|finding| {

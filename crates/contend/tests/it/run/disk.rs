@@ -23,7 +23,7 @@ fn numbered(bytes: usize) -> Vec<u8> {
 }
 
 /// Asserts that it failed with a message and a status, and left no files.
-fn failed_for_want_of_room(pipeline: &str, output: &Output, temporary: &Path, reason: &str) {
+fn failed_with_full_disk(pipeline: &str, output: &Output, temporary: &Path, reason: &str) {
     let error = text(&output.stderr);
     assert!(error.contains(reason), "{pipeline}: {error}");
     assert!(error.contains(temporary.to_str().expect("UTF-8")), "where? {pipeline}: {error}");
@@ -57,15 +57,15 @@ fn where_files_must_be_small_sorting_fails_with_a_reason() {
             let pipeline = with_files(pipeline);
             let (output, folder) = with_small_files("trap '' XFSZ;", &pipeline, stream);
             let temporary = folder.path().join("tmp");
-            failed_for_want_of_room(&pipeline, &output, &temporary, "File too large");
+            failed_with_full_disk(&pipeline, &output, &temporary, "File too large");
         }
     }
 }
 
 #[test]
-fn small_files_do_not_matter_where_a_shell_needs_none() {
+fn small_files_do_not_matter_if_a_shell_needs_no_files() {
     if !has("bash") {
-        return skip("small_files_do_not_matter_where_a_shell_needs_none", "there is no bash");
+        return skip("small_files_do_not_matter_if_a_shell_needs_no_files", "there is no bash");
     }
     // GNU sort does not know the size of a pipe, and needs files.
     for pipeline in ["sort", "sort -u -r", "sort -k2", "sort -s -k2"] {
@@ -87,7 +87,7 @@ fn is_as_in_bash(pipeline: &str, output: &Output, folder: &Path) {
 
 /// The signal's default action ends it, as it ends any program.
 #[test]
-fn the_signal_for_large_files_ends_it() {
+fn the_signal_for_large_files_is_fatal() {
     for pipeline in ["sort", "sort -k2"] {
         let pipeline = with_files(pipeline);
         let (output, folder) = with_small_files("", &pipeline, false);
@@ -97,8 +97,8 @@ fn the_signal_for_large_files_ends_it() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_does_not_matter_where_a_shell_needs_none() {
-    let test = "a_folder_that_is_not_there_does_not_matter_where_a_shell_needs_none";
+fn a_missing_folder_does_not_matter_if_a_shell_needs_no_files() {
+    let test = "a_missing_folder_does_not_matter_if_a_shell_needs_no_files";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
@@ -121,7 +121,7 @@ fn a_folder_that_is_not_there_does_not_matter_where_a_shell_needs_none() {
 
 #[test]
 #[ignore = "needs the right to mount; .ci/run runs it where there is that right"]
-fn a_full_disk_does_not_matter_where_a_shell_needs_none() {
+fn a_full_disk_does_not_matter_if_a_shell_needs_no_files() {
     let folder = folder(&numbered(BYTES));
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).expect("room");
@@ -143,9 +143,9 @@ fn a_full_disk_does_not_matter_where_a_shell_needs_none() {
 }
 
 #[test]
-fn what_is_spilled_is_sorted_all_the_same() {
+fn spilled_data_is_sorted_correctly() {
     if !has("bash") {
-        return skip("what_is_spilled_is_sorted_all_the_same", "there is no bash");
+        return skip("spilled_data_is_sorted_correctly", "there is no bash");
     }
     let folder = folder(&words(BYTES / 2));
     let mut wrong = Vec::new();
@@ -160,8 +160,8 @@ fn what_is_spilled_is_sorted_all_the_same() {
 }
 
 #[test]
-fn an_ordinary_user_gets_the_same() {
-    let test = "an_ordinary_user_gets_the_same";
+fn an_ordinary_user_gets_the_same_output() {
+    let test = "an_ordinary_user_gets_the_same_output";
     let public = Public::new();
     let input = words(3_000_000);
     std::fs::write(public.path().join(INPUT), &input).expect("room");
@@ -194,8 +194,8 @@ fn some_cpu() -> Option<String> {
 }
 
 #[test]
-fn on_one_cpu_it_runs_plain_unless_parts_are_asked_for() {
-    let test = "on_one_cpu_it_runs_plain_unless_parts_are_asked_for";
+fn on_one_cpu_it_runs_plain_unless_chunks_are_forced() {
+    let test = "on_one_cpu_it_runs_plain_unless_chunks_are_forced";
     let (Some(cpu), true) = (some_cpu(), has("taskset")) else {
         return skip(test, "there is no taskset");
     };

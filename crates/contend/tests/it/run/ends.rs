@@ -119,7 +119,7 @@ const WORKING: &[(&str, &str, bool)] = &[
 ];
 
 #[test]
-fn of_a_killed_one_nothing_survives() {
+fn a_killed_run_leaves_no_processes() {
     for (number, &(pipeline, worker, spills)) in WORKING.iter().enumerate() {
         let running = Running::start(&format!("kill{number}"), pipeline).with(worker);
         let mut running = if spills { running.spilled() } else { running };
@@ -131,7 +131,7 @@ fn of_a_killed_one_nothing_survives() {
 }
 
 #[test]
-fn a_signal_ends_it_and_everything_with_it() {
+fn a_signal_ends_the_run_and_all_of_its_processes() {
     let signals = [Signal::INT, Signal::TERM, Signal::HUP];
     for (number, &(pipeline, worker, spills)) in WORKING.iter().enumerate() {
         let running = Running::start(&format!("end{number}"), pipeline).with(worker);
@@ -145,7 +145,7 @@ fn a_signal_ends_it_and_everything_with_it() {
 }
 
 #[test]
-fn a_signal_ends_what_runs_plain() {
+fn a_signal_ends_a_plain_run() {
     for (number, pipeline) in ["sed -n 1p | cat -n", "tac | cat -n"].into_iter().enumerate() {
         let mut running = Running::start(&format!("plain{number}"), pipeline).with("cat");
         running.end_by(Signal::TERM);
@@ -154,7 +154,7 @@ fn a_signal_ends_what_runs_plain() {
 }
 
 #[test]
-fn a_check_that_waits_for_the_background_can_be_ended() {
+fn a_check_that_waits_for_a_background_job_can_be_ended() {
     let mark = format!("background-{}", std::process::id());
     let sleep = format!("sleep {}", 1000 + std::process::id());
     let pipeline = format!("{{ {sleep} & echo begun; }}");
@@ -171,7 +171,7 @@ fn a_check_that_waits_for_the_background_can_be_ended() {
 }
 
 #[test]
-fn a_signal_ends_the_original_of_a_check_and_accuses_nobody() {
+fn a_signal_ends_a_check_without_reporting_a_difference() {
     for (name, signal) in [("TERM", Signal::TERM), ("HUP", Signal::HUP), ("INT", Signal::INT)] {
         let mark = format!("original-{name}-{}", std::process::id());
         let mut command = contend_run(&["--check"], "{ sleep 3; echo done; } | cat | sort -S 1M");
@@ -210,9 +210,9 @@ fn over_endless(command: &mut Command) -> (Vec<u8>, String, i32) {
 }
 
 #[test]
-fn whoever_has_had_enough_ends_it() {
+fn an_early_exit_ends_the_run() {
     if !has("bash") {
-        return skip("whoever_has_had_enough_ends_it", "there is no bash");
+        return skip("an_early_exit_ends_the_run", "there is no bash");
     }
     for pipeline in [
         "head -n 5",
@@ -259,9 +259,9 @@ fn a_reader_that_leaves_ends_it_by_sigpipe() {
 }
 
 #[test]
-fn an_output_that_takes_nothing_is_an_error() {
+fn an_output_that_accepts_no_data_is_an_error() {
     if !has("bash") {
-        return skip("an_output_that_takes_nothing_is_an_error", "there is no bash");
+        return skip("an_output_that_accepts_no_data_is_an_error", "there is no bash");
     }
     let folder = folder(&words(300_000));
     let full = |mut command: Command| {

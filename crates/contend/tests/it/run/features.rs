@@ -500,7 +500,7 @@ fn shell_features_keep_their_meaning_3() {
 
 /// Standard input stays open and silent until the script has ended.
 #[test]
-fn what_does_not_read_standard_input_does_not_wait_for_it() {
+fn scripts_that_do_not_read_standard_input_do_not_wait_for_it() {
     if !has("bash") {
         return skip("what_does_not_read_standard_input", "there is no bash");
     }

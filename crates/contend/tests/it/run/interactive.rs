@@ -178,7 +178,7 @@ fn a_stage_that_writes_before_it_reads_does_not_wait_for_input() {
 }
 
 #[test]
-fn a_stream_may_fall_silent_after_much_has_come() {
+fn a_stream_may_pause_after_much_data() {
     let much = words(3_000_000);
     for pipeline in [
         "sed -u s/zzz/y/",
@@ -210,7 +210,7 @@ fn a_stream_may_fall_silent_after_much_has_come() {
 }
 
 #[test]
-fn lines_that_come_one_by_one_without_a_pause_are_answered() {
+fn single_lines_without_a_pause_are_answered() {
     for options in OPTIONS {
         let mut talk = Talk::begin(contend_run(options, "sed -u s/o/0/"));
         let mut stdin = talk.stdin.take().expect("piped");

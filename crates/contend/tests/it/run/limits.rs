@@ -39,7 +39,7 @@ fn limited(limit: &str, run: &str, pipeline: &str, folder: &Path) -> Output {
 }
 
 /// Compares contend and bash within the same limit.
-fn does_what_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u8]) {
+fn succeeds_if_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u8]) {
     let of_bash = limited(limit, "exec bash -o pipefail -c \"$0\" <in", pipeline, folder);
     for options in OPTIONS {
         for (feeder, input) in [("", "<in"), ("cat in |", "")] {
@@ -57,37 +57,40 @@ fn does_what_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u
 }
 
 #[test]
-fn within_few_open_files_it_does_what_bash_does() {
+fn with_few_open_files_it_succeeds_if_bash_does() {
     if !has("bash") {
-        return skip("within_few_open_files_it_does_what_bash_does", "there is no bash");
+        return skip("with_few_open_files_it_succeeds_if_bash_does", "there is no bash");
     }
     let folder = folder(&words(300_000));
     for pipeline in PIPELINES {
         let expected = expected(pipeline, folder.path());
         for files in [4, 5, 6, 7, 8, 10, 15, 16, 24, 48, 64, 100] {
-            does_what_bash_does(&format!("-n {files}"), pipeline, folder.path(), &expected);
+            succeeds_if_bash_does(&format!("-n {files}"), pipeline, folder.path(), &expected);
         }
     }
 }
 
 #[test]
-fn within_small_files_it_does_what_bash_does() {
+fn with_small_files_it_succeeds_if_bash_does() {
     if !has("bash") {
-        return skip("within_small_files_it_does_what_bash_does", "there is no bash");
+        return skip("with_small_files_it_succeeds_if_bash_does", "there is no bash");
     }
     let folder = folder(&words(300_000));
     for pipeline in PIPELINES {
         let expected = expected(pipeline, folder.path());
         for blocks in [0, 1, 64] {
-            does_what_bash_does(&format!("-f {blocks}"), pipeline, folder.path(), &expected);
+            succeeds_if_bash_does(&format!("-f {blocks}"), pipeline, folder.path(), &expected);
         }
     }
 }
 
 #[test]
-fn within_little_address_space_it_ends_whole_or_not_at_all() {
+fn with_little_address_space_its_output_is_whole_or_it_fails() {
     if !has("bash") {
-        return skip("within_little_address_space_it_ends_whole_or_not_at_all", "there is no bash");
+        return skip(
+            "with_little_address_space_its_output_is_whole_or_it_fails",
+            "there is no bash",
+        );
     }
     let folder = folder(&words(300_000));
     for pipeline in PIPELINES {
@@ -108,8 +111,8 @@ fn within_little_address_space_it_ends_whole_or_not_at_all() {
 }
 
 #[test]
-fn with_few_processes_it_does_what_bash_does() {
-    let test = "with_few_processes_it_does_what_bash_does";
+fn with_few_processes_it_succeeds_if_bash_does() {
+    let test = "with_few_processes_it_succeeds_if_bash_does";
     if !has("bash") {
         return skip(test, "there is no bash");
     }

@@ -145,9 +145,9 @@ fn smallest(
 }
 
 #[test]
-fn random_pipelines_give_what_bash_gives() {
+fn random_pipelines_give_bash_s_output() {
     if !has("bash") {
-        return skip("random_pipelines_give_what_bash_gives", "there is no bash");
+        return skip("random_pipelines_give_bash_s_output", "there is no bash");
     }
     if let Err(error) = smallest(by_effort(CASES / 3, CASES), contend_run) {
         panic!("{error}");
@@ -156,9 +156,9 @@ fn random_pipelines_give_what_bash_gives() {
 
 /// A stand-in that leaves lines unchanged where `rev` reverses them.
 #[test]
-fn what_differs_is_made_small() {
+fn a_difference_is_shrunk() {
     if !has("bash") {
-        return skip("what_differs_is_made_small", "there is no bash");
+        return skip("a_difference_is_shrunk", "there is no bash");
     }
     let wrong = |_: &[&str], pipeline: &str| bash(&pipeline.replace("rev", "cat"));
     let Err(TestError::Fail(_, small)) = smallest(CASES, wrong) else { panic!("it differs") };

@@ -109,9 +109,12 @@ fn awkward_stages_are_explained_and_run_as_in_bash() {
 }
 
 #[test]
-fn what_needs_a_shell_is_explained_and_run_as_in_bash() {
+fn pipelines_that_need_a_shell_are_explained_and_run_as_in_bash() {
     if !has("bash") {
-        return skip("what_needs_a_shell_is_explained_and_run_as_in_bash", "there is no bash");
+        return skip(
+            "pipelines_that_need_a_shell_are_explained_and_run_as_in_bash",
+            "there is no bash",
+        );
     }
     let folder = folder_with_filter();
     let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
@@ -127,7 +130,7 @@ fn what_needs_a_shell_is_explained_and_run_as_in_bash() {
 }
 
 #[test]
-fn people_are_told_the_same() {
+fn the_text_for_people_has_the_same_reasons() {
     let folder = folder_with_filter();
     let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
     let done = place.run(contend_run(&["-j", "2", "--explain"], "tr A-Z a-z | sed -n 2p"));
@@ -142,7 +145,7 @@ fn people_are_told_the_same() {
 }
 
 #[test]
-fn why_files_are_left_to_the_first_stage_is_explained() {
+fn files_that_the_first_stage_has_to_read_are_explained() {
     let folder = folder(b"some\nlines\n");
     std::fs::write(folder.path().join("open"), "no line break").expect("room");
     std::fs::write(folder.path().join("empty"), "").expect("room");
@@ -181,7 +184,7 @@ echo one; ls
 ";
 
 #[test]
-fn every_stage_of_a_script_has_its_reason_under_its_line() {
+fn every_stage_of_a_script_has_a_reason_after_its_line() {
     let folder = folder(b"");
     std::fs::write(folder.path().join("script.sh"), SCRIPT).expect("room");
     let explained = |options: &[&str]| {
@@ -216,7 +219,7 @@ fn every_stage_of_a_script_has_its_reason_under_its_line() {
 }
 
 #[test]
-fn a_pipeline_behind_json_is_no_file() {
+fn a_pipeline_after_json_is_not_a_file() {
     let folder = folder(b"some\nlines\n");
     let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
     let plan = explained(&place, "sort in")["plan"].clone();

@@ -189,9 +189,9 @@ fn differ(pipelines: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 #[test]
-fn a_sort_that_is_refused_is_never_left_out_or_replaced() {
+fn a_refused_sort_is_never_dropped_or_replaced() {
     if !has("bash") {
-        return skip("a_sort_that_is_refused_is_never_left_out_or_replaced", "there is no bash");
+        return skip("a_refused_sort_is_never_dropped_or_replaced", "there is no bash");
     }
     let mut random = Rng::with_seed(11);
     let found = ["-gi", "-hn", "-dn", "-k 1.0", "-gM", "-k1g,1n", "-k1i,1g", "--batch-size=999999"];
@@ -204,9 +204,9 @@ fn a_sort_that_is_refused_is_never_left_out_or_replaced() {
 }
 
 #[test]
-fn what_any_command_refuses_is_left_to_it() {
+fn options_that_a_command_refuses_are_left_to_it() {
     if !has("bash") {
-        return skip("what_any_command_refuses_is_left_to_it", "there is no bash");
+        return skip("options_that_a_command_refuses_are_left_to_it", "there is no bash");
     }
     let mut random = Rng::with_seed(12);
     let drawn = std::iter::repeat_with(|| {

@@ -81,9 +81,9 @@ fn programs_of_every_kind() {
 }
 
 #[test]
-fn scripts_that_show_functions_or_are_no_utf8() {
+fn scripts_that_print_functions_or_are_not_utf8() {
     if !has("bash") {
-        return skip("scripts_that_show_functions_or_are_no_utf8", "there is no bash");
+        return skip("scripts_that_print_functions_or_are_not_utf8", "there is no bash");
     }
     let folder = folder(&words(20_000));
     let path = folder.path();
@@ -100,9 +100,9 @@ fn scripts_that_show_functions_or_are_no_utf8() {
 }
 
 #[test]
-fn what_fails_before_a_sort_ends_as_in_bash() {
+fn failures_before_a_sort_end_as_in_bash() {
     if !has("bash") {
-        return skip("what_fails_before_a_sort_ends_as_in_bash", "there is no bash");
+        return skip("failures_before_a_sort_end_as_in_bash", "there is no bash");
     }
     let folder = folder(&words(5_000_000));
     program(folder.path(), "warns", b"#!/bin/sh\necho careful >&2\nexec cat\n");
@@ -118,9 +118,9 @@ fn what_fails_before_a_sort_ends_as_in_bash() {
 }
 
 #[test]
-fn a_nul_far_behind_a_long_line() {
+fn a_nul_far_after_a_long_line() {
     if !has("bash") {
-        return skip("a_nul_far_behind_a_long_line", "there is no bash");
+        return skip("a_nul_far_after_a_long_line", "there is no bash");
     }
     let mut text = vec![b'x'; 2_000_000];
     text.push(b'\n');
