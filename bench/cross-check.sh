@@ -1,8 +1,9 @@
-# Sets what `contend lab` measures beside what other programs do, in alternation. Sourced by the cross-checks
-# in the folders here, which define `theirs` and `ours` (each notes names and values) and `pairs`, and then
-# call `cross_check`.
+# Compares figures of `contend lab` with those of other programs, in alternation. Sourced by the
+# cross-checks in the folders here, which define `theirs`, `ours` (both note names and values) and
+# `pairs`, and then call `cross_check`.
 #
-# usage of each: cross-check.sh [ROUNDS]      (CONTEND=FILE for another contend than the built one)
+# usage of each: cross-check.sh [ROUNDS] (CONTEND=FILE selects another contend than the one built
+# here)
 set -eu
 rounds=${1:-5}
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -11,7 +12,7 @@ lmbench=$(dirname "$(ls /usr/lib/lmbench/bin/*/lat_pipe 2>/dev/null | head -n 1)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Theirs: name, value in nanoseconds.
+# Notes a value of the other program, in nanoseconds.
 note() { [ -n "$2" ] && echo "$1 $2" >>"$folder/round"; return 0; }
 lm() { # scheduling, program and arguments; the last number it prints, in microseconds
   scheduling=$1
@@ -22,7 +23,8 @@ lm() { # scheduling, program and arguments; the last number it prints, in micros
 }
 has() { command -v "$1" >/dev/null; }
 
-# Notes the medians of our cases: contend's arguments, and the names of the parameters that tell them apart.
+# Notes the medians of the lab's cases. Takes the names of the parameters that distinguish them,
+# then contend's arguments.
 measure() { # names of parameters, arguments
   names=$1
   shift
@@ -32,8 +34,9 @@ measure() { # names of parameters, arguments
     | "\([$case.experiment] + $values | join("/")) \(.median)"' "$folder/ours.json" >>"$folder/round"
 }
 
-# Runs all rounds, and prints medians of both and of their ratio round by round. A pair is a line: theirs,
-# ours, what ours has to be multiplied by and what then added, in nanoseconds.
+# Runs all rounds, and prints medians of both and of their ratio in each round. A line of `pairs`
+# names the other program's value, the lab's, a factor for the lab's and a number of nanoseconds to
+# add to it.
 cross_check() {
   : >"$folder/all"
   round=1

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Sets hand-offs as `contend lab` measures them beside those of lmbench, perf bench and cyclictest, in
-# alternation. Needs two CPUs, jq, and Debian's lmbench (non-free), linux-perf and rt-tests; what is missing
-# is left out. See bench/cross-check.sh.
+# Compares hand-offs measured by `contend lab` with those of lmbench, perf bench and cyclictest, in
+# alternation. Needs two CPUs, jq, and Debian's lmbench (non-free), linux-perf and rt-tests;
+# programs that are missing are skipped. See bench/cross-check.sh.
 . "$(dirname "$0")/../cross-check.sh"
 
 theirs() {

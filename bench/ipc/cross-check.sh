@@ -1,7 +1,7 @@
 #!/bin/sh
-# Sets messages and copies as `contend lab` measures them beside those of lmbench and perf bench, in
-# alternation. Needs two CPUs, jq, and Debian's lmbench (non-free) and linux-perf; what is missing is left
-# out. See bench/cross-check.sh.
+# Compares messages and copies measured by `contend lab` with those of lmbench and perf bench, in
+# alternation. Needs two CPUs, jq, and Debian's lmbench (non-free) and linux-perf; programs that are
+# missing are skipped. See bench/cross-check.sh.
 . "$(dirname "$0")/../cross-check.sh"
 
 # Round trips in microseconds, bandwidths in megabytes a second of 64 KiB messages.
@@ -15,17 +15,17 @@ theirs() {
     note "lat_pipe/$place" "$(latency "$scheduling" lat_pipe -N 3)"
     note "lat_unix/$place" "$(latency "$scheduling" lat_unix -N 3)"
     note "bw_pipe/$place" "$(bandwidth "$scheduling" bw_pipe -N 3 -m 65536 -M 50m)"
-    # Whatever is moved, it reports as much as the 10 MiB that are moved without -M.
+    # Without -M it moves 10 MiB; with -M it still reports 10 MiB, whatever the amount.
     note "bw_unix/$place" "$(bandwidth "$scheduling" bw_unix -N 3 -m 65536)"
   done
   if [ -x "$lmbench/lat_tcp" ]; then
-    # The server goes into the background by itself, wherever it was started.
+    # The server daemonises.
     taskset -c 1 "$lmbench/lat_tcp" -s
     note lat_tcp/two-cpus "$(taskset -c 0 "$lmbench/lat_tcp" -N 3 localhost 2>&1 |
       awk '/microseconds/ { print 1000 * $(NF - 1) }')"
     "$lmbench/lat_tcp" -S localhost
   fi
-  # Its megabytes are 10^6 bytes, copied once: 104,857,600 of them, as our file has.
+  # lmbench's megabytes are 10^6 bytes, copied once: 104,857,600 bytes, the size of our file.
   note bw_mem/cp "$(lm DEFAULT bw_mem -N 3 64m cp | awk '$1 > 0 { print 104857600 * 1000 / $1 }')"
   if has perf; then
     note perf-pipe/same-cpu "$(taskset -c 0 perf bench sched pipe -l 50000 2>/dev/null |
@@ -41,7 +41,7 @@ ours() {
   measure "mechanism placement" ipc/one-way --budget 2 --set bytes=65536 --set partners=process \
     --set mechanism=pipe,unix-stream --set placement=same-cpu,two-cpus
   measure "" engine/cache-line engine/futex --budget 2
-  # What memory takes to copy the file, by the copy's own price.
+  # The time to copy the file in memory, at the price of the copy above.
   "$contend" lab run --no-store --no-progress --json "$folder/ours.json" copy/file --set way=mmap-memcpy \
     --set place=tmpfs --set cache=warm --set advice=none >/dev/null
   jq -r '.cases[0].metrics.at_memory.median | "copy/memory \(.)"' "$folder/ours.json" >>"$folder/round"

@@ -1,6 +1,6 @@
-//! What the measuring programs share: finding the programs, running them, and pairs.
+//! Shared parts of the benchmark programs: finding and running commands, and the listings.
 
-#![expect(clippy::missing_errors_doc, reason = "every error here ends a benchmark with its text")]
+#![expect(clippy::missing_errors_doc, reason = "every error ends a benchmark, which prints it")]
 
 pub mod awkward;
 pub mod inputs;
@@ -20,8 +20,8 @@ use anyhow::{Context as _, Result, ensure};
 use contend_record::pipe::PipeRecord;
 use contend_sys::child::{self, Usage};
 
-/// A program built with this workspace, beside the running one.
-pub fn built(name: &str) -> Result<PathBuf> {
+/// Returns the path of a program built with this workspace, in the folder of the running one.
+pub fn built_program(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find this program's own path")?;
     let path = own.with_file_name(name);
     ensure!(
@@ -32,31 +32,31 @@ pub fn built(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// A finished command: how long it took and what it and its children used.
+/// The time and resources of a finished command and its children.
 #[derive(Debug, Clone, Copy)]
 pub struct Timed {
     /// Elapsed time.
     pub wall: Duration,
-    /// What the kernel says that it and all its waited-for descendants used.
+    /// Resources of the command and all descendants that were waited for.
     pub usage: Usage,
 }
 
 impl Timed {
-    /// User and system time.
+    /// Returns user and system time.
     pub fn cpu(&self) -> Duration {
         self.usage.user + self.usage.system
     }
 }
 
-/// Runs a command without input, its output thrown away.
+/// Runs a command with `/dev/null` as its input and output.
 pub fn time(command: &mut Command) -> Result<Timed> {
     time_with(command, Stdio::null(), Stdio::null())
 }
 
 /// Runs a command with this input and output.
 ///
-/// GNU grep, even with -c, stops at the first match if its output is /dev/null: where a pipeline
-/// may end with it, the output has to be a file.
+/// GNU grep, even with -c, stops at the first match if its output is /dev/null. If a pipeline may
+/// end with grep, the output has to be a file.
 pub fn time_with(command: &mut Command, stdin: Stdio, stdout: Stdio) -> Result<Timed> {
     let begun = Instant::now();
     let child = command
@@ -69,21 +69,21 @@ pub fn time_with(command: &mut Command, stdin: Stdio, stdout: Stdio) -> Result<T
     Ok(Timed { wall: begun.elapsed(), usage: reaped.usage })
 }
 
-/// The shell alone.
-pub fn plain(pipeline: &str) -> Command {
+/// Returns the pipeline as a command for bash.
+pub fn bash_command(pipeline: &str) -> Command {
     let mut command = Command::new("bash");
     command.arg("-c").arg(pipeline);
     command
 }
 
-/// contend, with its report thrown away.
-pub fn watched(contend: &Path, pipeline: &str) -> Command {
+/// Returns the pipeline as a command for `contend pipe`, without report.
+pub fn contend_command(contend: &Path, pipeline: &str) -> Command {
     let mut command = Command::new(contend);
     command.args(["pipe", "--discard", "--no-advice", "--"]).arg(pipeline);
     command
 }
 
-/// Profiles a pipeline and reads the record.
+/// Profiles a pipeline and returns its record.
 pub fn profile(contend: &Path, pipeline: &str) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let status = Command::new(contend)

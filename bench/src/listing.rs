@@ -1,14 +1,14 @@
-//! The format of the listings: entries of keys and values, one a line.
+//! The format of the listings: entries of keys and values, one on each line.
 
 use anyhow::{Context as _, Result, ensure};
 
-/// An entry: what stands between one line with the first key and the next.
+/// An entry: a line with the first key, and the lines up to the next.
 #[derive(Debug)]
 pub struct Block<'a> {
     file: &'a str,
     kind: &'a str,
     line: usize,
-    /// Its name: the value of the first key.
+    /// The value of the first key.
     pub name: &'a str,
     fields: Vec<Field<'a>>,
 }
@@ -21,10 +21,10 @@ struct Field<'a> {
     value: &'a str,
 }
 
-/// The entries of a text, each begun by a line with the key `kind`; errors name file and line.
+/// Parses the entries of a text; the key `kind` starts an entry.
 ///
 /// # Errors
-/// Where a line has no value or stands before the first entry.
+/// If a line has no value, or precedes the first entry. Errors name file and line.
 pub fn blocks<'a>(file: &'a str, kind: &'a str, text: &'a str) -> Result<Vec<Block<'a>>> {
     let mut blocks: Vec<Block<'a>> = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {
@@ -39,7 +39,7 @@ pub fn blocks<'a>(file: &'a str, kind: &'a str, text: &'a str) -> Result<Vec<Blo
             blocks.push(Block { file, kind, line, name: value, fields: Vec::new() });
         } else {
             let block = blocks.last_mut().with_context(|| {
-                format!("{file}:{line}: `{key}` stands before the first `{kind} NAME`")
+                format!("{file}:{line}: `{key}` precedes the first `{kind} NAME`")
             })?;
             block.fields.push(Field { line, key, value });
         }
@@ -48,10 +48,10 @@ pub fn blocks<'a>(file: &'a str, kind: &'a str, text: &'a str) -> Result<Vec<Blo
 }
 
 impl<'a> Block<'a> {
-    /// Refuses keys but these, and any of `once` that stands twice.
+    /// Checks that only these keys occur, and those of `once` at most once.
     ///
     /// # Errors
-    /// When there is one.
+    /// If another key occurs, or one occurs twice.
     pub fn check(&self, once: &[&str], often: &[&str]) -> Result<()> {
         for (place, field) in self.fields.iter().enumerate() {
             let at = format!("{}:{}", self.file, field.line);
@@ -64,7 +64,7 @@ impl<'a> Block<'a> {
             let before = self.fields[..place].iter().any(|other| other.key == field.key);
             ensure!(
                 !before || often.contains(&field.key),
-                "{at}: `{}` stands twice in {} {}: remove one",
+                "{at}: `{}` occurs twice in {} {}: remove one",
                 field.key,
                 self.kind,
                 self.name
@@ -73,23 +73,23 @@ impl<'a> Block<'a> {
         Ok(())
     }
 
-    /// The value of a key, if it is there.
+    /// Returns the value of a key, if the entry has it.
     pub fn value(&self, key: &str) -> Option<&'a str> {
         self.values(key).next()
     }
 
-    /// All values of a key that may stand more than once.
+    /// Returns all values of a key that may occur more than once.
     pub fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
         self.fields.iter().filter(move |field| field.key == key).map(|field| field.value)
     }
 
-    /// The lines of a key that may stand more than once, as one text.
+    /// Returns the lines of a key that may occur more than once, as one text.
     pub fn lines(&self, key: &str) -> Option<String> {
         self.value(key)?;
         Some(self.values(key).collect::<Vec<_>>().join("\n"))
     }
 
-    /// What `read` makes of the value of a key, if it is there.
+    /// Parses the value of a key with `read`, if the entry has it.
     ///
     /// # Errors
     /// Those of `read`, with the line.
@@ -99,13 +99,13 @@ impl<'a> Block<'a> {
         field.map(|field| read(field.value).with_context(|| place(field))).transpose()
     }
 
-    /// That a key is missing.
+    /// Returns the message for a missing key.
     pub fn missing(&self, key: &str) -> String {
         format!("{}:{}: {} {} has no `{key}`: add it", self.file, self.line, self.kind, self.name)
     }
 }
 
-/// As in `a, b or c`.
+/// Formats words as in `a, b or c`.
 fn enumerated(words: &[&str]) -> String {
     match words {
         [] => String::new(),
@@ -114,7 +114,7 @@ fn enumerated(words: &[&str]) -> String {
     }
 }
 
-/// Megabytes in a size as in 100MB or 1GB.
+/// Parses a size such as 100MB or 1GB, in megabytes.
 pub fn megabytes(size: &str) -> Option<u64> {
     let number = |unit: &str| size.strip_suffix(unit)?.parse::<u64>().ok();
     number("MB").or_else(|| number("GB")?.checked_mul(1000)).filter(|&megabytes| megabytes > 0)

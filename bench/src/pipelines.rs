@@ -1,7 +1,7 @@
 //! The listing of pipelines that predictions and rewrites are measured on: `bench/pipelines/`.
 //!
-//! README.md there describes the format. The listing is part of the program, so that every
-//! program of this crate measures the same pipelines.
+//! Its README.md describes the format. The listing is compiled in, so that all programs of this
+//! crate measure the same pipelines.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -22,13 +22,13 @@ const FILES: [(&str, &str); 5] = [
     ("lines.txt", include_str!("../pipelines/lines.txt")),
 ];
 
-/// The locale of a pipeline that names none: what a user of UTF-8 has.
+/// The locale of a pipeline that names none: a common one for UTF-8.
 pub const LOCALE: &str = "C.UTF-8";
-/// Larger inputs would not fit beside each other.
-const MOST_MEGABYTES: u64 = 400;
+/// Largest size, so that all inputs fit on a disk.
+const MAX_MEGABYTES: u64 = 400;
 
-/// The programs that a pipeline may use: they read and write nothing but their input and output,
-/// and they are found on any Debian with `jq` and `bsdextrautils`.
+/// The programs that a pipeline may use. They access only their input and output, and any Debian
+/// with `jq` and `bsdextrautils` has them.
 pub const PROGRAMS: &[&str] = &[
     "awk", "cat", "col", "cut", "expand", "fold", "grep", "head", "jq", "nl", "paste", "rev",
     "sed", "sort", "tac", "tail", "tr", "uniq", "wc",
@@ -37,26 +37,26 @@ pub const PROGRAMS: &[&str] = &[
 /// A pipeline of the listing.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name, unlike all others.
+    /// A unique name.
     pub name: String,
-    /// What it reads.
+    /// The file that it reads.
     pub input: &'static Input,
-    /// How much of it, in millions of bytes.
+    /// The size of the file, in millions of bytes.
     pub megabytes: u64,
     /// Whether it reads the input from its standard input instead of naming the file.
     pub from_stdin: bool,
-    /// What `LC_ALL` is while it runs.
+    /// `LC_ALL` while it runs.
     pub locale: String,
-    /// What a rewrite would break, or why there is nothing to gain, where it is there for that.
+    /// For a trap: the output that a rewrite would break, or why there is nothing to gain.
     pub trap: Option<String>,
     /// The pipeline.
     pub text: String,
 }
 
-/// The whole listing.
+/// Returns the whole listing.
 ///
 /// # Errors
-/// Where a file of it does not keep to the format.
+/// If a file does not have the format.
 pub fn listing() -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for (file, text) in FILES {
@@ -69,10 +69,10 @@ pub fn listing() -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The pipelines in the text of a file; errors name the file and the line.
+/// Parses the pipelines of a file.
 ///
 /// # Errors
-/// Where the text does not keep to the format.
+/// If the text does not have the format. Errors name file and line.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Entry>> {
     blocks(file, "pipeline", text)?.iter().map(entry).collect()
 }
@@ -94,7 +94,7 @@ fn entry(block: &Block<'_>) -> Result<Entry> {
     })
 }
 
-/// As in `access.log 100MB`.
+/// Parses an input such as `access.log 100MB`.
 fn input(value: &str) -> Result<(&'static Input, u64)> {
     let (name, size) = value
         .split_once(' ')
@@ -104,39 +104,39 @@ fn input(value: &str) -> Result<(&'static Input, u64)> {
         .ends_with("MB")
         .then(|| megabytes(size))
         .flatten()
-        .filter(|megabytes| (1..=MOST_MEGABYTES).contains(megabytes))
-        .with_context(|| format!("`{size}` is no size: write 1MB to {MOST_MEGABYTES}MB"))?;
+        .filter(|megabytes| (1..=MAX_MEGABYTES).contains(megabytes))
+        .with_context(|| format!("`{size}` is not a size: write 1MB to {MAX_MEGABYTES}MB"))?;
     Ok((input, megabytes))
 }
 
 impl Entry {
-    /// The folder in which it runs: `inputs` has one for each size.
+    /// Returns the folder to run in: `inputs` has one for each size.
     pub fn folder(&self, inputs: &Path) -> PathBuf {
         inputs.join(format!("{}MB", self.megabytes))
     }
 
-    /// The file that it reads.
+    /// Returns the path of its input.
     pub fn path(&self, inputs: &Path) -> PathBuf {
         self.folder(inputs).join(self.input.file)
     }
 
-    /// bash with this pipeline, in its folder, its locale and with its standard input.
+    /// Returns bash with this pipeline in its folder and locale, and its standard input.
     ///
     /// # Errors
-    /// When its input is not there.
+    /// If its input does not exist.
     pub fn command(&self, inputs: &Path) -> Result<(Command, Stdio)> {
         let path = self.path(inputs);
         let file = File::open(&path).with_context(|| {
             format!("{}: no input: make it with `bench-inputs {}`", self.name, inputs.display())
         })?;
         let stdin = if self.from_stdin { file.into() } else { Stdio::null() };
-        let mut command = crate::plain(&self.text);
+        let mut command = crate::bash_command(&self.text);
         command.current_dir(self.folder(inputs)).env("LC_ALL", &self.locale);
         Ok((command, stdin))
     }
 }
 
-/// The stages of a pipeline's text: parted at each `|` that no quotation mark protects.
+/// Splits the text of a pipeline at each `|` that is not quoted.
 pub fn stages(text: &str) -> Vec<&str> {
     let (mut stages, mut begin, mut quote) = (Vec::new(), 0, None);
     let mut escaped = false;
@@ -157,7 +157,7 @@ pub fn stages(text: &str) -> Vec<&str> {
     stages
 }
 
-/// The program of a stage, behind assignments such as `LC_ALL=C`.
+/// Returns the program of a stage, after assignments such as `LC_ALL=C`.
 pub fn program(stage: &str) -> &str {
     stage.split_whitespace().find(|word| !word.contains('=')).unwrap_or("")
 }

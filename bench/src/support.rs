@@ -1,11 +1,11 @@
-//! What the tests share.
+//! Shared parts of the tests.
 
 use std::io::Write as _;
 
 use crate::pipelines::{program, stages};
 
-/// Whether the programs of a pipeline are installed; if not, says that the test is skipped, past
-/// the capture of the test harness, so that `.ci/run` can count it.
+/// Whether the programs of a pipeline are installed. If not, prints that the test is skipped
+/// directly to standard error, past the harness's capture, so that CI can count it.
 pub fn installed(test: &str, pipeline: &str) -> bool {
     let Some(missing) = stages(pipeline).into_iter().map(program).find(|name| !on_path(name))
     else {

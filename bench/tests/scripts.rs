@@ -1,5 +1,5 @@
-//! The checker of `bench-scripts` against programs in contend's place. A runner takes every child of
-//! its process for its own, hence a test binary of its own and one run at a time.
+//! Tests the checker of `bench-scripts` with programs in contend's place. A runner reaps every
+//! child of its process, so these tests have their own binary and run one at a time.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,7 @@ use contend_bench::scripts::run::{Runner, adopt_orphans};
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A program in contend's place that runs the text with bash, changed in some way.
+/// Writes a program for contend's place that runs the text with bash, with a modification.
 fn stand_in(folder: &Path, body: &str) -> PathBuf {
     let path = folder.join("contend");
     let text = format!(
@@ -41,7 +41,7 @@ fn script(text: &str) -> Script {
     Script { number: 0, parts: vec![part], files: Vec::new(), input: b"in\n".to_vec(), setting }
 }
 
-/// Does something with a checker for which contend is bash with this change.
+/// Calls `act` with a checker whose contend is bash with this modification.
 fn with_checker<T>(body: &str, act: impl FnOnce(&mut Checker<'_>) -> T) -> T {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     adopt_orphans().expect("Linux 3.4 or newer");
@@ -52,7 +52,7 @@ fn with_checker<T>(body: &str, act: impl FnOnce(&mut Checker<'_>) -> T) -> T {
     act(&mut Checker { contend: &contend, runner, shrink_time: PATIENT })
 }
 
-/// The verdict on one variant of a text.
+/// Returns the verdict on one variant of a text.
 fn verdict(body: &str, text: &str) -> Verdict {
     with_checker(body, |checker| one(checker, text))
 }
@@ -64,7 +64,7 @@ fn one(checker: &Checker<'_>, text: &str) -> Verdict {
 const PATIENT: Duration = Duration::from_mins(1);
 
 #[test]
-fn bash_does_what_bash_does() {
+fn bash_does_not_differ_from_itself() {
     let text = "exec 3<a; sort <&3 | tr a b >o1; sort nofile; mkfifo p; exit 3";
     let check = |checker: &mut Checker<'_>| checker.check(&script(text)).expect("bash runs");
     for verdict in with_checker("exec bash -c \"$text\"", check) {
@@ -104,7 +104,7 @@ fn a_planted_hang_is_found() {
 }
 
 #[test]
-fn what_is_left_running_is_killed() {
+fn remaining_processes_are_killed() {
     let body = "sleep 60$$ >/dev/null & bash -c \"$text\"; echo $!";
     let verdict = verdict(body, "sort a");
     let Verdict::Differs(finding) = verdict else { panic!("{verdict:?}") };
@@ -114,14 +114,14 @@ fn what_is_left_running_is_killed() {
 }
 
 #[test]
-fn what_bash_does_not_repeat_is_no_difference() {
+fn effects_that_bash_does_not_repeat_are_not_differences() {
     let verdict = verdict("exec bash -c \"$text\"", "echo $RANDOM$RANDOM");
     assert!(matches!(verdict, Verdict::NotRepeatable(_)), "{verdict:?}");
 }
 
-/// One that takes `tr a b` for `tr a c`.
+/// A stand-in that runs `tr a c` in place of `tr a b`.
 #[test]
-fn a_difference_is_made_small_and_stays() {
+fn a_difference_remains_after_shrinking() {
     let text = "sort b | wc -l\nfor i in 1 2; do cat a | tr a b | sort; done; wc -c b";
     let body = "exec bash -c \"${text//tr a b/tr a c}\"";
     let verdict = verdict(body, text);

@@ -19,7 +19,7 @@ const CGROUP_TESTS: [&str; 3] = [
 /// Tests that fill a file system, which they have to mount.
 const MOUNT_TESTS: [&str; 2] = [
     "history::a_full_disk_loses_no_figures",
-    "run::disk::a_full_disk_does_not_matter_where_a_shell_needs_none",
+    "run::disk::a_full_disk_does_not_matter_if_a_shell_needs_no_files",
 ];
 
 /// Runs every check; the first that fails ends the run.
@@ -86,7 +86,7 @@ fn can_create_cgroups(hierarchy: &Path) -> bool {
     hierarchy.is_dir() && fs::create_dir(&group).is_ok() && fs::remove_dir(&group).is_ok()
 }
 
-/// Checks the callback runtime's sibling on the BEAM, which needs nothing but Elixir.
+/// Checks the callback runtime for the BEAM, which needs only Elixir.
 fn elixir(log: &mut TestLog) -> Result<()> {
     for arguments in ["format --check-formatted", "compile --warnings-as-errors", "test"] {
         log.watch(Command::new("mix").args(arguments.split(' ')).current_dir("elixir"))?;
@@ -126,7 +126,7 @@ impl TestLog {
 
     fn require_nothing_skipped(&self) -> Result<()> {
         let count = self.skipped.len();
-        say(&format!("tests skipped for want of something on this machine: {count}"));
+        say(&format!("tests skipped because this machine lacks something: {count}"));
         if count > 0 {
             bail!("skipped tests:\n{}", self.skipped.join("\n"));
         }

@@ -25,7 +25,12 @@ Tasks:
   ci                     Run every check that CI runs: lint, loom, sanitizer, all tests, Elixir
   lint                   Check formatting, lints, documentation and the repository's own rules
   check                  Check the repository's own rules only: names, layers, links
-  language [PLACE]       Count phrases of literal English by package and page; list those of one
+  language [PLACE]       Count phrases of literal English by package and page; list those of one.
+                         An absolute path counts those of other Rust sources, to compare
+  language --check       Fail if a package or page is above the limit
+  language --sample N    Print N doc comments drawn at random; --seed N draws others
+  language --commits A..B
+                         Count phrases in the subjects of commits
   test [--full] [ARGS]   Run the README's test command; --full runs every random case
   generate               Rewrite schemas and generated pages; completions and man pages to target/
   bench [NAME [ARGS]]    Run a benchmark program; without a name, list them
@@ -53,7 +58,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "ci" => ci::run(),
         "lint" => lint::run(),
         "check" => check::run(),
-        "language" => check::language(rest.first().map(String::as_str)),
+        "language" => check::language(&check::Request::parse(rest)?),
         "test" => test::run(rest),
         "generate" => generate::run(),
         "bench" => bench::run(rest),

@@ -1,13 +1,13 @@
-//! Awkward inputs.
+//! Awkward inputs: empty, binary, huge, without a final newline.
 
 use fastrand::Rng;
 
-/// What is awkward about an input.
+/// A property that makes an input awkward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Nothing: lines of words and numbers, to compare with.
+    /// None: lines of words and numbers, for comparison.
     Plain,
-    /// No byte.
+    /// No bytes.
     Empty,
     /// A single line.
     OneLine,
@@ -23,28 +23,28 @@ pub enum Kind {
     Multibyte,
     /// A line of 10 MB between two short ones.
     LongLine,
-    /// Nothing but newlines.
+    /// Only newlines.
     OnlyNewlines,
     /// A quarter of a million lines of at most two bytes.
     TinyLines,
-    /// Blanks and tabs at both ends and in rows.
+    /// Blanks and tabs at both ends and in sequences.
     Blanks,
-    /// All bytes.
+    /// All byte values.
     Binary,
-    /// Characters that mean something in a regular expression, a shell or a format.
+    /// Characters with a meaning in regular expressions, shells or formats.
     Metacharacters,
-    /// One line again and again.
+    /// One line, repeated.
     AllEqual,
     /// A line of 50 MB between two short ones.
     HugeLine,
-    /// JSON objects, one a line.
+    /// JSON objects, one on each line.
     JsonLines,
 }
 
-/// Bytes of the long line.
-const LONG: usize = 10_000_000;
-/// Bytes of the huge one.
-const HUGE: usize = 50_000_000;
+/// Length of the long line, in bytes.
+const LONG_LINE_BYTES: usize = 10_000_000;
+/// Length of the huge line, in bytes.
+const HUGE_LINE_BYTES: usize = 50_000_000;
 const TINY_LINES: usize = 250_000;
 
 const WORDS: &[&str] = &[
@@ -92,7 +92,7 @@ impl Kind {
         Self::Metacharacters,
     ];
 
-    /// An input of this kind.
+    /// Makes an input of this kind.
     pub fn bytes(self, random: &mut Rng) -> Vec<u8> {
         let count = random.usize(2..200);
         match self {
@@ -108,8 +108,8 @@ impl Kind {
             Self::Nul => strewn(count, &[b"\0"], random),
             Self::InvalidUtf8 => strewn(count, INVALID, random),
             Self::Multibyte => lines(count, b"\n", MULTIBYTE, random),
-            Self::LongLine => long_line(LONG, random),
-            Self::HugeLine => long_line(HUGE, random),
+            Self::LongLine => long_line(LONG_LINE_BYTES, random),
+            Self::HugeLine => long_line(HUGE_LINE_BYTES, random),
             Self::OnlyNewlines => vec![b'\n'; count],
             Self::TinyLines => tiny_lines(random),
             Self::Blanks => blanks(count, random),
@@ -121,7 +121,7 @@ impl Kind {
     }
 }
 
-/// Lines of up to six words, some of them repeated.
+/// Makes lines of up to six words, some of them repeated.
 fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut line = String::new();
@@ -137,12 +137,12 @@ fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> 
     bytes
 }
 
-/// Lines of words with these bytes here and there in them.
+/// Makes lines of words with these bytes in random places.
 fn strewn(count: usize, strange: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     let plain = lines(count, b"\n", WORDS, random);
     let mut bytes = Vec::new();
     for (place, byte) in plain.into_iter().enumerate() {
-        // One is there for certain, but it may stand after the first line.
+        // One place is certain, but it may follow the first line.
         if place == 0 || random.u8(0..40) == 0 {
             bytes.extend_from_slice(strange[random.usize(..strange.len())]);
         }

@@ -1,7 +1,7 @@
-//! Small awkward inputs and random pipelines over them, to find rewrites that are wrong.
+//! Small awkward inputs and random pipelines over them, to find wrong rewrites.
 //!
-//! What a rewrite changes shows where inputs are empty or binary or end without a newline, and
-//! where a pipeline only looks like one that may be rewritten. So both are likely here.
+//! A wrong rewrite shows on inputs that are empty, binary or without a final newline, and on
+//! pipelines that only resemble one that may be rewritten. Both are frequent here.
 
 mod inputs;
 pub mod parallel;
@@ -18,32 +18,32 @@ use fastrand::Rng;
 pub use inputs::Kind;
 pub use shapes::{Form, SHAPES, Shape};
 
-/// The file that the pipelines read, in the folder in which they run.
+/// The file that the pipelines read, in their working directory.
 pub const FILE: &str = "input";
 
-/// Out of so many pipelines, this many are built round a shape that rewrites look for.
+/// Probability, as a fraction, that a pipeline contains a shape that rewrites look for.
 const SHAPED: (u8, u8) = (3, 4);
-const MOST_STAGES: usize = 5;
+const MAX_STAGES: usize = 5;
 
-/// A pipeline and the input that it is to be run on.
+/// A pipeline and an input for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// Two to five stages, which write nothing but their output.
+    /// Two to five stages, which write only to their output.
     pub pipeline: String,
-    /// Whether it reads the input from its standard input; else it names [`FILE`].
+    /// Whether the pipeline reads standard input; otherwise it names [`FILE`].
     pub from_stdin: bool,
-    /// What `LC_ALL` is to be.
+    /// The value of `LC_ALL`.
     pub locale: &'static str,
-    /// The name of the shape in it, and whether it is one that may be rewritten.
+    /// The name of the shape in it, and its form.
     pub shape: Option<(&'static str, Form)>,
-    /// What is awkward about the input.
+    /// The property that makes the input awkward.
     pub kind: Kind,
     /// The input.
     pub input: Vec<u8>,
 }
 
-/// So many pairs from a seed; fewer are the beginning of more. Inputs are in turns of all kinds,
-/// and made when the pair is asked for: together they may be some hundred megabytes.
+/// Returns `count` pairs of a seed; a smaller count gives a prefix. Inputs rotate through all
+/// kinds, and are made when the pair is requested: together they may be hundreds of megabytes.
 pub fn pairs(seed: u64, count: usize) -> impl Iterator<Item = Pair> {
     let mut random = Rng::with_seed(seed);
     let kinds = Kind::ALL.into_iter().cycle();
@@ -63,7 +63,7 @@ fn pair(kind: Kind, random: &mut Rng) -> Pair {
     }
 }
 
-/// The stages, most often a shape with others round it.
+/// Draws stages, most often a shape and others around it.
 fn body(random: &mut Rng) -> (String, Option<(&'static str, Form)>) {
     let mut parts = Vec::new();
     let mut shape = None;
@@ -72,14 +72,14 @@ fn body(random: &mut Rng) -> (String, Option<(&'static str, Form)>) {
         let (template, form) = drawn.draw(random);
         let text = stages::fill(template, random);
         shape = Some((drawn.name, form));
-        // A shape that names the file can only stand first.
+        // A shape that names the file can only be first.
         if !names_file(&text) && random.bool() {
             parts.push(stages::flowing(random));
         }
         parts.push(text);
     }
     let stages = |parts: &[String]| parts.iter().map(|part| count(part)).sum::<usize>();
-    let wanted = random.usize(2..=MOST_STAGES).max(stages(&parts));
+    let wanted = random.usize(2..=MAX_STAGES).max(stages(&parts));
     while stages(&parts) < wanted {
         let last = stages(&parts) + 1 == wanted;
         parts.push(if last { stages::any(random) } else { stages::flowing(random) });
@@ -95,7 +95,7 @@ fn names_file(text: &str) -> bool {
     text.split([' ', '<']).any(|word| word == FILE)
 }
 
-/// Gives the first stage its input, in one of the ways in which people do.
+/// Gives the first stage its input, in one of several usual ways.
 fn feed(text: String, random: &mut Rng) -> (String, bool) {
     if names_file(&text) {
         return (text, false);
@@ -103,7 +103,7 @@ fn feed(text: String, random: &mut Rng) -> (String, bool) {
     let first = crate::pipelines::stages(&text)[0];
     let rest = &text[first.len()..];
     let takes_operands = crate::pipelines::program(first) != "tr";
-    let fits = count(&text) < MOST_STAGES;
+    let fits = count(&text) < MAX_STAGES;
     match random.u8(0..4) {
         0 if takes_operands => (format!("{first} {FILE}{rest}"), false),
         1 if fits => (format!("cat {FILE} | {text}"), false),
@@ -113,10 +113,10 @@ fn feed(text: String, random: &mut Rng) -> (String, bool) {
 }
 
 impl Pair {
-    /// bash with this pipeline, in this folder, to which the input is written before.
+    /// Writes the input to a folder, and returns bash with this pipeline in it.
     ///
     /// # Errors
-    /// When the input cannot be written.
+    /// If the input cannot be written.
     pub fn command(&self, folder: &Path) -> Result<(Command, Stdio)> {
         let path = folder.join(FILE);
         std::fs::write(&path, &self.input)
@@ -124,10 +124,10 @@ impl Pair {
         self.command_of(&self.pipeline, folder)
     }
 
-    /// What another pipeline makes of the input that [`Self::command`] has written.
+    /// Returns the output of another pipeline for the input that [`Self::command`] has written.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn changed(&self, pipeline: &str, folder: &Path) -> Result<Output> {
         let (mut command, stdin) = self.command_of(pipeline, folder)?;
         Ok(command.stdin(stdin).stderr(Stdio::null()).output()?)
@@ -136,7 +136,7 @@ impl Pair {
     fn command_of(&self, pipeline: &str, folder: &Path) -> Result<(Command, Stdio)> {
         let stdin =
             if self.from_stdin { File::open(folder.join(FILE))?.into() } else { Stdio::null() };
-        let mut command = crate::plain(pipeline);
+        let mut command = crate::bash_command(pipeline);
         command.current_dir(folder).env("LC_ALL", self.locale);
         Ok((command, stdin))
     }

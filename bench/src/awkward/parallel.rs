@@ -1,8 +1,8 @@
 //! Random pipelines to run in parallel: stages that work line by line, stages whose results can be
-//! combined, opaque ones, and traps that look like one kind and are another.
+//! combined, opaque ones, and traps that resemble one kind and are another.
 //!
-//! As in `stages.rs`, nothing takes time that grows with the square of a line, and none
-//! writes a file.
+//! As in `stages.rs`, no stage takes time quadratic in the length of a line, and none writes a
+//! file.
 
 use fastrand::Rng;
 
@@ -11,14 +11,14 @@ use super::{FILE, Kind, Pair};
 
 /// A second file, in sorted order, that some pipelines read.
 pub const OTHER: &str = "other";
-/// What is in it.
+/// The content of [`OTHER`].
 pub const OTHER_TEXT: &str = "\n-3\n42\n7\nError\na\naa\nb\nend\nfoo\nfoo bar\nthe\nx,y,z\n";
 
-const MOST_STAGES: usize = 6;
-/// Out of so many long lines, one is longer still.
-const HUGE: u8 = 10;
+const MAX_STAGES: usize = 6;
+/// One in this many long lines is the huge one.
+const HUGE_LINE_ODDS: u8 = 10;
 
-/// Line in, lines out, no state.
+/// Stages without state that map a line to lines.
 const PER_LINE: &[&str] = &[
     "grep '@regex@'",
     "grep -v '@regex@'",
@@ -75,7 +75,7 @@ const PER_LINE: &[&str] = &[
     "xargs -d '\\n' -n 1000 printf '%s\\n'",
 ];
 
-/// Results of parts can be combined.
+/// Stages whose results for chunks can be combined.
 const COMBINABLE: &[&str] = &[
     "sort @key@",
     "LC_ALL=C sort @key@",
@@ -124,7 +124,7 @@ const COMBINABLE: &[&str] = &[
     "LC_ALL=C sort | LC_ALL=C join -v 1 - other",
 ];
 
-/// Look like one of the above, and depend on what was before or comes after.
+/// Stages that resemble one of the above, but depend on earlier or later lines.
 const TRAPS: &[&str] = &[
     "sed -n 2p",
     "sed =",
@@ -230,7 +230,7 @@ const TRAPS: &[&str] = &[
     "cat other",
     "while IFS= read -r l; do echo \"$l\"; done | head -n 5",
     "{ read -r x; cat; }",
-    // `head` would take as much as happens to be there.
+    // `head` would take an amount that depends on timing.
     "(read -r first; echo \"$first\"; wc -l)",
     "no-such-command",
     "cat no-such-file -",
@@ -238,7 +238,7 @@ const TRAPS: &[&str] = &[
     "sort -k 0",
 ];
 
-/// Inputs in turns of these kinds.
+/// The kinds of inputs, which rotate.
 const KINDS: [Kind; 16] = {
     let mut kinds = [Kind::AllEqual; 16];
     let mut place = 0;
@@ -250,7 +250,7 @@ const KINDS: [Kind; 16] = {
     kinds
 };
 
-/// So many pairs from a seed; fewer are the beginning of more.
+/// Returns `count` pairs of a seed; a smaller count gives a prefix.
 pub fn pairs(seed: u64, count: usize) -> impl Iterator<Item = Pair> {
     let mut random = Rng::with_seed(seed);
     KINDS.into_iter().cycle().take(count).map(move |kind| pair(kind, &mut random.fork()))
@@ -259,7 +259,7 @@ pub fn pairs(seed: u64, count: usize) -> impl Iterator<Item = Pair> {
 fn pair(kind: Kind, random: &mut Rng) -> Pair {
     let (pipeline, from_stdin) = text(random);
     let kind = match kind {
-        Kind::LongLine if random.u8(0..HUGE) == 0 => Kind::HugeLine,
+        Kind::LongLine if random.u8(0..HUGE_LINE_ODDS) == 0 => Kind::HugeLine,
         kind => kind,
     };
     Pair {
@@ -273,12 +273,12 @@ fn pair(kind: Kind, random: &mut Rng) -> Pair {
 }
 
 fn text(random: &mut Rng) -> (String, bool) {
-    let count = random.usize(1..MOST_STAGES);
+    let count = random.usize(1..MAX_STAGES);
     let mut stages: Vec<String> = (1..=count).map(|place| stage(place == count, random)).collect();
     let from_stdin = match random.u8(0..4) {
         0 => true,
         1 => {
-            // Its own redirection, so that any stage can stand first.
+            // A redirection of `cat`, so that any stage can be first.
             stages[0] = format!("cat <{FILE} | {}", stages[0]);
             false
         }
@@ -294,7 +294,7 @@ fn text(random: &mut Rng) -> (String, bool) {
     (stages.join(" | "), from_stdin)
 }
 
-/// Most pipelines filter, and end with a sum of it.
+/// Draws a stage: most pipelines filter, and end with an aggregation.
 fn stage(last: bool, random: &mut Rng) -> String {
     let kinds: [&[&str]; 4] = if last {
         [PER_LINE, COMBINABLE, COMBINABLE, TRAPS]
@@ -307,7 +307,7 @@ fn stage(last: bool, random: &mut Rng) -> String {
     }
 }
 
-/// All templates.
+/// Returns all templates.
 #[cfg(test)]
 pub fn templates() -> impl Iterator<Item = &'static str> {
     PER_LINE.iter().chain(COMBINABLE).chain(TRAPS).copied()

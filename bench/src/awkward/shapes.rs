@@ -1,14 +1,14 @@
-//! The shapes that rewrites look for: plain, and slightly off so that they must be left alone.
+//! The shapes that rewrites look for: plain, and slightly off, so that they must stay unchanged.
 //!
-//! *Plain* does not say that a rewrite is right, which may depend on the input and the locale; it
-//! says that the shape is there. *Off* says that the usual rewrite would be wrong on some input.
+//! *Plain* means that the shape is present, not that a rewrite is right, which may depend on the
+//! input and the locale. *Off* means that the usual rewrite would be wrong on some input.
 
 use fastrand::Rng;
 
-/// Neighbouring stages in forms that rewrites know.
+/// Adjacent stages in forms that rewrites know.
 #[derive(Debug)]
 pub struct Shape {
-    /// The shape in short.
+    /// A short name.
     pub name: &'static str,
     plain: &'static [&'static str],
     off: &'static [&'static str],
@@ -17,21 +17,21 @@ pub struct Shape {
 /// Whether a shape is one that may be rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// As it is looked for.
+    /// The shape that rewrites look for.
     Plain,
-    /// Alike, but another thing.
+    /// A similar shape with another meaning.
     Off,
 }
 
 impl Shape {
-    /// A template of it, in either form.
+    /// Draws a template, in either form.
     pub fn draw(&self, random: &mut Rng) -> (&'static str, Form) {
         let (templates, form) =
             if random.bool() { (self.plain, Form::Plain) } else { (self.off, Form::Off) };
         (templates[random.usize(..templates.len())], form)
     }
 
-    /// All templates of it.
+    /// Returns all templates of the shape.
     #[cfg(test)]
     pub fn templates(&self) -> impl Iterator<Item = &'static str> {
         self.plain.iter().chain(self.off).copied()

@@ -1,11 +1,11 @@
-//! Random stages, from templates: `@word@` and the like stand for one of a list.
+//! Random stages, made from templates: `@word@` is replaced by a value from a list.
 //!
-//! No regular expression here may take time that grows with the square of a line: some lines are
-//! 10 MB long. So `.*` stands only at an end, and no hold space grows line by line.
+//! No regular expression here may take time quadratic in the length of a line, as some lines have
+//! 10 MB. So `.*` occurs only at an end, and no hold space grows with each line.
 
 use fastrand::Rng;
 
-/// What a name between two `@` stands for. No value holds an `@` or a quotation mark.
+/// The values of a name between two `@`. No value contains an `@` or a quotation mark.
 const VALUES: &[(&str, &[&str])] = &[
     ("word", &["a", "a", "b", "o", "the", "foo", "bar", "x", "7", "é", "Error", "end", "o b"]),
     (
@@ -46,7 +46,7 @@ const VALUES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// For each program but `wc` the stages that it may be.
+/// The stages of each program except `wc`.
 const COMMANDS: &[&[&str]] = &[
     &["cat", "cat", "cat -n", "cat -s"],
     &[
@@ -138,10 +138,10 @@ const COMMANDS: &[&[&str]] = &[
     &["nl", "nl -b a", "nl -s :"],
 ];
 
-/// What leaves too little for another stage to work on.
+/// Stages whose output is too small for a further stage.
 const COUNTING: &[&str] = &["wc", "wc -l", "wc -c", "wc -w", "wc -m", "wc -L"];
 
-/// Any stage.
+/// Draws any stage.
 pub fn any(random: &mut Rng) -> String {
     if random.usize(..=COMMANDS.len()) == 0 {
         COUNTING[random.usize(..COUNTING.len())].to_owned()
@@ -150,13 +150,13 @@ pub fn any(random: &mut Rng) -> String {
     }
 }
 
-/// A stage that may well have others behind it.
+/// Draws a stage that others may follow.
 pub fn flowing(random: &mut Rng) -> String {
     let templates = COMMANDS[random.usize(..COMMANDS.len())];
     fill(templates[random.usize(..templates.len())], random)
 }
 
-/// The template with a value for each name; `@any@` stands for any stage.
+/// Replaces each name of the template by a value; `@any@` is replaced by any stage.
 pub fn fill(template: &str, random: &mut Rng) -> String {
     let mut text = String::new();
     for (place, part) in template.split('@').enumerate() {
@@ -171,7 +171,8 @@ pub fn fill(template: &str, random: &mut Rng) -> String {
     text.trim_end().to_owned()
 }
 
-/// A name that is not in the table stands for itself; a test sees to it that there is none.
+/// Draws a value. A name without values is returned unchanged; a test ensures that there is no such
+/// name.
 fn value(name: &str, random: &mut Rng) -> &'static str {
     VALUES
         .iter()

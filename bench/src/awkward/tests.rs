@@ -7,11 +7,11 @@ use crate::support::installed;
 const SEED: u64 = 1;
 const COUNT: usize = 500;
 
-/// What may be in a pipeline.
+/// The programs that a pipeline may use.
 const PROGRAMS: [&str; 13] =
     ["awk", "cat", "cut", "grep", "head", "nl", "rev", "sed", "sort", "tail", "tr", "uniq", "wc"];
 
-/// The pairs without their inputs, which take long to make in a test.
+/// Returns the pairs without their inputs, which take long to make.
 fn texts(seed: u64, count: usize) -> Vec<(String, Option<(&'static str, Form)>)> {
     let mut random = Rng::with_seed(seed);
     let mut text = |_| {
@@ -23,7 +23,7 @@ fn texts(seed: u64, count: usize) -> Vec<(String, Option<(&'static str, Form)>)>
 }
 
 #[test]
-fn a_seed_gives_the_same_pairs_and_fewer_are_the_beginning_of_more() {
+fn a_seed_gives_the_same_pairs_and_a_smaller_count_a_prefix() {
     let few: Vec<Pair> = pairs(SEED, 20).collect();
     let more: Vec<Pair> = pairs(SEED, 30).collect();
     assert_eq!(few[..], more[..20]);
@@ -50,7 +50,7 @@ fn all_kinds_programs_and_shapes_in_both_forms_appear() {
 #[test]
 fn pipelines_have_two_to_five_stages_and_write_nothing() {
     for (text, _) in texts(SEED, 20 * COUNT) {
-        assert!((2..=MOST_STAGES).contains(&stages(&text).len()), "{text}");
+        assert!((2..=MAX_STAGES).contains(&stages(&text).len()), "{text}");
         let bare: String = text.split('\'').step_by(2).collect();
         assert!(!bare.contains(['>', ';', '&', '$', '`', '(', '@', '*']), "{text}");
         assert!(
@@ -83,7 +83,7 @@ fn no_script_runs_a_program_or_touches_a_file() {
 fn passes_the_sandbox(stage: &str) {
     let alone =
         stage.replacen("sed ", "sed --sandbox ", 1).replace(" input", "").replace("<input", "");
-    let done = crate::plain(&alone).stdin(Stdio::null()).output().expect("bash starts");
+    let done = crate::bash_command(&alone).stdin(Stdio::null()).output().expect("bash starts");
     assert!(done.status.success(), "{stage}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
@@ -96,7 +96,7 @@ fn every_name_in_a_template_is_known() {
 }
 
 #[test]
-fn inputs_are_what_their_kind_says() {
+fn inputs_have_the_property_of_their_kind() {
     let mut random = Rng::with_seed(SEED);
     let more = [Kind::AllEqual, Kind::HugeLine, Kind::JsonLines];
     for kind in Kind::ALL.into_iter().chain(more) {
@@ -135,7 +135,7 @@ fn holds(kind: Kind, bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn pipelines_to_run_in_parallel_are_of_all_stages_and_keep_to_their_folder() {
+fn parallel_pipelines_use_all_stages_and_stay_in_their_folder() {
     for template in parallel::templates() {
         let text = stages::fill(template, &mut Rng::with_seed(SEED));
         assert!(!text.contains('@'), "{template}: {text}");
@@ -149,7 +149,7 @@ fn pipelines_to_run_in_parallel_are_of_all_stages_and_keep_to_their_folder() {
     assert_eq!(few[..], parallel::pairs(SEED, 7).collect::<Vec<_>>()[..5]);
 }
 
-/// Whoever compares a rewrite with its original relies on it.
+/// The comparison of a rewrite with its original depends on it.
 #[test]
 fn a_pipeline_prints_the_same_every_time() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,8 +1,9 @@
-//! Are the predictions true, and can the recommendations be trusted? Has `contend pipe --try`
-//! advise on the pipelines of `bench/pipelines/`, or on random ones with awkward inputs, and
-//! checks what it says with runs of its own.
+//! Checks whether predictions are accurate and recommendations can be trusted.
+//!
+//! Runs `contend pipe --try` on the pipelines of `bench/pipelines/`, or on random ones with awkward
+//! inputs, and verifies the advice with runs of its own.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::fs::File;
 use std::io::Write as _;
@@ -13,30 +14,30 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use contend_bench::awkward::{self, Pair};
 use contend_bench::pipelines::{Entry, listing};
-use contend_bench::{built, plain, time_with};
+use contend_bench::{bash_command, built_program, time_with};
 use contend_record::advice::{Candidate, Safety, Verdict};
 use contend_record::pipe::PipeRecord;
 use contend_record::stats::{Estimate, median};
 
-/// Checks predictions and recommendations.
+/// Check predictions and recommendations.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Where `bench-inputs` has made the inputs.
+    /// Folder with inputs that `bench-inputs` has made.
     #[arg(required_unless_present = "pairs")]
     inputs: Option<PathBuf>,
-    /// Only pipelines with this text in their name.
+    /// Only pipelines whose name contains this text.
     #[arg(long, default_value = "")]
     only: String,
-    /// Of these, only every so many.
+    /// Only every Nth of these.
     #[arg(long, default_value_t = 1)]
     every: usize,
-    /// Seconds for trying the changes of one pipeline.
+    /// Seconds to try the changes of one pipeline.
     #[arg(long, default_value_t = 25.0)]
     budget: f64,
-    /// Pairs of runs with which a recommendation is checked.
+    /// Pairs of runs to check a recommendation with.
     #[arg(long, default_value_t = 6)]
     checks: usize,
-    /// So many random pipelines with awkward inputs instead.
+    /// Use N random pipelines with awkward inputs instead.
     #[arg(long, value_name = "COUNT")]
     pairs: Option<usize>,
     /// Seed of the random pipelines and of the trials.
@@ -44,8 +45,8 @@ struct Args {
     seed: u64,
 }
 
-/// A difference of less than this part is none.
-const MATTERS: f64 = 0.01;
+/// A smaller relative difference counts as none.
+const MIN_DIFFERENCE: f64 = 0.01;
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -56,13 +57,13 @@ fn main() -> Result<()> {
     }
 }
 
-/// What one candidate was expected to take, and took.
+/// The predicted and the measured effect of one candidate.
 struct Applied {
     rewrite: String,
     predicted: f64,
     interval: [f64; 2],
     measured: f64,
-    /// Predicted and measured, by what the original took then.
+    /// Predicted and measured time, relative to the original's at that moment.
     ratios: [f64; 2],
 }
 
@@ -77,7 +78,7 @@ impl Applied {
 }
 
 fn predictions(args: &Args, inputs: &Path) -> Result<()> {
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     let entries = listing()?;
     let chosen = entries.iter().filter(|entry| entry.name.contains(&args.only));
     let mut applied = Vec::new();
@@ -93,7 +94,7 @@ fn predictions(args: &Args, inputs: &Path) -> Result<()> {
             recommended += 1;
             let (same, ratio) = checked(entry, inputs, candidate, args.checks)?;
             wrong += usize::from(!same);
-            let is_slower = ratio.ci95[0] > 1.0 + MATTERS;
+            let is_slower = ratio.ci95[0] > 1.0 + MIN_DIFFERENCE;
             slower += usize::from(is_slower);
             if !same || is_slower {
                 println!("  !! {} {same} {ratio:?}", candidate.command);
@@ -171,7 +172,7 @@ fn of_record(record: &PipeRecord) -> Vec<Applied> {
     applied.collect()
 }
 
-/// What `contend pipe --try` says of a listed pipeline, on the whole of its input.
+/// Returns the advice of `contend pipe --try` on a listed pipeline, with its whole input.
 fn advised(contend: &Path, entry: &Entry, inputs: &Path, args: &Args) -> Result<PipeRecord> {
     let mut command = Command::new(contend);
     command.args(["pipe", "--try", "--sample", "all", "--budget", &args.budget.to_string()]);
@@ -193,8 +194,8 @@ fn record_of(mut command: Command, pipeline: &str) -> Result<PipeRecord> {
     })
 }
 
-/// Runs original and candidate in turn: whether all outputs are the same, and how long the one
-/// takes by the other.
+/// Runs original and candidate alternately. Returns whether all outputs are the same, and the ratio
+/// of their times.
 fn checked(
     entry: &Entry,
     inputs: &Path,
@@ -203,7 +204,7 @@ fn checked(
 ) -> Result<(bool, Estimate)> {
     let (ours, theirs) = (tempfile::NamedTempFile::new()?, tempfile::NamedTempFile::new()?);
     let run = |text: &str, to: &Path| -> Result<f64> {
-        let mut command = plain(text);
+        let mut command = bash_command(text);
         command.current_dir(entry.folder(inputs)).env("LC_ALL", &entry.locale);
         let stdin: Stdio =
             if entry.from_stdin { File::open(entry.path(inputs))?.into() } else { Stdio::null() };
@@ -221,10 +222,10 @@ fn checked(
     Ok((same, ratio))
 }
 
-/// Random pipelines with awkward inputs: what is said to be the same always must be so, and what
-/// is recommended too.
+/// Checks random pipelines: a change whose output is claimed to be always the same must keep it,
+/// and so must a recommended one.
 fn awkward_pairs(args: &Args, count: usize) -> Result<()> {
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     let folder = tempfile::tempdir()?;
     let (mut candidates, mut always, mut recommended, mut lies, mut refused) = (0, 0, 0, 0, 0);
     for (number, pair) in awkward::pairs(args.seed, count).enumerate() {

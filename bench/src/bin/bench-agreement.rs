@@ -1,34 +1,36 @@
-//! Do the figures agree with those of other tools? Bytes with `wc -c` of what each stage
-//! writes, CPU time with `/usr/bin/time` and calls with `strace -f -c`, both of the same run:
-//! each stage is put under the other tool, contend watches the two together, and what the
-//! other tool itself uses, seen on a command that does nothing, is taken off.
+//! Checks whether figures agree with those of other tools.
+//!
+//! Bytes are compared with `wc -c` of each stage's output, CPU time with `/usr/bin/time` and system
+//! calls with `strace -f -c`. The latter two come from the same run: each stage runs under the
+//! other tool, contend observes both, and the other tool's own share, measured on a command that
+//! does nothing, is subtracted.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use contend_bench::{built, plain, profile, time};
+use contend_bench::{bash_command, built_program, profile, time};
 use contend_record::pipe::{PipeRecord, Stage};
 
-/// Pipelines of stages that read standard input to its end. The first one makes it.
+/// Pipelines of stages that read standard input to EOF. The first stage makes it.
 const PIPELINES: [&[&str]; 4] = [
     &["seq 6000000", "sed s/1/22/g", "tr 0-9 a-j", "wc -l"],
     &["seq 3000000", "rev", "sort", "uniq -c", "tail -n 3"],
     &["head -c 300000000 /dev/zero", "base64", "gzip -1"],
     &["seq 4000000", "grep 7", "cut -c 2-4", "awk '{ n += $1 } END { print n }'"],
 ];
-/// strace slows every call down, so its pipelines have less to do.
+/// Shorter pipelines for strace, which slows every call down.
 const TRACED: [&[&str]; 3] = [
     &["seq 300000", "sed s/1/22/g", "tr 0-9 a-j", "wc -l"],
     &["seq 100000", "rev", "sort", "uniq -c", "tail -n 3"],
     &["seq 20000", "while read -r n; do echo $n; done", "grep 7"],
 ];
-/// What the kernel counts as reads and writes of a process.
+/// The calls that the kernel counts as reads and writes of a process.
 const CALLS: &str = "read,pread64,readv,preadv,write,pwrite64,writev,pwritev";
 
 fn main() -> Result<()> {
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     let folder = tempfile::tempdir()?;
     println!("{:<36} {:>12} {:>12} {:>8}", "bytes written", "contend", "wc -c", "apart");
     for stages in PIPELINES {
@@ -55,7 +57,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Puts every stage under another tool and shows both figures of the same run.
+/// Runs every stage under another tool, and prints both figures of the same run.
 fn compare(
     contend: &Path,
     stages: &[&str],
@@ -72,8 +74,7 @@ fn compare(
         .map(|(stage, file)| under(stage, &file.display().to_string()))
         .collect();
     let record: PipeRecord = profile(contend, &wrapped.join(" | "))?;
-    // What the other tool itself does is in contend's figure alone: a command that does
-    // nothing shows how much that is.
+    // contend's figure includes the other tool itself: a command that does nothing shows its share.
     let file = folder.join("nothing");
     let nothing = profile(contend, &under("true", &file.display().to_string()))?;
     let said = std::fs::read_to_string(&file).context("the other tool wrote nothing")?;
@@ -90,11 +91,11 @@ fn show(text: &str, contend: f64, other: f64, digits: usize) {
     println!("{text:<36} {contend:>12.digits$} {other:>12.digits$} {apart:>7.2}%");
 }
 
-/// What these stages write in the end, counted by `wc -c`.
+/// Returns the bytes that these stages write, counted by `wc -c`.
 fn bytes_of(stages: &[&str], folder: &Path) -> Result<u64> {
     let file = folder.join("count");
     let text = format!("{} | wc -c >{}", stages.join(" | "), file.display());
-    time(&mut plain(&text))?;
+    time(&mut bash_command(&text))?;
     Ok(std::fs::read_to_string(file)?.trim().parse()?)
 }
 
@@ -102,12 +103,12 @@ fn calls(stage: &Stage) -> f64 {
     (stage.reads.unwrap_or(0) + stage.writes.unwrap_or(0)) as f64
 }
 
-/// `%U %S` of time.
+/// Adds the fields of `%U %S` that time prints.
 fn sum_of_fields(text: &str) -> f64 {
     text.split_whitespace().filter_map(|field| field.parse::<f64>().ok()).sum()
 }
 
-/// The calls in the last line: % time, seconds, usecs/call, calls, perhaps errors, total.
+/// Returns the calls in the last line: % time, seconds, usecs/call, calls, sometimes errors, total.
 fn total_of_strace(text: &str) -> f64 {
     let total = text.lines().find(|line| line.trim_end().ends_with("total")).unwrap_or_default();
     total.split_whitespace().nth(3).and_then(|field| field.parse().ok()).unwrap_or(0.0)

@@ -1,6 +1,6 @@
 //! Makes the inputs of the pipelines in `bench/pipelines/`, lists these pipelines, and times them.
 
-#![expect(clippy::print_stdout, reason = "the listing and the times are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its listing and the times")]
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -13,37 +13,38 @@ use contend_bench::pipelines::{Entry, listing};
 use contend_bench::{Timed, time_with};
 use contend_record::stats::median;
 
-/// Makes the inputs of the listed pipelines.
+/// Make the inputs of the listed pipelines.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Where the inputs go: a new or empty folder, or one made by this program.
+    /// Folder for the inputs: new, empty, or made by this program.
     #[arg(required_unless_present_any = ["list", "pairs"])]
     folder: Option<PathBuf>,
-    /// Prints the pipelines with their inputs, and makes nothing.
+    /// Print the pipelines with their inputs, and make nothing.
     #[arg(long)]
     list: bool,
     /// Seed of the inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Makes every input this many times as large.
+    /// Make every input this many times as large.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
-    /// Runs each pipeline with bash, its output in a file, and prints how long it took.
+    /// Run each pipeline with bash, its output in a file, and print its time.
     #[arg(long)]
     run: bool,
-    /// How often each is run.
+    /// Runs of each pipeline.
     #[arg(long, default_value_t = 1, requires = "run")]
     rounds: usize,
-    /// Prints so many pairs of a pipeline and an awkward input, and makes nothing.
+    /// Print N pairs of a pipeline and an awkward input, and make nothing.
     #[arg(long, value_name = "COUNT")]
     pairs: Option<usize>,
-    /// Only pipelines with this text in their name.
+    /// Only pipelines whose name contains this text.
     #[arg(long, default_value = "")]
     only: String,
 }
 
-/// Seconds that a pipeline should take, so that start-up does not matter and many runs are possible.
-const AIM: RangeInclusive<f64> = 1.0..=5.0;
+/// Seconds that a pipeline should take: long enough for start-up not to matter, short enough for
+/// many runs.
+const TARGET_SECONDS: RangeInclusive<f64> = 1.0..=5.0;
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -80,7 +81,7 @@ fn show_pair(pair: &awkward::Pair) {
     println!("{kind:<16} {:<7} {shape:<30} {}", pair.locale, pair.pipeline);
 }
 
-/// Makes the inputs that are not there yet.
+/// Makes the inputs that do not exist yet.
 fn make(folder: &Path, entries: &[Entry], seed: u64, scale: f64) -> Result<()> {
     for entry in entries {
         let path = entry.path(folder);
@@ -93,7 +94,7 @@ fn make(folder: &Path, entries: &[Entry], seed: u64, scale: f64) -> Result<()> {
     Ok(())
 }
 
-/// Times the pipelines, one after the other.
+/// Times the pipelines in turn.
 fn run(folder: &Path, entries: &[Entry], rounds: usize) -> Result<()> {
     println!("{:>7} {:>7} {:>7}  pipeline", "real", "least", "CPU");
     let (mut reals, mut outside) = (Vec::new(), 0);
@@ -106,14 +107,14 @@ fn run(folder: &Path, entries: &[Entry], rounds: usize) -> Result<()> {
         let least = walls.iter().copied().fold(f64::INFINITY, f64::min);
         println!("{:>6.2}s {least:>6.2}s {:>6.2}s  {}", of(&walls), of(&cpus), entry.name);
         reals.push(of(&walls));
-        outside += usize::from(!AIM.contains(&least));
+        outside += usize::from(!TARGET_SECONDS.contains(&least));
     }
     println!(
         "median {:.2} s; {outside} of {} took less than {} or more than {} s at the least",
         median(&reals).unwrap_or(f64::NAN),
         entries.len(),
-        AIM.start(),
-        AIM.end()
+        TARGET_SECONDS.start(),
+        TARGET_SECONDS.end()
     );
     Ok(())
 }

@@ -1,7 +1,9 @@
-//! How fast is `contend json`, in how much memory? Runs it beside jq, jaq and gron, those that
-//! are installed, in turn on the same document, and sees that they print the same.
+//! Measures the speed and memory of `contend json`.
+//!
+//! Runs it in alternation with those of jq, jaq and gron that are installed, on the same document,
+//! and checks that all print the same.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -10,22 +12,22 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
-use contend_bench::{Timed, built, time};
+use contend_bench::{Timed, built_program, time};
 use contend_record::stats::median;
 
-/// Compares programs that find values in JSON.
+/// Compare programs that extract values from JSON.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How often the menu of 241 bytes is repeated.
+    /// Copies of the menu of 241 bytes.
     #[arg(long, default_value_t = 100_000)]
     copies: u32,
     /// Write each menu on a line of its own instead of all into one array.
     #[arg(long)]
     lines: bool,
-    /// Rounds, in each of which every program runs once.
+    /// Rounds, each of which runs every program once.
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// Leave these programs out, for instance where memory does not suffice for them.
+    /// Skip these programs, for instance where memory does not suffice for them.
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
     /// Do not compare what the programs print.
@@ -33,7 +35,8 @@ struct Args {
     no_check: bool,
 }
 
-/// What is repeated: a menu that is known from many JSON pages, as it is indented there.
+/// The repeated document: a menu known from many pages about JSON, with the indentation that it has
+/// there.
 const MENU: &str = r#"{"menu": {
   "id": "file",
   "value": "File",
@@ -46,16 +49,16 @@ const MENU: &str = r#"{"menu": {
   }
 }}"#;
 
-/// Command lines that print the same; `IN` is the document, `PATH` one path in it.
+/// Command lines that print the same. `IN` is the document, `PATH` a path in it.
 struct Question {
     name: &'static str,
     /// Programs and their command lines; the first is ours.
     rivals: &'static [(&'static str, &'static str)],
-    /// In any order of lines.
+    /// Whether the order of lines may differ.
     sorted: bool,
 }
 
-/// The lab's tokenizer and parser: what they print has another form, so it is not compared.
+/// The lab's tokenizer and parser. Their output has another format, so it is not compared.
 const AWK_PAIR: &str = "mawk";
 
 const QUESTIONS: [Question; 3] = [
@@ -100,7 +103,7 @@ fn main() -> Result<()> {
     let bytes = input.metadata()?.len();
     println!("{:.1} MB, {} rounds", bytes as f64 / 1e6, args.rounds);
     for question in &QUESTIONS {
-        // gron takes one text, not a sequence of them.
+        // gron reads one text, not a sequence of them.
         if !(question.sorted && args.lines) {
             compare(question, &input, bytes, &args)?;
         }
@@ -119,9 +122,9 @@ fn write_input(path: &Path, args: &Args) -> Result<()> {
     file.flush().context("cannot write the document")
 }
 
-/// The awk pair's programs, beside the input.
+/// Writes the programs of the awk pair to the input's folder.
 fn write_awk(folder: &Path) -> Result<()> {
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     for name in ["tokenizer", "parser", "callbacks"] {
         let output = Command::new(&contend).args(["generate", "awk", name]).output()?;
         ensure!(output.status.success(), "contend generate awk {name}: {}", output.status);
@@ -132,7 +135,7 @@ fn write_awk(folder: &Path) -> Result<()> {
 
 fn compare(question: &Question, input: &Path, bytes: u64, args: &Args) -> Result<()> {
     let path = if args.lines { ".menu.id" } else { "'.[].menu.id'" };
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     let folder = input.parent().context("the input is in a folder")?;
     let line = |form: &str| {
         form.replace("CONTEND", &quoted(&contend))
@@ -163,7 +166,7 @@ fn compare(question: &Question, input: &Path, bytes: u64, args: &Args) -> Result
     Ok(())
 }
 
-/// Each program's runs; who begins changes from round to round.
+/// Runs every program once a round, with the first place rotating.
 fn rounds(lines: &[(&str, String)], rounds: usize) -> Result<Vec<Vec<Timed>>> {
     let mut runs = vec![Vec::new(); lines.len()];
     for round in 0..rounds {
@@ -198,7 +201,7 @@ fn check_agreement(question: &Question, lines: &[(&str, String)]) -> Result<()> 
         sums.push((*name, String::from_utf8_lossy(&output.stdout).trim().to_owned()));
     }
     if sums.iter().any(|(_, sum)| *sum != sums[0].1) {
-        bail!("{}: the programs print different things: {sums:?}", question.name);
+        bail!("{}: the outputs of the programs differ: {sums:?}", question.name);
     }
     Ok(())
 }

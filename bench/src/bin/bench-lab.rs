@@ -1,11 +1,11 @@
-//! Are the lab's figures right, and do they come again?
+//! Checks whether the lab's figures are right and reproducible.
 //!
-//! `pairs`: two runs of the same experiments, many times; how often do their intervals meet?
-//! `others`: the same operations in C (and any other command that prints a time), in
-//! alternation with the lab. `memory`: the lab's bytes for a unit, and those of the same units as they
-//! look from outside.
+//! `pairs` runs the same experiments twice, many times, and counts how often their intervals
+//! overlap. `others` runs the same operations in C (and any other command that prints a time), in
+//! alternation with the lab. `memory` compares the lab's bytes for a unit with those measured from
+//! outside.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
-use contend_bench::built;
+use contend_bench::built_program;
 use contend_record::lab::{Case, RunRecord};
 use contend_record::stats::{Estimate, median};
 
-/// Compares the lab with itself and with others.
+/// Compare the lab with itself and with other programs.
 #[derive(Debug, Parser)]
 struct Args {
     #[command(subcommand)]
@@ -26,30 +26,30 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Two runs of the same experiments, many times.
+    /// Run the same experiments twice, many times.
     Pairs {
-        /// How many pairs.
+        /// Number of pairs.
         #[arg(long, default_value_t = 40)]
         count: u32,
         /// Seconds of measuring for a case.
         #[arg(long, default_value_t = 2.0)]
         budget: f64,
     },
-    /// The same operations in C, in alternation with the lab.
+    /// Run the same operations in C, in alternation with the lab.
     Others {
-        /// How many rounds.
+        /// Number of rounds.
         #[arg(long, default_value_t = 15)]
         rounds: u32,
-        /// Another command to run in each round, `NAME=COMMAND`; the last number that it prints
-        /// is taken for microseconds.
+        /// Another command to run in each round, `NAME=COMMAND`; the last number that it prints is
+        /// in microseconds.
         #[arg(long)]
         also: Vec<String>,
     },
-    /// Bytes of a parked unit, and of the same units as they look from outside.
+    /// Compare the lab's bytes of a parked unit with those measured from outside.
     Memory,
 }
 
-/// What is run in a pair: short operations, and long ones.
+/// The experiments of a pair, short operations and long ones, with their budgets.
 const PAIRED: [(&[&str], f64); 3] = [
     (&["engine/empty", "engine/clock"], 2.0),
     (
@@ -73,9 +73,9 @@ fn main() -> Result<()> {
     }
 }
 
-/// Runs the lab and reads the record.
+/// Runs the lab and reads its record.
 fn lab(arguments: &[&str]) -> Result<RunRecord> {
-    let output = Command::new(built("contend")?)
+    let output = Command::new(built_program("contend")?)
         .args(["lab", "run", "--no-store", "--json", "-"])
         .args(arguments)
         .stdin(Stdio::null())
@@ -129,14 +129,12 @@ fn pairs(count: u32, budget: f64) -> Result<()> {
     let share = 100.0 * f64::from(all) / f64::from(pairs.max(1));
     println!("all: {all} of {pairs} ({share:.1} %); pairs without an interval: {without}");
     let share = 100.0 * f64::from(halves_met) / f64::from(halves.max(1));
-    println!(
-        "every other sample of a run against those between: {halves_met} of {halves} ({share:.1} %)"
-    );
+    println!("even against odd samples of a run: {halves_met} of {halves} ({share:.1} %)");
     Ok(())
 }
 
-/// Whether the intervals of every other sample and of those between meet: two runs that take
-/// turns sample by sample, so that the machine's changes from one to the next meet both alike.
+/// Whether the intervals of the even and of the odd samples overlap. They are two runs that
+/// alternate sample by sample, so that changes of the machine affect both alike.
 fn halves_meet(samples: &[f64]) -> bool {
     let half = |first: usize| {
         let samples = samples.iter().copied().skip(first).step_by(2).collect();
@@ -224,16 +222,16 @@ fn last_number(command: &str) -> Result<f64> {
     numbers.next().with_context(|| format!("{command} printed no number"))
 }
 
-/// Units that are watched from outside.
-const WATCHED: usize = 5000;
+/// Number of units observed from outside.
+const OBSERVED_UNITS: usize = 5000;
 
 fn memory() -> Result<()> {
     println!("{:<8} {:<16} {:>12} {:>12} {:>7}", "unit", "of it", "contend", "outside", "apart");
     for kind in ["process", "thread"] {
-        let (case, outside) = watch(kind)?;
-        let ours = |metric: &str| case.metric(metric).unwrap_or(0.0) / WATCHED as f64;
+        let (case, outside) = measure_from_outside(kind)?;
+        let ours = |metric: &str| case.metric(metric).unwrap_or(0.0) / OBSERVED_UNITS as f64;
         let total: f64 = outside.iter().map(|(_, bytes)| bytes).sum();
-        let own_total = case.median.unwrap_or(0.0) / WATCHED as f64;
+        let own_total = case.median.unwrap_or(0.0) / OBSERVED_UNITS as f64;
         let rows = outside.iter().map(|&(name, bytes)| (name, ours(name), bytes));
         for (name, ours, theirs) in rows.chain([("all", own_total, total)]) {
             let apart = 100.0 * (ours / theirs - 1.0);
@@ -243,7 +241,7 @@ fn memory() -> Result<()> {
     Ok(())
 }
 
-/// What is in use at a moment, in bytes.
+/// Memory in use at a moment, in bytes.
 struct Outside {
     pss: f64,
     page_tables: f64,
@@ -251,15 +249,15 @@ struct Outside {
     kernel_objects: f64,
 }
 
-/// Has the lab create units and looks at them from outside, by other files and other code,
-/// while they wait: their creator is stopped meanwhile.
-fn watch(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
+/// Has the lab create units, stops their creator while they wait, and measures them from outside,
+/// with other files and other code.
+fn measure_from_outside(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
     let json = tempfile::NamedTempFile::new()?;
     let before = machine();
-    let mut contend = Command::new(built("contend")?)
+    let mut contend = Command::new(built_program("contend")?)
         .args(["lab", "run", "units/memory", "--no-store", "--budget", "0"])
         .args(["--only", "parent_mib=", "--only", &format!("kind={kind}")])
-        .args(["--only", &format!("n={WATCHED}"), "--json"])
+        .args(["--only", &format!("n={OBSERVED_UNITS}"), "--json"])
         .arg(json.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -273,7 +271,7 @@ fn watch(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
             if count == 0 {
                 creators.insert(creator, of_processes(&[creator]));
             }
-            if count == WATCHED {
+            if count == OBSERVED_UNITS {
                 signal(creator, "-STOP")?;
                 let all = [vec![creator], units].concat();
                 let now = (machine(), of_processes(&all));
@@ -289,7 +287,7 @@ fn watch(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
     let case = record.cases.into_iter().next().context("no case")?;
     let (creator, (machine, processes)) = found;
     let alone = &creators[&creator];
-    let each = |now: f64, then: f64| (now - then) / WATCHED as f64;
+    let each = |now: f64, then: f64| (now - then) / OBSERVED_UNITS as f64;
     Ok((
         case,
         vec![
@@ -316,7 +314,7 @@ fn tasks(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/task")).map_or(1, Iterator::count).max(1)
 }
 
-/// The number in the line of this name, of kB, in bytes.
+/// Returns the value of the line with this name in bytes; the file has kB.
 fn field(text: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let value = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());

@@ -1,7 +1,8 @@
-//! Does `contend run -f` do what bash does with published benchmark scripts? It takes a checkout of
-//! them; `bench/run/README.md` says of which.
+//! Checks whether `contend run -f` does the same as bash with published benchmark scripts.
+//!
+//! It takes a checkout of them; `bench/run/README.md` names the repositories.
 
-#![expect(clippy::print_stdout, reason = "the table is what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its table")]
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -9,38 +10,38 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use contend_bench::built;
+use contend_bench::built_program;
 use contend_bench::scripts::generate::Stdin;
 use contend_bench::scripts::published::{Bench, Verdict, ensure_any, make_inputs, scripts};
 use contend_bench::scripts::run::{Runner, adopt_orphans};
 
-/// Runs published scripts with bash and with contend run.
+/// Run published scripts with bash and with contend run.
 #[derive(Debug, Parser)]
 struct Args {
     /// A checkout of <https://github.com/binpash/pash> or <https://github.com/kbensh/koala>.
     checkout: PathBuf,
-    /// Where the inputs are made, or are from another time; a folder for each size.
+    /// Folder for the inputs, with a folder for each size; existing inputs are used again.
     #[arg(long, value_name = "FOLDER")]
     inputs: PathBuf,
-    /// Bytes of each script's input, in millions.
+    /// Size of each script's input, in millions of bytes.
     #[arg(long, default_value_t = 1)]
     megabytes: u64,
     /// Seed of the inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only scripts with this text in their path.
+    /// Only scripts whose path contains this text.
     #[arg(long, default_value = "")]
     only: String,
-    /// Leaves out scripts with this text in their path.
+    /// Skip scripts whose path contains this text.
     #[arg(long)]
     without: Option<String>,
     /// `LC_ALL` of the scripts.
     #[arg(long, default_value = "C.UTF-8")]
     locale: String,
-    /// Seconds after which a run hangs.
+    /// Seconds after which a run counts as hanging.
     #[arg(long, default_value_t = 120)]
     limit: u64,
-    /// Another contend than the one built beside this program.
+    /// Use another contend than the one built with this program.
     #[arg(long, value_name = "PROGRAM")]
     contend: Option<PathBuf>,
 }
@@ -48,7 +49,7 @@ struct Args {
 fn main() -> Result<()> {
     let args = Args::parse();
     adopt_orphans()?;
-    let contend = args.contend.clone().map_or_else(|| built("contend"), Ok)?;
+    let contend = args.contend.clone().map_or_else(|| built_program("contend"), Ok)?;
     let contend = contend.canonicalize().context("cannot find contend")?;
     let checkout = args.checkout.canonicalize().context("cannot find the checkout")?;
     let mut found = scripts(&checkout)?;
@@ -91,6 +92,6 @@ fn main() -> Result<()> {
         "{} scripts, stdin open and closed: {same} same, {differ} differ, {skipped} skipped",
         found.len()
     );
-    ensure!(differ == 0, "contend run does not do what bash does");
+    ensure!(differ == 0, "contend run differs from bash");
     Ok(())
 }

@@ -1,14 +1,14 @@
-//! How fast is `contend run`, against the shell and against other tools, and does it print the
-//! same? `bench/run/README.md` describes cases, tools and figures.
+//! Measures `contend run` against the shell and other tools, and checks that it prints the same.
+//! `bench/run/README.md` describes cases, tools and figures.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use contend_bench::built;
+use contend_bench::built_program;
 use contend_bench::inputs::folder;
 use contend_bench::run::cases::{self, Case, listing};
 use contend_bench::run::figures::{Figures, of_case, summary};
@@ -18,61 +18,62 @@ use contend_bench::run::report;
 use contend_bench::run::tools::{self, Paths, Tool};
 use contend_record::Host;
 
-/// Compares contend run with other ways to do the same.
+/// Compare contend run with other tools for parallel pipelines.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Where the inputs go: a new or empty folder, or one made by this program.
+    /// Folder for the inputs: new, empty, or made by this program.
     #[arg(long, value_name = "FOLDER", required_unless_present_any = ["list", "pairs"])]
     inputs: Option<PathBuf>,
-    /// Prints the cases, and runs nothing.
+    /// Print the cases, and run nothing.
     #[arg(long)]
     list: bool,
-    /// Only inputs of these sizes, as in 1MB,100MB,1GB.
+    /// Only inputs of these sizes, such as 1MB,100MB,1GB.
     #[arg(long, value_name = "SIZES")]
     sizes: Option<String>,
-    /// Only cases with this text in their theme and name, as in unix/; a whole name is that case
-    /// alone. Several with commas.
+    /// Only cases whose theme and name contain this text, such as unix/. A whole name selects that
+    /// case only. Separate several with commas.
     #[arg(long, value_name = "TEXTS", value_delimiter = ',')]
     cases: Vec<String>,
-    /// How often each tool runs each case.
+    /// Runs of each case with each tool.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Leaves a tool out: contend, pash, parallel, xargs or forkrun.
+    /// Skip a tool: contend, pash, parallel, xargs or forkrun.
     #[arg(long, value_name = "TOOL")]
     without: Vec<String>,
-    /// Writes all figures to this file.
+    /// Write all figures to this file as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Writes them as a table in Markdown to this file.
+    /// Write a table in Markdown to this file.
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
-    /// Where outputs and temporary files go; a folder of the system's without it.
+    /// Folder for outputs and temporary files [default: a temporary folder].
     #[arg(long, value_name = "FOLDER")]
     outputs: Option<PathBuf>,
     /// Seed of the inputs, of the order of runs, and of pairs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Another contend than the one built beside this program.
+    /// Use another contend than the one built with this program.
     #[arg(long, value_name = "PROGRAM")]
     contend: Option<PathBuf>,
-    /// The command that starts `PaSh`.
+    /// Command that starts `PaSh`.
     #[arg(long, value_name = "PROGRAM", default_value = "pash")]
     pash: PathBuf,
     /// The file of forkrun that defines its function `frun`.
     #[arg(long, value_name = "FILE")]
     forkrun: Option<PathBuf>,
-    /// Runs so many random pipelines on awkward inputs with bash and contend instead, and shrinks
-    /// those that differ.
+    /// Run N random pipelines on awkward inputs with bash and contend instead, and shrink those
+    /// that differ.
     #[arg(long, value_name = "COUNT")]
     pairs: Option<usize>,
 }
 
-/// Stages are profiled on inputs of at most so many millions of bytes: their parts stay.
+/// Largest input on which stages are profiled, in millions of bytes. Their shares hardly depend on
+/// the size.
 const PROFILED: u64 = 100;
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let contend = args.contend.clone().map_or_else(|| built("contend"), Ok)?;
+    let contend = args.contend.clone().map_or_else(|| built_program("contend"), Ok)?;
     if let Some(count) = args.pairs {
         return run_pairs(&args, &contend, count);
     }
@@ -108,13 +109,13 @@ fn run_pairs(args: &Args, contend: &Path, count: usize) -> Result<()> {
         pairs::check(contend, args.seed, count, |failure| println!("{failure}"))?;
     println!("{count} pairs of seed {}, {differ} differ", args.seed);
     if uncertain > 0 {
-        println!("{uncertain} left out: bash does not always do the same there");
+        println!("{uncertain} left out: bash differs from itself");
     }
-    ensure!(differ == 0, "contend run does not do what bash does");
+    ensure!(differ == 0, "contend run differs from bash");
     Ok(())
 }
 
-/// The cases that these texts choose; all without any.
+/// Returns the cases that these texts select; all without any.
 fn chosen(mut cases: Vec<Case>, texts: &[String]) -> Vec<Case> {
     let name = |case: &Case| format!("{}/{}", case.theme, case.name);
     let names: Vec<String> = cases.iter().map(name).collect();
@@ -159,7 +160,7 @@ fn compare(args: &Args, inputs: &Path, contend: PathBuf, cases: &[Case]) -> Resu
     Ok(())
 }
 
-/// The machine, as contend describes it.
+/// Returns contend's description of the machine.
 fn machine(contend: &Path) -> Result<Host> {
     Ok(contend_bench::profile(contend, "true")?.host)
 }
@@ -182,7 +183,7 @@ fn one(bench: &Bench<'_>, case: &Case, size: u64, host: &Host) -> Result<Figures
     Ok(figures)
 }
 
-/// Saved after every case, because a later one may fail.
+/// Writes the figures so far: after every case, because a later one may fail.
 fn save(args: &Args, host: &Host, tools: &[Tool], all: &[Figures]) -> Result<()> {
     let json = args.json.as_ref().map(|path| {
         let text = serde_json::to_string_pretty(&report::json(host, tools, all));

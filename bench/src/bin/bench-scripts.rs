@@ -1,7 +1,7 @@
-//! Does `contend run` do what bash does? Random scripts that use the shell's features, run with
-//! both. `bench/run/README.md` describes what is generated and compared.
+//! Checks whether `contend run` does the same as bash with random scripts that use the shell's
+//! features. `bench/run/README.md` describes how scripts are generated and compared.
 
-#![expect(clippy::print_stdout, reason = "the findings are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its findings")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -13,44 +13,44 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use contend_bench::built;
+use contend_bench::built_program;
 use contend_bench::scripts::check::Checker;
 use contend_bench::scripts::generate::Script;
 use contend_bench::scripts::report::{Summary, row};
 use contend_bench::scripts::run::{Runner, adopt_orphans, limit_resources};
 use serde_json::Value;
 
-/// Compares contend run with bash on random scripts.
+/// Compare contend run with bash on random scripts.
 #[derive(Debug, Clone, Parser)]
 struct Args {
-    /// How many scripts to run, each in four variants.
+    /// Number of scripts, each of which runs in four variants.
     #[arg(long, default_value_t = 1000)]
     count: u64,
     /// Seed of the scripts.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Number of the first script, to go on where an earlier run ended.
+    /// Number of the first script, to continue an earlier run.
     #[arg(long, default_value_t = 0)]
     from: u64,
     /// Only print these scripts.
     #[arg(long)]
     print: bool,
-    /// How many scripts to run at a time, each by a process of its own.
+    /// Number of scripts that run at a time, each in a process of its own.
     #[arg(long, default_value_t = 2)]
     workers: u64,
-    /// Seconds after which a run hangs.
+    /// Seconds after which a run counts as hanging.
     #[arg(long, default_value_t = 20)]
     limit: u64,
-    /// Seconds for which a script that differs is made smaller.
+    /// Seconds to shrink a script that differs.
     #[arg(long, default_value_t = 20)]
     shrink: u64,
-    /// Folder for the findings, one file each.
+    /// Folder for the findings, with a file for each.
     #[arg(long, value_name = "FOLDER", default_value = "bench/results/scripts")]
     results: PathBuf,
-    /// Another contend than the one built beside this program.
+    /// Use another contend than the one built with this program.
     #[arg(long, value_name = "PROGRAM")]
     contend: Option<PathBuf>,
-    /// Which scripts this process takes: those whose number is this one, modulo `workers`.
+    /// The share of this process: scripts whose number is this one, modulo `workers`.
     #[arg(long, hide = true)]
     share: Option<u64>,
 }
@@ -66,7 +66,7 @@ fn main() -> Result<()> {
         }
         return Ok(());
     }
-    let contend = args.contend.clone().map_or_else(|| built("contend"), Ok)?;
+    let contend = args.contend.clone().map_or_else(|| built_program("contend"), Ok)?;
     let contend = contend.canonicalize().context("cannot find contend")?;
     match args.share {
         Some(share) => work(&args, share, &contend, &locales),
@@ -74,7 +74,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Locales that are installed, and one that is not.
+/// Returns the installed locales, and one that is not installed.
 fn locales() -> Result<Vec<String>> {
     let done = Command::new("locale").arg("-a").output().context("cannot list locales")?;
     let listed = String::from_utf8_lossy(&done.stdout);
@@ -90,7 +90,7 @@ fn locales() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A worker: runs its scripts and prints a line of JSON for each.
+/// Runs a worker's scripts, and prints a line of JSON for each.
 fn work(args: &Args, share: u64, contend: &Path, locales: &[String]) -> Result<()> {
     adopt_orphans()?;
     limit_resources()?;
@@ -133,7 +133,7 @@ fn supervise(args: &Args) -> Result<()> {
     }
     println!("{}", summary.table());
     println!("{} scripts of seed {} from {} on", summary.scripts, args.seed, args.from);
-    ensure!(summary.all.differ == 0, "contend run does not do what bash does");
+    ensure!(summary.all.differ == 0, "contend run differs from bash");
     Ok(())
 }
 
@@ -143,7 +143,7 @@ fn start(share: u64) -> Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start a worker")
 }
 
-/// Writes what was found about a script to files, and prints one line for each difference.
+/// Writes the findings about a script to files, and prints one line for each difference.
 fn save(args: &Args, row: &Value) -> Result<()> {
     let number = row["number"].as_u64().unwrap_or(0);
     for (place, finding) in row["findings"].as_array().into_iter().flatten().enumerate() {

@@ -1,7 +1,7 @@
-//! What does `contend run` cost where there is nothing to gain? Pipelines that are over in milliseconds, alone and
-//! by the hundred in scripts, in alternation with bash.
+//! Measures the cost of `contend run` where it has nothing to gain: pipelines that take
+//! milliseconds, single ones and hundreds in a script, in alternation with bash.
 
-#![expect(clippy::print_stdout, reason = "the table is what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its table")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use contend_bench::{built, inputs, time_with};
+use contend_bench::{built_program, inputs, time_with};
 use contend_record::stats::median;
 use fastrand::Rng;
 
-/// Times small pipelines and scripts of them with bash and with contend run.
+/// Time small pipelines, and scripts of them, with bash and with contend run.
 #[derive(Debug, Parser)]
 struct Args {
     /// Rounds of scripts; single pipelines run five times in each.
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// Copies of contend that take turns: copies of one file start up to 0.3 ms apart, by where the page cache
-    /// holds them.
+    /// Copies of contend that take turns: copies of one file differ by up to 0.3 ms in their
+    /// start-up, depending on their place in the page cache.
     #[arg(long, default_value_t = 6)]
     copies: usize,
-    /// Only cases with this text.
+    /// Only cases that contain this text.
     #[arg(long, default_value = "")]
     only: String,
-    /// Another contend than the one built beside this program.
+    /// Use another contend than the one built with this program.
     #[arg(long, value_name = "PROGRAM")]
     contend: Option<PathBuf>,
 }
@@ -36,17 +36,17 @@ struct Args {
 enum Form {
     /// `bash -c TEXT` and `contend run TEXT`.
     Text,
-    /// The same, standard input a pipe from `cat`.
+    /// The same, with a pipe from `cat` as standard input.
     Piped,
     /// `bash FILE` and `contend run -f FILE`.
     File,
-    /// A file in which the text stands in a loop; `$i` counts.
+    /// A file with the text in a loop; `$i` is the counter.
     Loop,
-    /// A file with the text on so many lines; `N` is the line's number.
+    /// A file with the text on [`REPETITIONS`] lines; `N` is the line's number.
     Lines,
 }
 
-/// How often [`Form::Loop`] and [`Form::Lines`] have the text.
+/// Repetitions of the text in [`Form::Loop`] and [`Form::Lines`].
 const REPETITIONS: usize = 300;
 /// Runs of a single pipeline in a round.
 const SINGLE_RUNS: usize = 5;
@@ -75,7 +75,7 @@ const CASES: &[(Form, &str)] = &[
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let contend = args.contend.clone().map_or_else(|| built("contend"), Ok)?;
+    let contend = args.contend.clone().map_or_else(|| built_program("contend"), Ok)?;
     let folder = tempfile::tempdir()?;
     let folder = folder.path();
     write_input(&folder.join("small"), SMALL_BYTES)?;
@@ -128,7 +128,7 @@ impl Case<'_> {
         Ok(fs::write(self.script(), text)?)
     }
 
-    /// A row of the table: medians, and those of the differences and ratios of pairs.
+    /// Measures a row of the table: medians, and those of the differences and ratios of pairs.
     fn measure(&self, copies: &[PathBuf], rounds: usize) -> Result<String> {
         let runs = match self.form {
             Form::Loop | Form::Lines => rounds,
@@ -161,7 +161,7 @@ impl Case<'_> {
         ))
     }
 
-    /// Wall time of a run in milliseconds, with contend or with bash.
+    /// Returns the wall time of a run in milliseconds, with contend or with bash.
     fn time(&self, contend: Option<&Path>) -> Result<f64> {
         let mut command = Command::new(contend.unwrap_or(Path::new("bash")));
         let is_file = !matches!(self.form, Form::Text | Form::Piped);
@@ -182,7 +182,7 @@ impl Case<'_> {
         } else {
             Stdio::null()
         };
-        // GNU grep does less where it writes to /dev/null.
+        // GNU grep stops at the first match if its output is /dev/null.
         let stdout = fs::File::create(self.folder.join("output"))?;
         let timed = time_with(&mut command, stdin, stdout.into())?;
         if let Some(mut writer) = writer {

@@ -1,7 +1,7 @@
-//! A stage with a known cost: so many nanoseconds of CPU time and of sleep for each byte.
+//! A stage with a known cost in CPU time and sleep, in nanoseconds for each byte.
 //!
-//! Costs are kept on the whole, not for each piece: what a piece took too long is taken
-//! off the next. The CPU time includes reading and writing.
+//! The cost holds on the whole, not for each chunk: time that a chunk took in excess is subtracted
+//! from the next. The CPU time includes reading and writing.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::Parser;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Reads, works, sleeps and writes, at a set cost for each byte.
+/// Read, work, sleep and write, at a set cost for each byte.
 #[derive(Debug, Parser)]
 struct Args {
     /// CPU time for each byte, in nanoseconds.
@@ -22,13 +22,13 @@ struct Args {
     /// Make this many bytes instead of reading.
     #[arg(long)]
     source: Option<u64>,
-    /// Bytes handled at once.
+    /// Bytes in a chunk.
     #[arg(long, default_value_t = 8192)]
     chunk: usize,
 }
 
-/// Shorter sleeps are put off: the kernel rounds them up.
-const LEAST_SLEEP: Duration = Duration::from_millis(1);
+/// Shorter sleeps are deferred: the kernel rounds them up.
+const MIN_SLEEP: Duration = Duration::from_millis(1);
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -53,7 +53,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Spins until this thread has used so much CPU time in all.
+/// Spins until this thread has used this much CPU time in total.
 fn work_until(total: Duration) {
     let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
     while used() < total {
@@ -61,10 +61,10 @@ fn work_until(total: Duration) {
     }
 }
 
-/// Sleeps for what is due, if it is enough, and returns how long that took.
+/// Sleeps for the time due, if it is long enough, and returns how long that took.
 fn sleep_off(total: Duration, slept: Duration) -> Duration {
     let due = total.saturating_sub(slept);
-    if due < LEAST_SLEEP {
+    if due < MIN_SLEEP {
         return Duration::ZERO;
     }
     let begun = Instant::now();

@@ -1,32 +1,32 @@
-//! Is the verdict true? Makes random pipelines of stages with known costs and compares
-//! what `contend pipe` names with what binds by the law.
+//! Checks whether the verdict is right: makes random pipelines of stages with known costs, and
+//! compares the bottleneck that `contend pipe` names with the one that the costs imply.
 //!
-//! With D the time of a stage for each byte and C its CPU time for each byte, a pipeline
-//! handles at most min(1 / max D, CPUs / sum C) bytes a second. Only pipelines are made in
-//! which one term binds by at least 1.3 times. A sample is confirmed by experiment: each
-//! stage in turn is made 20 % slower, and the one that slows the whole most is the truth.
+//! If D is the time of a stage for each byte and C its CPU time for each byte, a pipeline handles
+//! at most min(1 / max D, CPUs / sum C) bytes a second. In each pipeline one of these terms exceeds
+//! the others by at least 1.3 times. Some pipelines are confirmed by experiment: each stage in turn
+//! is made 20 % slower, and the one that slows the pipeline most is the bottleneck.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
-use contend_bench::{built, plain, profile, time};
+use contend_bench::{bash_command, built_program, profile, time};
 use contend_record::pipe::{BottleneckKind, PipeRecord, Stage};
 use contend_record::stats::median;
 
-/// Compares contend's verdict with the law over random pipelines.
+/// Compare contend's verdict with the law over random pipelines.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Pipelines.
+    /// Number of pipelines.
     #[arg(long, default_value_t = 200)]
     count: u32,
-    /// Of these, confirmed by experiment.
+    /// Number of pipelines to confirm by experiment.
     #[arg(long, default_value_t = 20)]
     confirm: u32,
-    /// How long a pipeline takes by the law, in seconds.
+    /// Expected time of a pipeline, in seconds.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Seed of the pipelines.
@@ -34,16 +34,16 @@ struct Args {
     seed: u64,
 }
 
-/// The factor by which one term must bind.
+/// The factor by which one term must exceed the others.
 const MARGIN: f64 = 1.3;
 const CHUNK: f64 = 8192.0;
-/// Experiments for each stage, of which the median counts.
+/// Experiments for each stage; their median counts.
 const REPEATS: usize = 3;
 
-/// The part of a stage's lifetime that may be unexplained.
-const ALLOWED: f64 = 0.05;
+/// The share of a stage's lifetime that may be unexplained.
+const MAX_UNEXPLAINED: f64 = 0.05;
 
-/// What a stage is made to cost.
+/// The cost that a stage is given.
 #[derive(Debug, Clone)]
 struct Cost {
     /// Seconds of CPU time for the whole input.
@@ -55,13 +55,14 @@ struct Cost {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Truth {
     Stage(usize),
-    /// The machine, with its largest consumer.
+    /// The CPUs of the machine, with the number of their largest consumer.
     Machine(usize),
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let programs = Programs { contend: built("contend")?, stage: built("bench-stage")? };
+    let programs =
+        Programs { contend: built_program("contend")?, stage: built_program("bench-stage")? };
     let cpus = contend_sys::cpu::allowed() as f64;
     let mut random = fastrand::Rng::with_seed(args.seed);
     let (mut right, mut unexplained) = (0, Vec::new());
@@ -73,7 +74,7 @@ fn main() -> Result<()> {
         let record = profile(&programs.contend, &text)?;
         let (worst, part) = worst_unexplained(&record);
         unexplained.push(part);
-        if part > ALLOWED {
+        if part > MAX_UNEXPLAINED {
             println!("{number}: {:.1} % of a lifetime unexplained: {worst:.4?}", 100.0 * part);
         }
         let named = named(&record);
@@ -84,7 +85,7 @@ fn main() -> Result<()> {
             println!("    {}", record.bottleneck.evidence);
         }
         if let (true, Truth::Stage(index)) = (confirmed.1 < args.confirm, truth) {
-            let felt = most_felt(&programs, &stages, args.seconds)?;
+            let felt = bottleneck_by_experiment(&programs, &stages, args.seconds)?;
             confirmed.1 += 1;
             confirmed.0 += u32::from(felt == index);
             if felt != index {
@@ -98,7 +99,7 @@ fn main() -> Result<()> {
         println!("confirmed by experiment: {} of {}", confirmed.0, confirmed.1);
     }
     let most = unexplained.iter().copied().fold(0.0, f64::max);
-    let over = unexplained.iter().filter(|&&part| part > ALLOWED).count();
+    let over = unexplained.iter().filter(|&&part| part > MAX_UNEXPLAINED).count();
     println!(
         "unexplained, the worst stage of each pipeline: median {:.2} %, most {:.2} %, over 5 %: {over}",
         100.0 * median(&unexplained).unwrap_or(0.0),
@@ -113,7 +114,7 @@ struct Programs {
 }
 
 impl Programs {
-    /// The text of a pipeline that handles enough pieces for its costs to be smooth.
+    /// Returns the text of a pipeline that handles enough chunks for its costs to be smooth.
     fn pipeline(&self, stages: &[Cost], seconds: f64) -> String {
         let bytes = CHUNK * (1000.0 * seconds).max(200.0);
         let stage = |(index, stage): (usize, &Cost)| {
@@ -133,7 +134,7 @@ fn show(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Draws stages until one term binds by the margin; half of the time the machine is to.
+/// Draws stages until one term binds by the margin; in half of the cases it is the machine.
 fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Truth) {
     let machine = random.bool();
     loop {
@@ -159,7 +160,7 @@ fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Trut
     }
 }
 
-/// The time that the binding term asks for and what it is, if it binds by the margin.
+/// Returns the time that the binding term needs and the bottleneck, if it binds by the margin.
 fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     let (slowest, second) = two_largest(stages, |stage| stage.cpu + stage.sleep)?;
     let (largest, next_largest) = two_largest(stages, |stage| stage.cpu)?;
@@ -173,7 +174,8 @@ fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     }
 }
 
-/// The place, from 1, and value of the largest, and the value of the second largest.
+/// Returns the number, from 1, and the value of the stage with the largest value, and the second
+/// largest value.
 fn two_largest(stages: &[Cost], value: fn(&Cost) -> f64) -> Option<((usize, f64), f64)> {
     let mut values: Vec<_> =
         stages.iter().enumerate().map(|(index, stage)| (index + 1, value(stage))).collect();
@@ -189,15 +191,15 @@ fn named(record: &PipeRecord) -> Option<Truth> {
     }
 }
 
-/// The stage with the largest part of its lifetime unexplained, and this part.
+/// Returns the stage with the largest unexplained share of its lifetime, and this share.
 fn worst_unexplained(record: &PipeRecord) -> (Option<&Stage>, f64) {
     let part = |stage: &Stage| stage.unexplained_seconds / stage.wall_seconds;
     let worst = record.stages.iter().max_by(|a, b| part(a).total_cmp(&part(b)));
     (worst, worst.map_or(0.0, part))
 }
 
-/// The stage, from 1, that slows the whole most when it is made 20 % slower.
-fn most_felt(programs: &Programs, stages: &[Cost], seconds: f64) -> Result<usize> {
+/// Returns the stage, from 1, that slows the pipeline most when it is made 20 % slower.
+fn bottleneck_by_experiment(programs: &Programs, stages: &[Cost], seconds: f64) -> Result<usize> {
     let mut felt = Vec::new();
     for index in 0..stages.len() {
         let mut slowed = stages.to_vec();
@@ -216,5 +218,5 @@ fn most_felt(programs: &Programs, stages: &[Cost], seconds: f64) -> Result<usize
 }
 
 fn run(programs: &Programs, stages: &[Cost], seconds: f64) -> Result<Duration> {
-    Ok(time(&mut plain(&programs.pipeline(stages, seconds)))?.wall)
+    Ok(time(&mut bash_command(&programs.pipeline(stages, seconds)))?.wall)
 }

@@ -1,14 +1,14 @@
-//! What does watching cost? Runs pipelines with and without `contend pipe`, in turn, and
-//! compares wall time and CPU time pair by pair.
+//! Measures the overhead of observing: runs pipelines with and without `contend pipe` alternately,
+//! and compares wall time and CPU time in pairs.
 
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use anyhow::Result;
 use clap::Parser;
-use contend_bench::{Timed, built, plain, profile, time, watched};
+use contend_bench::{Timed, bash_command, built_program, contend_command, profile, time};
 use contend_record::stats::Estimate;
 
-/// Compares pipelines under `contend pipe --discard` with the shell alone.
+/// Compare pipelines under `contend pipe --discard` with the shell.
 #[derive(Debug, Parser)]
 struct Args {
     /// Pairs of runs for each pipeline.
@@ -20,7 +20,7 @@ struct Args {
 }
 
 const SEED: u64 = 1;
-/// Each takes 1 to 5 s on the machine that the documents name.
+/// Pipelines that take 1 to 5 s on the machine that the pages describe.
 const PIPELINES: [&str; 12] = [
     "seq 16000000 | sed 's/1/2/'",
     "seq 9000000 | sort -n | tail -n 1",
@@ -38,14 +38,14 @@ const PIPELINES: [&str; 12] = [
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let contend = built("contend")?;
+    let contend = built_program("contend")?;
     println!("{:>6} {:>24} {:>24} {:>9}  pipeline", "plain", "wall ratio", "CPU ratio", "memory");
     let (mut walls, mut cpus) = (Vec::new(), Vec::new());
     for pipeline in PIPELINES {
         let pairs = pairs(
             args.pairs,
-            || time(&mut plain(pipeline)),
-            || time(&mut watched(&contend, pipeline)),
+            || time(&mut bash_command(pipeline)),
+            || time(&mut contend_command(&contend, pipeline)),
         )?;
         let wall = estimate(&pairs, |run| run.wall.as_secs_f64());
         let cpu = estimate(&pairs, |run| run.cpu().as_secs_f64());
@@ -65,8 +65,8 @@ fn main() -> Result<()> {
 
     let short = pairs(
         args.short_pairs,
-        || time(&mut plain("true | true")),
-        || time(&mut watched(&contend, "true | true")),
+        || time(&mut bash_command("true | true")),
+        || time(&mut contend_command(&contend, "true | true")),
     )?;
     let added: Vec<f64> =
         short.iter().map(|(a, b)| (b.wall.as_secs_f64() - a.wall.as_secs_f64()) * 1e3).collect();
@@ -77,7 +77,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Both commands in turn, the first one first in every other pair.
+/// Runs both commands alternately; the first one starts every other pair.
 fn pairs(
     count: usize,
     plain: impl Fn() -> Result<Timed>,

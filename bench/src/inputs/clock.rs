@@ -1,9 +1,9 @@
-//! The time of day in generated records: it only goes forward, and needs no library.
+//! The time of day in generated records. It only advances, and needs no library.
 
 /// Seconds since the beginning of 2026, UTC.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clock {
-    /// The seconds.
+    /// Seconds since the beginning.
     pub seconds: u64,
 }
 
@@ -36,7 +36,7 @@ const MONTHS: [(&str, u64); 12] = [
 ];
 
 impl Clock {
-    /// The date and time; leap years are left out.
+    /// Returns the date and time; leap years are ignored.
     pub fn now(self) -> Moment {
         let days = self.seconds / 86400;
         let (mut month, mut day) = (0, days % 365);
@@ -56,17 +56,17 @@ impl Clock {
 }
 
 impl Moment {
-    /// As in `Jan`.
+    /// Returns the name, such as `Jan`.
     pub fn month_name(self) -> &'static str {
         MONTHS[self.month - 1].0
     }
 
-    /// As in `2026-01-31`.
+    /// Formats the date, such as `2026-01-31`.
     pub fn date(self) -> String {
         format!("{}-{:02}-{:02}", self.year, self.month, self.day)
     }
 
-    /// As in `09:05:00`.
+    /// Formats the time, such as `09:05:00`.
     pub fn time(self) -> String {
         format!("{:02}:{:02}:{:02}", self.hour, self.minute, self.second)
     }

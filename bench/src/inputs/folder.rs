@@ -1,4 +1,4 @@
-//! The folder that holds the inputs: a folder a size, each input made once.
+//! The folder with the inputs: it has a folder for each size, and each input is made once.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -9,13 +9,13 @@ use fastrand::Rng;
 
 use super::{Input, fingerprint};
 
-/// Says with what a folder was made, so that nobody measures with other inputs than they believe.
+/// Records the parameters of a folder, so that no benchmark uses inputs made with others.
 const STAMP: &str = "made-with";
 
-/// Takes the folder if it is new, empty or made with the same.
+/// Claims a folder that is new, empty or made with the same parameters.
 ///
 /// # Errors
-/// When it is none of these.
+/// If the folder has other contents.
 pub fn claim(folder: &Path, made_with: &str) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let stamp = folder.join(STAMP);
@@ -35,11 +35,11 @@ pub fn claim(folder: &Path, made_with: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes one input and returns its bytes; nothing where it is there already. What stands under
-/// its name is whole, however this program ends.
+/// Writes an input and returns its size in bytes, or `None` if it exists. A file with the final
+/// name is complete, even if the program is killed.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn make(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<u64>,
@@ -58,20 +58,20 @@ pub fn make(
     Ok(Some(written))
 }
 
-/// Bytes of a block of [`repeated`], and how many differ.
-const BLOCK: u64 = 10_000_000;
+/// Size of a block of [`repeated`] in bytes, and number of distinct blocks.
+const BLOCK_BYTES: u64 = 10_000_000;
 const BLOCKS: usize = 10;
 
-/// Writes an input of which only the first ten blocks are made; the others are these again,
-/// in random order. Making text takes longer than writing it.
+/// Writes an input of ten distinct blocks, repeated in random order. Making text takes longer than
+/// writing it.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn repeated(input: &Input, size: u64, seed: u64, out: &mut dyn Write) -> io::Result<u64> {
     let made = (0..BLOCKS as u64).map(|number| {
         let mut block = Vec::new();
-        // The first block is how a file of this seed begins.
-        input.write(BLOCK, seed.wrapping_add(number << 32), &mut block)?;
+        // The first block is the start of the ordinary file of this seed.
+        input.write(BLOCK_BYTES, seed.wrapping_add(number << 32), &mut block)?;
         Ok(block)
     });
     let blocks: Vec<Vec<u8>> = made.collect::<io::Result<_>>()?;

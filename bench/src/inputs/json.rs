@@ -1,4 +1,4 @@
-//! Events as JSON: an object a line, or all in one array on one line.
+//! Events as JSON: an object on each line, or all in one array on one line.
 
 use std::io::{self, Write as _};
 
@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::zipf::Zipf;
 
 const KINDS: [&str; 5] = ["view", "view", "click", "order", "error"];
-/// Texts with what JSON escapes and what takes several bytes.
+/// Texts with characters that JSON escapes, and characters of several bytes.
 const NOTES: [&str; 6] =
     ["ok", "said \\\"hello\\\"", "path C:\\\\temp", "two\\nlines", "café \\u00e9", "コメント"];
 
@@ -20,7 +20,7 @@ struct Events {
     array: bool,
 }
 
-/// One object a line.
+/// Objects, one on each line.
 pub fn lines(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Events::new(false))
 }

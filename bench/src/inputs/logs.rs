@@ -11,7 +11,7 @@ use super::zipf::Skewed;
 const ADDRESSES: usize = 8000;
 const PATHS: usize = 3000;
 
-/// The commonest first.
+/// The most frequent ones first.
 const AGENTS: [&str; 12] = [
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
     "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1",
@@ -34,7 +34,7 @@ struct Access {
     agents: Skewed<&'static str>,
 }
 
-/// A web server's accesses in the combined format.
+/// A web server's requests in the combined format.
 pub fn access(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Access {
         clock: Clock::default(),

@@ -1,8 +1,8 @@
 //! Inputs of benchmarks, made from a seed: text, logs, tables, JSON, numbers.
 //!
-//! Each is what one finds in such a file: few words, addresses and paths are common and most are
-//! rare (Zipf's law), and every record is whole. The same seed gives the same bytes, and a shorter
-//! file of lines is the beginning of a longer one.
+//! They resemble real files: a few words, addresses and paths are common and most are rare (Zipf's
+//! law), and every record is complete. The same seed gives the same bytes, and a shorter file of
+//! lines is a prefix of a longer one.
 
 mod clock;
 pub mod folder;
@@ -21,24 +21,24 @@ use fastrand::Rng;
 /// A kind of input.
 #[derive(Debug)]
 pub struct Input {
-    /// The name of its file.
+    /// The file's name.
     pub file: &'static str,
-    /// One line for lists.
+    /// A summary in one line.
     pub summary: &'static str,
     source: fn(&mut Rng) -> Box<dyn Source>,
 }
 
-/// Where records come from, one after the other.
+/// A source of records.
 trait Source {
-    /// What the file begins with.
+    /// The beginning of the file.
     fn head(&self) -> &'static str {
         ""
     }
 
-    /// Appends the next record, with what ends it.
+    /// Appends the next record, with its terminator.
     fn record(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> io::Result<()>;
 
-    /// What the file ends with.
+    /// The end of the file.
     fn tail(&self) -> &'static str {
         ""
     }
@@ -58,7 +58,7 @@ pub const TABLE: [Input; 17] = [
     },
     Input {
         file: "access.log",
-        summary: "a web server's accesses, combined format",
+        summary: "a web server's requests, combined format",
         source: logs::access,
     },
     Input { file: "syslog", summary: "lines as syslogd writes them", source: logs::syslog },
@@ -70,7 +70,7 @@ pub const TABLE: [Input; 17] = [
     },
     Input {
         file: "orders.tsv",
-        summary: "the same orders between tabs",
+        summary: "the same orders, tab-separated",
         source: tables::orders_tsv,
     },
     Input { file: "passwd", summary: "accounts as in /etc/passwd", source: tables::accounts },
@@ -92,7 +92,7 @@ pub const TABLE: [Input; 17] = [
     },
     Input {
         file: "people.tsv",
-        summary: "name, year of birth, place and system between tabs",
+        summary: "name, year of birth, place and system, tab-separated",
         source: unix::people,
     },
     Input { file: "games.pgn", summary: "games of chess", source: unix::games },
@@ -104,7 +104,7 @@ pub const TABLE: [Input; 17] = [
     },
     Input {
         file: "words.txt",
-        summary: "words in the order of the C locale, none twice",
+        summary: "words in the order of the C locale, without duplicates",
         source: unix::words,
     },
 ];
@@ -113,16 +113,16 @@ fn find(file: &str) -> Option<&'static Input> {
     TABLE.iter().find(|input| input.file == file)
 }
 
-/// The kind of input with this file name.
+/// Returns the kind of input with this file name.
 ///
 /// # Errors
-/// When there is none.
+/// If there is no such input.
 pub fn known(file: &str) -> Result<&'static Input> {
     find(file).with_context(|| format!("no input is named {file}: see the table in inputs/mod.rs"))
 }
 
 impl Input {
-    /// Writes whole records, `size` bytes at most, and returns the bytes written.
+    /// Writes whole records, at most `size` bytes, and returns the number of bytes written.
     ///
     /// An input that is shorter than its first record is empty.
     pub fn write(&self, size: u64, seed: u64, out: &mut (impl Write + ?Sized)) -> io::Result<u64> {
@@ -148,7 +148,7 @@ impl Input {
     }
 }
 
-/// A number that stands for these bytes (FNV-1a, 64 bits): the same on every machine.
+/// Returns a hash of the bytes (FNV-1a, 64 bits), which is the same on every machine.
 pub fn fingerprint(bytes: &[u8]) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

@@ -1,4 +1,4 @@
-//! Text: words by Zipf's law, sentences, paragraphs, lines of limited width.
+//! Prose: words by Zipf's law, sentences, paragraphs, lines of limited width.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use fastrand::Rng;
 use super::Source;
 use super::zipf::Skewed;
 
-/// Columns of a line, in bytes of the English text.
-const WIDTH: usize = 72;
+/// Width of a line, in bytes of the English text.
+const LINE_WIDTH: usize = 72;
 const VOCABULARY: usize = 20_000;
 
-/// The commonest words; the rarer ones are made of syllables.
+/// The most frequent words; rarer ones are made of syllables.
 const ENGLISH: &str = "the of and to in a is that for it as was with be by on not he his but at are \
     this have from or had an they which one you were her all she there would their we him been has \
     when who will more no if out so said what up its about into than them can only other new some \
@@ -39,22 +39,22 @@ struct Prose {
     begins: bool,
 }
 
-/// English-like text.
+/// Makes English-like text.
 pub fn english(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Prose::new(vocabulary(random)))
 }
 
-/// The words of the English-like text, the commonest first; rare ones may stand twice.
+/// Returns the words of the English-like text, the most frequent first; rare words may occur twice.
 pub fn vocabulary(random: &mut Rng) -> Vec<String> {
     words(ENGLISH, ENGLISH_SYLLABLES, random)
 }
 
-/// Text in which most words have letters of several bytes.
+/// Makes text in which most words have letters of several bytes.
 pub fn world(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Prose::new(words(WORLD, WORLD_SYLLABLES, random)))
 }
 
-/// The common words, and rare ones of two to four syllables.
+/// Returns the common words, and rare ones of two to four syllables.
 fn words(common: &str, syllables: &str, random: &mut Rng) -> Vec<String> {
     let syllables: Vec<&str> = syllables.split_whitespace().collect();
     let mut words: Vec<String> = common.split_whitespace().map(str::to_owned).collect();
@@ -68,7 +68,7 @@ fn words(common: &str, syllables: &str, random: &mut Rng) -> Vec<String> {
 impl Source for Prose {
     fn record(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> io::Result<()> {
         let begin = out.len();
-        while out.len() - begin < WIDTH {
+        while out.len() - begin < LINE_WIDTH {
             if out.len() > begin {
                 out.push(b' ');
             }
@@ -87,7 +87,7 @@ impl Prose {
         Self { words: Skewed::new(words), left: 8, begins: true }
     }
 
-    /// Appends a word; is it the last of its sentence?
+    /// Appends a word. Returns whether it is the last of its sentence.
     fn word(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> bool {
         let style = random.u8(..);
         if style < 4 {
@@ -116,7 +116,7 @@ impl Prose {
     }
 }
 
-/// The word with its first letter as a capital.
+/// Returns the word with a capital first letter.
 pub fn capital(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);

@@ -1,4 +1,4 @@
-//! Records of fields: orders, accounts, numbers; and base64, which has none.
+//! Records of fields: orders, accounts, numbers; and base64, which has no fields.
 
 use std::io::{self, Write as _};
 
@@ -8,7 +8,7 @@ use super::Source;
 use super::clock::Clock;
 use super::zipf::{Skewed, Zipf};
 
-/// The commonest first; one has a quotation mark, one a comma.
+/// The most frequent first; one has a quotation mark, one a comma.
 const PRODUCTS: [&str; 12] = [
     "Notebook A5",
     "Ballpoint pen",
@@ -39,12 +39,12 @@ struct Orders {
     countries: Skewed<&'static str>,
 }
 
-/// Orders as comma-separated values, quoted where RFC 4180 asks for it.
+/// Orders as comma-separated values, quoted where RFC 4180 requires it.
 pub fn orders_csv(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Orders::separated_by(','))
 }
 
-/// Orders between tabs.
+/// Orders as tab-separated values.
 pub fn orders_tsv(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Orders::separated_by('\t'))
 }
@@ -138,7 +138,7 @@ impl Source for Accounts {
 
 struct Base64;
 
-/// As `base64` prints random bytes.
+/// Random bytes as `base64` prints them.
 pub fn base64(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Base64)
 }
@@ -165,7 +165,7 @@ struct Numbers {
     common: Zipf,
 }
 
-/// Integers: small ones that come again, large ones, some negative.
+/// Integers: repeated small ones, large ones, some negative.
 pub fn numbers(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Numbers { common: Zipf::new(100_000) })
 }

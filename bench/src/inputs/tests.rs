@@ -13,7 +13,7 @@ fn text(file: &str, size: u64) -> String {
     String::from_utf8(bytes(file, size, SEED)).expect("all inputs are UTF-8")
 }
 
-/// Whoever changes an input changes every figure that was measured with it.
+/// A change of an input invalidates every figure measured with it.
 #[test]
 fn the_bytes_of_a_seed_never_change() {
     let found: Vec<String> = TABLE
@@ -55,7 +55,7 @@ fn another_seed_gives_other_bytes_and_the_same_seed_the_same() {
 }
 
 #[test]
-fn a_file_is_nearly_as_long_as_asked_for_and_ends_with_a_whole_record() {
+fn a_file_has_nearly_the_requested_size_and_whole_records() {
     for input in &TABLE {
         let bytes = bytes(input.file, 50_000, SEED);
         assert!((49_000..=50_000).contains(&bytes.len()), "{}: {}", input.file, bytes.len());
@@ -64,7 +64,7 @@ fn a_file_is_nearly_as_long_as_asked_for_and_ends_with_a_whole_record() {
 }
 
 #[test]
-fn a_shorter_file_of_lines_is_the_beginning_of_a_longer_one() {
+fn a_shorter_file_of_lines_is_a_prefix_of_a_longer_one() {
     for input in TABLE.iter().filter(|input| input.file != "events.json") {
         let (short, long) = (bytes(input.file, 5000, SEED), bytes(input.file, 20_000, SEED));
         assert!(long.starts_with(&short), "{}", input.file);
@@ -72,7 +72,7 @@ fn a_shorter_file_of_lines_is_the_beginning_of_a_longer_one() {
 }
 
 #[test]
-fn what_is_shorter_than_a_record_is_empty() {
+fn an_input_shorter_than_a_record_is_empty() {
     for input in &TABLE {
         assert!(bytes(input.file, 1, SEED).is_empty(), "{}", input.file);
     }
@@ -98,7 +98,7 @@ fn the_text_of_the_world_has_letters_of_two_three_and_four_bytes() {
 }
 
 #[test]
-fn accesses_are_in_combined_format() {
+fn requests_are_in_combined_format() {
     let text = text("access.log", 500_000);
     for line in text.lines() {
         assert_eq!(line.matches('"').count(), 6, "{line}");
@@ -110,7 +110,7 @@ fn accesses_are_in_combined_format() {
 }
 
 #[test]
-fn tables_have_as_many_fields_as_they_say() {
+fn tables_have_the_documented_number_of_fields() {
     let quoted = text("orders.csv", 100_000);
     assert!(quoted.contains("\"Monitor 27\"\"\"") && quoted.contains("\"Keyboard, wireless\""));
     for line in text("orders.tsv", 100_000).lines() {
@@ -135,7 +135,7 @@ fn events_are_json_in_both_forms() {
 }
 
 #[test]
-fn the_other_files_have_one_form_a_line() {
+fn every_line_of_other_files_has_the_same_format() {
     assert!(text("numbers.txt", 50_000).lines().all(|line| line.parse::<i64>().is_ok()));
     assert!(text("data.b64", 50_000).lines().all(|line| line.len() == 76));
     assert!(text("syslog", 50_000).lines().all(|line| line.starts_with("Jan ")));
@@ -143,7 +143,7 @@ fn the_other_files_have_one_form_a_line() {
 }
 
 #[test]
-fn temperatures_stand_in_their_columns() {
+fn temperatures_are_in_their_columns() {
     for line in text("weather.txt", 50_000).lines() {
         assert!(line[15..19].parse::<u16>().is_ok_and(|year| year >= 2015), "{line}");
         let tenths = line[87..92].parse::<i32>().expect(line);
@@ -152,14 +152,14 @@ fn temperatures_stand_in_their_columns() {
 }
 
 #[test]
-fn words_are_sorted_and_none_stands_twice() {
+fn words_are_sorted_and_distinct() {
     let text = text("words.txt", 200_000);
     let words: Vec<&str> = text.lines().collect();
     assert!(words.windows(2).all(|pair| pair[0] < pair[1]));
 }
 
 #[test]
-fn repeated_blocks_are_whole_and_begin_as_the_file_does() {
+fn repeated_blocks_are_whole_and_start_like_the_file() {
     const SIZE: u64 = 125_000_000;
     let input = find("people.tsv").expect("it is in the table");
     let mut out = Vec::new();

@@ -1,5 +1,4 @@
-//! What classic pipelines were written for: people, games of chess, mail, temperatures, a list of
-//! words.
+//! Inputs of classic pipelines: people, games of chess, mail, temperatures, a list of words.
 
 use std::io::{self, Write as _};
 
@@ -30,12 +29,12 @@ struct People {
     families: Skewed<String>,
 }
 
-/// Name, year of birth, place and system, parted by tabs.
+/// Name, year of birth, place and system, separated by tabs.
 pub fn people(random: &mut Rng) -> Box<dyn Source> {
     Box::new(People { families: families(random) })
 }
 
-/// Family names with capitals, from the rarer words of the text.
+/// Returns capitalised family names, from the rarer words of the text.
 fn families(random: &mut Rng) -> Skewed<String> {
     let words = prose::vocabulary(random).into_iter().skip(4000);
     Skewed::new(words.map(|word| prose::capital(&word)).collect())
@@ -59,7 +58,7 @@ struct Games {
     round: u32,
 }
 
-/// Games of chess: a line with the players, then the moves of one game on a line.
+/// Games of chess: a line with the players, then the moves of a game on a line.
 pub fn games(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Games { round: 0 })
 }
@@ -86,7 +85,7 @@ impl Source for Games {
     }
 }
 
-/// As in `Nf3 `, `exd5 ` or `O-O `.
+/// Appends a move such as `Nf3 `, `exd5 ` or `O-O `.
 fn half_move(random: &mut Rng, out: &mut Vec<u8>) -> io::Result<()> {
     if random.u8(..) < 5 {
         return out.write_all(b"O-O ");
@@ -116,7 +115,7 @@ struct Mail {
     text: Box<dyn Source>,
 }
 
-/// Mails, one after the other, as in a mailbox.
+/// Mails as in a mailbox.
 pub fn mail(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Mail {
         clock: Clock::default(),
@@ -149,8 +148,8 @@ struct Weather {
     hour: u64,
 }
 
-/// Hourly temperatures in fixed columns: year at 16 to 19, sign at 88, tenths of a degree at 89 to
-/// 92, 9999 where none was taken, how sure it is at 93. About as in NOAA's hourly records.
+/// Hourly temperatures in fixed columns, similar to NOAA's hourly records: year at 16 to 19, sign
+/// at 88, tenths of a degree at 89 to 92 (9999 if missing), quality at 93.
 pub fn weather(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Weather { station: 10_010, hour: 0 })
 }
@@ -192,7 +191,7 @@ struct Words {
     next: usize,
 }
 
-/// Lower-case words in the order of the C locale, none twice; two of three that the text has.
+/// Distinct lower-case words in the order of the C locale: two thirds of those in the text.
 pub fn words(random: &mut Rng) -> Box<dyn Source> {
     let mut words = prose::vocabulary(random);
     words.retain(|_| random.u8(0..3) > 0);
@@ -206,7 +205,7 @@ impl Source for Words {
         self.next += 1;
         match self.words.get(self.next - 1) {
             Some(word) => writeln!(out, "{word}"),
-            // Behind all words, however many are asked for.
+            // Sorts after all words, for any number of lines.
             None => writeln!(out, "zz{:08}", self.next),
         }
     }

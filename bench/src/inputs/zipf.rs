@@ -1,13 +1,14 @@
-//! Drawing by Zipf's law: the n-th most common of things is drawn 1/n times as often as the first.
+//! Draws by Zipf's law: the n-th most common item is drawn 1/n times as often as the first.
 
 use fastrand::Rng;
 
-/// Weights are whole numbers, so that no machine's floating point changes what is drawn.
+/// Weights are integers, so that floating-point arithmetic cannot change the result between
+/// machines.
 const SCALE: u64 = 1 << 32;
 /// Flattens the very first ranks, as in natural text (Mandelbrot's correction).
 const SHIFT: u64 = 2;
 
-/// Ranks from 0 with their weights, added up.
+/// Cumulative weights of ranks from 0.
 #[derive(Debug)]
 pub struct Zipf {
     sums: Vec<u64>,
@@ -15,7 +16,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Over `count` ranks.
+    /// Creates the distribution of `count` ranks.
     pub fn new(count: usize) -> Self {
         let mut total = 0;
         let weights = (1..=count as u64).map(|rank| SCALE / (rank + SHIFT));
@@ -28,14 +29,14 @@ impl Zipf {
         Self { sums, total }
     }
 
-    /// A rank, below the count.
+    /// Draws a rank below the count.
     pub fn draw(&self, random: &mut Rng) -> usize {
         let point = random.u64(0..self.total);
         self.sums.partition_point(|&sum| sum <= point)
     }
 }
 
-/// Things of which the first are drawn most often.
+/// Items, of which the first are drawn most often.
 #[derive(Debug)]
 pub struct Skewed<T> {
     things: Vec<T>,
@@ -43,13 +44,13 @@ pub struct Skewed<T> {
 }
 
 impl<T> Skewed<T> {
-    /// The things, the most common one first.
+    /// Takes the items in descending order of frequency.
     pub fn new(things: Vec<T>) -> Self {
         let zipf = Zipf::new(things.len());
         Self { things, zipf }
     }
 
-    /// One of them.
+    /// Draws an item.
     pub fn draw(&self, random: &mut Rng) -> &T {
         &self.things[self.zipf.draw(random)]
     }

@@ -6,7 +6,7 @@ fn committed() -> Vec<Entry> {
 }
 
 #[test]
-fn the_listing_is_large_enough_and_known_programs_do_it() {
+fn the_listing_is_large_enough_and_uses_known_programs() {
     let entries = committed();
     assert!(entries.len() >= 48, "{}", entries.len());
     assert!(entries.iter().filter(|entry| entry.trap.is_some()).count() >= 10);
@@ -29,7 +29,7 @@ fn every_pipeline_reads_its_input_and_writes_no_file() {
 }
 
 #[test]
-fn all_inputs_together_are_no_larger_than_the_documents_say() {
+fn all_inputs_together_have_at_most_the_documented_size() {
     let entries = committed();
     let files: BTreeSet<_> =
         entries.iter().map(|entry| (entry.input.file, entry.megabytes)).collect();
@@ -46,7 +46,7 @@ fn all_inputs_together_are_no_larger_than_the_documents_say() {
     }
 }
 
-/// They are listed to be compared by their output, so each must have one.
+/// Pipelines are compared by their output, so each must have one.
 #[test]
 fn every_pipeline_succeeds_on_a_small_input() {
     let folder = tempfile::tempdir().expect("a folder for the inputs");
@@ -69,10 +69,10 @@ fn every_pipeline_succeeds_on_a_small_input() {
 }
 
 #[test]
-fn errors_name_the_file_the_line_and_what_to_do() {
+fn errors_name_the_file_the_line_and_the_remedy() {
     let error = |text: &str| format!("{:#}", parse("a.txt", text).expect_err("it is wrong"));
     let begin = "# head\n\npipeline one\n";
-    assert_eq!(error("run cat"), "a.txt:1: `run` stands before the first `pipeline NAME`");
+    assert_eq!(error("run cat"), "a.txt:1: `run` precedes the first `pipeline NAME`");
     assert_eq!(
         error("pipeline"),
         "a.txt:1: `pipeline` has no value: write a key, a space and the value"
@@ -84,7 +84,7 @@ fn errors_name_the_file_the_line_and_what_to_do() {
     );
     assert_eq!(
         error(&format!("{begin}input text.txt 5GB\n")),
-        "a.txt:4: `5GB` is no size: write 1MB to 400MB"
+        "a.txt:4: `5GB` is not a size: write 1MB to 400MB"
     );
     assert_eq!(
         error(&format!("{begin}input story.txt 5MB\n")),
@@ -96,12 +96,12 @@ fn errors_name_the_file_the_line_and_what_to_do() {
     );
     assert_eq!(
         error(&format!("{begin}run cat\nrun cat\n")),
-        "a.txt:5: `run` stands twice in pipeline one: remove one"
+        "a.txt:5: `run` occurs twice in pipeline one: remove one"
     );
 }
 
 #[test]
-fn an_entry_has_what_its_lines_say() {
+fn the_lines_of_an_entry_are_parsed() {
     let text = "pipeline a\nstdin syslog 7MB\nlocale C\ntrap nothing to gain\nrun sort | uniq -c\n";
     let entries = parse("a.txt", text).expect("it keeps to the format");
     let [entry] = entries.as_slice() else { panic!("one entry: {entries:?}") };
@@ -112,14 +112,14 @@ fn an_entry_has_what_its_lines_say() {
 }
 
 #[test]
-fn stages_part_at_bars_that_are_not_quoted() {
+fn stages_are_split_at_unquoted_bars() {
     let text = r#"LC_ALL=C grep 'a|b' f | sed "s/\"|/x/" | tr \| ' '"#;
     let stages = stages(text);
     assert_eq!(stages, ["LC_ALL=C grep 'a|b' f", r#"sed "s/\"|/x/""#, r"tr \| ' '"]);
     assert_eq!(program(stages[0]), "grep");
 }
 
-/// The text without what stands between single quotation marks.
+/// Returns the text without its parts in single quotation marks.
 fn outside_quotes(text: &str) -> String {
     text.split('\'').step_by(2).collect()
 }

@@ -1,4 +1,4 @@
-//! The cases: `bench/run/`. README.md there describes the format.
+//! The cases in `bench/run/`, whose README.md describes the format.
 
 use std::path::{Path, PathBuf};
 
@@ -18,28 +18,28 @@ const FILES: [(&str, &str); 4] = [
     ("weather.txt", include_str!("../../run/weather.txt")),
 ];
 
-/// The sizes of a case that names none, in millions of bytes.
+/// The default sizes of a case, in millions of bytes.
 const SIZES: [u64; 3] = [1, 100, 1000];
-/// Above this, inputs are made of repeated blocks.
-const MADE: u64 = 200;
+/// Larger inputs, in millions of bytes, consist of repeated blocks.
+const MAX_UNREPEATED_MEGABYTES: u64 = 200;
 const MILLION: u64 = 1_000_000;
 
 /// A pipeline or script to measure, on inputs of several sizes.
 #[derive(Debug)]
 pub struct Case {
-    /// Its name, unlike all others.
+    /// A unique name.
     pub name: String,
-    /// The file it stands in, without its ending.
+    /// The file of the listing, without its extension.
     pub theme: &'static str,
     /// Sizes of its input, in millions of bytes.
     pub sizes: Vec<u64>,
-    /// What it reads, and whether from its standard input.
+    /// The file that it reads.
     pub input: &'static Input,
     /// Whether it reads the input from its standard input instead of naming the file.
     pub from_stdin: bool,
-    /// Files that it reads beside the input, and their sizes in millions of bytes.
+    /// Files that it reads in addition to the input, with their sizes in millions of bytes.
     pub with: Vec<(&'static Input, u64)>,
-    /// What `LC_ALL` is while it runs.
+    /// `LC_ALL` while it runs.
     pub locale: String,
     /// The pipeline, or the lines of a script.
     pub text: String,
@@ -47,18 +47,18 @@ pub struct Case {
     pub script: bool,
     /// The stages that cannot be data-parallel, from 1.
     pub serial: Vec<usize>,
-    /// The part of its CPU time that can be data-parallel, where stages cannot be told apart.
+    /// The share of CPU time that can be data-parallel, for scripts, whose stages are not known.
     pub part: Option<f64>,
-    /// What is run once in the folder of the inputs, before anything is measured.
+    /// Commands to run once in the folder of the inputs, before measuring.
     pub prepare: Option<String>,
-    /// The text with which each of [`FORMS`] does the same, where there is one.
+    /// The text for each of [`FORMS`], if the tool can run the case.
     pub forms: [Option<String>; 3],
 }
 
-/// All cases.
+/// Returns all cases.
 ///
 /// # Errors
-/// Where a file does not keep to the format.
+/// If a file does not have the format.
 pub fn listing() -> Result<Vec<Case>> {
     let mut cases: Vec<Case> = Vec::new();
     for (file, text) in FILES {
@@ -71,10 +71,10 @@ pub fn listing() -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// The cases in the text of a file; errors name the file and the line.
+/// Parses the cases of a file.
 ///
 /// # Errors
-/// Where the text does not keep to the format.
+/// If the text does not have the format. Errors name file and line.
 pub fn parse(file: &'static str, text: &str) -> Result<Vec<Case>> {
     blocks(file, "case", text)?.iter().map(|block| case(file, block)).collect()
 }
@@ -110,20 +110,20 @@ fn case(file: &'static str, block: &Block<'_>) -> Result<Case> {
     })
 }
 
-/// As in `1MB 100MB`.
+/// Parses sizes such as `1MB 100MB`.
 ///
 /// # Errors
-/// When it is something else.
+/// If the text has another format.
 pub fn sizes(value: &str) -> Result<Vec<u64>> {
     let size = |word| {
-        megabytes(word).with_context(|| format!("`{word}` is no size: write as in 1MB or 1GB"))
+        megabytes(word).with_context(|| format!("`{word}` is not a size: write as in 1MB or 1GB"))
     };
     value.split([' ', ',']).map(size).collect()
 }
 
 fn numbers(value: &str) -> Result<Vec<usize>> {
     let number = |word: &str| {
-        word.parse().ok().with_context(|| format!("`{word}` is no stage: write as in 3,5"))
+        word.parse().ok().with_context(|| format!("`{word}` is not a stage: write as in 3,5"))
     };
     value.split(',').map(number).collect()
 }
@@ -131,11 +131,11 @@ fn numbers(value: &str) -> Result<Vec<usize>> {
 fn percent(value: &str) -> Result<f64> {
     match value.parse::<u8>() {
         Ok(percent) if percent <= 100 => Ok(f64::from(percent) / 100.0),
-        _ => bail!("`{value}` is no part: write percents, 0 to 100"),
+        _ => bail!("`{value}` is not a share: write percents, 0 to 100"),
     }
 }
 
-/// As in `words.txt 1MB`.
+/// Parses a file such as `words.txt 1MB`.
 fn with(value: &str) -> Result<(&'static Input, u64)> {
     let parts = value.split_once(' ').and_then(|(name, size)| Some((name, megabytes(size)?)));
     let (name, size) =
@@ -144,22 +144,22 @@ fn with(value: &str) -> Result<(&'static Input, u64)> {
 }
 
 impl Case {
-    /// The folder in which it runs on an input of this size.
+    /// Returns the folder to run in with an input of this size.
     pub fn folder(&self, inputs: &Path, size: u64) -> PathBuf {
         inputs.join(format!("{size}MB"))
     }
 
-    /// Makes what it reads, where it is not there yet; says what was made.
+    /// Makes the files that it reads and that do not exist yet; returns a line for each.
     ///
     /// # Errors
-    /// When that fails.
+    /// If a file cannot be made.
     pub fn make(&self, inputs: &Path, size: u64, seed: u64) -> Result<Vec<PathBuf>> {
         let folder = self.folder(inputs, size);
         let mut made = Vec::new();
         for &(input, size) in [(self.input, size)].iter().chain(&self.with) {
             let path = folder.join(input.file);
             let written = folder::make(&path, |out| match size {
-                ..=MADE => input.write(size * MILLION, seed, out),
+                ..=MAX_UNREPEATED_MEGABYTES => input.write(size * MILLION, seed, out),
                 _ => repeated(input, size * MILLION, seed, out),
             })?;
             made.extend(written.map(|_| path));
@@ -171,12 +171,12 @@ impl Case {
     fn prepare(&self, folder: &Path) -> Result<()> {
         let done = folder.join(format!("{}.prepared", self.name));
         let Some(text) = self.prepare.as_ref().filter(|_| !done.exists()) else { return Ok(()) };
-        let status = crate::plain(text).current_dir(folder).status()?;
+        let status = crate::bash_command(text).current_dir(folder).status()?;
         ensure!(status.success(), "case {}: `{text}` failed: {status}", self.name);
         std::fs::write(done, "").context("cannot note that a case is prepared")
     }
 
-    /// The files that it reads, with the inputs first.
+    /// Returns the files that it reads, its input first.
     pub fn files(&self, inputs: &Path, size: u64) -> Vec<PathBuf> {
         let folder = self.folder(inputs, size);
         let named = std::iter::once(self.input).chain(self.with.iter().map(|&(input, _)| input));

@@ -1,4 +1,4 @@
-//! What the runs of a case say, and what all cases say together.
+//! The figures of a case, computed from its runs, and a summary of all cases.
 
 use anyhow::{Context as _, Result};
 use contend_record::pipe::{PipeRecord, Stage};
@@ -7,12 +7,12 @@ use contend_record::stats::{Estimate, median};
 use super::cases::Case;
 use super::measure::Runs;
 
-/// Above this part of its CPU time in one stage, a pipeline has a heavy stage; above it in stages
-/// that can be data-parallel, it counts for the limit.
-pub const MOST: f64 = 0.8;
-/// Below this speed by bash's a case is a loss.
-pub const LOSS: f64 = 0.97;
-/// How much faster pipelines with a heavy stage are to be.
+/// The share of CPU time from which one stage is heavy, or a pipeline counts for the limit because
+/// it can be data-parallel.
+pub const HEAVY_SHARE: f64 = 0.8;
+/// A speed relative to bash below this is a loss.
+pub const LOSS_SPEED: f64 = 0.97;
+/// The speed that pipelines with a heavy stage should reach, relative to bash.
 pub const HEAVY_GAIN: f64 = 1.6;
 
 /// The figures of a case at one size.
@@ -26,39 +26,39 @@ pub struct Figures {
     pub size: u64,
     /// CPU seconds of the plain run.
     pub cpu: f64,
-    /// The part of them that can be data-parallel.
+    /// The share of CPU time that can be data-parallel.
     pub part: f64,
-    /// The stage, from 1, with most of them, and its part; none for scripts.
+    /// The number, from 1, of the stage with the most CPU time, and its share; `None` for scripts.
     pub heaviest: Option<(usize, f64)>,
-    /// The time that all CPUs need for that work by the time contend took; above 1 is possible.
+    /// CPU time divided by the number of CPUs, relative to contend's wall time; may exceed 1.
     pub limit: Option<f64>,
-    /// Each tool's figures, bash's first.
-    pub tools: Vec<Of>,
+    /// The figures of each tool, bash first.
+    pub tools: Vec<ToolFigures>,
 }
 
 /// The figures of one tool.
 #[derive(Debug)]
-pub struct Of {
-    /// Its name.
+pub struct ToolFigures {
+    /// The tool's name.
     pub tool: &'static str,
     /// Median elapsed time in seconds.
     pub wall: f64,
     /// Median CPU time in seconds.
     pub cpu: f64,
-    /// Largest resident set known of, in bytes.
+    /// Largest known resident set, in bytes.
     pub peak: u64,
-    /// What bash took by what it took, round by round: above 1 it is faster.
+    /// bash's time relative to the tool's, in each round: above 1 the tool is faster.
     pub ratio: Estimate,
-    /// What is wrong with its output.
+    /// How the output is wrong, if it is.
     pub wrong: Option<String>,
-    /// What else there is to know.
+    /// A note for readers of the figures.
     pub remark: Option<String>,
 }
 
-/// The figures of a case from its runs; `record` is a profile of its plain run.
+/// Computes the figures of a case from its runs; `record` is a profile of a plain run.
 ///
 /// # Errors
-/// When bash has no runs.
+/// If bash has no runs.
 pub fn of_case(
     case: &Case,
     size: u64,
@@ -69,7 +69,8 @@ pub fn of_case(
 ) -> Result<Figures> {
     let bash: Vec<f64> = walls(runs.first().context("bash has no runs")?);
     let of = |runs: Runs| of_tool(runs, &bash, seed);
-    let tools: Vec<Of> = runs.into_iter().map(of).collect::<Option<_>>().context("no runs")?;
+    let tools: Vec<ToolFigures> =
+        runs.into_iter().map(of).collect::<Option<_>>().context("no runs")?;
     let cpu = tools[0].cpu;
     let right = tools.iter().find(|of| of.tool == "contend" && of.wrong.is_none());
     let (part, heaviest) = record.map_or((case.part.unwrap_or(0.0), None), |record| {
@@ -93,11 +94,11 @@ fn walls(runs: &Runs) -> Vec<f64> {
     runs.runs.iter().map(|run| run.timed.wall.as_secs_f64()).collect()
 }
 
-fn of_tool(runs: Runs, bash: &[f64], seed: u64) -> Option<Of> {
+fn of_tool(runs: Runs, bash: &[f64], seed: u64) -> Option<ToolFigures> {
     let walls = walls(&runs);
     let cpus: Vec<f64> = runs.runs.iter().map(|run| run.timed.cpu().as_secs_f64()).collect();
     let ratios = bash.iter().zip(&walls).map(|(bash, own)| bash / own).collect();
-    Some(Of {
+    Some(ToolFigures {
         tool: runs.tool,
         wall: median(&walls)?,
         cpu: median(&cpus)?,
@@ -108,7 +109,7 @@ fn of_tool(runs: Runs, bash: &[f64], seed: u64) -> Option<Of> {
     })
 }
 
-/// The part of the CPU time that is not in the stages of these numbers.
+/// Returns the share of CPU time outside of these stages.
 fn parallel_part(cpus: &[f64], serial: &[usize]) -> f64 {
     let total: f64 = cpus.iter().sum();
     let of_serial = |stage: &usize| cpus.get(stage - 1).copied().unwrap_or(0.0);
@@ -122,22 +123,23 @@ fn heaviest(cpus: &[f64]) -> Option<(usize, f64)> {
 }
 
 impl Figures {
-    /// A tool's figures, where it was measured.
-    pub fn of(&self, tool: &str) -> Option<&Of> {
+    /// Returns a tool's figures, if it was measured.
+    pub fn of(&self, tool: &str) -> Option<&ToolFigures> {
         self.tools.iter().find(|of| of.tool == tool)
     }
 
-    /// contend's speed by bash's, where its output is right.
+    /// Returns contend's speed relative to bash, if its output is right.
     pub fn gain(&self) -> Option<f64> {
         self.of("contend").filter(|of| of.wrong.is_none()).map(|of| of.ratio.median)
     }
 
-    /// Whether one stage has most of the CPU time.
+    /// Whether one stage uses most of the CPU time.
     pub fn is_heavy(&self) -> bool {
-        self.heaviest.is_some_and(|(_, part)| part >= MOST)
+        self.heaviest.is_some_and(|(_, part)| part >= HEAVY_SHARE)
     }
 
-    /// contend's speed by another tool's; infinite where only contend's output is right.
+    /// Returns contend's speed relative to another tool; infinite if only contend's output is
+    /// right.
     pub fn against(&self, tool: &str) -> Option<f64> {
         let (own, other) = (self.of("contend")?, self.of(tool)?);
         match (&own.wrong, &other.wrong) {
@@ -151,38 +153,39 @@ impl Figures {
 /// All cases together.
 #[derive(Debug)]
 pub struct Summary {
-    /// Geometric mean of contend's speed by bash's, over all cases.
+    /// Geometric mean of contend's speed relative to bash, over all cases.
     pub gain: Option<f64>,
-    /// The same over the cases of each size.
+    /// The same for each size.
     pub by_size: Vec<(u64, f64)>,
-    /// Geometric mean of the limit over the cases that are mostly parallelisable, and how many.
+    /// Geometric mean of the limit over the cases that are mostly parallelisable, and their number.
     pub limit: (Option<f64>, usize),
-    /// The cases below [`LOSS`].
+    /// The cases below [`LOSS_SPEED`].
     pub losses: Vec<String>,
-    /// Cases with a heavy stage: how many reach [`HEAVY_GAIN`], of how many, and which do not.
+    /// Cases with a heavy stage: how many reach [`HEAVY_GAIN`], their number, and the names of the
+    /// others.
     pub heavy: (usize, usize, Vec<String>),
-    /// Cases in which contend printed something else than bash.
+    /// Cases in which contend's output differs from bash's.
     pub wrong: Vec<String>,
-    /// Against each other tool.
+    /// contend against each other tool.
     pub against: Vec<Against>,
 }
 
 /// contend against another tool.
 #[derive(Debug)]
 pub struct Against {
-    /// Its name.
+    /// The tool's name.
     pub tool: &'static str,
     /// Cases in which both ran.
     pub cases: usize,
-    /// Those in which contend took less time.
+    /// Cases in which contend took less time.
     pub wins: usize,
-    /// Those in which it did not, with contend's speed by the tool's.
+    /// The other cases, with contend's speed relative to the tool.
     pub losses: Vec<String>,
-    /// Those in which the tool's output was wrong.
+    /// Cases in which the tool's output was wrong.
     pub wrong: usize,
 }
 
-/// Adds the cases up.
+/// Summarises the cases.
 pub fn summary(all: &[Figures]) -> Summary {
     let gains = |chosen: &dyn Fn(&Figures) -> bool| {
         geometric(all.iter().filter(|one| chosen(one)).filter_map(Figures::gain))
@@ -192,7 +195,7 @@ pub fn summary(all: &[Figures]) -> Summary {
         chosen.map(|one| labelled(one, one.gain().unwrap_or(0.0))).collect::<Vec<_>>()
     };
     let limits: Vec<f64> =
-        all.iter().filter(|one| one.part >= MOST).filter_map(|one| one.limit).collect();
+        all.iter().filter(|one| one.part >= HEAVY_SHARE).filter_map(|one| one.limit).collect();
     let heavy: Vec<f64> =
         all.iter().filter(|one| one.is_heavy()).filter_map(Figures::gain).collect();
     let mut sizes: Vec<u64> = all.iter().map(|one| one.size).collect();
@@ -206,7 +209,7 @@ pub fn summary(all: &[Figures]) -> Summary {
             .filter_map(|size| Some((size, gains(&|one| one.size == size)?)))
             .collect(),
         limit: (geometric(limits.iter().copied()), limits.len()),
-        losses: named(&|one| below(one, LOSS)),
+        losses: named(&|one| below(one, LOSS_SPEED)),
         heavy: (
             heavy.iter().filter(|&&gain| gain >= HEAVY_GAIN).count(),
             heavy.len(),
@@ -239,7 +242,7 @@ fn labelled(one: &Figures, value: f64) -> String {
     format!("{} {}MB {value:.2}", one.name, one.size)
 }
 
-/// The geometric mean of positive numbers; none of nothing.
+/// Returns the geometric mean of positive numbers; `None` if there are no numbers.
 fn geometric(values: impl Iterator<Item = f64>) -> Option<f64> {
     let logarithms: Vec<f64> = values.map(f64::ln).collect();
     let count = logarithms.len() as f64;
@@ -251,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_serial_part_is_what_the_named_stages_take() {
+    fn the_serial_part_is_the_share_of_the_named_stages() {
         assert!((parallel_part(&[1.0, 2.0, 1.0], &[1, 3]) - 0.5).abs() < 1e-9);
         assert!((parallel_part(&[1.0, 3.0], &[]) - 1.0).abs() < 1e-9);
         assert!((parallel_part(&[1.0], &[7]) - 1.0).abs() < 1e-9);

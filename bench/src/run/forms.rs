@@ -1,25 +1,26 @@
-//! A case in the form that other tools need: parts of the lines mapped, joined, and the rest.
+//! Texts of a case for other tools: commands that run over chunks of the input, the combination of
+//! their outputs, and the remaining stages.
 
 use crate::listing::Block;
 
-/// The tools for which a case may have a form of its own, with the key of that form.
+/// The tools that a case may have a text for, with the key of that text.
 pub const FORMS: [(&str, &str); 3] =
     [("parallel", "parallel_form"), ("xargs", "xargs_form"), ("forkrun", "forkrun_form")];
-/// The keys from which forms are made.
+/// The keys from which texts are made.
 pub const PARTS: [&str; 5] = ["map", "rest", "partial", "merge", "after"];
 
-/// What a case does, parted for tools that run a command on parts of the input.
+/// A case divided for tools that run a command over chunks of the input.
 struct Parts<'a> {
     file: &'a str,
     from_stdin: bool,
     map: &'a str,
     rest: Option<&'a str>,
-    /// For tools that make few large parts: more stages for each part, what joins the files of
-    /// the parts, and the rest then.
+    /// For tools that make few large chunks: more stages for each chunk, the command that joins the
+    /// files of the chunks, and the stages after it.
     large: Option<(String, &'a str, Option<&'a str>)>,
 }
 
-/// The form for each of [`FORMS`]: as it stands in the case, or made of its parts.
+/// Returns the text for each of [`FORMS`]: the one in the case, or one made of its parts.
 pub fn forms(block: &Block<'_>, file: &str, from_stdin: bool) -> [Option<String>; 3] {
     let parts = block.value("map").map(|map| Parts {
         file,
@@ -50,7 +51,7 @@ fn piped(text: &str, rest: Option<&str>) -> String {
     rest.map_or(text.to_owned(), |rest| format!("{text} | {rest}"))
 }
 
-/// One part of a file for each CPU, or blocks of a stream.
+/// GNU parallel: one chunk of a file for each CPU, or blocks of a stream.
 fn parallel(parts: &Parts<'_>) -> String {
     let input = if parts.from_stdin {
         "--pipe --block 10M".to_owned()
@@ -69,7 +70,8 @@ fn parallel(parts: &Parts<'_>) -> String {
     }
 }
 
-/// Two processes, each with half of the file, which `split` cuts at lines without a copy on disk.
+/// Two processes, each with half of the file, which `split` cuts at line ends without a copy on
+/// disk.
 fn xargs(parts: &Parts<'_>) -> Option<String> {
     let (map, merge, after) = match &parts.large {
         Some((map, merge, after)) => (map.as_str(), *merge, *after),
@@ -84,7 +86,7 @@ fn xargs(parts: &Parts<'_>) -> Option<String> {
     (!parts.from_stdin).then(|| piped(&run, after))
 }
 
-/// forkrun makes many small batches: they are joined in order, and the rest is plain.
+/// forkrun makes many small batches, joined in order. The remaining stages are not parallel.
 fn forkrun(parts: &Parts<'_>) -> Option<String> {
     let input = if parts.from_stdin { String::new() } else { format!(" <{}", parts.file) };
     let run = format!(". \"$FRUN\"\n{}frun -k -s f{input}", function(parts.map));

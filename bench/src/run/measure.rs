@@ -1,4 +1,4 @@
-//! Measuring: rounds in which every tool runs a case once, in random order.
+//! Measures in rounds: in each, every tool runs a case once, in random order.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -18,22 +18,22 @@ use super::cases::Case;
 use super::tools::{Kind, Paths, Places, Tool};
 use crate::Timed;
 
-/// Where and how everything is run.
+/// The settings of all runs.
 #[derive(Debug)]
 pub struct Bench<'a> {
-    /// Where programs are.
+    /// Paths of the tools.
     pub paths: &'a Paths,
-    /// The tools that are there.
+    /// The tools that are installed.
     pub tools: Vec<&'a Tool>,
     /// The folder of the inputs.
     pub inputs: &'a Path,
     /// A folder for outputs and temporary files.
     pub outputs: &'a Path,
-    /// CPUs that may be used.
+    /// Number of CPUs that may be used.
     pub cpus: usize,
-    /// How often each tool runs a case.
+    /// Number of runs of a case with each tool.
     pub rounds: usize,
-    /// Seed of the order.
+    /// Seed of the order of tools.
     pub seed: u64,
 }
 
@@ -42,44 +42,44 @@ pub struct Bench<'a> {
 pub struct Run {
     /// Time and resources.
     pub timed: Timed,
-    /// How it ended; none when it was killed for taking too long.
+    /// The exit status; `None` if it was killed at the limit.
     pub status: Option<ExitStatus>,
-    /// The largest resident set that is known of, in bytes.
+    /// The largest known resident set, in bytes.
     pub peak: u64,
 }
 
 /// All runs of a tool.
 #[derive(Debug)]
 pub struct Runs {
-    /// Its name.
+    /// The tool's name.
     pub tool: &'static str,
-    /// Its runs, one a round, until one was wrong.
+    /// One run for each round, until one was wrong.
     pub runs: Vec<Run>,
-    /// What is wrong with it: another output or status than bash's.
+    /// How its output or status differs from bash's, if it does.
     pub wrong: Option<String>,
-    /// What it says of itself that a reader of its times must know.
+    /// A note for readers of its times.
     pub remark: Option<String>,
 }
 
-/// Beyond this many times what bash took, and a minute, a run is given up.
-const PATIENCE: u32 = 10;
-/// Below this, bash and contend run a case more often, so many times as often.
-const SHORT: Duration = Duration::from_millis(200);
-const MORE: usize = 5;
+/// A run is killed after this many times bash's time, plus a minute.
+const TIMEOUT_FACTOR: u32 = 10;
+/// A case that takes bash less than this is run this many times as often with bash and contend.
+const SHORT_CASE: Duration = Duration::from_millis(200);
+const SHORT_CASE_FACTOR: usize = 5;
 const MINUTE: Duration = Duration::from_mins(1);
 
 impl Bench<'_> {
-    /// Measures a case on inputs of one size, which are there. The first run, of bash, is not
-    /// counted: it reads the inputs into memory, and its output is what others must print.
+    /// Measures a case on inputs of one size, which must exist. The first run, of bash, is not
+    /// counted: it reads the inputs into the page cache, and its output is the expected one.
     ///
     /// # Errors
-    /// When bash cannot run it.
+    /// If bash cannot run it.
     pub fn case(&self, case: &Case, size: u64) -> Result<Vec<Runs>> {
         for file in case.files(self.inputs, size) {
             io::copy(&mut File::open(file)?, &mut io::sink())?;
         }
         fs::write(self.file("script"), format!("{}\n", case.text))?;
-        let bash = self.tools.first().context("bash is always there")?;
+        let bash = self.tools.first().context("bash is always installed")?;
         let first = self.run(bash, case, size, None, None)?.context("bash runs all")?;
         fs::rename(self.file("out"), self.file("expected"))?;
         let mut all: Vec<(&Tool, Runs)> =
@@ -95,21 +95,21 @@ impl Bench<'_> {
             }
         }
         for (tool, runs) in &mut all {
-            self.look_at_memory(tool, case, size, runs)?;
+            self.measure_memory(tool, case, size, runs)?;
         }
         let order = |name| self.tools.iter().position(|tool| tool.name == name);
         all.sort_by_key(|(tool, _)| order(tool.name));
         Ok(all.into_iter().map(|(_, runs)| runs).filter(|runs| !runs.runs.is_empty()).collect())
     }
 
-    /// How often a tool runs a case that takes bash this long: what is short varies more, and is
-    /// what starting contend costs.
+    /// Returns the number of runs of a case that takes bash this long. Short times vary more, and
+    /// show the cost of starting contend.
     fn rounds_of(&self, tool: &Tool, wall: Duration) -> usize {
         let ours = matches!(tool.kind, Kind::Bash | Kind::Contend);
-        if ours && wall < SHORT { self.rounds * MORE } else { self.rounds }
+        if ours && wall < SHORT_CASE { self.rounds * SHORT_CASE_FACTOR } else { self.rounds }
     }
 
-    /// Adds one run of a tool, and compares what it printed.
+    /// Adds one run of a tool, and compares its output.
     fn once(
         &self,
         tool: &Tool,
@@ -118,24 +118,24 @@ impl Bench<'_> {
         first: &Run,
         runs: &mut Runs,
     ) -> Result<()> {
-        let limit = first.timed.wall * PATIENCE + MINUTE;
+        let limit = first.timed.wall * TIMEOUT_FACTOR + MINUTE;
         let Some(run) = self.run(tool, case, size, Some(limit), None)? else { return Ok(()) };
         runs.wrong = self.wrong(&run, first)?;
-        if tool.kind == Kind::Pash && self.said()?.contains("No region was parallelized") {
-            runs.remark = Some("ran it as it is: found nothing to parallelise".to_owned());
+        if tool.kind == Kind::Pash && self.last_stderr()?.contains("No region was parallelized") {
+            runs.remark = Some("unchanged: found nothing to parallelise".to_owned());
         }
         runs.runs.push(run);
         Ok(())
     }
 
-    /// Runs contend once more, with statistics, which take time: only its memory counts.
-    fn look_at_memory(&self, tool: &Tool, case: &Case, size: u64, runs: &mut Runs) -> Result<()> {
+    /// Runs contend once more with statistics. Those take time, so only the run's memory counts.
+    fn measure_memory(&self, tool: &Tool, case: &Case, size: u64, runs: &mut Runs) -> Result<()> {
         let Some(last) = runs.runs.last_mut().filter(|_| tool.kind == Kind::Contend) else {
             return Ok(());
         };
         let stats = self.file("stats");
         let _ = fs::remove_file(&stats); // there may be none
-        let limit = last.timed.wall * PATIENCE + MINUTE;
+        let limit = last.timed.wall * TIMEOUT_FACTOR + MINUTE;
         self.run(tool, case, size, Some(limit), Some(&stats))?;
         let told = fs::read(&stats).ok().and_then(|text| peak(&text));
         last.peak = last.peak.max(told.unwrap_or(0));
@@ -143,14 +143,14 @@ impl Bench<'_> {
     }
 
     fn wrong(&self, run: &Run, first: &Run) -> Result<Option<String>> {
-        let said = || -> Result<String> {
-            Ok(self.said()?.lines().last().map_or(String::new(), |line| format!(": {line}")))
+        let last_stderr = || -> Result<String> {
+            Ok(self.last_stderr()?.lines().last().map_or(String::new(), |line| format!(": {line}")))
         };
         if run.status.is_none() {
-            return Ok(Some(format!("took too long{}", said()?)));
+            return Ok(Some(format!("took too long{}", last_stderr()?)));
         }
         if let Some(place) = difference(&self.file("out"), &self.file("expected"))? {
-            return Ok(Some(format!("differs at byte {place}{}", said()?)));
+            return Ok(Some(format!("differs at byte {place}{}", last_stderr()?)));
         }
         if run.status != first.status {
             return Ok(Some(format!("ended with {:?}, bash with {:?}", run.status, first.status)));
@@ -158,8 +158,8 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// What the last run wrote to standard error.
-    fn said(&self) -> Result<String> {
+    /// Returns the standard error of the last run.
+    fn last_stderr(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(self.file("err"))?).into_owned())
     }
 
@@ -167,7 +167,7 @@ impl Bench<'_> {
         self.outputs.join(name)
     }
 
-    /// Runs a case; nothing where the tool has no form of it.
+    /// Runs a case; returns `None` if the tool cannot run it.
     fn run(
         &self,
         tool: &Tool,
@@ -186,7 +186,8 @@ impl Bench<'_> {
             _ => Stdio::null(),
         };
         command.stdin(stdin).stdout(File::create(self.file("out"))?);
-        let (timed, status) = patiently(command.stderr(File::create(self.file("err"))?), limit)?;
+        let (timed, status) =
+            run_with_limit(command.stderr(File::create(self.file("err"))?), limit)?;
         Ok(Some(Run { timed, status, peak: timed.usage.max_rss }))
     }
 }
@@ -195,18 +196,18 @@ fn new(tool: &Tool) -> Runs {
     Runs { tool: tool.name, runs: Vec::new(), wrong: None, remark: None }
 }
 
-/// The largest memory in contend's statistics, in bytes, where they have it.
+/// Returns the peak memory in contend's statistics, in bytes, if they have it.
 fn peak(stats: &[u8]) -> Option<u64> {
     let value: serde_json::Value = serde_json::from_slice(stats).ok()?;
     value.pointer("/outcome/peak_memory_bytes")?.as_u64()
 }
 
-/// Runs a command in a process group of its own, which is killed after the limit; without a
-/// status then.
+/// Runs a command in its own process group, and kills the group at the limit; the status is `None`
+/// then.
 ///
 /// # Errors
-/// When it cannot be started.
-pub fn patiently(
+/// If it cannot be started.
+pub fn run_with_limit(
     command: &mut Command,
     limit: Option<Duration>,
 ) -> Result<(Timed, Option<ExitStatus>)> {
@@ -226,10 +227,10 @@ pub fn patiently(
     Ok((Timed { wall, usage: reaped.usage }, (!killed).then_some(reaped.status)))
 }
 
-/// The first byte, from 1, in which two files differ.
+/// Returns the position, from 1, of the first byte in which two files differ.
 ///
 /// # Errors
-/// When one cannot be read.
+/// If one cannot be read.
 pub fn difference(one: &Path, other: &Path) -> Result<Option<u64>> {
     let [mut one, mut other] = [open(one)?, open(other)?];
     let [mut ours, mut theirs] = [vec![0; 1 << 16], vec![0; 1 << 16]];
@@ -264,10 +265,10 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// What `contend pipe` records of a case: the CPU time of each stage, and the machine.
+/// Profiles a case with `contend pipe`: the CPU time of each stage, and the machine.
 ///
 /// # Errors
-/// When it cannot run it.
+/// If it cannot be run.
 pub fn profiled(contend: &Path, case: &Case, inputs: &Path, size: u64) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let mut command = Command::new(contend);
@@ -277,12 +278,12 @@ pub fn profiled(contend: &Path, case: &Case, inputs: &Path, size: u64) -> Result
     }
     command.arg("--").arg(&case.text);
     command.current_dir(case.folder(inputs, size)).env("LC_ALL", &case.locale);
-    // Not /dev/null: GNU grep would stop at its first match.
+    // GNU grep stops at the first match if its output is /dev/null.
     command.stdin(Stdio::null()).stdout(tempfile::tempfile()?);
     let done = command.output().context("cannot start contend")?;
     let text = fs::read_to_string(json.path())?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    let last = said.lines().last().unwrap_or("no record");
+    let last_stderr = String::from_utf8_lossy(&done.stderr);
+    let last = last_stderr.lines().last().unwrap_or("no record");
     ensure!(!text.is_empty(), "case {}: contend pipe: {last}", case.name);
     Ok(serde_json::from_str(&text)?)
 }

@@ -1,4 +1,4 @@
-//! `contend run` against the shell and against other tools: what `bench-run` measures.
+//! Measures `contend run` against the shell and other tools, for `bench-run`.
 
 pub mod cases;
 pub mod figures;

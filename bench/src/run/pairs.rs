@@ -1,4 +1,4 @@
-//! Does `contend run` do what bash does? Random pipelines on awkward inputs, run with both.
+//! Compares `contend run` with bash on random pipelines with awkward inputs.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,40 +9,40 @@ use anyhow::{Context as _, Result, ensure};
 use contend_sys::child::ExitStatus;
 use fastrand::Rng;
 
-use super::measure::{difference, patiently};
+use super::measure::{difference, run_with_limit};
 use super::shrink::shrink;
 use crate::awkward::parallel::{OTHER, OTHER_TEXT, pairs};
 use crate::awkward::{FILE, Pair};
 use crate::pipelines::stages;
 
-/// Bytes of a chunk, so small that small inputs have many.
-const CHUNKS: [usize; 6] = [1, 5, 16, 64, 500, 4000];
-/// No input is cut in more chunks than this: each may cost some processes.
-const MOST_CHUNKS: usize = 100;
-/// A run that takes longer hangs.
+/// Sizes of chunks, in bytes: so small that small inputs have many.
+const CHUNK_SIZES: [usize; 6] = [1, 5, 16, 64, 500, 4000];
+/// Most chunks of an input: each may cost several processes.
+const MAX_CHUNKS: usize = 100;
+/// A longer run counts as hanging.
 const LIMIT: Duration = Duration::from_secs(40);
-/// Bytes of an input that are shown.
-const SHOWN: usize = 400;
-/// Bash is asked so many times whether it does the same.
+/// Bytes of an input to show.
+const SHOWN_BYTES: usize = 400;
+/// Number of runs of bash that must agree.
 const TRIES: usize = 4;
-/// Where pipes are filled in small pieces, inputs come in no more than this.
-const MOST_PIECES: usize = 10_000;
+/// Most pieces of an input when pipes are filled in small pieces.
+const MAX_PIECES: usize = 10_000;
 
-/// How many pairs were not the same.
+/// Numbers of pairs that differed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// contend does not do what bash does.
+    /// Pairs in which contend differs from bash.
     pub differ: usize,
-    /// Neither does bash, where pipes are filled in other pieces: what GNU grep writes of data that
-    /// is no text, for example, depends on that.
+    /// Pairs in which bash differs from itself if pipes are filled in other pieces. For example,
+    /// the output of GNU grep on binary data depends on that.
     pub uncertain: usize,
 }
 
-/// Runs so many pairs of a seed, and tells of each that differs, shrunk.
-/// `contend` is to know `run -j 3 --part-size BYTES PIPELINE`.
+/// Runs `count` pairs of a seed, and reports each that differs, shrunk, with `tell`. `contend` must
+/// support `run -j 3 --part-size BYTES PIPELINE`.
 ///
 /// # Errors
-/// When something cannot be run.
+/// If a program cannot be run.
 pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Result<Compared> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
     knows_its_options(contend)?;
@@ -50,17 +50,20 @@ pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Re
     let mut random = Rng::with_seed(seed);
     let mut compared = Compared::default();
     for (number, pair) in (1..).zip(pairs(seed, count)) {
-        let chunk = CHUNKS[random.usize(..CHUNKS.len())];
-        let both = Both { contend, folder: folder.path(), chunk };
+        let chunk = CHUNK_SIZES[random.usize(..CHUNK_SIZES.len())];
+        let both = Comparison { contend, folder: folder.path(), chunk };
         let Some(what) = both.differ(&pair)? else { continue };
-        if !both.is_certain(&pair)? {
+        if !both.bash_is_repeatable(&pair)? {
             compared.uncertain += 1;
             let Pair { pipeline, kind, .. } = &pair;
-            tell(&format!("pair {number} ({kind:?}): {pipeline}\n  {what}, but bash is not sure"));
+            tell(&format!(
+                "pair {number} ({kind:?}): {pipeline}\n  {what}, but bash differs from itself"
+            ));
             continue;
         }
         compared.differ += 1;
-        let fails = |small: &Pair| Ok(both.differ(small)?.is_some() && both.is_certain(small)?);
+        let fails =
+            |small: &Pair| Ok(both.differ(small)?.is_some() && both.bash_is_repeatable(small)?);
         let small = shrink(pair.clone(), fails)?;
         let now = both.differ(&small)?.unwrap_or_else(|| format!("{what}, but not every time"));
         tell(&described(number, &pair, &small, &both, &now));
@@ -69,7 +72,7 @@ pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Re
 }
 
 fn knows_its_options(contend: &Path) -> Result<()> {
-    let both = Both { contend, folder: Path::new("."), chunk: 1 };
+    let both = Comparison { contend, folder: Path::new("."), chunk: 1 };
     let done = both.command("echo works").stdin(Stdio::null()).output();
     let done = done.with_context(|| format!("cannot start {}", contend.display()))?;
     let said = String::from_utf8_lossy(&done.stderr);
@@ -78,30 +81,30 @@ fn knows_its_options(contend: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Bash and contend, in a folder with the files that pipelines read.
-struct Both<'a> {
+/// Runs bash and contend in a folder with the files that pipelines read.
+struct Comparison<'a> {
     contend: &'a Path,
     folder: &'a Path,
     chunk: usize,
 }
 
-impl Both<'_> {
+impl Comparison<'_> {
     fn command(&self, pipeline: &str) -> Command {
         let mut command = Command::new(self.contend);
         command.args(["run", "-j", "3", "--part-size", &self.chunk.to_string()]).arg(pipeline);
         command
     }
 
-    /// In what the two differ on this pair, if they do.
+    /// Returns how contend differs from bash on this pair, if it does.
     fn differ(&self, pair: &Pair) -> Result<Option<String>> {
         fs::write(self.folder.join(FILE), &pair.input)?;
-        let least = pair.input.len() / MOST_CHUNKS;
-        let with = Both { chunk: self.chunk.max(least), ..*self };
-        let expected = self.run(crate::plain(&pair.pipeline), pair, "expected")?;
+        let least = pair.input.len() / MAX_CHUNKS;
+        let with = Comparison { chunk: self.chunk.max(least), ..*self };
+        let expected = self.run(crate::bash_command(&pair.pipeline), pair, "expected")?;
         let found = self.run(with.command(&pair.pipeline), pair, "found")?;
         let place = difference(&self.folder.join("found"), &self.folder.join("expected"))?;
         let what = match (place, expected, found) {
-            // What bash does not finish shows nothing.
+            // A pair that bash does not finish shows nothing.
             (_, None, _) => return Ok(None),
             (_, Some(_), None) => "hangs".to_owned(),
             (Some(place), ..) => format!("other output from byte {place} on"),
@@ -114,13 +117,13 @@ impl Both<'_> {
     }
 
     /// Whether bash does the same if pipes are filled in small pieces.
-    fn is_certain(&self, pair: &Pair) -> Result<bool> {
-        let size = pair.input.len().div_ceil(MOST_PIECES).max(1);
+    fn bash_is_repeatable(&self, pair: &Pair) -> Result<bool> {
+        let size = pair.input.len().div_ceil(MAX_PIECES).max(1);
         let between = format!(" | dd bs={size} status=none | ");
         let pieces = stages(&pair.pipeline).join(&between);
-        let expected = self.run(crate::plain(&pair.pipeline), pair, "expected")?;
+        let expected = self.run(crate::bash_command(&pair.pipeline), pair, "expected")?;
         for _ in 0..TRIES {
-            let found = self.run(crate::plain(&pieces), pair, "found")?;
+            let found = self.run(crate::bash_command(&pieces), pair, "found")?;
             let place = difference(&self.folder.join("found"), &self.folder.join("expected"))?;
             if place.is_some() || expected != found {
                 return Ok(false);
@@ -129,7 +132,8 @@ impl Both<'_> {
         Ok(true)
     }
 
-    /// Its status; none when it had to be killed.
+    /// Runs a command with its output in the file `to`. Returns its status, or `None` if it had to
+    /// be killed.
     fn run(&self, mut command: Command, pair: &Pair, to: &str) -> Result<Option<ExitStatus>> {
         let stdin: Stdio = if pair.from_stdin {
             File::open(self.folder.join(FILE))?.into()
@@ -138,21 +142,27 @@ impl Both<'_> {
         };
         command.current_dir(self.folder).env("LC_ALL", pair.locale);
         command.stdin(stdin).stdout(File::create(self.folder.join(to))?).stderr(Stdio::null());
-        Ok(patiently(&mut command, Some(LIMIT))?.1)
+        Ok(run_with_limit(&mut command, Some(LIMIT))?.1)
     }
 }
 
-/// A failure with what repeats it.
-fn described(number: usize, pair: &Pair, small: &Pair, both: &Both<'_>, what: &str) -> String {
-    let shown = small.input[..small.input.len().min(SHOWN)].escape_ascii();
-    let more = if small.input.len() > SHOWN { " and more" } else { "" };
+/// Formats a difference with the commands that reproduce it.
+fn described(
+    number: usize,
+    pair: &Pair,
+    small: &Pair,
+    both: &Comparison<'_>,
+    what: &str,
+) -> String {
+    let shown = small.input[..small.input.len().min(SHOWN_BYTES)].escape_ascii();
+    let more = if small.input.len() > SHOWN_BYTES { " and more" } else { "" };
     format!(
         "pair {number} ({:?}): {}\n  shrunk: LC_ALL={} contend run -j 3 --part-size {} '{}'{}\n  \
          on {} bytes{more}: {shown}\n  {what}",
         pair.kind,
         pair.pipeline,
         small.locale,
-        both.chunk.max(small.input.len() / MOST_CHUNKS),
+        both.chunk.max(small.input.len() / MAX_CHUNKS),
         small.pipeline,
         if small.from_stdin { " <input" } else { "" },
         small.input.len(),
@@ -166,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs its last argument with bash, changed in some way.
+    /// Writes a program that runs its last argument with bash, with a modification.
     fn stand_in(folder: &Path, body: &str) -> std::path::PathBuf {
         let path = folder.join("contend");
         fs::write(&path, format!("#!/bin/bash\n{body}\n")).expect("a file");
@@ -175,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn bash_does_what_bash_does() {
+    fn bash_does_not_differ_from_itself() {
         let folder = tempfile::tempdir().expect("a folder");
         let same = stand_in(folder.path(), "exec bash -c \"${@: -1}\"");
         let failures = check(&same, 1, 48, |failure| panic!("{failure}"));
@@ -183,9 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_certain_in_bash_is_told_from_what_differs() {
+    fn pairs_that_bash_does_not_repeat_are_not_differences() {
         let folder = tempfile::tempdir().expect("a folder");
-        let both = Both { contend: Path::new("contend"), folder: folder.path(), chunk: 1 };
+        let both = Comparison { contend: Path::new("contend"), folder: folder.path(), chunk: 1 };
         let pair = |pipeline: &str, input: &[u8]| Pair {
             pipeline: pipeline.to_owned(),
             from_stdin: true,
@@ -194,16 +204,16 @@ mod tests {
             kind: crate::awkward::Kind::Plain,
             input: input.to_vec(),
         };
-        let is_certain = |pipeline: &str, input: &[u8]| {
+        let bash_is_repeatable = |pipeline: &str, input: &[u8]| {
             fs::write(folder.path().join(FILE), input).expect("it is ours");
-            both.is_certain(&pair(pipeline, input)).expect("bash runs")
+            both.bash_is_repeatable(&pair(pipeline, input)).expect("bash runs")
         };
-        assert!(is_certain("cat | grep -a -c o", b"one\ntwo\0\nthree\n"));
+        assert!(bash_is_repeatable("cat | grep -a -c o", b"one\ntwo\0\nthree\n"));
         let late = [b"one\n".repeat(20_000), b"\0".to_vec()].concat();
-        assert!(!is_certain("cat | grep o", &late), "a NUL byte is seen late or soon");
+        assert!(!bash_is_repeatable("cat | grep o", &late), "a NUL byte is seen late or soon");
     }
 
-    /// One that takes `wc -l` for `wc -c`.
+    /// A stand-in that runs `wc -c` in place of `wc -l`.
     #[test]
     fn a_difference_is_found_and_shrunk() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,13 +1,13 @@
-//! Figures as lines of text and as JSON.
+//! Formats figures as text, Markdown and JSON.
 
 use contend_record::Host;
 use contend_record::stats::Estimate;
 use serde_json::{Value, json};
 
-use super::figures::{Figures, HEAVY_GAIN, LOSS, MOST, Of, Summary};
+use super::figures::{Figures, HEAVY_GAIN, HEAVY_SHARE, LOSS_SPEED, Summary, ToolFigures};
 use super::tools::Tool;
 
-/// The machine and the tools, or why one is missing.
+/// Describes the machine and the tools, with reasons for missing ones.
 pub fn head(host: &Host, tools: &[Tool]) -> String {
     let mut text = format!(
         "{}, {} of {} CPUs{}, {:.1} GB, {}\n",
@@ -27,7 +27,7 @@ pub fn head(host: &Host, tools: &[Tool]) -> String {
     text
 }
 
-/// One case at one size, a line a tool.
+/// Formats a case at one size, with a line for each tool.
 pub fn case(figures: &Figures) -> String {
     let heavy = figures.heaviest.map_or(String::new(), |(stage, part)| {
         format!(", {:.0} % of it in stage {stage}", 100.0 * part)
@@ -44,7 +44,7 @@ pub fn case(figures: &Figures) -> String {
     text
 }
 
-fn tool(of: &Of) -> String {
+fn tool(of: &ToolFigures) -> String {
     let Estimate { median, ci95: [low, high], .. } = &of.ratio;
     let mut text = format!("  {:<9} {:>8.3} s CPU {:>8.3} s", of.tool, of.wall, of.cpu);
     match &of.wrong {
@@ -60,7 +60,7 @@ fn tool(of: &Of) -> String {
     text + "\n"
 }
 
-/// All cases together.
+/// Formats the summary of all cases.
 pub fn summary(all: &Summary) -> String {
     let mut text = String::new();
     let mut line = |what: String| text.push_str(&(what + "\n"));
@@ -72,17 +72,17 @@ pub fn summary(all: &Summary) -> String {
     line(format!(
         "limit/wall, geometric mean over the {} cases of at least {:.0} % parallelisable work: {}",
         all.limit.1,
-        100.0 * MOST,
+        100.0 * HEAVY_SHARE,
         shown(all.limit.0)
     ));
     line(format!(
         "cases with {:.0} % in one stage: {} of {} at {HEAVY_GAIN} or more{}",
-        100.0 * MOST,
+        100.0 * HEAVY_SHARE,
         all.heavy.0,
         all.heavy.1,
         listed(&all.heavy.2)
     ));
-    line(format!("cases below {LOSS}: {}{}", all.losses.len(), listed(&all.losses)));
+    line(format!("cases below {LOSS_SPEED}: {}{}", all.losses.len(), listed(&all.losses)));
     line(format!("cases with other output than bash: {}{}", all.wrong.len(), listed(&all.wrong)));
     for against in &all.against {
         line(format!(
@@ -101,7 +101,7 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
 }
 
-/// All cases as a table in Markdown, behind the machine and the versions.
+/// Formats all cases as a table in Markdown, after the machine and the versions.
 pub fn table(host: &Host, tools: &[Tool], all: &[Figures], together: &Summary) -> String {
     let others: Vec<&Tool> =
         tools.iter().filter(|tool| !["bash", "contend"].contains(&tool.name)).collect();
@@ -128,8 +128,8 @@ pub fn table(host: &Host, tools: &[Tool], all: &[Figures], together: &Summary) -
     text + "\n```text\n" + &summary(together) + "```\n"
 }
 
-/// How many times as fast as bash it is, perhaps with the interval.
-fn speed(of: &Of, interval: bool) -> String {
+/// Formats the speed relative to bash, with its interval if that is wanted.
+fn speed(of: &ToolFigures, interval: bool) -> String {
     let Estimate { median, ci95: [low, high], .. } = &of.ratio;
     match &of.wrong {
         Some(_) => "wrong".to_owned(),
@@ -138,7 +138,7 @@ fn speed(of: &Of, interval: bool) -> String {
     }
 }
 
-/// Everything, for programs.
+/// Returns all figures as JSON.
 pub fn json(host: &Host, tools: &[Tool], all: &[Figures]) -> Value {
     json!({
         "host": host,

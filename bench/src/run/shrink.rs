@@ -1,22 +1,22 @@
-//! Making a failing pair small: fewer stages, fewer lines, fewer bytes, as long as it fails
-//! (delta debugging, Zeller & Hildebrandt 2002, in a simple form).
+//! Shrinks a failing pair: removes stages, lines and bytes while it still fails (a simple form of
+//! delta debugging, Zeller & Hildebrandt 2002).
 
 use anyhow::Result;
 
 use crate::awkward::Pair;
 use crate::pipelines::stages;
 
-/// Tries at most: each runs a pipeline twice or more.
-const TRIES: usize = 400;
-/// Lines are taken apart when the input has no more bytes than this.
-const FEW_BYTES: usize = 2000;
+/// Most attempts: each runs a pipeline twice or more.
+const MAX_ATTEMPTS: usize = 400;
+/// Single bytes are removed once the input is at most this large.
+const MAX_BYTES_TO_SPLIT: usize = 2000;
 
-/// The smallest pair found for which `fails` still holds.
+/// Returns the smallest pair found for which `fails` still holds.
 ///
 /// # Errors
 /// Those of `fails`.
 pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Result<Pair> {
-    let mut left = TRIES;
+    let mut left = MAX_ATTEMPTS;
     let mut small = pair;
     let mut try_one = |candidate: &Pair| {
         left = left.saturating_sub(1);
@@ -26,7 +26,7 @@ pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Resul
         let before = (small.pipeline.len(), small.input.len());
         small = fewer_stages(small, &mut try_one)?;
         small = fewer_pieces(small, lines, &mut try_one)?;
-        if small.input.len() <= FEW_BYTES {
+        if small.input.len() <= MAX_BYTES_TO_SPLIT {
             small = fewer_pieces(small, bytes, &mut try_one)?;
         }
         if before == (small.pipeline.len(), small.input.len()) {
@@ -35,7 +35,7 @@ pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Resul
     }
 }
 
-/// Leaves stages out, from the first, one by one.
+/// Removes single stages, from the first.
 fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) -> Result<Pair> {
     let mut place = 0;
     loop {
@@ -45,7 +45,7 @@ fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) 
         }
         let mut rest = all.clone();
         rest.remove(place);
-        // Without its first stage it has no file, and reads the input itself.
+        // Without its first stage it names no file, and reads standard input.
         let from_stdin = small.from_stdin || place == 0;
         let candidate = Pair { pipeline: rest.join(" | "), from_stdin, ..small.clone() };
         if fails(&candidate)? {
@@ -56,7 +56,7 @@ fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) 
     }
 }
 
-/// Leaves pieces of the input out: halves, quarters, and so on to single ones.
+/// Removes pieces of the input: halves, quarters, and so on to single ones.
 fn fewer_pieces(
     mut small: Pair,
     split: fn(&[u8]) -> Vec<&[u8]>,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_it_fail_is_left() {
+    fn shrinking_keeps_the_cause_of_the_failure() {
         let lines: Vec<u8> =
             (0..5000).flat_map(|number| format!("line {number}\n").into_bytes()).collect();
         let fails = |pair: &Pair| {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_fails_as_it_is_stays_as_it_is() {
+    fn an_irreducible_pair_stays_unchanged() {
         let whole = pair("cat input | tac", b"a\nb\n");
         let fails = |candidate: &Pair| Ok(*candidate == whole);
         assert_eq!(shrink(whole.clone(), fails).expect("it cannot fail"), whole);

@@ -1,4 +1,4 @@
-//! Who is compared: the shell, contend and other tools, each with the reason where it is missing.
+//! The tools to compare: the shell, contend and others, with the reason if one is missing.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,23 +8,23 @@ use anyhow::Result;
 use super::cases::Case;
 use super::forms::FORMS;
 
-/// Who runs a case.
+/// A tool that runs a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The shell: what all others are compared with.
+    /// The shell, which the others are compared with.
     Bash,
     /// `contend run`.
     Contend,
     /// `PaSh -w CPUS`.
     Pash,
-    /// A form in the case, by its place in [`FORMS`].
+    /// A text in the case, by its index in [`FORMS`].
     Form(usize),
 }
 
-/// Where programs are that are not found by their names.
+/// Paths of programs that may not be in `PATH`.
 #[derive(Debug, Clone)]
 pub struct Paths {
-    /// contend.
+    /// Path of contend.
     pub contend: PathBuf,
     /// The command that starts `PaSh`.
     pub pash: PathBuf,
@@ -35,15 +35,15 @@ pub struct Paths {
 /// A tool, and whether it can be measured.
 #[derive(Debug)]
 pub struct Tool {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: &'static str,
-    /// Who it is.
+    /// How it runs a case.
     pub kind: Kind,
-    /// Its version, or why it is left out.
+    /// Its version, or why it is missing.
     pub state: Result<String, String>,
 }
 
-/// All tools, those in `without` left out.
+/// Returns all tools; those in `without` are marked as left out.
 pub fn all(paths: &Paths, without: &[String]) -> Vec<Tool> {
     let forms = FORMS.iter().enumerate().map(|(place, &(name, _))| (name, Kind::Form(place)));
     let kinds = [("bash", Kind::Bash), ("contend", Kind::Contend), ("pash", Kind::Pash)];
@@ -58,7 +58,7 @@ pub fn all(paths: &Paths, without: &[String]) -> Vec<Tool> {
         .collect()
 }
 
-/// The version of a tool that works here, or why it does not.
+/// Returns the version of a tool that works here, or why it does not.
 fn found(name: &str, paths: &Paths) -> Result<String, String> {
     let mut version = Command::new(name);
     version.arg("--version");
@@ -71,7 +71,7 @@ fn found(name: &str, paths: &Paths) -> Result<String, String> {
         "pash" => {
             works(Command::new(&paths.pash).args(["-w", "2", "-c", "echo works"]), "works")?;
             return Ok(first_line(Command::new(&paths.pash).arg("--version"))
-                .unwrap_or_else(|_| "version not told".to_owned()));
+                .unwrap_or_else(|_| "unknown version".to_owned()));
         }
         "forkrun" => {
             let frun = paths.frun.as_ref().ok_or("no --forkrun FILE was given")?;
@@ -79,7 +79,8 @@ fn found(name: &str, paths: &Paths) -> Result<String, String> {
             version = sourced(frun, "frun --version");
         }
         "parallel" => works(
-            crate::plain("echo works | parallel --will-cite --pipe -k cat").stdin(Stdio::null()),
+            crate::bash_command("echo works | parallel --will-cite --pipe -k cat")
+                .stdin(Stdio::null()),
             "works",
         )?,
         _ => {}
@@ -88,7 +89,7 @@ fn found(name: &str, paths: &Paths) -> Result<String, String> {
 }
 
 fn sourced(frun: &Path, text: &str) -> Command {
-    let mut command = crate::plain(&format!(". \"$FRUN\"; {text}"));
+    let mut command = crate::bash_command(&format!(". \"$FRUN\"; {text}"));
     command.env("FRUN", frun);
     command
 }
@@ -98,7 +99,7 @@ fn works(command: &mut Command, expected: &str) -> Result<(), String> {
     if line == expected { Ok(()) } else { Err(format!("printed `{line}` in a trial")) }
 }
 
-/// The first line that a command prints, or why there is none.
+/// Returns the first line that a command prints, or why there is no line.
 fn first_line(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     let line = |bytes: &[u8]| {
@@ -112,12 +113,12 @@ fn first_line(command: &mut Command) -> Result<String, String> {
 }
 
 impl Tool {
-    /// The command with which it runs a case, without folder, locale and input; none where it has
-    /// no form of it. `scratch` is for what forms write, `script` a file with the case's text.
+    /// Returns the command that runs a case, without folder, locale and input; `None` if the tool
+    /// cannot run it.
     pub fn command(&self, case: &Case, paths: &Paths, at: &Places<'_>) -> Option<Command> {
         let mut command = match self.kind {
             Kind::Bash if case.script => Command::new("bash"),
-            Kind::Bash => return Some(crate::plain(&case.text)),
+            Kind::Bash => return Some(crate::bash_command(&case.text)),
             Kind::Contend => {
                 let mut command = Command::new(&paths.contend);
                 command.arg("run");
@@ -141,7 +142,7 @@ impl Tool {
                 command
             }
             Kind::Form(place) => {
-                let mut command = crate::plain(case.forms[place].as_ref()?);
+                let mut command = crate::bash_command(case.forms[place].as_ref()?);
                 command.env("SCRATCH", at.scratch).env("PARALLEL", "--will-cite");
                 command.env("PARALLEL_SHELL", "bash");
                 command.envs(paths.frun.as_ref().map(|frun| ("FRUN", frun)));
@@ -153,15 +154,15 @@ impl Tool {
     }
 }
 
-/// The files around a run.
+/// The files and limits of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
     /// A file with the text of the case.
     pub script: &'a Path,
-    /// Where contend writes its statistics, if they are wanted.
+    /// File for contend's statistics, if they are wanted.
     pub stats: Option<&'a Path>,
     /// A folder for temporary files of forms.
     pub scratch: &'a Path,
-    /// CPUs that may be used.
+    /// Number of CPUs that may be used.
     pub cpus: usize,
 }

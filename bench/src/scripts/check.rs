@@ -1,4 +1,4 @@
-//! Runs a script with bash and with contend, in all forms, and judges.
+//! Runs all variants of a script with bash and with contend, and compares them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,12 +19,12 @@ pub enum Form {
     File,
 }
 
-/// Whether contend decides what is run over parts.
+/// Whether contend decides which stages run in chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parts {
-    /// It decides.
+    /// contend decides.
     Default,
-    /// Everything is, in parts of a given size.
+    /// Every stage does, in chunks of a given size.
     Forced,
 }
 
@@ -36,49 +36,49 @@ pub const VARIANTS: [(Form, Parts); 4] = [
     (Form::File, Parts::Forced),
 ];
 
-/// What became of one variant of a script.
+/// The result of one variant of a script.
 #[derive(Debug)]
 pub enum Verdict {
     /// contend does what bash does.
     Same,
     /// bash does not end within the limit.
     BashHangs,
-    /// bash itself does one thing or another.
+    /// bash differs from itself.
     NotRepeatable(Vec<Difference>),
     /// contend does something else.
     Differs(Box<Finding>),
 }
 
-/// A difference, with what shows it.
+/// A difference, with its reproduction.
 #[derive(Debug)]
 pub struct Finding {
-    /// In which ways it differs.
+    /// The kinds of difference.
     pub kinds: Vec<Difference>,
-    /// In how many of [`TRIES`] further runs it differs again.
+    /// The number of further runs, of [`TRIES`], that differ again.
     pub again: usize,
-    /// The script made small.
+    /// The shrunk script.
     pub small: Script,
-    /// What bash did with it.
+    /// The outcome with bash.
     pub bash: Outcome,
-    /// What contend did with it.
+    /// The outcome with contend.
     pub contend: Outcome,
     /// contend's command line.
     pub command: Vec<String>,
 }
 
-/// bash, and contend where it differs, are asked so many times more.
+/// Further runs of bash, and of contend if it differs.
 pub const TRIES: usize = 3;
-/// While a script is made small, a run that takes longer than bash by this hangs.
+/// While a script is being shrunk, a run that takes this much longer than bash counts as hanging.
 const SHORT_LIMIT: Duration = Duration::from_secs(4);
 
-/// What checks scripts.
+/// Checks scripts.
 #[derive(Debug)]
 pub struct Checker<'a> {
     /// The program.
     pub contend: &'a Path,
     /// Where scripts run.
     pub runner: Runner,
-    /// How long a script may be made smaller.
+    /// How long to shrink a script.
     pub shrink_time: Duration,
 }
 
@@ -86,7 +86,7 @@ impl Checker<'_> {
     /// Runs all variants of a script.
     ///
     /// # Errors
-    /// When something cannot be run.
+    /// If a program cannot be run.
     pub fn check(&self, script: &Script) -> Result<[Verdict; 4]> {
         let [text, file] = [Form::Text, Form::File];
         let text = self.bash(text, script, Cpus::All)?;
@@ -110,7 +110,7 @@ impl Checker<'_> {
     /// Runs one variant of a script.
     ///
     /// # Errors
-    /// When something cannot be run.
+    /// If a program cannot be run.
     pub fn check_variant(&self, form: Form, parts: Parts, script: &Script) -> Result<Verdict> {
         let bash = self.bash(form, script, Cpus::All)?;
         self.verdict(form, parts, script, &bash, None)
@@ -170,7 +170,7 @@ impl Checker<'_> {
         kinds: &[Difference],
         known: Option<&Script>,
     ) -> Result<Script> {
-        // The worst kind is what is to stay.
+        // Shrinking preserves the most severe kind.
         let worst = kinds[0];
         let mut runner = Runner::new(self.runner.limit.min(SHORT_LIMIT))?;
         runner.grace = self.runner.grace;
@@ -181,7 +181,7 @@ impl Checker<'_> {
             Ok(compare(&bash, &contend).contains(&worst)
                 && repeats(&bash, &quick.bash(form, candidate, Cpus::One)?))
         };
-        // What another variant was shrunk to shows it most often.
+        // A script that another variant was shrunk to most often shows the difference.
         if let Some(known) = known
             && fails(known)?
         {
@@ -190,7 +190,7 @@ impl Checker<'_> {
         shrink(script.clone(), self.shrink_time, fails)
     }
 
-    /// Whether bash does the same again, also on a single CPU.
+    /// Whether bash repeats its result, also on a single CPU.
     fn bash_repeats(&self, form: Form, script: &Script, first: &Outcome) -> Result<bool> {
         for round in 0..TRIES {
             let cpus = if round % 2 == 0 { Cpus::One } else { Cpus::All };
@@ -236,7 +236,7 @@ impl Checker<'_> {
     }
 }
 
-/// On which CPUs bash runs: on one, processes take turns in another order.
+/// The CPUs that bash may use. On one CPU, processes run in another order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cpus {
     All,

@@ -1,4 +1,4 @@
-//! How two runs of one script differ.
+//! Compares two runs of one script.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::run::{Entry, Outcome};
 /// A way in which contend differs from bash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Difference {
-    /// It does not end; bash does.
+    /// contend does not end; bash does.
     Hang,
     /// Other bytes on standard output.
     Stdout,
@@ -21,11 +21,11 @@ pub enum Difference {
     ExtraFile,
     /// A file that bash leaves.
     MissingFile,
-    /// Processes that go on after the end.
+    /// Processes that continue after the end.
     LeftRunning,
-    /// Something left in `TMPDIR`.
+    /// Files left in `TMPDIR`.
     TemporaryFile,
-    /// Other messages, apart from what [`normalise`] removes.
+    /// Other messages, after [`normalise`].
     Stderr,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// In which ways a run differs from bash's; none if bash had to be killed.
+/// Returns the differences of a run from bash's; none if bash had to be killed.
 pub fn compare(bash: &Outcome, contend: &Outcome) -> Vec<Difference> {
     if bash.status.is_none() {
         return Vec::new();
@@ -72,7 +72,7 @@ pub fn compare(bash: &Outcome, contend: &Outcome) -> Vec<Difference> {
     checks.into_iter().filter_map(|(difference, differs)| differs.then_some(difference)).collect()
 }
 
-/// Whether two entries are the same, apart from how messages in a file name the script.
+/// Whether two entries are the same, except for the name of the script in messages.
 fn is_same_entry(first: &Entry, second: &Entry) -> bool {
     match (first, second) {
         (Entry::File(mode, content), Entry::File(other_mode, other)) => {
@@ -82,17 +82,18 @@ fn is_same_entry(first: &Entry, second: &Entry) -> bool {
     }
 }
 
-/// `output` without the name of the script in messages of the shell that were redirected there. contend may pass
-/// the script to bash as `/dev/fd/3`, and bash's messages then begin with that path. Line numbers stay.
+/// Removes the name of the script from messages of the shell that were redirected to `output`.
+/// contend may pass the script to bash as `/dev/fd/3`, and bash's messages then begin with that
+/// path. Line numbers stay.
 fn unnamed(output: &[u8]) -> Cow<'_, [u8]> {
-    const BEHIND_NAME: &[u8] = b": line ";
+    const AFTER_NAME: &[u8] = b": line ";
     let is_name = |name: &[u8]| {
         let number = name.strip_prefix(b"/dev/fd/");
         number.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
             || name.ends_with(b"/script.sh")
     };
     let name_length = |line: &[u8]| {
-        let length = line.windows(BEHIND_NAME.len()).position(|text| text == BEHIND_NAME);
+        let length = line.windows(AFTER_NAME.len()).position(|text| text == AFTER_NAME);
         length.filter(|&length| is_name(&line[..length]))
     };
     if !output.split(|&byte| byte == b'\n').any(|line| name_length(line).is_some()) {
@@ -106,22 +107,22 @@ fn unnamed(output: &[u8]) -> Cow<'_, [u8]> {
         .into()
 }
 
-/// Whether two runs of bash are the same, apart from what [`normalise`] removes.
+/// Whether two runs of bash are the same, after [`normalise`].
 pub fn repeats(first: &Outcome, second: &Outcome) -> bool {
     first.status == second.status
         && first.left_running == second.left_running
         && compare(first, second).is_empty()
 }
 
-/// The words of messages about signals; what stands beside them has process ids and texts.
+/// Words of messages about signals, whose lines also have process ids and other texts.
 const SIGNALS: [&str; 7] =
     ["Terminated", "Killed", "Broken pipe", "Hangup", "Aborted", "Interrupt", "User defined"];
 
-/// What bash's `time` writes in front of its figures.
+/// The labels of the figures of bash's `time`.
 const TIMES: [&str; 3] = ["real", "user", "sys"];
 
-/// Messages without the program's name, line numbers, process ids and times, in sorted order: commands
-/// of a pipeline write them at the same time.
+/// Returns messages without the program's name, line numbers, process ids and times. They are
+/// sorted, as commands of a pipeline write at the same time.
 pub fn normalise(stderr: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(stderr);
     let mut lines: Vec<String> = text.lines().map(message).collect();
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_redirected_message_names_the_script_does_not_count() {
+    fn the_script_name_in_a_redirected_message_is_ignored() {
         let with = |text: &[u8]| Outcome {
             stdout: text.to_vec(),
             files: BTreeMap::from([("a".into(), Entry::File(0o644, text.to_vec()))]),
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lines_ids_and_order_of_messages_do_not_count_but_their_text_does() {
+    fn messages_are_compared_without_names_lines_ids_and_order() {
         let same = [
             "bash: line 1: x: No such file\nsort: y\n",
             "sort: y\n/tmp/z/script.sh: line 14: x: No such file\n",

@@ -1,4 +1,4 @@
-//! The files in the folder in which a script runs.
+//! The files in a script's working directory.
 
 use std::fs;
 use std::io;
@@ -14,13 +14,13 @@ use crate::awkward::Kind;
 pub struct File {
     /// Its path in the folder.
     pub name: &'static str,
-    /// What it is.
+    /// Its content.
     pub content: Content,
-    /// Whether every folder has it.
+    /// Whether every script's folder has it.
     pub basic: bool,
 }
 
-/// What a file is.
+/// The content of a file.
 #[derive(Debug, Clone, Copy)]
 pub enum Content {
     /// A regular file with this text.
@@ -29,11 +29,11 @@ pub enum Content {
     Bytes(&'static [u8]),
     /// A script that may be executed.
     Program(&'static str),
-    /// A symbolic link to this.
+    /// A symbolic link to this path.
     Link(&'static str),
     /// A folder.
     Folder,
-    /// Some hundred kilobytes of lines.
+    /// Hundreds of kilobytes of lines.
     Big,
 }
 
@@ -45,7 +45,7 @@ const fn further(name: &'static str, content: Content) -> File {
     File { name, content, basic: false }
 }
 
-/// Every file that a script may read, folders before what is in them.
+/// Every file that a script may read; folders precede their files.
 pub const FILES: &[File] = &[
     basic("a", "cab a\nabc\nb 2,1\na 10,x\nzebra crossing\nab ab\nabc\n\nBanana é\n"),
     basic("b", "10 b\n9 a\n-3 c\n1.5 a\n10 b\n007 x\n"),
@@ -78,10 +78,10 @@ pub const FILES: &[File] = &[
     further("big", Content::Big),
 ];
 
-/// The file of random content, which every folder has too.
+/// The file of random content, which every folder has as well.
 pub const INPUT: &str = "input";
 
-/// Kinds of [`INPUT`]: those that are small.
+/// Kinds of [`INPUT`]: the small ones.
 pub const KINDS: [Kind; 12] = [
     Kind::Plain,
     Kind::Plain,
@@ -97,15 +97,15 @@ pub const KINDS: [Kind; 12] = [
     Kind::AllEqual,
 ];
 
-/// The file of this name.
+/// Returns the file of this name.
 pub fn known(name: &str) -> Option<&'static File> {
     FILES.iter().find(|file| file.name == name)
 }
 
-/// Writes the basic files, those that are asked for, and [`INPUT`] to a folder.
+/// Writes the basic files, the wanted files and [`INPUT`] to a folder.
 ///
 /// # Errors
-/// When one cannot be written.
+/// If a file cannot be written.
 pub fn write(folder: &Path, wanted: &[&str], input: &[u8]) -> io::Result<()> {
     fs::write(folder.join(INPUT), input)?;
     for file in FILES {
@@ -135,7 +135,7 @@ fn create(path: &Path, content: Content) -> io::Result<()> {
     }
 }
 
-/// The same bytes every time.
+/// Returns the content of [`Content::Big`], which is always the same.
 fn big() -> Vec<u8> {
     const LINES: u32 = 15_000;
     let mut random = Rng::with_seed(1);

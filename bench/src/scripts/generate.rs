@@ -1,22 +1,22 @@
-//! A script, its input and its surroundings from a seed and a number.
+//! Generates a script, its input and its surroundings from a seed and a number.
 
 use fastrand::Rng;
 
 use super::files::KINDS;
 use super::grammar::{draw, fragment};
 
-/// A random script with all that it depends on.
+/// A random script and everything it depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// Its number: the same number of the same seed is the same script.
+    /// Its number, which identifies it together with the seed.
     pub number: u64,
-    /// Its fragments, each with the feature it stems from.
+    /// Its fragments, with their features.
     pub parts: Vec<Part>,
-    /// Files that it needs beyond the basic ones.
+    /// Files that it needs in addition to the basic ones.
     pub files: Vec<&'static str>,
-    /// The file `input`.
+    /// The content of the file `input`.
     pub input: Vec<u8>,
-    /// Where it runs.
+    /// The surroundings.
     pub setting: Setting,
 }
 
@@ -29,31 +29,31 @@ pub struct Part {
     pub text: String,
 }
 
-/// What a script does not choose.
+/// The surroundings of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// What standard input is.
+    /// Standard input.
     pub stdin: Stdin,
-    /// What standard output is.
+    /// Standard output.
     pub stdout: Stdout,
     /// `LC_ALL`.
     pub locale: String,
     /// Whether `BASH_ENV` names a file.
     pub bash_env: bool,
-    /// Options that force parts.
+    /// Options of contend that force chunks.
     pub forced: Vec<String>,
-    /// The script's arguments, where it is a file.
+    /// The script's arguments, if it runs as a file.
     pub arguments: &'static [&'static str],
 }
 
-/// What standard input is.
+/// A kind of standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdin {
     /// `/dev/null`.
     Null,
     /// The file `input`.
     File,
-    /// A pipe that is filled with it at once.
+    /// A pipe that is filled at once.
     Pipe,
     /// A pipe that gets a line every few milliseconds.
     SlowPipe,
@@ -61,7 +61,7 @@ pub enum Stdin {
     Closed,
 }
 
-/// What standard output is.
+/// A kind of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdout {
     /// A regular file.
@@ -84,7 +84,7 @@ impl Stdin {
         Self::Closed,
     ];
 
-    /// What the summary calls it.
+    /// The name in the summary.
     pub fn name(self) -> &'static str {
         match self {
             Self::Null => "stdin/null",
@@ -96,20 +96,20 @@ impl Stdin {
     }
 }
 
-const MOST_PARTS: usize = 4;
+const MAX_PARTS: usize = 4;
 const PART_SIZES: [&str; 7] = ["1", "3", "7", "16", "100", "1k", "64k"];
 const LARGE_PART_SIZES: [&str; 4] = ["4k", "16k", "33k", "64k"];
 const ARGUMENTS: [&[&str]; 4] = [&[], &[], &["b", "a"], &["a b", "-x", ""]];
-/// One script in so many has a `BASH_ENV`, and one a locale other than C and C.UTF-8.
-const RARE: u8 = 12;
+/// One script in this many has a `BASH_ENV`, and one a locale other than C and C.UTF-8.
+const RARE_ODDS: u8 = 12;
 
 impl Script {
-    /// The script of a number; `locales` are those that are installed.
+    /// Generates the script of a number; `locales` are the installed ones.
     pub fn new(seed: u64, number: u64, locales: &[String]) -> Self {
         let mut random = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let random = &mut random;
         let mut files = Vec::new();
-        let parts: Vec<Part> = (0..random.usize(1..=MOST_PARTS))
+        let parts: Vec<Part> = (0..random.usize(1..=MAX_PARTS))
             .map(|_| {
                 let feature = draw(random, |_| true);
                 let fragment = fragment(feature, locales, random);
@@ -126,12 +126,12 @@ impl Script {
         Self { number, parts, files, input, setting }
     }
 
-    /// The text that a shell runs.
+    /// Returns the text that a shell runs.
     pub fn text(&self) -> String {
         self.parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Names of the features, and of what the setting has that is special.
+    /// Returns the names of the features, and of unusual surroundings.
     pub fn features(&self) -> Vec<&'static str> {
         let mut names: Vec<&'static str> = self.parts.iter().map(|part| part.feature).collect();
         names.push(self.setting.stdin.name());
@@ -146,7 +146,7 @@ impl Script {
 
 impl Setting {
     fn new(locales: &[String], long: bool, random: &mut Rng) -> Self {
-        let locale = match random.u8(..RARE) {
+        let locale = match random.u8(..RARE_ODDS) {
             0 => locales[random.usize(..locales.len())].clone(),
             1..=4 => "C".to_owned(),
             _ => "C.UTF-8".to_owned(),
@@ -155,14 +155,14 @@ impl Setting {
             stdin: Stdin::DRAWN[random.usize(..Stdin::DRAWN.len())],
             stdout: if random.bool() { Stdout::File } else { Stdout::Pipe },
             locale,
-            bash_env: random.u8(..RARE) == 0,
+            bash_env: random.u8(..RARE_ODDS) == 0,
             forced: forced(long, random),
             arguments: ARGUMENTS[random.usize(..ARGUMENTS.len())],
         }
     }
 }
 
-/// Whether a script may have so much data that a part of a few bytes would take too long.
+/// Whether a script may have so many bytes of data that chunks of a few bytes would take too long.
 fn is_long(text: &str) -> bool {
     ["big", "yes", "zero", "0000", "while :", "while printf"].iter().any(|long| text.contains(long))
 }

@@ -1,13 +1,13 @@
-//! From templates to text: a rule in guillemets becomes one of its alternatives, recursively.
+//! Expands templates: a rule in guillemets is replaced by one of its alternatives, recursively.
 
 use fastrand::Rng;
 
 use super::features::{Feature, Syntax, all};
 
-/// Nested commands are no deeper than this.
+/// Largest depth of nested commands.
 const MAX_DEPTH: usize = 2;
 
-/// A rule and its alternatives; what is there twice is twice as likely.
+/// A rule and its alternatives; an alternative that is listed twice is twice as likely.
 type Rule = (&'static str, &'static [&'static str]);
 
 const RULES: &[Rule] = &[
@@ -85,7 +85,7 @@ const RULES: &[Rule] = &[
             "grep --line-buffered .",
         ],
     ),
-    // Whatever comes in, lines go out.
+    // Commands that print lines for any input.
     (
         "flow",
         &[
@@ -223,21 +223,21 @@ const RULES: &[Rule] = &[
     ("bigs", &["cat big", "cat <big", "cat big a big", "sort -r big", "head -c 300000 big"]),
 ];
 
-/// The text of a template. `locales` are those that `«locale»` stands for.
+/// Expands a template; `«locale»` is replaced by one of `locales`.
 pub fn expand(template: &str, locales: &[String], random: &mut Rng) -> String {
     Expansion { locales, files: Vec::new() }.text(template, 0, random)
 }
 
-/// What a feature's fragment becomes: text, and the files that nested fragments need.
+/// An expanded fragment and the files that it and nested fragments need.
 #[derive(Debug)]
 pub struct Fragment {
     /// The text.
     pub text: String,
-    /// Names of files, perhaps twice.
+    /// Names of files, possibly repeated.
     pub files: Vec<&'static str>,
 }
 
-/// One of a feature's fragments.
+/// Draws one of a feature's fragments.
 pub fn fragment(feature: &Feature, locales: &[String], random: &mut Rng) -> Fragment {
     let template = feature.fragments[random.usize(..feature.fragments.len())];
     let mut expansion = Expansion { locales, files: feature.files.to_vec() };
@@ -245,7 +245,7 @@ pub fn fragment(feature: &Feature, locales: &[String], random: &mut Rng) -> Frag
     Fragment { text, files: expansion.files }
 }
 
-/// A feature, drawn by weight from those for which the condition holds.
+/// Draws a feature by weight, among those that meet the condition.
 pub fn draw(random: &mut Rng, fits: impl Fn(&Feature) -> bool) -> &'static Feature {
     let candidates: Vec<&'static Feature> = all().filter(|feature| fits(feature)).collect();
     let total: u32 = candidates.iter().map(|feature| feature.weight).sum();
@@ -278,7 +278,8 @@ impl Expansion<'_> {
         text
     }
 
-    /// A rule that is not in the table stands for nothing; a test sees to it that there is none.
+    /// Expands a rule. An unknown rule expands to nothing; a test ensures that there is no such
+    /// rule.
     fn rule(&mut self, rule: &str, depth: usize, random: &mut Rng) -> String {
         match rule {
             "command" => self.command(depth, random),
@@ -290,7 +291,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// A fragment of another feature.
+    /// Expands a fragment of another feature.
     fn command(&mut self, depth: usize, random: &mut Rng) -> String {
         if depth == MAX_DEPTH {
             return self.rule("pipeline", depth, random);
@@ -302,7 +303,7 @@ impl Expansion<'_> {
     }
 }
 
-/// The alternatives of a rule, if there is such a rule.
+/// Returns the alternatives of a rule, if it exists.
 pub fn alternatives(rule: &str) -> Option<&'static [&'static str]> {
     RULES.iter().find(|(name, _)| *name == rule).map(|(_, alternatives)| *alternatives)
 }

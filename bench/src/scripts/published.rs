@@ -1,7 +1,6 @@
-//! Published benchmark scripts, from a checkout of theirs, run with bash and with `contend run -f`.
+//! Runs published benchmark scripts from a checkout, with bash and with `contend run -f`.
 //!
-//! Only their folders and what they read are known here; the scripts themselves are not part of
-//! this project.
+//! This lists only their folders and inputs; the scripts are not part of this project.
 
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
@@ -24,13 +23,13 @@ pub struct Suite {
     pub folder: &'static str,
     /// Name of the input, a file or a folder in the folder of inputs.
     input: &'static str,
-    /// The arguments, where `IN` is the input.
+    /// The arguments; `IN` is the input.
     arguments: &'static [&'static str],
 }
 
 const IN: &str = "IN";
 
-/// The suites of `PaSh` and of Koala that are about text.
+/// The suites of `PaSh` and of Koala that process text.
 pub const SUITES: &[Suite] = &[
     Suite { folder: "evaluation/benchmarks/oneliners", input: "text.txt", arguments: &[] },
     Suite { folder: "evaluation/benchmarks/unix50", input: "text.txt", arguments: &[] },
@@ -48,8 +47,8 @@ pub const SUITES: &[Suite] = &[
     Suite { folder: "analytics/scripts", input: "logs", arguments: &[IN, "out"] },
 ];
 
-/// Commands for which scripts are skipped: they need a network, or are not text tools.
-const OUTSIDE: [&str; 14] = [
+/// Commands whose scripts are skipped: they need a network, or do not process text.
+const OUT_OF_SCOPE: [&str; 14] = [
     "curl",
     "wget",
     "node",
@@ -69,10 +68,10 @@ const OUTSIDE: [&str; 14] = [
 const BOOKS: u64 = 4;
 const LOGS: u64 = 2;
 
-/// Makes what the suites read, if it is not there: so many bytes for each script.
+/// Makes the inputs of the suites that do not exist yet, with `size` bytes for each script.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If they cannot be written.
 pub fn make_inputs(folder: &Path, size: u64, seed: u64) -> Result<()> {
     fs::create_dir_all(folder)?;
     for name in ["text.txt", "weather.txt", "words.txt"] {
@@ -112,7 +111,7 @@ fn generate(path: &Path, input: &str, size: u64, seed: u64) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Positions of buses: time, vehicle, line, and so on, as a city publishes them.
+/// Positions of buses, in the form that a city publishes: time, vehicle, line, and so on.
 fn write_buses(path: &Path, size: u64, seed: u64) -> Result<()> {
     let mut random = Rng::with_seed(seed);
     let mut out = BufWriter::new(fs::File::create(path)?);
@@ -153,10 +152,10 @@ pub struct Published {
     text: String,
 }
 
-/// The scripts of the suites that are in a checkout, in order of their names.
+/// Returns the scripts of the suites that are in a checkout, sorted by name.
 ///
 /// # Errors
-/// When they cannot be read.
+/// If they cannot be read.
 pub fn scripts(checkout: &Path) -> Result<Vec<Published>> {
     let mut found = Vec::new();
     for suite in SUITES {
@@ -174,10 +173,10 @@ pub fn scripts(checkout: &Path) -> Result<Vec<Published>> {
     Ok(found)
 }
 
-/// What came of a script.
+/// The result of a script.
 #[derive(Debug)]
 pub enum Verdict {
-    /// contend did what bash did; its messages may differ.
+    /// contend did the same as bash; its messages may differ.
     Same {
         /// Seconds that bash took.
         bash: f64,
@@ -186,32 +185,32 @@ pub enum Verdict {
         /// Whether messages are the same.
         messages: bool,
     },
-    /// It did not, in these ways.
+    /// contend differs in these ways.
     Differs(Vec<Difference>),
-    /// It was not run, or says nothing, for this reason.
+    /// It was not run, or its result means nothing, for this reason.
     Skipped(String),
 }
 
-/// Where and how scripts are run.
+/// The settings of all runs.
 #[derive(Debug)]
 pub struct Bench<'a> {
-    /// The program.
+    /// Path of contend.
     pub contend: &'a Path,
     /// The checkout.
     pub checkout: &'a Path,
     /// The folder that [`make_inputs`] made.
     pub inputs: &'a Path,
-    /// Runs them.
+    /// The runner of scripts.
     pub runner: Runner,
-    /// What `LC_ALL` is.
+    /// The value of `LC_ALL`.
     pub locale: String,
 }
 
 impl Bench<'_> {
-    /// Runs a script with both.
+    /// Runs a script with bash and with contend.
     ///
     /// # Errors
-    /// When it cannot be run.
+    /// If it cannot be run.
     pub fn compare(&self, script: &Published, stdin: Stdin) -> Result<Verdict> {
         if let Some(reason) = script.reason_to_skip() {
             return Ok(Verdict::Skipped(reason));
@@ -230,7 +229,7 @@ impl Bench<'_> {
             return Ok(Verdict::Same { bash, contend, messages: before == 0 });
         }
         if !repeats(&expected, &self.run(&["bash".to_owned()], script, stdin)?) {
-            return Ok(Verdict::Skipped("bash does not repeat it".to_owned()));
+            return Ok(Verdict::Skipped("bash differs from itself".to_owned()));
         }
         Ok(Verdict::Differs(kinds))
     }
@@ -272,7 +271,7 @@ impl Bench<'_> {
         variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 
-    /// The scripts of the folder, as some source others, and a file for standard input.
+    /// Copies the scripts of the folder, as some source others, and a file for standard input.
     fn copy(&self, script: &Published, work: &Path) -> io::Result<()> {
         let name = script.name.rsplit('/').next().unwrap_or("script.sh");
         for entry in fs::read_dir(self.checkout.join(script.suite.folder))? {
@@ -283,33 +282,34 @@ impl Bench<'_> {
                 fs::copy(&path, work.join(name))?;
             }
         }
-        fs::write(work.join(name), script.kept_outputs())?;
-        fs::write(work.join(INPUT), "what is on standard input\nand another line\n")
+        fs::write(work.join(name), script.without_cleanup())?;
+        fs::write(work.join(INPUT), "a line on standard input\nand another line\n")
     }
 }
 
 impl Published {
-    /// Which command outside of what is tested it needs, or which is not installed.
+    /// Returns why a script is skipped: it needs a command outside of the scope, or one that is not
+    /// installed.
     fn reason_to_skip(&self) -> Option<String> {
         let code = self.text.lines().filter(|line| !line.trim_start().starts_with('#'));
         let words: Vec<&str> = code
             .flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && !"-_.".contains(c)))
             .collect();
-        let outside = OUTSIDE.iter().find(|command| words.contains(command));
+        let outside = OUT_OF_SCOPE.iter().find(|command| words.contains(command));
         outside.map(|command| format!("needs {command}"))
     }
 
-    /// The text, without what removes the outputs in the end.
-    fn kept_outputs(&self) -> String {
+    /// Returns the text without commands that remove the outputs at the end.
+    fn without_cleanup(&self) -> String {
         let lines = self.text.lines().filter(|line| !line.trim_start().starts_with("rm -rf"));
         lines.collect::<Vec<_>>().join("\n") + "\n"
     }
 }
 
-/// Says how to begin where no suite is in the checkout.
+/// Checks that the checkout has a suite; the error explains how to get one.
 ///
 /// # Errors
-/// When there is none.
+/// If there is no suite.
 pub fn ensure_any(found: &[Published], checkout: &Path) -> Result<()> {
     found.first().map(|_| ()).with_context(|| {
         format!("{}: no scripts of binpash/pash or kbensh/koala in it", checkout.display())

@@ -1,4 +1,4 @@
-//! Totals by feature, and a finding as text.
+//! Formats totals by feature, and findings.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,17 +10,17 @@ use super::compare::normalise;
 use super::generate::Script;
 use super::run::{Entry, Outcome};
 
-/// Bytes of an output that are shown.
-const SHOWN: usize = 600;
+/// Bytes of an output to show.
+const SHOWN_BYTES: usize = 600;
 
-/// Counts of variants.
+/// Numbers of variants, by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All that were run.
     pub cases: u64,
-    /// contend differs.
+    /// contend differs from bash.
     pub differ: u64,
-    /// bash does one thing or another.
+    /// bash differs from itself.
     pub not_repeatable: u64,
     /// bash does not end.
     pub hang: u64,
@@ -38,15 +38,15 @@ impl Counts {
 /// Counts by feature; a script counts for each feature that it uses.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// Every variant once.
+    /// Numbers over all scripts; each variant counts once.
     pub all: Counts,
-    /// Scripts whose every variant is the same.
+    /// Number of scripts whose variants are all the same.
     pub scripts: u64,
     by_feature: BTreeMap<String, Counts>,
 }
 
 impl Summary {
-    /// Adds what [`row`] made.
+    /// Adds a result made by [`row`].
     pub fn add(&mut self, row: &Value) {
         let count = |key: &str| row[key].as_u64().unwrap_or(0);
         let counts = Counts {
@@ -62,7 +62,7 @@ impl Summary {
         }
     }
 
-    /// A table, one line a feature.
+    /// Formats a table with a line for each feature.
     pub fn table(&self) -> String {
         let mut text = format!(
             "{:<28} {:>8} {:>8} {:>15} {:>10}\n",
@@ -78,7 +78,7 @@ impl Summary {
     }
 }
 
-/// What a worker tells of a script.
+/// Returns a worker's result for a script.
 pub fn row(script: &Script, verdicts: &[Verdict]) -> Value {
     let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
     json!({
@@ -115,7 +115,7 @@ fn findings(script: &Script, verdicts: &[Verdict]) -> Vec<Value> {
     VARIANTS.into_iter().zip(verdicts).filter_map(one).collect()
 }
 
-/// A finding with all that is needed to see it again.
+/// Formats a finding with everything needed to reproduce it.
 fn described(script: &Script, finding: &Finding) -> String {
     let Finding { kinds, again, small, bash, contend, command } = finding;
     let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
@@ -173,6 +173,6 @@ fn differing_messages(bash: &Outcome, contend: &Outcome) -> String {
 }
 
 fn shown(bytes: &[u8]) -> String {
-    let more = if bytes.len() > SHOWN { " and more" } else { "" };
-    format!("{}{more}", bytes[..bytes.len().min(SHOWN)].escape_ascii())
+    let more = if bytes.len() > SHOWN_BYTES { " and more" } else { "" };
+    format!("{}{more}", bytes[..bytes.len().min(SHOWN_BYTES)].escape_ascii())
 }

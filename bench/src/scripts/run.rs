@@ -1,4 +1,4 @@
-//! Runs one shell in a fresh folder and observes everything it does, within limits.
+//! Runs a shell in a fresh folder and records everything it does, within limits.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,33 +22,33 @@ use rustix::process::{
 use super::files;
 use super::generate::{Script, Setting, Stdin, Stdout};
 
-/// Bytes that a process may write to a file, or a script to standard output.
-const MAX_OUTPUT: u64 = 64 << 20;
+/// Most bytes that a process may write to a file, or a script to standard output.
+const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 /// Bytes of address space that a process may have.
-const MAX_MEMORY: u64 = 4 << 30;
-/// [`Runner::grace`], if nobody says otherwise.
+const MAX_MEMORY_BYTES: u64 = 4 << 30;
+/// The default of [`Runner::grace`].
 const GRACE: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// Between lines of [`Stdin::SlowPipe`], and how many lines are slow.
+/// Interval between lines of [`Stdin::SlowPipe`], and number of slow lines.
 const SLOW_INTERVAL: Duration = Duration::from_millis(10);
 const SLOW_LINES: usize = 10;
 
-/// Everything that a run has done.
+/// The effects of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// How the shell ended; none if it was killed at the limit.
+    /// The shell's exit status; `None` if it was killed at the limit.
     pub status: Option<ExitStatus>,
-    /// What it wrote to standard output.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to standard error.
+    /// Standard error.
     pub stderr: Vec<u8>,
-    /// What is in its folder: by path, the kind, the permissions and the content.
+    /// The files in its folder: kind, permissions and content by path.
     pub files: BTreeMap<PathBuf, Entry>,
-    /// Names of what is left in `TMPDIR`.
+    /// Names of files left in `TMPDIR`.
     pub temporary: Vec<PathBuf>,
-    /// Whether processes went on after [`Runner::grace`].
+    /// Whether processes continued after [`Runner::grace`].
     pub left_running: bool,
-    /// From the start to the end of the shell.
+    /// Wall time of the shell.
     pub wall: Duration,
 }
 
@@ -65,43 +65,47 @@ pub enum Entry {
     Other(u32),
 }
 
-/// Where scripts run: one at a time, as what is left running has to be told apart.
+/// Runs scripts one at a time, so that remaining processes belong to one script.
 #[derive(Debug)]
 pub struct Runner {
     folder: tempfile::TempDir,
-    /// A run that takes longer is killed.
+    /// A longer run is killed.
     pub limit: Duration,
-    /// How long background processes may go on when the shell has ended.
+    /// How long background processes may continue after the shell's exit.
     pub grace: Duration,
 }
 
-/// A command with all that it needs.
+/// A command and its surroundings.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The program and its arguments.
     pub command: &'a [String],
     /// Standard input and output, locale and `BASH_ENV`.
     pub setting: &'a Setting,
-    /// What a pipe on standard input is filled with.
+    /// The content of a pipe on standard input.
     pub input: &'a [u8],
-    /// Further variables of its environment.
+    /// Further environment variables.
     pub variables: &'a [(String, String)],
 }
 
-/// Makes this process adopt orphans: every runner's process has to.
+/// Makes this process adopt orphans. A process with a runner needs this.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn adopt_orphans() -> Result<()> {
     child::become_subreaper().context("cannot become a subreaper")
 }
 
-/// Limits what this process and its children may use.
+/// Limits the resources of this process and its children.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn limit_resources() -> Result<()> {
-    let limits = [(Resource::Fsize, MAX_OUTPUT), (Resource::As, MAX_MEMORY), (Resource::Core, 0)];
+    let limits = [
+        (Resource::Fsize, MAX_OUTPUT_BYTES),
+        (Resource::As, MAX_MEMORY_BYTES),
+        (Resource::Core, 0),
+    ];
     for (resource, most) in limits {
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit).context("cannot set a limit")?;
@@ -110,24 +114,24 @@ pub fn limit_resources() -> Result<()> {
 }
 
 impl Runner {
-    /// A runner in a temporary folder. [`adopt_orphans`] has to have been called.
+    /// Creates a runner in a temporary folder. [`adopt_orphans`] must have been called.
     ///
     /// # Errors
-    /// When there can be no such folder.
+    /// If the folder cannot be created.
     pub fn new(limit: Duration) -> Result<Self> {
         let folder = tempfile::tempdir().context("cannot make a folder")?;
         Ok(Self { folder, limit, grace: GRACE })
     }
 
-    /// Where the script is when it runs as a file.
+    /// Returns the path of the script when it runs as a file.
     pub fn script(&self) -> PathBuf {
         self.folder.path().join("script.sh")
     }
 
-    /// Runs a command, which has to be a shell with this script, in a fresh folder.
+    /// Runs a command, a shell with this script, in a fresh folder.
     ///
     /// # Errors
-    /// When it cannot be started or its files cannot be read.
+    /// If it cannot be started or its files cannot be read.
     pub fn run(&self, command: &[String], script: &Script) -> Result<Outcome> {
         fs::write(self.script(), script.text() + "\n")?;
         let job = Job { command, setting: &script.setting, input: &script.input, variables: &[] };
@@ -155,7 +159,7 @@ impl Runner {
         let collector = self.collect(&mut command, job.setting.stdout)?;
         let ended = self.wait(command)?;
         let stdout = collector.finish()?;
-        // All that could read from the pipe has ended, so that this ends.
+        // All readers of the pipe have exited, so the thread ends.
         let _ = feeder.map(JoinHandle::join);
         Ok(Outcome {
             stdout,
@@ -181,11 +185,11 @@ impl Runner {
         }
     }
 
-    /// Starts the shell, waits for it and its descendants, and kills what remains.
+    /// Starts the shell, waits for it and its descendants, and kills the remaining ones.
     fn wait(&self, mut command: Command) -> Result<Outcome> {
         let begun = Instant::now();
         let child = command.process_group(0).spawn().context("cannot start a shell")?;
-        // The parent's ends of pipes are in the command.
+        // The command owns the parent's ends of pipes.
         drop(command);
         let pid = Pid::from_child(&child);
         let in_time = ends_within(pid, self.limit)?;
@@ -208,7 +212,7 @@ impl Runner {
     }
 }
 
-/// Where standard output goes.
+/// The destination of standard output.
 enum Collector {
     File(PathBuf),
     Pipe(JoinHandle<io::Result<Vec<u8>>>),
@@ -226,15 +230,15 @@ impl Collector {
     }
 }
 
-/// Reads until EOF or [`MAX_OUTPUT`]; the writer gets SIGPIPE then.
+/// Reads until EOF or [`MAX_OUTPUT_BYTES`]; the writer gets SIGPIPE then.
 fn read_some(reader: PipeReader) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader.take(MAX_OUTPUT).read_to_end(&mut bytes)?;
+    reader.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 fn prepare(job: &Job<'_>, work: &Path, temporary: &Path) -> Command {
-    // A shell closes what `Command` cannot close.
+    // `Command` cannot close a descriptor, so a shell does.
     const CLOSE: [&str; 4] = ["bash", "-c", "exec \"$@\" <&-", "bash"];
     let closed = job.setting.stdin == Stdin::Closed;
     let before = if closed { &CLOSE[..] } else { &[] };
@@ -273,7 +277,7 @@ fn feed(command: &mut Command, job: &Job<'_>, work: &Path) -> Result<Option<Join
     Ok(Some(thread::spawn(move || fill(writer, &input, interval))))
 }
 
-/// Writes until nobody reads any more.
+/// Writes the input until no reader is left.
 fn fill(mut writer: PipeWriter, input: &[u8], interval: Duration) {
     let mut rest = input;
     if !interval.is_zero() {
@@ -303,10 +307,10 @@ fn ends_within(pid: Pid, limit: Duration) -> Result<bool> {
     }
 }
 
-/// Reaps orphans until there are no more or the time is over; whether there are none.
+/// Reaps orphans until none is left or the time is over. Returns whether none is left.
 fn all_end_within(limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
-    while reap_some() {
+    while reap_exited() {
         if Instant::now() > deadline {
             return false;
         }
@@ -315,8 +319,8 @@ fn all_end_within(limit: Duration) -> bool {
     true
 }
 
-/// Reaps children that have ended; whether there are others.
-fn reap_some() -> bool {
+/// Reaps children that have exited. Returns whether others are left.
+fn reap_exited() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
@@ -326,9 +330,9 @@ fn reap_some() -> bool {
     }
 }
 
-/// Kills this process's descendants, of which orphans become children, until there are none.
+/// Kills this process's descendants, whose orphans become its children, until none is left.
 fn kill_descendants() {
-    while reap_some() {
+    while reap_exited() {
         for pid in children(getpid()) {
             let _ = kill_process(pid, Signal::KILL); // it may have ended meanwhile
         }
@@ -344,7 +348,7 @@ fn children(parent: Pid) -> Vec<Pid> {
 
 fn parent_of(number: i32) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name before may hold anything.
+    // The name in parentheses may contain anything.
     let (_, fields) = stat.rsplit_once(')')?;
     Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
 }

@@ -1,5 +1,5 @@
-//! Makes a script on which contend differs small: fewer fragments, lines and words, as long as the
-//! difference stays.
+//! Shrinks a script on which contend differs: removes fragments, lines and words while the
+//! difference remains.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::generate::{Part, Script, Stdin, Stdout};
 
-/// The smallest script that was found within the time for which `fails` still holds.
+/// Returns the smallest script found within the time for which `fails` still holds.
 ///
 /// # Errors
 /// Those of `fails`.
@@ -31,7 +31,7 @@ pub fn shrink(
     }
 }
 
-/// Replaces what is special about the surroundings by what is usual, one by one.
+/// Replaces unusual surroundings by usual ones, each in turn.
 fn simpler_setting(
     mut small: Script,
     fails: &mut impl FnMut(&Script) -> Result<bool>,
@@ -54,8 +54,8 @@ fn simpler_setting(
     Ok(small)
 }
 
-/// Leaves pieces of the text out: halves, quarters, and so on to single ones (delta debugging,
-/// Zeller & Hildebrandt 2002, in a simple form).
+/// Removes pieces of the text: halves, quarters, and so on to single ones (a simple form of delta
+/// debugging, Zeller & Hildebrandt 2002).
 fn fewer_pieces(
     mut small: Script,
     split: fn(&Script) -> Vec<String>,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_the_difference_is_left() {
+    fn shrinking_keeps_the_cause_of_the_difference() {
         let long = script(&["cat a | sort", "exec <a; sort nofile | tr a b; echo $?", "wc b"]);
         let fails = |script: &Script| Ok(script.text().contains("tr a b;"));
         let small = shrink(long, Duration::from_mins(1), fails).expect("it cannot fail");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_only_as_it_is_stays_as_it_is() {
+    fn an_irreducible_script_stays_unchanged() {
         let whole = script(&["cat a | sort", "wc b"]);
         let fails = |candidate: &Script| Ok(*candidate == whole);
         let small = shrink(whole.clone(), Duration::from_mins(1), fails).expect("it cannot fail");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_tried_when_the_time_is_over() {
+    fn no_attempt_is_made_after_the_time_limit() {
         let whole = script(&["cat a | sort", "wc b"]);
         let small = shrink(whole.clone(), Duration::ZERO, |_| panic!("it is over"));
         assert_eq!(small.expect("it cannot fail"), whole);

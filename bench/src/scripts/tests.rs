@@ -14,7 +14,7 @@ fn locales() -> Vec<String> {
     vec!["C".to_owned(), "C.UTF-8".to_owned()]
 }
 
-/// The rules that a template names.
+/// Returns the rules that a template names.
 fn rules(template: &str) -> impl Iterator<Item = &str> {
     template.split('«').skip(1).filter_map(|part| part.split_once('»')).map(|(rule, _)| rule)
 }
@@ -26,7 +26,7 @@ fn templates() -> impl Iterator<Item = &'static str> {
 fn accepts(text: &str) -> bool {
     let mut bash = Command::new("bash");
     bash.args(["-n", "-O", "extglob", "-c", text]).stdin(Stdio::null()).stderr(Stdio::null());
-    // What is not closed is a warning, and the end of the text.
+    // An unclosed here-document is a warning, and ends with the text.
     bash.status().expect("bash starts").success()
 }
 
@@ -47,7 +47,7 @@ fn every_rule_and_file_that_a_feature_names_is_known() {
 }
 
 #[test]
-fn bash_accepts_every_fragment_but_those_with_errors_on_purpose() {
+fn bash_accepts_every_fragment_without_deliberate_errors() {
     let mut random = Rng::with_seed(SEED);
     for feature in all() {
         for template in feature.fragments {

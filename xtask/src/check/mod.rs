@@ -10,15 +10,21 @@ mod sentences;
 
 use std::fmt::{self, Display};
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::manifest;
-use crate::process::say;
+use crate::process::{output, say};
+pub use language::Request;
 
 /// Folders without sources of this repository.
 const SKIPPED_FOLDERS: [&str; 5] = ["target", ".git", "_build", "deps", "results"];
+
+/// Extensions of sources whose comments are checked.
+const LANGUAGES: [&str; 7] = ["rs", "ex", "exs", "sh", "c", "go", "java"];
 
 /// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,7 +67,12 @@ pub fn run() -> Result<()> {
     violations.extend(invariants::check(&page, &sources));
     violations.extend(layers::check(&manifest::packages()?));
     violations.extend(links::check(&self::sources(Path::new("."), "md")?, &|path| path.exists()));
-    for violation in &violations {
+    fail_if_any(&violations)
+}
+
+/// Prints violations, and fails if there is one.
+fn fail_if_any(violations: &[Violation]) -> Result<()> {
+    for violation in violations {
         say(&violation.to_string());
     }
     match violations.len() {
@@ -70,18 +81,56 @@ pub fn run() -> Result<()> {
     }
 }
 
-/// Prints how many phrases of literal English each package and page has. See [`language::report`].
+/// Counts phrases of literal English, or prints texts to review.
 ///
 /// # Errors
-/// If a file cannot be read.
-pub fn language(only: Option<&str>) -> Result<()> {
-    let mut code = Vec::new();
-    for folder in ["crates", "bench", "xtask"] {
-        code.extend(sources(Path::new(folder), "rs")?);
+/// If a file cannot be read, or a check fails.
+pub fn language(request: &Request) -> Result<()> {
+    match request {
+        Request::Report(only) => {
+            let (code, pages) = texts()?;
+            print(&language::report(&code, &pages, only.as_deref())?)
+        }
+        Request::Elsewhere(folder) => print(&language::report(&relative(folder)?, &[], None)?),
+        Request::Sample { count, seed } => {
+            let (code, _) = texts()?;
+            print(&language::sample(&code, *count, *seed))
+        }
+        Request::Commits(range) => {
+            let log = output(Command::new("git").args(["log", "--format=%s", range]))?;
+            print(&language::subjects(&String::from_utf8_lossy(&log))?)
+        }
+        Request::Check => {
+            let (code, pages) = texts()?;
+            fail_if_any(&language::check(&code, &pages)?)
+        }
     }
-    let pages = sources(Path::new("."), "md")?;
-    say(language::report(&code, &pages, only)?.trim_end());
-    Ok(())
+}
+
+/// Returns all sources whose comments are checked, and all pages.
+fn texts() -> Result<(Vec<Source>, Vec<Source>)> {
+    let mut code = Vec::new();
+    for folder in ["crates", "bench", "xtask", "elixir"] {
+        for extension in LANGUAGES {
+            code.extend(sources(Path::new(folder), extension)?);
+        }
+    }
+    Ok((code, sources(Path::new("."), "md")?))
+}
+
+/// Returns the Rust sources below a folder, with paths that start with the folder's name.
+fn relative(folder: &Path) -> Result<Vec<Source>> {
+    let parent = folder.parent().unwrap_or(folder);
+    let mut sources = sources(folder, "rs")?;
+    for source in &mut sources {
+        source.path = source.path.strip_prefix(parent).unwrap_or(&source.path).to_owned();
+    }
+    Ok(sources)
+}
+
+/// Prints a report to standard output.
+fn print(report: &str) -> Result<()> {
+    io::stdout().write_all(report.as_bytes()).context("cannot write to standard output")
 }
 
 /// Returns all text files with this extension below a folder, ordered by path.

@@ -50,8 +50,8 @@ fn names_in(source: &Source, families: &[String]) -> Vec<Violation> {
         file: source.path.clone(),
         line,
         problem: format!(
-            "\"{text}\" names experiments: let the experiment's row in crates/lab say what \
-             depends on it"
+            "\"{text}\" names experiments: move the decision to a field of the experiment's row in \
+             crates/lab"
         ),
     };
     names.map(violation).collect()

@@ -10,7 +10,7 @@ fn committed() -> Vec<Case> {
 }
 
 #[test]
-fn the_sets_of_the_issue_are_there() {
+fn every_theme_has_enough_valid_cases() {
     let cases = committed();
     let of = |theme: &str| cases.iter().filter(|case| case.theme == theme).count();
     assert!(of("oneliners") >= 10 && of("unix") >= 30 && of("logs") >= 8 && of("weather") >= 5);
@@ -30,7 +30,7 @@ fn the_sets_of_the_issue_are_there() {
 }
 
 #[test]
-fn a_case_has_what_its_lines_say() {
+fn the_lines_of_a_case_are_parsed() {
     let text = "case a\nstdin syslog\nwith words.txt 2MB\nsizes 1MB 1GB\nlocale C\nserial 1,3\n\
                 run sort | cut -c 1 | head\nmap cut -c 1\nrest head\n";
     let cases = parse("a.txt", text).expect("it keeps to the format");
@@ -49,7 +49,7 @@ fn a_case_has_what_its_lines_say() {
 }
 
 #[test]
-fn errors_name_the_file_the_line_and_what_to_do() {
+fn errors_name_the_file_the_line_and_the_remedy() {
     let error = |text: &str| format!("{:#}", parse("a.txt", text).expect_err("it is wrong"));
     assert_eq!(error("case a\nrun x\n"), "a.txt:1: case a has no `input`: add it");
     assert_eq!(
@@ -58,18 +58,18 @@ fn errors_name_the_file_the_line_and_what_to_do() {
     );
     assert_eq!(
         error("case a\ninput syslog\nsizes 1KB\nrun x\n"),
-        "a.txt:3: `1KB` is no size: write as in 1MB or 1GB"
+        "a.txt:3: `1KB` is not a size: write as in 1MB or 1GB"
     );
     assert_eq!(
         error("case a\ninput syslog\nserial x\nrun x\n"),
-        "a.txt:3: `x` is no stage: write as in 3,5"
+        "a.txt:3: `x` is not a stage: write as in 3,5"
     );
 }
 
-/// Whoever is faster with another output is not faster.
+/// A tool that prints something else cannot be compared by speed.
 #[test]
-fn every_form_that_is_made_here_prints_what_the_case_prints() {
-    const TEST: &str = "every_form_that_is_made_here_prints_what_the_case_prints";
+fn every_generated_form_prints_the_same_as_its_case() {
+    const TEST: &str = "every_generated_form_prints_the_same_as_its_case";
     let folder = tempfile::tempdir().expect("a folder for the inputs");
     let xargs = FORMS.iter().position(|(tool, _)| *tool == "xargs").expect("it is there");
     for case in committed().iter().filter(|case| case.prepare.is_none()) {
@@ -82,7 +82,7 @@ fn every_form_that_is_made_here_prints_what_the_case_prints() {
         }
         let scratch = tempfile::tempdir_in(folder.path()).expect("a folder");
         let run = |text: &str| {
-            let mut command = crate::plain(text);
+            let mut command = crate::bash_command(text);
             command.current_dir(case.folder(folder.path(), 1)).env("LC_ALL", &case.locale);
             let done = command.env("SCRATCH", scratch.path()).output().expect("bash starts");
             (done.status.code(), done.stdout)

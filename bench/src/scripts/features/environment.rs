@@ -1,4 +1,4 @@
-//! What names resolve to: functions, aliases, `hash`, PATH, locales, `eval` and sourced files.
+//! Resolution of names: functions, aliases, `hash`, PATH, locales, `eval` and sourced files.
 
 use super::{Feature, feature};
 

@@ -1,4 +1,4 @@
-//! Expansions within pipelines, and what they change or read.
+//! Expansions within pipelines, and their side effects.
 
 use super::{Feature, feature};
 

@@ -1,6 +1,6 @@
 //! Features of shells that random scripts use: one file for each family, one row for each feature.
 //!
-//! A fragment is one or more complete commands. What stands in guillemets is a rule of
+//! A fragment is one or more complete commands. A name in guillemets is a rule of
 //! [`super::grammar`], which is replaced by one of its alternatives, recursively.
 
 mod background;
@@ -20,11 +20,11 @@ mod variables;
 /// A feature and the script fragments that use it.
 #[derive(Debug)]
 pub struct Feature {
-    /// What the summary calls it: `family/name`.
+    /// The name in the summary: `family/name`.
     pub name: &'static str,
-    /// How often it is drawn, relative to the others.
+    /// Weight in random draws.
     pub weight: u32,
-    /// Files of [`super::files::FILES`] that its fragments need beyond the basic ones.
+    /// Files of [`super::files::FILES`] that its fragments need in addition to the basic ones.
     pub files: &'static [&'static str],
     /// Templates, one of which is drawn.
     pub fragments: &'static [&'static str],
@@ -32,12 +32,12 @@ pub struct Feature {
     pub syntax: Syntax,
 }
 
-/// Whether a fragment is well formed.
+/// Whether a fragment is syntactically valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     /// `bash -n` accepts it.
     Valid,
-    /// The shell is meant to complain.
+    /// The shell should report an error.
     Invalid,
 }
 

@@ -1,4 +1,4 @@
-//! Redirections of standard input, output and error, and where they stand.
+//! Redirections of standard input, output and error, in various positions.
 
 use super::{Feature, feature};
 

@@ -1,4 +1,4 @@
-//! What redirections name: words that expand to none, one or several files, and bad files.
+//! Targets of redirections: words that expand to none, one or several files, and bad files.
 
 use super::{Feature, feature};
 

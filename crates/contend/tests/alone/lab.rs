@@ -1,4 +1,4 @@
-//! Figures of the lab that other programs' processes would change.
+//! Figures of the lab that depend on an otherwise idle machine.
 
 use serde_json::Value;
 
@@ -25,8 +25,8 @@ fn creation_is_measured_on_both_sides() {
     });
 }
 
-/// What the lab says of a parked process and thread agrees with what the kernel shows of the
-/// same: the line through n against the kernel's own figures for one.
+/// The lab's memory of a parked process and thread, the slope over n, agrees with the kernel's
+/// figures for one.
 #[test]
 fn memory_of_a_unit_is_what_the_kernel_shows() {
     in_quiet(|| {
@@ -46,7 +46,7 @@ fn memory_of_a_unit_is_what_the_kernel_shows() {
             let stack = fit(kind, "kernel_stacks");
             assert!((stack - 16_384.0).abs() < 0.05 * 16_384.0, "{kind}: {stack}");
         }
-        // A process has pages of its own, and shares the rest: RSS counts all of them.
+        // RSS also counts the pages that a process shares.
         let (own, naive) = (fit("process", "user"), fit("process", "rss_sum"));
         assert!(own > 10_000.0 && naive > 3.0 * own, "{own} {naive}");
         // A thread has touched a page or two of its stack and its control block.

@@ -1,6 +1,5 @@
-//! Tests of what only shows when nothing else is at work, because what sets a pipeline's pace is
-//! then another program. They are a target of their own, which cargo runs when the others have
-//! ended, and take turns.
+//! Tests that need an otherwise idle machine, because other programs could be the bottleneck. They
+//! are a separate target, which Cargo runs after the others, and run one at a time.
 
 mod advice;
 mod lab;
@@ -13,11 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Often enough for a shared machine to have a quiet moment.
+/// Enough attempts for a shared machine to become quiet once.
 const ATTEMPTS: u64 = 6;
 
-/// Runs a test's body while no other one here runs, and again after longer and longer pauses if
-/// it fails: on a shared machine others may have been at work.
+/// Runs a test's body while no other test here runs. If it fails, repeats it after increasing
+/// pauses, as other programs may have disturbed it.
 fn in_quiet(body: impl Fn()) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

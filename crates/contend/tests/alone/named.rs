@@ -1,4 +1,4 @@
-//! What is named as that which sets the pace, on pipelines whose truth is known.
+//! The bottleneck that is named for pipelines whose bottleneck is known.
 
 use std::process::Stdio;
 
@@ -12,11 +12,11 @@ fn bottleneck(record: &Value) -> (&str, Option<u64>, Option<&str>) {
     (found["kind"].as_str().expect("a kind"), found["stage"].as_u64(), found["limit"].as_str())
 }
 
-/// Uses a CPU for a while, whatever it is given to read.
+/// Uses a CPU for a while, independently of its input.
 const BUSY: &str = "{ cat; i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; }";
 
 #[test]
-fn a_sleeping_stage_is_named_though_another_uses_more_cpu() {
+fn a_sleeping_stage_is_the_bottleneck_although_another_uses_more_cpu() {
     in_quiet(|| {
         let sleeper = "while read -r l; do sleep 0.01; echo $l; done";
         let record = record(&[&format!("seq 120 | {sleeper} | {BUSY} | cat")]);
@@ -32,11 +32,11 @@ fn a_sleeping_stage_is_named_though_another_uses_more_cpu() {
 }
 
 #[test]
-fn a_stage_that_works_is_named_and_its_neighbours_wait() {
+fn a_busy_stage_is_the_bottleneck_and_its_neighbours_wait() {
     in_quiet(|| {
         let slow = "head -c 60000000 /dev/zero | base64 | gzip -6 | cat >/dev/null";
         let record = record(&[slow]);
-        // Two stages that work at the same time are too much for one CPU.
+        // Two busy stages are too much for one CPU.
         let kind = if record["host"]["cpus_allowed"] == 1 { "machine" } else { "stage" };
         assert_eq!(bottleneck(&record), (kind, Some(3), Some("cpu")), "{record}");
         let stages = record["stages"].as_array().expect("a list");
@@ -51,10 +51,13 @@ fn a_stage_that_works_is_named_and_its_neighbours_wait() {
 }
 
 #[test]
-fn one_cpu_for_much_work_is_the_machine() {
+fn one_cpu_with_several_busy_stages_is_the_bottleneck() {
     in_quiet(|| {
         if !has("taskset") {
-            return skip("one_cpu_for_much_work_is_the_machine", "there is no taskset");
+            return skip(
+                "one_cpu_with_several_busy_stages_is_the_bottleneck",
+                "there is no taskset",
+            );
         }
         let folder = tempfile::tempdir().expect("a folder");
         let json = folder.path().join("x.json");
@@ -85,7 +88,7 @@ fn one_cpu_for_much_work_is_the_machine() {
 }
 
 #[test]
-fn slow_input_and_a_slow_reader_are_named() {
+fn slow_input_and_a_slow_reader_are_bottlenecks() {
     in_quiet(|| {
         let script = |feed: &str, drain: &str| {
             let folder = tempfile::tempdir().expect("a folder");
@@ -108,7 +111,7 @@ fn slow_input_and_a_slow_reader_are_named() {
 }
 
 #[test]
-fn stages_that_hold_their_output_are_named() {
+fn barriers_are_found() {
     in_quiet(|| {
         let document = "for i in $(seq 4); do date +%s; sleep 0.15; done | sort \
                         | while read -r t; do echo $t; done";
@@ -126,7 +129,7 @@ fn stages_that_hold_their_output_are_named() {
 }
 
 #[test]
-fn starting_many_programs_is_named() {
+fn starting_many_programs_is_found() {
     in_quiet(|| {
         let record = record(&["seq 200 | while read -r n; do expr $n + 1; done >/dev/null"]);
         let found = record["findings"].as_array().expect("a list").iter();

@@ -1,4 +1,4 @@
-//! Changes: suggested, predicted, tried, and left alone where they would do harm.
+//! Changes: suggested, predicted, tried, and refused where they would be wrong.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,7 +23,7 @@ fn of_rewrite<'a>(record: &'a Value, rewrite: &str) -> &'a Value {
 #[test]
 fn a_change_with_another_output_is_wrong_and_never_recommended() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Where a line has two fields, the second cut prints what the first one left.
+    // With two fields in a line, the second cut passes on the output of the first.
     let file = numbered_lines(folder.path(), 60_000);
     fs::write(&file, fs::read_to_string(&file).expect("text") + "one:two\n").expect("room");
     let record = tried(&[&format!("cut -d: -f1,3 {file} | cut -d: -f2 | sort")]);
@@ -31,7 +31,7 @@ fn a_change_with_another_output_is_wrong_and_never_recommended() {
     assert_eq!(cut["safety"], "this-data");
     assert_eq!((&cut["verdict"], &cut["output_equal"]), (&"wrong".into(), &false.into()));
     assert!(cut["difference"].as_str().is_some_and(|text| !text.is_empty()), "{cut:#}");
-    // What grep says of data that is no text is no line of its own to itself.
+    // grep's message about binary data does not end with a newline of its own.
     fs::write(&file, b"a\nb\0\n".repeat(50_000)).expect("room");
     let record = tried(&[&format!("grep a {file} | wc -l")]);
     assert_eq!(of_rewrite(&record, "count-in-grep")["verdict"], "wrong");
@@ -40,7 +40,7 @@ fn a_change_with_another_output_is_wrong_and_never_recommended() {
 }
 
 #[test]
-fn another_status_is_another_result() {
+fn a_different_status_is_a_different_result() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 60_000);
     let record = tried(&[&format!("grep nowhere {file} | wc -l")]);
@@ -68,7 +68,7 @@ fn functions_and_aliases_are_left_alone() {
 }
 
 #[test]
-fn a_large_input_is_sampled_and_the_winner_checked_on_all_of_it() {
+fn a_large_input_is_sampled_and_the_winner_checked_on_the_whole_input() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 300_000);
     let pipeline = format!("sed 's/a/A/g' {file} | grep keep");
@@ -82,10 +82,10 @@ fn a_large_input_is_sampled_and_the_winner_checked_on_all_of_it() {
 }
 
 #[test]
-fn what_comes_through_a_pipe_is_kept() {
+fn input_from_a_pipe_is_saved() {
     let content = "b keep\na drop\n".repeat(100_000);
     let mut command = pipe(&["--try", "--discard", "--budget", "3", "sed 's/a/A/' | grep keep"]);
-    // Of its own accord it would try on a part where the machine is slow.
+    // By default it would use a sample on a slow machine.
     let record = record_of(command.args(["--sample", "all"]), &content);
     let used = &record["trial"]["input"];
     assert_eq!((&used["kind"], &used["complete"]), (&"beginning".into(), &true.into()));
@@ -102,14 +102,14 @@ fn a_pipe_with_a_name_is_opened_once() {
     let writer = std::thread::spawn(move || fs::write(to, "a\nb\n"));
     let mut command = Command::new("timeout");
     command.args(["30", contend(), "pipe", "--discard", "--stdin"]).arg(&path);
-    // Long enough for changes to be looked for.
+    // Long enough for changes to be searched.
     let output = run(command.arg("sed s/a/b/ | sh -c 'cat; sleep 0.2'"), "");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     writer.join().expect("it ends").expect("there is a reader");
 }
 
 #[test]
-fn only_the_beginning_of_an_endless_input_is_kept_and_said_so() {
+fn only_a_prefix_of_an_endless_input_is_saved_and_reported() {
     let line = format!(
         "yes 'some words to fill a line with' | {} pipe --try --discard --budget 0.1 'cat | wc -l'",
         contend()
@@ -129,7 +129,7 @@ fn the_pipeline_s_output_appears_once() {
 }
 
 #[test]
-fn text_that_would_change_something_each_time_is_not_tried() {
+fn pipelines_with_side_effects_are_not_tried() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 10);
     let out = folder.path().join("out");
@@ -157,7 +157,7 @@ fn text_that_would_change_something_each_time_is_not_tried() {
 }
 
 #[test]
-fn an_output_that_changes_by_itself_cannot_be_compared() {
+fn an_output_that_differs_between_runs_cannot_be_compared() {
     let output = pipe(&["--try", "--discard", "date +%N | sed s/a/b/ | sed s/c/d/"])
         .output()
         .expect("it starts");
@@ -249,7 +249,7 @@ fn a_set_up_that_writes_is_executed_once() {
 }
 
 #[test]
-fn what_only_has_the_name_of_a_filter_is_not_run_again() {
+fn a_program_with_the_name_of_a_filter_is_not_run_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 900_000);
     let (script, log) = (folder.path().join("fold"), folder.path().join("log"));
@@ -270,7 +270,7 @@ fn the_trial_of_a_failed_stage_warns() {
 }
 
 #[test]
-fn copies_are_compared_with_one_alone() {
+fn several_copies_are_compared_with_a_single_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 30_000);
     let pipeline = format!("cat {file} | sed s/a/b/ | sed s/c/d/");

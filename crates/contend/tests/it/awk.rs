@@ -1,5 +1,5 @@
-//! The JSON tokenizer and parser in awk: every text of the collection under every awk, and what
-//! else is promised of them.
+//! The JSON tokenizer and parser in awk: every text of the collection with every awk, and the other
+//! documented properties.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Command, contend, has, is_tried, run, skip, text};
 
-/// How each awk is called, and the program that must be there.
+/// How each awk is called, and the program that it needs.
 const AWKS: [(&str, &str); 6] = [
     ("mawk", "mawk"),
     ("gawk", "gawk"),
@@ -25,7 +25,7 @@ const ONE: &str = "$AWK -f tokenizer.awk";
 const DIRECT: &str = "$AWK -v direct=1 -f tokenizer.awk";
 const PARSER: &str = "$AWK -f parser.awk -f callbacks.awk";
 
-/// A folder with the programs.
+/// Makes a folder with the programs.
 fn programs() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["tokenizer", "join", "parser", "callbacks"] {
@@ -39,7 +39,7 @@ fn generate(arguments: &[&str]) -> Output {
     Command::new(contend()).arg("generate").args(arguments).output().expect("it starts")
 }
 
-/// Runs a script in the folder under this awk.
+/// Runs a script in the folder with this awk.
 fn sh(folder: &Path, awk: &str, script: &str, input: &str) -> Output {
     let script = script.replace("$AWK", awk);
     run(Command::new("sh").args(["-c", &script]).current_dir(folder), input)
@@ -61,7 +61,8 @@ fn name(path: &Path) -> String {
     path.file_name().expect("a file").to_string_lossy().into_owned()
 }
 
-/// Every file through this tokenizer and the parser, in one shell: status and output of each.
+/// Runs the tokenizer and the parser on every file, in one shell. Returns status and output of
+/// each.
 fn all(
     folder: &Path,
     awk: &str,
@@ -93,8 +94,8 @@ fn all(
     results
 }
 
-/// What `serde_json` finds: every value and bracket with its path, in the parser's words but for
-/// strings, which are decoded and encoded again.
+/// The values that `serde_json` finds: every value and bracket with its path, in the parser's
+/// format, except that strings are decoded and encoded again.
 fn expected(path: &str, value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -115,7 +116,7 @@ fn expected(path: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// A line of the parser with its strings and numbers as `serde_json` writes them.
+/// Returns a line of the parser with its strings and numbers as `serde_json` writes them.
 fn normal(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
@@ -143,10 +144,10 @@ fn sorted(mut lines: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn every_text_of_the_collection_is_taken_or_refused_under_every_awk() {
+fn every_text_of_the_collection_is_accepted_or_refused_with_every_awk() {
     let folder = programs();
     let (accept, reject) = (files("accept"), files("reject"));
-    // These programs do not look at UTF-8.
+    // These programs do not validate UTF-8.
     let reject: Vec<_> =
         reject.into_iter().filter(|file| !name(file).starts_with("utf8-")).collect();
     for (row, (program, awk)) in AWKS.into_iter().enumerate() {
@@ -155,7 +156,7 @@ fn every_text_of_the_collection_is_taken_or_refused_under_every_awk() {
             continue;
         }
         let ways = [("cat \"$file\"", ONE), ("{ cat \"$file\"; echo; }", FOUR)];
-        // The variants of gawk differ in nothing that the other commands would show.
+        // The variants of gawk differ only in ways that the other commands would not show.
         let count = if awk == program || program == "busybox" { 2 } else { 1 };
         for (column, (feed, tokenizer)) in ways[..count].iter().enumerate() {
             if !is_tried(row, column, 2) {
@@ -185,7 +186,7 @@ fn check_refused(files: &[PathBuf], results: &[(i32, String)], awk: &str) {
     }
 }
 
-/// One awk that is there.
+/// Returns an installed awk.
 fn some_awk() -> Option<&'static str> {
     AWKS.iter().find(|(program, _)| has(program)).map(|(_, command)| *command)
 }
@@ -208,7 +209,7 @@ fn the_example_gives_the_lines_of_the_study() {
 }
 
 #[test]
-fn an_error_is_told_after_what_was_right() {
+fn an_error_is_reported_after_the_valid_part() {
     let cases = [
         (r#"["a", "#, "@ <=> [\n@.0: \"a\"\n", "token 3: unexpected end of input in @.1"),
         ("[1] 2", "@ <=> [\n@.0: 1\n@ <=> ]\n", "trailing data: 2"),
@@ -255,7 +256,7 @@ fn the_generated_array_is_json_of_243_bytes_a_document() {
     assert_eq!(array.len(), 1000);
     assert_eq!(array[999]["menu"]["popup"]["menuitem"][2]["onclick"], "CloseDoc()");
     assert_eq!(output.stdout.len(), 1000 * 243 + 1);
-    // Whoever reads it may have had enough.
+    // The reader may close the pipe early.
     let script = format!("'{}' generate json-array 1000000 | head -c 1000", contend());
     let output = Command::new("sh").args(["-c", &script]).output().expect("sh");
     assert_eq!((output.stdout.len(), text(&output.stderr)), (1000, String::new()));

@@ -1,4 +1,4 @@
-//! Bytes are those of `wc -c`, except where the record marks them.
+//! Bytes agree with `wc -c`, except where the record marks them.
 
 use std::process::Stdio;
 
@@ -18,7 +18,7 @@ const SOURCES: &[&str] = &[
     "sh -c 'seq 100; seq 100 >&2'",
 ];
 
-/// Stages after it; all of them read to the end.
+/// The stages after it, which all read to EOF.
 const FILTERS: &[&str] = &[
     "cat",
     "tr 0-9 a-j",
@@ -42,7 +42,7 @@ const FILTERS: &[&str] = &[
     "nl",
 ];
 
-/// How many bytes each stage gives out, by the shell and `wc -c`.
+/// Counts the bytes that each stage writes, with the shell and `wc -c`.
 fn truth(stages: &[&str]) -> Vec<u64> {
     (1..=stages.len())
         .map(|count| {
@@ -85,7 +85,7 @@ fn bytes_agree_with_wc_wherever_they_are_not_marked() {
     assert!(exact_pipes > 40, "hardly any pipe is exact: {exact_pipes}");
 }
 
-/// Checks the pipes that are not marked and returns how many there are.
+/// Checks the pipes that are not marked, and returns their number.
 fn check_pipes(record: &Value, truth: &[u64]) -> usize {
     let pipes = record["boundaries"].as_array().expect("a list");
     assert_eq!(pipes.len() + 1, truth.len());
@@ -93,8 +93,8 @@ fn check_pipes(record: &Value, truth: &[u64]) -> usize {
     exact.map(|(pipe, truth)| assert_eq!(pipe["bytes"], *truth, "{pipe}: {record:#}")).count()
 }
 
-/// Pipelines of which what the kernel counts for the first two stages is not what goes through the
-/// pipe between them, with what does.
+/// Pipelines whose first two stages have kernel counters that differ from the pipe's bytes, with
+/// the pipe's bytes.
 const MISCOUNTED: &[(&str, u64)] = &[
     ("nosuchcmd | cat | wc -c", 0),
     ("(echo a; echo bbb >&2; sleep 0.1) | (sleep 0.2; true)", 2),
@@ -127,7 +127,7 @@ fn the_table_of_pipes_shows_the_mark() {
 }
 
 #[test]
-fn a_here_document_is_no_output_of_the_stage_before() {
+fn a_here_document_is_not_output_of_the_stage_before() {
     let text = "seq 30 | cat - /dev/fd/3 3<<'EOF' | wc -c\nfrom here\nEOF";
     let record = record(&["--discard", text]);
     let stages = record["stages"].as_array().expect("a list");
@@ -138,7 +138,7 @@ fn a_here_document_is_no_output_of_the_stage_before() {
 }
 
 #[test]
-fn what_goes_to_standard_error_is_not_taken_for_output() {
+fn standard_error_does_not_count_as_output() {
     let many = "sh -c 'seq 10000; seq 9000 >&2'";
     let cases =
         ["seq 3 | nosuchcmd", "cat >/nonexistent/x", many, "for i in $(seq 3); do date; done"];
@@ -150,7 +150,7 @@ fn what_goes_to_standard_error_is_not_taken_for_output() {
 }
 
 #[test]
-fn filters_that_say_nothing_else_are_exact() {
+fn filters_without_messages_are_exact() {
     let record = record(&["--discard", "seq 20000 | tr 1 2 | sort -n | uniq -c | tail -n 3"]);
     for (index, stage) in record["stages"].as_array().expect("a list").iter().enumerate() {
         assert!(!is_marked(stage, "bytes_out"), "{stage:#}");
@@ -173,7 +173,7 @@ fn json_is_not_mixed_with_the_pipeline_s_output() {
         let record: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
         assert_eq!(record["command"], "echo out");
     }
-    // A file that standard output has been sent to is the same stream.
+    // A file that standard output was redirected to is the same stream.
     let folder = Public::new();
     let file = folder.path().join("both");
     let script = format!("{} pipe --json {f} 'echo out' >{f}", contend(), f = file.display());
@@ -197,7 +197,7 @@ fn report_and_json_do_not_share_a_stream() {
 }
 
 #[test]
-fn what_is_no_shell_is_said_in_one_line() {
+fn a_program_that_is_not_a_shell_is_reported_in_one_line() {
     for shell in ["/bin/ls", "/bin/cat"] {
         let mut command = Command::new(contend());
         let output = run(command.args(["pipe", "--shell", shell, "true | true"]), "");

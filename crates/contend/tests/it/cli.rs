@@ -1,4 +1,4 @@
-//! Help, version, and what `generate` prints.
+//! Help, version, and the output of `generate`.
 
 use std::process::Stdio;
 
@@ -43,7 +43,7 @@ fn without_a_verb_the_help_is_shown_with_status_2() {
 }
 
 #[test]
-fn a_word_in_the_place_of_a_verb_gets_a_tip() {
+fn an_unknown_verb_gets_a_tip() {
     let cases: [(&[&str], &[&str]); 4] = [
         (&["cat x | sort"], &["contend pipe 'cat x | sort'", "contend run 'cat x | sort'"]),
         (&["lba"], &["a similar subcommand exists: 'lab'"]),
@@ -94,7 +94,7 @@ fn completions_are_those_of_the_flags() {
     assert!(run(Command::new("bash").args(["-n", "/dev/stdin"]), &script).status.success());
 }
 
-/// What bash offers when the last of these words is to be completed.
+/// Returns bash's completions of the last of these words.
 fn offered(script: &str, words: &[&str]) -> Vec<String> {
     let (last, before) = words.split_last().expect("a word");
     let completing = format!(
@@ -148,7 +148,7 @@ fn man_pages_are_made_for_every_verb() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_failure() {
+fn a_closed_reader_is_not_a_failure() {
     let mut child = Command::new(contend())
         .args(["generate", "completions", "zsh"])
         .stdout(Stdio::piped())
@@ -162,7 +162,7 @@ fn a_reader_that_has_gone_is_no_failure() {
 }
 
 #[test]
-fn a_full_standard_output_is_told() {
+fn a_full_standard_output_is_reported() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux");
     let output = Command::new(contend())
         .args(["generate", "man"])

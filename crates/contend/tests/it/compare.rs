@@ -1,4 +1,4 @@
-//! Runs of the lab beside each other, on the real executable.
+//! Comparison of lab runs, with the real executable.
 
 use std::path::Path;
 use std::process::Output;
@@ -11,7 +11,7 @@ fn compare(folder: &Path, arguments: &[&str]) -> Output {
     output(Command::new(contend()).arg("compare").args(arguments).current_dir(folder))
 }
 
-/// A run of the lab with these cases.
+/// Returns a run of the lab with these cases.
 fn record(cases: &[Value]) -> Value {
     json!({
         "schema": "contend.lab/1", "suite": null, "started_at": "2026-01-02T03:04:05Z",
@@ -25,7 +25,7 @@ fn record(cases: &[Value]) -> Value {
     })
 }
 
-/// So many forks, nine times around this many nanoseconds.
+/// Returns a case of n forks, with nine samples around this number of nanoseconds.
 fn fork(n: u64, nanoseconds: f64) -> Value {
     let samples: Vec<_> =
         (-4..=4).map(|step| nanoseconds * (1.0 + 0.01 * f64::from(step))).collect();
@@ -42,7 +42,7 @@ fn write(folder: &Path, name: &str, record: &Value) {
     std::fs::write(folder.join(name), record.to_string()).expect("room");
 }
 
-/// A folder with two runs, of which the second takes twice as long.
+/// Makes a folder with two runs; the second takes twice as long.
 fn two_runs() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "a.json", &record(&[fork(1, 1000.0), fork(10, 500.0)]));
@@ -117,7 +117,7 @@ fn standard_input_is_read_once() {
 }
 
 #[test]
-fn cases_that_not_all_have_are_listed() {
+fn cases_that_some_runs_lack_are_listed() {
     let folder = two_runs();
     let mut skipped = fork(1, 1.0);
     skipped["samples"] = json!([]);
@@ -164,7 +164,7 @@ fn kept_runs_are_compared_and_a_file_wins_over_a_number() {
 }
 
 #[test]
-fn what_is_no_run_of_the_lab_is_told() {
+fn a_file_without_a_lab_run_is_reported() {
     let folder = two_runs();
     let path = folder.path();
     let whole = std::fs::read_to_string(path.join("a.json")).expect("it is there");

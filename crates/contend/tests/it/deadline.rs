@@ -1,4 +1,4 @@
-//! What the tests do with a program that never ends.
+//! Programs that never end, and the tests that start them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::support::{Command, becomes, output, processes_with};
 
 #[test]
-fn what_never_ends_is_killed_with_its_group_and_its_output_shown() {
+fn an_endless_program_is_killed_with_its_group_and_its_output_shown() {
     let sleep = format!("sleep {}", 4_000_000 + std::process::id());
     let mut command = Command::new("sh");
     command.args(["-c", &format!("echo so far; {sleep} & wait")]);

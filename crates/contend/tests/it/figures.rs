@@ -1,4 +1,4 @@
-//! What is measured and named, on pipelines whose truth is known.
+//! Figures and findings on pipelines with known properties.
 
 use std::process::Stdio;
 
@@ -46,12 +46,12 @@ fn the_parts_of_a_lifetime_add_up_to_it() {
         let sum: f64 = parts.iter().map(|part| number(&stage[format!("{part}_seconds")])).sum();
         let wall = number(&stage["wall_seconds"]);
         assert!((sum - wall).abs() < 1e-6 * wall.max(1.0), "{sum} of {wall}: {stage}");
-        // Time at work is a part of it: on a CPU, or in a wait for neither pipe nor CPU.
+        // Service time is part of the lifetime: running, or waiting for neither a pipe nor a CPU.
         let service = number(&stage["service_seconds"]);
         let at_work = number(&stage["on_cpu_seconds"]) + number(&stage["other_wait_seconds"]);
         assert!(service <= wall + 1e-9, "{service} of {wall}: {stage}");
         assert!(service <= at_work + 1e-9, "{service} of {at_work}: {stage}");
-        // None of these stages is ever stopped by job control.
+        // Job control never stops these stages.
         assert!(service > at_work - 1e-9, "{service} of {at_work}: {stage}");
     }
 }
@@ -75,11 +75,11 @@ fn bytes_are_exact_even_for_stages_that_live_a_millisecond() {
 }
 
 #[test]
-fn cpu_time_is_the_kernel_s() {
+fn cpu_time_agrees_with_the_kernel() {
     if !has("bash") {
-        return skip("cpu_time_is_the_kernel_s", "there is no bash");
+        return skip("cpu_time_agrees_with_the_kernel", "there is no bash");
     }
-    // What the shell says of contend and of all that contend has waited for.
+    // The shell's figures for contend and the processes that contend waited for.
     let script = "TIMEFORMAT='%U %S'; time \"$0\" pipe --no-advice --output /dev/null --json - \
                   --discard 'seq 1500000 | sort -n >/dev/null'";
     let output = output(Command::new("bash").args(["-c", script, contend()]));
@@ -88,20 +88,20 @@ fn cpu_time_is_the_kernel_s() {
     let cpu = number(&total["user_seconds"]) + number(&total["system_seconds"]);
     let said = text(&output.stderr);
     let said: f64 = said.split_whitespace().map(|word| word.parse::<f64>().expect("a time")).sum();
-    // The shell rounds to milliseconds. What the stages did not use, contend and its shell did.
+    // The shell rounds to milliseconds. contend and its shell use what the stages did not.
     assert!(cpu <= said + 0.01 && cpu > 0.5 * said, "{cpu} s of {said} s");
 }
 
 #[test]
-fn a_reader_of_single_bytes_is_named() {
+fn a_reader_of_single_bytes_is_found() {
     let record = record(&["seq 20000 | while read -r n; do :; done"]);
     assert!(finding_ids(&record).contains(&"tiny-reads".to_owned()), "{record}");
 }
 
 #[test]
-fn spliced_bytes_are_told_to_be_unseen() {
+fn spliced_bytes_are_reported_as_unknown() {
     if !has("pv") {
-        return skip("spliced_bytes_are_told_to_be_unseen", "there is no pv");
+        return skip("spliced_bytes_are_reported_as_unknown", "there is no pv");
     }
     let record = record(&["head -c 30000000 /dev/zero | pv -q | wc -c"]);
     assert!(finding_ids(&record).contains(&"bytes-unseen".to_owned()), "{record}");
@@ -130,7 +130,7 @@ fn several_runs_give_medians_with_intervals() {
 }
 
 #[test]
-fn watching_is_off_the_data_path() {
+fn observing_stays_off_the_data_path() {
     let mut command =
         pipe(&["--discard", "--json", "-", "head -c 200000000 /dev/zero | cat | cat"]);
     let output = command.stdin(Stdio::null()).output().expect("starts");
@@ -139,28 +139,28 @@ fn watching_is_off_the_data_path() {
     let own_cpu = number(&record["observation"]["own_cpu_seconds"]);
     let total = &record["total"];
     let cpu = number(&total["user_seconds"]) + number(&total["system_seconds"]);
-    // Pumping the data would cost as much as a stage.
+    // Copying the data would cost as much as a stage.
     assert!(own_cpu < 0.25 * cpu, "{own_cpu} s of {cpu} s");
-    // Most of it are the pages of a program built to be debugged; the data are 200 MB.
+    // Most of this is the debug build's own pages; the data has 200 MB.
     assert!(number(&record["observation"]["own_max_rss_bytes"]) < 30e6);
 }
 
 #[test]
-fn what_a_stage_leaves_running_is_still_its_own() {
-    // Three loops at work at once, none of them waited for.
+fn processes_that_a_stage_leaves_running_belong_to_it() {
+    // Three busy loops at once, which the shell does not wait for.
     let work = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo done";
     let record = record(&[&format!("for n in 1 2 3; do {{ {work}; }} & done | cat")]);
     let [left, reader] = [&record["stages"][0], &record["stages"][1]];
     assert!(number(&left["user_seconds"]) > 10.0 * number(&reader["user_seconds"]), "{record}");
     assert!(number(&left["wall_seconds"]) > 0.8 * number(&record["wall_seconds"]), "{record}");
     assert_eq!(record["stages"][0]["bytes_out"], 15);
-    // A process substitution is started by the stage, and nobody waits for it.
+    // The stage starts a process substitution, and does not wait for it.
     let record = self::record(&[&format!("cat <({work}) | cat")]);
     assert!(number(&record["stages"][0]["user_seconds"]) > 0.01, "{record}");
 }
 
 #[test]
-fn temporary_files_of_a_last_sort_are_no_output() {
+fn temporary_files_of_a_last_sort_are_not_output() {
     let record = record(&["seq 1000000 | sort -S 8M >/dev/null"]);
     let sort = &record["stages"][1];
     let written = number(&sort["bytes_out"]);
@@ -170,7 +170,7 @@ fn temporary_files_of_a_last_sort_are_no_output() {
 }
 
 #[test]
-fn what_a_shell_reads_again_of_its_file_counts_once() {
+fn a_file_that_a_shell_reads_again_counts_once() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "a line\n".repeat(60_000)).expect("room");
     let record = record(&[&format!("while read -r l; do :; done <{}", file.path().display())]);
@@ -180,7 +180,7 @@ fn what_a_shell_reads_again_of_its_file_counts_once() {
 }
 
 #[test]
-fn one_that_begins_late_has_held_nothing() {
+fn a_stage_that_starts_late_is_not_a_barrier() {
     let record = record(&["yes | head -c 20000000 | (sleep 0.3; cat >/dev/null)"]);
     assert_eq!(record["stages"][2]["holds_output"], false, "{record}");
 }

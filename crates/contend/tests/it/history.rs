@@ -1,4 +1,4 @@
-//! The store and the history on the real executable.
+//! The store and the history, with the real executable.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn history(store: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn what_was_printed_is_printed_again() {
+fn a_saved_run_is_printed_as_before() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("new/runs.db");
     let first = run(&store).output().expect("it starts");
@@ -36,7 +36,7 @@ fn what_was_printed_is_printed_again() {
 }
 
 #[test]
-fn a_run_that_is_not_there_is_a_mistake() {
+fn a_missing_run_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let none = history(&store, &[]);
@@ -88,7 +88,7 @@ fn a_run_that_measured_nothing_is_not_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let json = folder.path().join("run.json");
-    // No cgroup, no CPU of this number: every case is skipped with a reason.
+    // Without cgroups and a CPU of this number, every case is skipped with a reason.
     let output = Command::new(contend())
         .args(["lab", "run", "placement/cpus", "--set", "from=4095", "--set", "to=4095"])
         .arg("--store")
@@ -121,8 +121,8 @@ fn two_runs_at_once_are_both_kept() {
     assert_eq!(list.matches("complete").count(), 2, "{list}");
 }
 
-/// The store cannot be used: nothing is measured, the message says what to do, and the file
-/// is as it was.
+/// Asserts that an unusable store stops the run before it measures, that the message names a
+/// remedy, and that the file is unchanged.
 fn refused(store: &Path, message: &str) {
     let before = std::fs::read(store).ok();
     let output = run(store).output().expect("it starts");
@@ -136,7 +136,7 @@ fn refused(store: &Path, message: &str) {
 }
 
 #[test]
-fn a_broken_or_foreign_store_is_left_as_it_is() {
+fn a_broken_or_foreign_store_is_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     std::fs::write(&store, "this is text ".repeat(200)).expect("room");
@@ -145,7 +145,7 @@ fn a_broken_or_foreign_store_is_left_as_it_is() {
     std::fs::remove_file(&store).expect("there");
     run(&store).output().expect("it starts");
     let mut bytes = std::fs::read(&store).expect("there");
-    // The version of the tables, in the file's head.
+    // The version of the tables, in the file's header.
     bytes[60..64].copy_from_slice(&77_u32.to_be_bytes());
     std::fs::write(&store, &bytes).expect("room");
     refused(&store, "was created by a newer contend (format 77");
@@ -160,8 +160,8 @@ fn a_broken_or_foreign_store_is_left_as_it_is() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_to_is_told() {
-    let test = "a_folder_that_may_not_be_written_to_is_told";
+fn a_read_only_folder_is_reported() {
+    let test = "a_read_only_folder_is_reported";
     let folder = Public::new();
     let program = folder.install(contend(), "contend", 0o755);
     let locked = folder.path().join("locked");
@@ -179,12 +179,12 @@ fn a_folder_that_may_not_be_written_to_is_told() {
     assert_eq!(output.status.code(), Some(125));
 }
 
-/// The disk is full when the run is over: its figures are printed all the same.
+/// If the disk is full at the end of a run, the figures are still printed.
 #[test]
 #[ignore = "needs the right to mount; .ci/run runs it where there is that right"]
 fn a_full_disk_loses_no_figures() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Room for an empty store, not for a record.
+    // Enough room for an empty store, but not for a record.
     let script = format!(
         "mount -t tmpfs -o size=36k none '{folder}' && exec '{program}' lab run units/create \
          engine/empty --smallest --budget 2 --store '{folder}/runs.db'",

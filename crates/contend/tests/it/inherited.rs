@@ -1,6 +1,6 @@
-//! Signals that are ignored or blocked when contend starts, as `nohup`, background jobs of scripts
-//! and some CI services leave them: the pipeline finds them as it would under bash, and contend
-//! does not act on them.
+//! Signals that are ignored or blocked when contend starts, as by `nohup`, background jobs of
+//! scripts and some CI services: the pipeline inherits them as it would from bash, and contend does
+//! not react to them.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -18,7 +18,7 @@ use crate::support::{
 /// Prints which signals its process blocks, ignores and catches.
 const SHOW: &str = "grep -hE '^Sig(Blk|Ign|Cgt)' /proc/self/status";
 const KEYBOARD: [Signal; 3] = [Signal::INT, Signal::QUIT, Signal::HUP];
-/// Parts of so little that a small input is several.
+/// Chunks so small that a small input has several.
 const PARTS: [&str; 4] = ["-j", "2", "--part-size", "1k"];
 
 /// Signals that are ignored and blocked.
@@ -59,7 +59,7 @@ const STATES: [State; 9] = [
     State { ignored: &[Signal::INT, Signal::PIPE], blocked: &[Signal::INT, Signal::USR1] },
 ];
 
-/// `contend run` or `contend pipe` with these arguments.
+/// Returns `contend run` or `contend pipe` with these arguments.
 fn contend_with(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.args(arguments);
@@ -72,7 +72,7 @@ fn bash(text: &str) -> Command {
     command
 }
 
-/// Lines that were printed, each once, with what was said and the status.
+/// Returns the distinct lines of the output, the messages and the status.
 fn done(
     command: &mut Command,
     folder: &Path,
@@ -116,7 +116,7 @@ fn stages_inherit_ignored_and_blocked_signals_as_from_bash() {
 }
 
 #[test]
-fn the_parts_of_a_map_command_are_several() {
+fn the_input_of_a_map_command_has_several_chunks() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("in"), "a line\n".repeat(1000)).expect("room");
     let over_parts = format!("cat in | {SHOW} - | cat");
@@ -133,7 +133,7 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     }
     let folder = Public::new();
     let shown = folder.path().join("shown");
-    // A program of the user's own, of which nobody knows that it writes a file.
+    // A user's program, which is not known to write a file.
     let program = format!("#!/bin/bash\n{SHOW} >>{}\nexec cat\n", shown.display());
     let original = folder.path().join("original");
     std::fs::write(&original, program).expect("room");
@@ -144,7 +144,7 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     let expected = std::fs::read_to_string(&shown).expect("it was run");
     std::fs::write(&shown, "").expect("room");
     let trial = ["pipe", "--try", "--budget", "1", "--sample", "all", "--stdin", "original"];
-    // There is always something to try: one sed instead of two.
+    // There is always a change to try: one sed instead of two.
     let mut trial = contend_with(&trial);
     trial.args(["--output", "/dev/null", "./show | sed s/a/b/ | sed s/c/d/"]);
     let found = done(&mut trial, folder.path(), state);
@@ -154,14 +154,14 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     assert_eq!(found, expected.repeat(found.len() / expected.len()));
 }
 
-/// Ways to run a pipeline that prints what comes, as it comes.
+/// Ways to run a pipeline that copies its input as it arrives.
 fn copying() -> [Vec<&'static str>; 4] {
     let parts = [&["run"], &PARTS[..], &["tr a a | sed s/x/x/"]].concat();
     let quiet = ["pipe", "--no-advice", "--output", "/dev/null", "cat | cat"];
     [vec!["run", "cat | cat"], vec!["run", "{ cat; } | cat"], parts, quiet.to_vec()]
 }
 
-/// Starts one of them and waits until it has begun to print.
+/// Starts a command and waits until it has printed something.
 fn begun(command: &mut Command) -> Child {
     let mut child = command
         .stdin(Stdio::piped())
@@ -176,9 +176,9 @@ fn begun(command: &mut Command) -> Child {
 }
 
 #[test]
-fn what_contend_was_started_to_ignore_or_with_blocked_ends_nothing() {
+fn inherited_ignored_or_blocked_signals_end_nothing() {
     if !has("bash") {
-        let test = "what_contend_was_started_to_ignore_or_with_blocked_ends_nothing";
+        let test = "inherited_ignored_or_blocked_signals_end_nothing";
         return skip(test, "there is no bash");
     }
     for state in [State::ignoring(&KEYBOARD), State::blocking(&KEYBOARD)] {
@@ -202,7 +202,7 @@ fn what_contend_was_started_to_ignore_or_with_blocked_ends_nothing() {
 }
 
 #[test]
-fn who_ignores_an_interrupt_can_still_be_terminated() {
+fn a_process_that_ignores_an_interrupt_can_still_be_terminated() {
     for arguments in copying() {
         let mut command = contend_with(&arguments);
         State::ignoring(&KEYBOARD).apply_to(&mut command);
@@ -213,11 +213,11 @@ fn who_ignores_an_interrupt_can_still_be_terminated() {
     }
 }
 
-/// POSIX: what a shell was started to ignore its traps cannot change.
+/// POSIX: a shell cannot set traps for signals that were ignored when it started.
 #[test]
-fn traps_on_what_is_ignored_cannot_be_set() {
+fn traps_for_ignored_signals_cannot_be_set() {
     if !has("bash") {
-        return skip("traps_on_what_is_ignored_cannot_be_set", "there is no bash");
+        return skip("traps_for_ignored_signals_cannot_be_set", "there is no bash");
     }
     let folder = tempfile::tempdir().expect("a folder");
     let trap = "trap 'echo got it' INT; kill -INT $$; echo after";
@@ -239,7 +239,7 @@ fn traps_on_what_is_ignored_cannot_be_set() {
 }
 
 #[test]
-fn statuses_are_those_of_bash_where_sigchld_is_ignored_or_blocked() {
+fn statuses_are_bash_s_with_sigchld_ignored_or_blocked() {
     let folder = tempfile::tempdir().expect("a folder");
     let ways: [&[&str]; 4] = [
         &["run", "cat | sh -c 'exit 3'"],
@@ -255,9 +255,9 @@ fn statuses_are_those_of_bash_where_sigchld_is_ignored_or_blocked() {
     }
 }
 
-/// What is measured depends on no signal that contend was started with.
+/// The lab's measurements do not depend on inherited signal dispositions.
 #[test]
-fn the_lab_measures_whatever_is_ignored_and_blocked() {
+fn the_lab_measures_with_any_signals_ignored_and_blocked() {
     let some = &[Signal::CHILD, Signal::USR1, Signal::ALARM, Signal::INT];
     for state in [State::ignoring(some), State::blocking(some)] {
         let mut command = Command::new(contend());
@@ -273,7 +273,7 @@ fn the_lab_measures_whatever_is_ignored_and_blocked() {
     }
 }
 
-/// Output, status and how it ends when nobody reads the output.
+/// Returns output, status and end of a command whose output has no reader.
 fn unread(command: &mut Command, folder: &Path, state: State) -> ExitStatus {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -283,9 +283,9 @@ fn unread(command: &mut Command, folder: &Path, state: State) -> ExitStatus {
 }
 
 #[test]
-fn an_unread_output_fails_where_sigpipe_ends_nothing() {
+fn an_unread_output_fails_if_sigpipe_is_ignored() {
     if !has("bash") {
-        return skip("an_unread_output_fails_where_sigpipe_ends_nothing", "there is no bash");
+        return skip("an_unread_output_fails_if_sigpipe_is_ignored", "there is no bash");
     }
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("in"), "a line\n".repeat(50_000)).expect("room");

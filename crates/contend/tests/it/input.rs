@@ -1,10 +1,10 @@
-//! Wrong input and unwilling surroundings: one clear line, the right status, nothing broken.
+//! Wrong input and adverse environments: one clear line, the right status, nothing broken.
 
 use std::process::Stdio;
 
 use crate::support::{Command, contend, finding_ids, pipe, record, run, text};
 
-/// Status and what is said on standard error.
+/// Returns the status and the messages.
 fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(contend());
     let output = command.arg("pipe").args(arguments).stdin(Stdio::null()).output().expect("starts");
@@ -13,7 +13,7 @@ fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_is_not_one_pipeline_is_refused_with_its_place() {
+fn text_other_than_one_pipeline_is_refused_with_its_position() {
     let said = |pipeline: &str| {
         let (status, error) = refusal(&[pipeline]);
         assert_eq!(status, Some(2), "{pipeline}: {error}");
@@ -74,7 +74,7 @@ fn wrong_arguments_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_shell_that_is_not_there_gives_127() {
+fn a_missing_shell_gives_status_127() {
     let (status, error) = refusal(&["--shell", "/no/such/shell", "echo x"]);
     assert_eq!(status, Some(127));
     assert!(error.contains("cannot start the shell '/no/such/shell'"), "{error}");
@@ -101,7 +101,7 @@ fn several_runs_need_an_input_that_can_be_read_again() {
 }
 
 #[test]
-fn each_way_of_ending_has_its_finding() {
+fn each_kind_of_exit_has_its_finding() {
     let cases = [
         ("echo x | nosuchcommand-x", "stage-not-found", 127),
         ("echo x | /etc/passwd", "stage-not-executable", 126),
@@ -114,13 +114,13 @@ fn each_way_of_ending_has_its_finding() {
         assert!(finding_ids(&record).contains(&finding.to_owned()), "{pipeline}: {record}");
         assert_eq!(record["exit_code"], status, "{pipeline}");
     }
-    // A writer whose reader has had enough is no failure.
+    // A writer that ends because its reader did is not a failure.
     let ids = finding_ids(&record(&["yes | head -n 1"]));
     assert!(!ids.iter().any(|id| id == "stage-killed"), "{ids:?}");
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_other_report_is_written() {
+fn a_full_disk_is_reported_and_the_other_report_is_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("x.json");
     let mut command = Command::new(contend());
@@ -146,7 +146,7 @@ fn an_existing_file_is_replaced_whole() {
 }
 
 #[test]
-fn nothing_is_left_in_the_folder_for_temporary_files() {
+fn no_temporary_files_are_left() {
     let folder = tempfile::tempdir().expect("a folder");
     for arguments in [&["pipe", "true | true"][..], &["demo", "--lines", "1000"][..]] {
         let mut command = Command::new(contend());
@@ -154,7 +154,7 @@ fn nothing_is_left_in_the_folder_for_temporary_files() {
         assert!(run(&mut command, "").status.success());
         assert_eq!(folder.path().read_dir().expect("folder").count(), 0);
     }
-    // Where there is no such folder, another one is used.
+    // If the folder does not exist, another one is used.
     let mut command = pipe(&["echo x | cat"]);
     assert!(run(command.env("TMPDIR", "/no/such/folder"), "").status.success());
 }
@@ -170,7 +170,7 @@ fn a_report_to_an_open_file_goes_where_its_last_writer_stopped() {
     };
     let log = after("echo first >log; $C pipe --output /dev/stderr 'echo x >&2' 2>>log");
     assert!(log.starts_with("first\nx\nreal "), "{log}");
-    // The record alone: beside the pipeline's output it would be refused.
+    // Only the record: together with the pipeline's output it would be refused.
     let json = "$C pipe --discard --json /dev/stdout --output /dev/null 'echo x'";
     let log = after(&format!("{{ echo x; {json}; echo end; }} >log"));
     assert!(log.starts_with("x\n{") && log.ends_with("}\nend\n"), "{log}");
@@ -200,7 +200,7 @@ fn a_report_that_cannot_be_written_does_not_hide_the_pipeline_s_failure() {
 }
 
 #[test]
-fn words_after_the_pipeline_are_told_to_be_quoted() {
+fn words_after_the_pipeline_give_a_hint_to_quote_it() {
     let (status, error) = refusal(&["cat", "file"]);
     assert_eq!(status, Some(2));
     assert!(error.contains("quote the whole pipeline"), "{error}");

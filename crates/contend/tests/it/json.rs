@@ -1,4 +1,4 @@
-//! `contend json`: the command line around the crate, and others' programs beside it.
+//! `contend json`: the command line of the crate, and comparisons with other programs.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Output, Stdio};
@@ -22,7 +22,7 @@ fn printed(arguments: &[&str], input: &str) -> String {
     text(&output.stdout)
 }
 
-/// Status, output and what is said.
+/// Returns status, output and messages.
 fn ended(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     let output = json(arguments, input);
     (output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -52,7 +52,7 @@ fn values_are_printed_in_every_format() {
 }
 
 #[test]
-fn paths_and_files_are_told_apart() {
+fn paths_and_files_are_distinguished() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, content) in [("plain", "{\"a\":1}"), (".hidden", "{\"a\":2}")] {
         std::fs::write(folder.path().join(name), content).expect("room");
@@ -93,7 +93,7 @@ fn mistakes_are_shown_with_their_place() {
 }
 
 #[test]
-fn what_is_not_json_ends_with_status_1_after_what_was_right() {
+fn invalid_json_ends_with_status_1_after_the_valid_part() {
     let (status, output, error) = ended(&[".a"], "{\"a\": 1}\n{\"a\": 2}\n{\"a\": x}\n");
     assert_eq!((status, output.as_str()), (Some(1), ".a\t1\n.a\t2\n"));
     assert_eq!(error, "contend: standard input: line 3, column 7 (byte 24): expected a value\n");
@@ -122,7 +122,7 @@ fn found_lines_do_not_wait_for_more_input() {
 }
 
 #[test]
-fn a_reader_that_has_gone_ends_it_quietly() {
+fn a_closed_reader_ends_it_quietly() {
     let mut child = Command::new(contend())
         .args(["json", "."])
         .stdin(Stdio::piped())
@@ -149,8 +149,8 @@ fn a_full_disk_is_a_failure() {
     assert!(text(&output.stderr).contains("cannot write standard output: No space left"));
 }
 
-/// Its greatest resident set, in bytes, when it has been given a start, so many megabytes of one
-/// piece again and again, and its end.
+/// Returns the peak resident set in bytes for an input of a start, megabytes of one repeated piece,
+/// and an end.
 fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
     let mut child = Command::new(contend())
         .arg("json")
@@ -174,7 +174,7 @@ fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
     kilobytes * 1024
 }
 
-/// More than may ever be in memory.
+/// Input in megabytes: more than may ever be in memory.
 const MEGABYTES: usize = 64;
 
 #[test]
@@ -193,14 +193,14 @@ fn memory_does_not_grow_with_the_input() {
             assert!(peak < 50_000_000, "{peak} bytes for {shape:?} {arguments:?}");
         }
     }
-    // One number or key that is printed or compared is whole in memory; no other is.
+    // One printed or compared number or key is whole in memory, but no other.
     let endless_number = ["{\"a\":", "1234567890", "}"];
     assert!(peak_memory(&[".b"], endless_number) < 50_000_000);
     let endless_key = ["{\"a\":{\"", "no end to it", "\":2}}"];
     assert!(peak_memory(&[".b"], endless_key) < 50_000_000);
 }
 
-/// Texts on which other programs agree about everything but order and numbers.
+/// Texts on which other programs agree, except about order and numbers.
 fn agreed() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/json/accept");
     let entries = std::fs::read_dir(folder).expect("the collection");
@@ -247,8 +247,7 @@ fn json_lines_are_those_of_jq() {
     }
 }
 
-/// What jq has printed, with escapes as they are here: digits that are capital letters, and none
-/// for U+007F.
+/// Converts jq's output to our escapes: upper-case hexadecimal digits, and no escape for U+007F.
 fn as_ours(theirs: &str) -> String {
     let mut text = theirs.replace("\\u007f", "\x7f");
     for control in 0..0x20 {

@@ -1,4 +1,4 @@
-//! The lab on the real executable.
+//! The lab, with the real executable.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,8 +11,8 @@ use crate::support::{
     metric, output, skip, text,
 };
 
-/// Every experiment, in its smallest form: it has a row in the list and the docs, and every
-/// case is measured or says why not.
+/// Every experiment, in its smallest form, is listed and documented, and each of its cases is
+/// measured or gives a reason.
 #[test]
 fn every_experiment_conforms() {
     let list = text(&output(&mut lab(&["list"])).stdout);
@@ -21,7 +21,7 @@ fn every_experiment_conforms() {
     let names: Vec<&str> = docs.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let mut names: Vec<&str> = names.into_iter().filter(|name| name.contains('/')).collect();
     assert!(names.len() >= 9, "{names:?}");
-    // lab_runtimes has these measured, too, which takes as long as all others together.
+    // lab_runtimes measures these as well, and they take as long as all others together.
     names.retain(|name| by_effort(!["runtime/memory", "runtime/round-trip"].contains(name), true));
     let patterns = by_effort(names.clone(), vec!["*"]);
     let limits = ["--smallest", "--budget", by_effort("30", "120"), "--step-seconds", "0"];
@@ -62,7 +62,7 @@ fn every_experiment_conforms() {
 }
 
 #[test]
-fn a_forked_child_has_a_copy_and_a_thread_has_not() {
+fn a_forked_child_has_a_copy_and_a_thread_does_not() {
     let record = lab_record(&["sharing/*", "--step-seconds", "0"]);
     let [process, thread] = cases(&record).as_slice() else { panic!("{record}") };
     assert_eq!(process["median"], 4096.0, "one page was copied: {process}");
@@ -114,8 +114,8 @@ fn a_small_rlimit_is_predicted_and_named() {
     assert_eq!(tasks_of(user), 0, "nothing of it is left");
 }
 
-/// A run that would use up a limit of the whole machine. Its store cannot be made, so that nothing is
-/// measured even by a contend that does not refuse.
+/// Starts a run that would exhaust a limit of the machine. Its store cannot be created, so that
+/// nothing is measured even if contend does not refuse.
 fn without_a_terminal(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(contend());
     command.arg("lab").args(arguments).args(["--store", "/dev/null/runs.db"]).stdin(Stdio::null());
@@ -140,11 +140,11 @@ fn the_process_limit_is_not_exhausted_without_being_asked() {
         let outcome = without_a_terminal(arguments);
         assert!(refused(&outcome, "none"), "{arguments:?}: {outcome:?}");
     }
-    // More than any kernel has numbers for processes.
+    // More than the number of process ids of any kernel.
     let beyond = ["run", "units/limit", "--cap", "100000000"];
     let outcome = without_a_terminal(&beyond);
     assert!(refused(&outcome, "100000000"), "{outcome:?}");
-    // These would be measured: their store is looked at next.
+    // These would be measured: the store is opened next.
     let harmless: [&[&str]; 4] = [
         &["run", "units/limit", "--cap", "1"],
         &["run", "units/limit"],
@@ -160,10 +160,10 @@ fn the_process_limit_is_not_exhausted_without_being_asked() {
     assert_eq!(without_a_terminal(&planned).0, Some(0), "nothing is measured");
 }
 
-/// The usual cap would be at the end of a small limit: nobody has asked for that.
+/// The default cap would reach a small limit, which the user has not asked for.
 #[test]
-fn the_usual_cap_stays_below_a_small_limit() {
-    let test = "the_usual_cap_stays_below_a_small_limit";
+fn the_default_cap_stays_below_a_small_limit() {
+    let test = "the_default_cap_stays_below_a_small_limit";
     let folder = Public::new();
     let program = folder.install(contend(), "contend", 0o755);
     let Some(mut command) = as_lone_user(test, &program, 64_998, 60) else { return };
@@ -183,7 +183,7 @@ fn the_usual_cap_stays_below_a_small_limit() {
     }
 }
 
-/// Tasks whose real user this is.
+/// Counts the tasks with this real user.
 fn tasks_of(user: u32) -> usize {
     let folders = std::fs::read_dir("/proc").expect("procfs").flatten();
     let owner = |folder: std::fs::DirEntry| {
@@ -194,8 +194,8 @@ fn tasks_of(user: u32) -> usize {
     folders.filter_map(owner).filter(|&owner| owner == user).count()
 }
 
-/// Runs experiments in a new control group of this controller, in which one of these `FILE=VALUE` can
-/// be set, and checks that nothing is left in it. Returns the report and the record.
+/// Runs experiments in a new control group of this controller in which one of these `FILE=VALUE`
+/// can be set, and checks that the group is empty afterwards. Returns the report and the record.
 pub fn in_cgroup(controller: &str, settings: &[&str], arguments: &str) -> (String, Value) {
     let roots = [format!("/sys/fs/cgroup/{controller}"), "/sys/fs/cgroup".to_owned()];
     let can = |root: &&String| {
@@ -272,7 +272,7 @@ fn interrupt(signal: &str, store: &Path) -> (Option<i32>, String) {
     let killed = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(killed.is_ok_and(|status| status.success()));
     let output = child.wait_with_output().expect("it ends");
-    // A killed contend leaves the reaping to the processes of its cases.
+    // After contend is killed, the processes of its cases do the reaping.
     let began = Instant::now();
     while helpers.iter().any(|&group| group_lives(group))
         && began.elapsed() < Duration::from_secs(40)
@@ -341,9 +341,9 @@ fn a_killed_run_leaves_nothing_either() {
 }
 
 #[test]
-fn with_one_cpu_it_says_what_cannot_be_measured() {
+fn with_one_cpu_it_reports_the_cases_it_cannot_measure() {
     if !has("taskset") {
-        return skip("with_one_cpu_it_says_what_cannot_be_measured", "there is no taskset");
+        return skip("with_one_cpu_it_reports_the_cases_it_cannot_measure", "there is no taskset");
     }
     let mut command = Command::new("taskset");
     command.args(["-c", "0", contend(), "lab", "run", "engine/*", "--quick", "--no-store"]);
@@ -361,7 +361,7 @@ fn a_plan_can_be_read_before_it_is_run() {
 }
 
 #[test]
-fn wrong_words_are_told_with_what_to_do() {
+fn wrong_words_are_reported_with_a_remedy() {
     let told = |arguments: &[&str]| {
         let output = output(&mut lab(arguments));
         (output.status.code(), text(&output.stderr))
@@ -411,7 +411,7 @@ fn the_report_fits_a_narrow_terminal() {
 }
 
 #[test]
-fn lists_keep_to_the_width() {
+fn lists_fit_the_width() {
     for arguments in [&["list"][..], &["suite", "shared-memory", "--dry-run"]] {
         for width in [60, 80] {
             let listed = text(&output(lab(arguments).env("COLUMNS", width.to_string())).stdout);

@@ -1,4 +1,4 @@
-//! The experiments on pipelines, and their suite.
+//! The experiments about pipelines, and their suite.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use serde_json::Value;
 use crate::lab::{descendants, group_lives, groups_of};
 use crate::support::{Command, cases, contend, has, lab, output, skip, text};
 
-/// The smallest form of a suite: its record and its report.
+/// The smallest form of the suite: its record and its report.
 #[test]
-fn the_pipeline_suite_tells_every_stage_and_judges_every_conclusion() {
+fn the_pipeline_suite_reports_every_stage_and_judges_every_conclusion() {
     if !["mawk", "gawk", "busybox", "original-awk"].into_iter().all(has) {
         let reason = "not every awk is installed";
-        return skip("the_pipeline_suite_tells_every_stage_and_judges_every_conclusion", reason);
+        return skip("the_pipeline_suite_reports_every_stage_and_judges_every_conclusion", reason);
     }
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
@@ -40,7 +40,7 @@ fn the_pipeline_suite_tells_every_stage_and_judges_every_conclusion() {
     check_held(&record);
 }
 
-/// Each stage is there with its own figures, and they add up to those of the whole.
+/// Asserts that every stage has figures that add up to those of the whole.
 fn check_stages(record: &Value) {
     let json = cases(record).iter().filter(|case| case["experiment"] == "pipeline/json");
     let mut seen = 0;
@@ -63,7 +63,7 @@ fn check_stages(record: &Value) {
     assert_eq!(seen, 16);
 }
 
-/// What holds its output lets nothing through before the last line was produced.
+/// Asserts that a barrier writes nothing before the last line was produced.
 fn check_held(record: &Value) {
     for case in cases(record).iter().filter(|case| case["experiment"] == "pipeline/hold") {
         let steps = case["timeline"].as_array().expect("steps");

@@ -1,10 +1,10 @@
-//! Units of every runtime on the real executable.
+//! Units of every runtime, with the real executable.
 
 use serde_json::Value;
 
 use crate::support::{cases, has, lab_record, metric, skip};
 
-/// Kinds of units, and the programs without which there are none.
+/// Kinds of units, and the programs that they need.
 const KINDS: [(&str, &[&str]); 8] = [
     ("goroutine", &["go"]),
     ("java-platform", &["java", "javac"]),
@@ -67,7 +67,7 @@ fn every_kind_of_unit_has_a_figure_or_a_reason() {
 }
 
 #[test]
-fn fewer_units_are_made_where_fewer_are_asked_for() {
+fn the_number_of_units_is_limited_on_request() {
     let record = lab_record(&[
         "runtime/memory",
         "--quick",
@@ -81,9 +81,9 @@ fn fewer_units_are_made_where_fewer_are_asked_for() {
     assert_eq!(numbers, [10, 100, 1000]);
 }
 
-/// What the probe has noted of its units goes with them: 8 bytes for the address of each, or more.
+/// The probe's notes about its units are freed with them: at least 8 bytes for the address of each.
 #[test]
-fn nothing_is_left_of_units_that_have_ended_but_what_the_runtime_keeps() {
+fn ended_units_leave_only_the_memory_that_the_runtime_keeps() {
     const N: u32 = 300_000;
     let (units, n) = ("unit=callback,tokio-oneshot,tokio-mpsc", format!("n={N}"));
     let record = lab_record(&["runtime/memory", "--set", units, "--set", &n]);

@@ -1,4 +1,4 @@
-//! The servers of the lab: every model answers as a server has to, and leaves nothing behind.
+//! The servers of the lab: every model answers correctly, and leaves no processes or sockets.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -19,7 +19,7 @@ const MODELS: [&str; 6] = [
 ];
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// A server that runs.
+/// A running server.
 struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -46,7 +46,7 @@ impl Server {
         TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("it listens")
     }
 
-    /// Lets it end. All of its processes have its output, which ends with the last of them.
+    /// Ends it. All of its processes hold its output, which reaches EOF with the last of them.
     fn end(mut self, model: &str) {
         drop(self.child.stdin.take());
         let mut said = String::new();
@@ -57,7 +57,7 @@ impl Server {
     }
 }
 
-/// One answer: its first line, and its body.
+/// Reads an answer: its first line and its body.
 fn answer(stream: &mut BufReader<TcpStream>) -> (String, String) {
     let mut first = String::new();
     stream.read_line(&mut first).expect("an answer");
@@ -82,7 +82,7 @@ fn hello() -> (String, String) {
     ("HTTP/1.1 200 OK".to_owned(), "hello\n".to_owned())
 }
 
-/// What comes until the other side closes the connection.
+/// Reads until the other side closes the connection.
 fn rest(mut stream: BufReader<TcpStream>) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("text until it is closed");
@@ -118,14 +118,14 @@ fn refusals(server: &Server, model: &str) {
         assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{model}: {said}");
         assert_eq!(said.matches("HTTP/1.1").count(), 1, "{model}: {said}");
     }
-    // In the middle of a request, and with an answer that nobody reads.
+    // In the middle of a request, and with an answer that is not read.
     for part in [&GET[..10], &GET.repeat(1000)] {
         server.connect().write_all(part).expect("it reads");
     }
 }
 
 #[test]
-fn every_model_answers_as_a_server_has_to_and_leaves_nothing() {
+fn every_model_answers_correctly_and_leaves_nothing() {
     for model in MODELS {
         for answers in ["hello", "wait"] {
             let server = Server::start(model, answers);
@@ -154,15 +154,15 @@ fn fifty_connections_are_served_at_once() {
         }
         let elapsed = begun.elapsed().as_secs_f64();
         assert!(elapsed >= 0.2, "{model}: nobody was answered early: {elapsed}");
-        // One pause after the other would take ten seconds.
+        // Sequential pauses would take ten seconds.
         assert!(elapsed < 5.0, "{model}: all wait at the same time: {elapsed}");
-        // Open connections do not keep it.
+        // Open connections do not keep it alive.
         server.end(model);
     }
 }
 
 #[test]
-fn what_there_is_not_is_said() {
+fn missing_things_are_reported() {
     for (model, answer) in [("nothing", "hello"), ("tokio", "nothing")] {
         let mut command = Command::new(contend());
         let output = command.args(["lab-server", model, answer]).output().expect("it starts");
@@ -193,8 +193,8 @@ fn a_server_without_descriptors_names_the_limit_and_serves_the_others() {
 }
 
 #[test]
-fn a_server_that_may_start_no_more_names_the_limit_and_serves_the_others() {
-    let test = "a_server_that_may_start_no_more_names_the_limit_and_serves_the_others";
+fn a_server_at_its_process_limit_names_it_and_serves_the_others() {
+    let test = "a_server_at_its_process_limit_names_it_and_serves_the_others";
     let folder = Public::new();
     let program = folder.install(contend(), "contend", 0o755);
     for (number, model, what) in
@@ -217,7 +217,7 @@ fn a_server_that_may_start_no_more_names_the_limit_and_serves_the_others() {
 }
 
 #[test]
-fn members_of_a_pool_are_seen_and_named() {
+fn members_of_a_pool_are_counted_and_named() {
     let set = ["--quick", "--set", "connections=100"];
     let only =
         ["--only", "model=prefork", "--only", "model=thread-pool", "--only", "model=callback"];

@@ -1,4 +1,4 @@
-//! Messages and copies on the real executable.
+//! Messages and copies, with the real executable.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -9,11 +9,12 @@ use crate::support::{
     Command, cases, contend, has, is_tried, lab, lab_record, metric, output, skip, text,
 };
 
-/// The system calls of a thread between the readings of its own usage, by name: what is measured of an
-/// exchange is between two of them.
+/// The system calls of a thread between two readings of its own usage, by name. An exchange is
+/// measured between two such readings.
 type Between = Vec<BTreeMap<String, u64>>;
 
-/// Reads what `strace -f` has written: by thread, what was called between two readings and the next two.
+/// Parses the output of `strace -f`: for each thread, the calls between two readings of its usage
+/// and the next two.
 fn traced(log: &str) -> BTreeMap<String, Between> {
     let mut threads: BTreeMap<String, (bool, Between)> = BTreeMap::new();
     for line in log.lines() {
@@ -36,7 +37,7 @@ fn traced(log: &str) -> BTreeMap<String, Between> {
     with_regions.map(|(thread, (_, regions))| (thread, regions)).collect()
 }
 
-/// System calls of one side by name, as the record has them for its last sample.
+/// Returns the system calls of one side by name, as recorded for its last sample.
 fn counted(case: &Value, who: &str) -> BTreeMap<String, u64> {
     let messages = case["facts"]["messages"].as_f64().expect("a number");
     let metrics = case["metrics"].as_object().expect("metrics");
@@ -50,7 +51,7 @@ fn counted(case: &Value, who: &str) -> BTreeMap<String, u64> {
     named.filter(|(_, calls)| *calls > 0).collect()
 }
 
-/// What is called besides, to look at clocks.
+/// Whether a call only reads a clock or the usage.
 fn is_ours(name: &str) -> bool {
     !["clock_gettime", "restart_syscall"].contains(&name)
 }
@@ -81,7 +82,7 @@ fn system_calls_are_those_that_strace_counts() {
         let case = &cases(&record)[0];
         let log = std::fs::read_to_string(log.path()).expect("strace has written");
         let threads = traced(&log);
-        // Main has every exchange, each sub has one: the last exchange is the sample.
+        // Main has every exchange, each sub has one; the last exchange is the sample.
         let is_main = |regions: &&Between| regions.len() > 1;
         let main = threads.values().find(is_main).expect("main exchanges messages several times");
         let subs: Vec<_> = threads.values().filter(|regions| !is_main(regions)).collect();
@@ -118,7 +119,7 @@ fn a_million_bytes_arrive_with_a_call_each_and_none() {
 }
 
 #[test]
-fn what_a_mechanism_cannot_carry_is_told() {
+fn messages_too_large_for_a_mechanism_are_reported() {
     let record = lab_record(&[
         "ipc/one-way",
         "ipc/round-trip",
@@ -161,7 +162,7 @@ fn copies_name_their_limit() {
         let limit = case["facts"]["limit"].as_str().expect("a limit");
         assert!(!limit.is_empty(), "{case}");
         if case["parameters"]["block"] == 1 {
-            // Others may have kept the CPU for longer than all the calls took.
+            // Other programs may have had the CPU for longer than all calls took.
             let (calls, queue) = (metric(case, "at_calls"), metric(case, "at_queue"));
             let expected = if queue > calls { "waiting for a CPU" } else { "system calls" };
             assert_eq!(limit, expected, "{case}");
@@ -177,7 +178,7 @@ fn copies_name_their_limit() {
 }
 
 #[test]
-fn the_suite_keeps_to_the_width() {
+fn the_suite_fits_the_width() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let mut suite = Command::new(contend());
@@ -194,7 +195,7 @@ fn the_suite_keeps_to_the_width() {
     assert!(!has_table(&summary) && has_table(&full), "only --full has every table");
     let printed = [(60, measured.stdout), (60, measured.stderr), (80, summary), (80, full)];
     for (width, printed) in printed {
-        // The path of the store may be as long as it likes.
+        // The path of the store may have any length.
         let printed = text(&printed).replace(&store.display().to_string(), "STORE");
         assert!(!printed.is_empty());
         let long: Vec<_> = printed.lines().filter(|line| line.chars().count() > width).collect();

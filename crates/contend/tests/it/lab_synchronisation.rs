@@ -1,4 +1,4 @@
-//! Hand-offs, saturation and placement on the real executable.
+//! Hand-offs, saturation and placement, with the real executable.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use crate::lab::in_cgroup;
 use crate::support::{Command, cases, contend, has, lab, lab_record, metric, output, skip, text};
 
 #[test]
-fn what_is_set_is_done() {
+fn parameters_that_are_set_take_effect() {
     let record = lab_record(&[
         "handoff/2",
         "--smallest",
@@ -34,7 +34,7 @@ fn what_is_set_is_done() {
 }
 
 #[test]
-fn what_cannot_be_set_is_told() {
+fn parameters_that_cannot_be_set_are_reported() {
     let told: [(&[&str], &str); 6] = [
         (&["run", "handoff/2", "--set", "x=1"], "--set: unknown parameter 'x'; parameters: end, "),
         (&["run", "engine/empty", "--set", "x=1"], "these experiments have none"),
@@ -58,7 +58,7 @@ fn what_cannot_be_set_is_told() {
 }
 
 #[test]
-fn mechanisms_that_do_not_go_together_are_told() {
+fn incompatible_mechanisms_are_reported() {
     let record = lab_record(&["handoff/2", "handoff/4", "--smallest", "--set", "to_main=none"]);
     let [semaphore, event] = cases(&record).as_slice() else { panic!("two cases") };
     assert!(semaphore["skipped"].is_null(), "a semaphore counts: {semaphore}");
@@ -72,7 +72,7 @@ fn a_sleeping_partner_takes_at_least_its_ticks() {
     let [case] = cases(&record).as_slice() else { panic!("one case") };
     let not_ready = metric(case, "not_ready") / 100.0;
     let turn = case["median"].as_f64().expect("a figure") / 10_000.0;
-    // A sleep begins within a tick: the first may be shorter, never two of them.
+    // A sleep starts within a tick: only the first may be shorter.
     assert!(turn >= 0.8 * not_ready * 2e6, "{case}");
 }
 
@@ -91,7 +91,7 @@ fn the_suite_fits_a_narrow_terminal_and_judges() {
 }
 
 #[test]
-fn the_suite_heeds_what_is_said_on_the_command_line() {
+fn the_suite_uses_the_options_of_the_command_line() {
     let plan = |arguments: &[&str]| {
         let all = [&["suite", "synchronisation", "--dry-run"], arguments].concat();
         text(&output(&mut lab(&all)).stdout)

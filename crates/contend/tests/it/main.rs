@@ -1,4 +1,4 @@
-//! Tests on the real executable.
+//! Tests of the real executable.
 
 mod advice;
 mod awk;

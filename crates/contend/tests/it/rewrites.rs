@@ -1,4 +1,4 @@
-//! What is said to give the same output always is run, on files that are awkward.
+//! Runs changes that promise the same output always on awkward files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Command, contend, has, is_tried, skip};
 
-/// Files on which commands differ that seem alike.
+/// Files for which similar commands differ.
 const FILES: &[(&str, &[u8])] = &[
     ("plain", b"b:1 x\na:2 y\nb:1 x\nc\n\nkeep:me:too z\n"),
     ("no-end", b"b:1\na:2\nlast:3"),
@@ -21,8 +21,8 @@ const FILES: &[(&str, &[u8])] = &[
     ("newlines", b"\n\n\n"),
 ];
 
-/// Pipelines over a file `F`, of every rewrite that promises the same output always and of some
-/// that come near.
+/// Pipelines over a file `F`: one for each rewrite that promises the same output always, and
+/// similar ones.
 const PIPELINES: &[&str] = &[
     "cat F | sort",
     "cat F | wc",
@@ -63,7 +63,7 @@ const PIPELINES: &[&str] = &[
     "sort missing | uniq",
 ];
 
-/// The rewrites that promise the same output always, each at home in a pipeline above.
+/// The rewrites that promise the same output always, each of which a pipeline above has.
 const ALWAYS: &[&str] = &[
     "drop-cat",
     "fuse-cut",
@@ -76,7 +76,7 @@ const ALWAYS: &[&str] = &[
     "top-lines",
 ];
 
-/// Bytes and status under bash, with nothing on standard input.
+/// Returns output and status with bash, without standard input.
 fn plain(folder: &Path, pipeline: &str) -> (Vec<u8>, Option<i32>) {
     let mut command = Command::new("bash");
     command.args(["-c", pipeline]).current_dir(folder).env("LC_ALL", "C.UTF-8");
@@ -98,9 +98,12 @@ fn candidates(folder: &Path, pipeline: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_the_same_always_is_so_on_awkward_files() {
+fn changes_with_the_same_output_always_keep_it_on_awkward_files() {
     if !has("bash") {
-        return skip("what_is_the_same_always_is_so_on_awkward_files", "there is no bash");
+        return skip(
+            "changes_with_the_same_output_always_keep_it_on_awkward_files",
+            "there is no bash",
+        );
     }
     let folder = tempfile::tempdir().expect("a folder");
     let mut promised = BTreeSet::new();
@@ -108,7 +111,7 @@ fn what_is_the_same_always_is_so_on_awkward_files() {
         fs::write(folder.path().join(name), content).expect("room");
         let pipelines = PIPELINES.iter().enumerate();
         let tried = pipelines.filter(|(column, _)| is_tried(row, *column, 3));
-        // The text of a file that looks like an option is its own pipeline's affair.
+        // A file name that looks like an option matters only to its own pipeline.
         for pipeline in tried.map(|(_, pipeline)| pipeline.replace('F', name)) {
             let own = plain(folder.path(), &pipeline);
             for candidate in candidates(folder.path(), &pipeline) {
@@ -128,7 +131,7 @@ fn what_is_the_same_always_is_so_on_awkward_files() {
             }
         }
     }
-    // Which of them are recommended or combined is decided by their times, and differs.
+    // Recommendations and combinations depend on times, and differ between runs.
     let missing: Vec<_> = ALWAYS.iter().filter(|name| !promised.contains(**name)).collect();
     assert!(missing.is_empty(), "not tried: {missing:?}; tried: {promised:?}");
 }

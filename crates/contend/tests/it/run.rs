@@ -1,4 +1,4 @@
-//! `contend run` does what bash does, and what happens where neither can go on.
+//! Compares `contend run` with bash, including cases where both fail.
 
 mod disk;
 mod endless;
@@ -25,7 +25,7 @@ use crate::support::{Command, contend};
 
 /// The file that pipelines read.
 const INPUT: &str = "in";
-/// Another one, in order.
+/// A second, sorted file.
 const OTHER: &str = "other";
 const OTHER_TEXT: &str = "\n-3\n42\n7\nError\na\naa\nb\nend\nfoo\nfoo bar\nthe\nx,y,z\n";
 
@@ -38,7 +38,7 @@ enum Input {
     Closed,
 }
 
-/// What came of a pipeline.
+/// The outcome of a pipeline.
 struct Done {
     stdout: Vec<u8>,
     /// Words in order.
@@ -47,8 +47,8 @@ struct Done {
 }
 
 impl Done {
-    /// Everything, but of what was said the letters alone: stages speak at the same time, some of them
-    /// piece by piece, so that words may run together.
+    /// Everything, but only the letters of the messages: stages write at the same time, some in
+    /// pieces, so that words may be joined.
     fn known_by(&self) -> (&[u8], Vec<char>, i32) {
         let mut letters: Vec<char> = self.stderr.concat().chars().collect();
         letters.sort_unstable();
@@ -62,14 +62,14 @@ impl PartialEq for Done {
     }
 }
 
-/// Where and how a pipeline is run.
+/// The environment of a pipeline.
 struct Place<'a> {
     folder: &'a Path,
     input: Input,
     locale: &'a str,
 }
 
-/// A folder with the files that pipelines read.
+/// Makes a folder with the files that pipelines read.
 fn folder(input: &[u8]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join(INPUT), input).expect("room");
@@ -77,14 +77,14 @@ fn folder(input: &[u8]) -> TempDir {
     folder
 }
 
-/// Bash runs it.
+/// Returns bash with this pipeline.
 fn bash(pipeline: &str) -> Command {
     let mut command = Command::new("bash");
     command.args(["-c", pipeline]);
     command
 }
 
-/// contend runs it.
+/// Returns contend with this pipeline.
 fn contend_run(options: &[&str], pipeline: &str) -> Command {
     let mut command = Command::new(contend());
     command.arg("run").args(options).arg(pipeline);
@@ -92,7 +92,7 @@ fn contend_run(options: &[&str], pipeline: &str) -> Command {
 }
 
 impl Place<'_> {
-    /// Runs a command to its end.
+    /// Runs a command until it exits.
     fn run(&self, command: Command) -> Done {
         let mut command = if self.input == Input::Closed { closed(&command) } else { command };
         let file = || File::open(self.folder.join(INPUT)).expect("it is there");
@@ -113,7 +113,7 @@ impl Place<'_> {
             child.wait_with_output().expect("it ends")
         });
         let said = String::from_utf8_lossy(&output.stderr);
-        // What bash says of the processes of a pipeline after one of them was killed.
+        // bash's messages about the processes of a pipeline after one was killed.
         let of_jobs = |line: &str| line.contains(" Killed ") || line.contains(" Done ");
         let said = said.lines().filter(|line| !of_jobs(line));
         let mut stderr: Vec<_> = said.flat_map(str::split_whitespace).map(str::to_owned).collect();
@@ -121,7 +121,7 @@ impl Place<'_> {
         Done { stdout: output.stdout, stderr, status: code(output.status) }
     }
 
-    /// In what contend, with these options, differs from bash, if it does.
+    /// Describes how contend, with these options, differs from bash, if it does.
     fn difference(&self, options: &[&str], pipeline: &str) -> Option<String> {
         let expected = self.run(bash(pipeline));
         let found = self.run(contend_run(options, pipeline));
@@ -142,13 +142,13 @@ fn closed(command: &Command) -> Command {
     without
 }
 
-/// The status as a shell shows it.
+/// Returns the status as a shell reports it.
 fn code(status: ExitStatus) -> i32 {
     status.code().or(status.signal().map(|signal| 128 + signal)).expect("it ended")
 }
 
 impl std::fmt::Debug for Done {
-    /// The beginning of its output is enough.
+    /// Shows only the beginning of the output.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = &self.stdout[..self.stdout.len().min(100)];
         write!(
@@ -163,7 +163,7 @@ impl std::fmt::Debug for Done {
     }
 }
 
-/// Nothing of these is to differ.
+/// Asserts that there is no difference.
 fn none(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
@@ -193,7 +193,7 @@ const WORDS: &[&str] = &[
     "",
 ];
 
-/// So many bytes of lines of words, some of them equal.
+/// Makes lines of words with this total size, some of them equal.
 fn words(bytes: usize) -> Vec<u8> {
     let mut random = Rng::with_seed(5);
     let mut text = Vec::with_capacity(bytes + 100);
@@ -209,7 +209,7 @@ fn words(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// Lines with NUL, CR and what is not UTF-8, a long one and a last one without its end.
+/// Makes lines with NUL, CR and invalid UTF-8, a long one, and a last one without a newline.
 fn awkward(bytes: usize) -> Vec<u8> {
     let mut random = Rng::with_seed(6);
     let pieces: [&[u8]; 8] =

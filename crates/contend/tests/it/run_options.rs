@@ -1,4 +1,4 @@
-//! What `contend run` does beside running pipelines.
+//! Features of `contend run` in addition to running pipelines.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::support::{Command, contend, run, text};
 use crate::terminal::on_a_terminal;
 
-/// `contend run` with these arguments, over parts whatever they take.
+/// Returns `contend run` with these arguments and small chunks.
 fn in_parts(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.args(["run", "-j", "2", "--part-size", "64k"]).args(arguments);
     command
 }
 
-/// Numbered lines in an order of their own.
+/// Makes numbered lines in a fixed mixed order.
 fn lines(count: u32) -> String {
     (0..count).fold(String::new(), |mut text, n| {
         let _ = writeln!(text, "{} line", n.wrapping_mul(2_654_435_761) % 1_000_003); // a String takes everything
@@ -46,7 +46,7 @@ fn sorting_spills_where_the_user_says() {
     assert!(text(&output.stdout).lines().eq(sorted), "not sorted");
     assert_eq!(folder.path().read_dir().expect("a folder").count(), 0);
     let output = spilling(nowhere, folder.path());
-    // What is wrong `sort` says itself, and ends as it does under a shell.
+    // `sort` reports its own errors, with its own status.
     assert_status(&output, 2);
     let remarks = text(&output.stderr);
     assert!(remarks.starts_with("sort: cannot create temporary file in "), "{remarks}");
@@ -59,7 +59,7 @@ fn sorting_keeps_to_its_memory() {
     std::fs::write(folder.path().join("full"), lines(3_000_000)).expect("room");
     std::fs::write(folder.path().join("short"), lines(10)).expect("room");
     let resident = |pipeline: &str| {
-        // To a process that this one starts, the kernel would count the memory of this one.
+        // The kernel would include this process's memory in that of a child.
         let mut command = Command::new("sh");
         command.args(["-c", "\"$@\"; exit $?", "sh", contend(), "run", "-j", "2"]);
         command.args(["--part-size", "1M", "--memory", "16M", "--json=record", pipeline]);
@@ -69,7 +69,7 @@ fn sorting_keeps_to_its_memory() {
         let record: Value = serde_json::from_str(&record).expect("JSON");
         record["outcome"]["own_max_rss_bytes"].as_u64().expect("bytes")
     };
-    // What contend needs in any case is no data.
+    // The minimum that contend always needs.
     let short = resident("sort short | uniq -c");
     for pipeline in ["sort full | uniq -c", "sort full"] {
         let full = resident(pipeline);
@@ -105,13 +105,13 @@ fn commands_are_named_in_the_configuration_file() {
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
-/// `contend run --check` with this pipeline, on this input through a pipe.
+/// Runs `contend run --check` with this pipeline, and this input from a pipe.
 fn checked(pipeline: &str, input: &str) -> Output {
     run(in_parts(&["--check", pipeline]).env("LC_ALL", "C"), input)
 }
 
 #[test]
-fn a_check_prints_the_output_once_and_says_that_it_is_the_same() {
+fn a_check_prints_the_output_once_and_reports_that_it_is_identical() {
     let input = lines(100_000);
     let output = checked("grep 7 | cut -d' ' -f1 | sort -n", &input);
     assert_status(&output, 0);
@@ -121,7 +121,7 @@ fn a_check_prints_the_output_once_and_says_that_it_is_the_same() {
     assert!(said.starts_with(&start) && said.lines().count() == 1, "{said}");
     let wanted = input.lines().filter(|line| line.contains('7')).count();
     assert_eq!(text(&output.stdout).lines().count(), wanted);
-    // Statuses other than 0 are compared too, and those who have enough early.
+    // Statuses other than 0 are compared as well, and so are commands that exit early.
     assert_status(&checked("grep nowhere", &input), 1);
     let output = checked("tr a-z A-Z | head -n 1", &input);
     assert_status(&output, 0);
@@ -129,7 +129,7 @@ fn a_check_prints_the_output_once_and_says_that_it_is_the_same() {
 }
 
 #[test]
-fn what_a_shell_runs_is_checked_too() {
+fn pipelines_that_a_shell_runs_are_checked_too() {
     let input = lines(50_000);
     for (pipeline, status) in [
         ("grep 7 | { cut -d' ' -f1; } | sort -n | uniq", 0),
@@ -152,7 +152,7 @@ fn a_check_reads_a_file_on_standard_input_twice() {
     let input = lines(50_000);
     std::fs::write(&file, &input).expect("room");
     let mut command = Command::new("sh");
-    // What was read before it stays read, and nothing is left after it.
+    // Input that was read earlier is not read again, and none is left.
     let line = "{ head -c 7 >/dev/null; \"$0\" run -j 2 --part-size 64k --check \
                 'tr a-z A-Z | sort'; cat; } <\"$1\"";
     let output = run(command.args(["-c", line, contend()]).arg(&file).env("LC_ALL", "C"), "");
@@ -162,9 +162,9 @@ fn a_check_reads_a_file_on_standard_input_twice() {
 }
 
 #[test]
-fn a_check_that_finds_a_difference_says_where() {
+fn a_check_that_finds_a_difference_reports_its_position() {
     let input = lines(100_000);
-    // The records are not what it is told that they are: each part is numbered anew.
+    // The declared record format is wrong: each chunk is numbered from 1.
     let arguments = ["--check", "--map", "nl", "nl"];
     let output = run(&mut in_parts(&arguments), &input);
     assert_status(&output, 1);
@@ -173,7 +173,7 @@ fn a_check_that_finds_a_difference_says_where() {
 }
 
 #[test]
-fn what_must_not_run_twice_is_not_checked() {
+fn commands_with_side_effects_are_not_checked() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("copy");
     let output = checked(&format!("tee {}", file.display()), "a\n");
@@ -192,7 +192,7 @@ fn a_check_without_room_for_its_input_says_so() {
     assert!(error.contains("cannot keep standard input in /proc/no-such-folder: "), "{error}");
 }
 
-/// The record of a run over parts, which keeps to its schema.
+/// Returns the record of a run in chunks, and checks its schema.
 fn record(pipeline: &str, input: &str) -> Value {
     record_of(&[pipeline], input)
 }
@@ -212,14 +212,14 @@ fn record_of(arguments: &[&str], input: &str) -> Value {
 }
 
 #[test]
-fn the_record_says_what_was_read_and_in_how_many_parts() {
+fn the_record_has_the_input_size_and_the_number_of_chunks() {
     let input = lines(100_000);
     let outcome = &record("tr a-z A-Z | sort | uniq -c | cat -n", &input)["outcome"];
     assert_eq!(outcome["input_bytes"], input.len());
     assert!(outcome["parts"].as_u64().expect("a count") > 10, "{outcome}");
     assert_eq!(outcome["in_one_piece"], Value::Array(vec![]));
     assert!(outcome["stages"][0]["cpu_seconds"].as_f64().expect("a time") > 0.0, "{outcome}");
-    // All is over before a second look, if there is a first.
+    // It ends before a second sample, if there is a first.
     let peak = outcome["peak_memory_bytes"].as_u64();
     assert!(peak.is_none_or(|peak| peak > 100_000), "{outcome}");
 }
@@ -245,7 +245,7 @@ fn the_record_of_a_script_has_its_pipelines() {
 }
 
 #[test]
-fn the_record_says_why_something_was_done_in_one_piece() {
+fn the_record_has_the_reason_of_a_fallback() {
     let input = format!("{}\0\n{}", lines(20_000), lines(20_000));
     let outcome = &record("cat | grep 1 | tr a b", &input)["outcome"];
     let why = "stages 2 to 3 ran once over the whole input: its input contains the byte 0x00, which \
@@ -255,7 +255,7 @@ fn the_record_says_why_something_was_done_in_one_piece() {
 }
 
 #[test]
-fn each_reason_for_one_piece_is_the_one_that_holds() {
+fn each_fallback_has_its_own_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -279,7 +279,7 @@ fn each_reason_for_one_piece_is_the_one_that_holds() {
     }
 }
 
-/// A slow run on a terminal: everything that was drawn.
+/// Runs something slow on a terminal, and returns everything that was drawn.
 fn slow_on_a_terminal(test: &str, arguments: &str, behind: &str) -> Option<String> {
     let input = "{ seq 100000; sleep 2; seq 10; }";
     let line = format!(
@@ -290,12 +290,12 @@ fn slow_on_a_terminal(test: &str, arguments: &str, behind: &str) -> Option<Strin
 }
 
 #[test]
-fn a_terminal_shows_how_far_it_is() {
-    let test = "a_terminal_shows_how_far_it_is";
+fn a_terminal_shows_progress() {
+    let test = "a_terminal_shows_progress";
     let Some(drawn) = slow_on_a_terminal(test, "", ">/dev/null") else { return };
     assert!(drawn.contains("kB read, "), "{drawn:?}");
     assert!(drawn.ends_with("\u{1b}[J\u{1b}8"), "it is taken away: {drawn:?}");
-    // Where the output goes to the terminal too, it is taken away before there is any.
+    // If the output goes to the terminal as well, progress is removed before it.
     let Some(drawn) = slow_on_a_terminal(test, "", "") else { return };
     let last = drawn.rfind("kB read, ").expect("it was drawn");
     let output = drawn.find("2\r\n20\r\n").expect("there is output");
@@ -308,7 +308,7 @@ fn a_terminal_shows_how_far_it_is() {
 }
 
 #[test]
-fn a_pipeline_without_a_command_is_a_mistake_as_with_pipe() {
+fn an_empty_pipeline_is_an_error_as_with_pipe() {
     let said = |verb: &str, text: &str| {
         let output = run(Command::new(contend()).args([verb, text]), "");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())

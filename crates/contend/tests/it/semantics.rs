@@ -1,8 +1,8 @@
-//! A pipeline behaves under contend as it does in the shell: output, errors, status.
+//! A pipeline behaves with contend as in the shell: output, errors, status.
 
 use crate::support::{Command, Public, contend, has, run, skip, text};
 
-/// A pipeline, with the set-up before it, that behaves the same under both.
+/// A pipeline that behaves the same with both, and its setup.
 struct Case {
     setup: &'static str,
     text: &'static str,
@@ -12,7 +12,7 @@ const fn case(text: &'static str) -> Case {
     Case { setup: "", text }
 }
 
-/// What every shell understands.
+/// Pipelines for every shell.
 const PORTABLE: &[Case] = &[
     case("echo one"),
     case("cat | tr a-z A-Z"),
@@ -80,7 +80,7 @@ const PORTABLE: &[Case] = &[
     Case { setup: "trap '' PIPE", text: "sh -c 'echo x' | cat" },
 ];
 
-/// What bash alone understands.
+/// Pipelines for bash only.
 const BASH: &[Case] = &[
     case("ls /no/such/file |& cat"),
     case("cat <(echo a) <(echo b) | paste -s"),
@@ -104,7 +104,7 @@ const BASH: &[Case] = &[
     Case { setup: "a=(1 '2 3')", text: "printf '<%s>' \"${a[@]}\" | cat" },
 ];
 
-/// Output, error and status of the shell alone and under contend.
+/// Returns output, errors and status with the shell and with contend.
 fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
     let whole = match case.setup {
         "" => case.text.to_owned(),
@@ -123,8 +123,8 @@ fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
         std::fs::write(folder.path().join("readable.txt"), "x").expect("room");
         std::fs::write(folder.path().join("b.txt"), "x").expect("room");
         let output = run(command.current_dir(folder.path()), "first line\nsecond line\n");
-        // What the shell says of a killed stage, contend says in its report; that the
-        // set-up ended early, only contend says.
+        // contend's report replaces the shell's message about a killed stage. Only contend reports
+        // that the setup ended early.
         let told = ["Killed", "Terminated", " Done ", "Broken pipe", "contend: "];
         let error = text(&output.stderr);
         let error = error
@@ -135,13 +135,13 @@ fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
     })
 }
 
-/// The status as a shell shows it.
+/// Returns the status as a shell reports it.
 fn code(status: std::process::ExitStatus) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     status.code().or(status.signal().map(|signal| 128 + signal))
 }
 
-/// What `time -p` prints, without the times.
+/// Removes the times from the output of `time -p`.
 fn without_time(line: &str) -> String {
     let is_time = |(name, time): (&str, &str)| {
         ["real", "user", "sys"].contains(&name) && time.parse::<f64>().is_ok()
@@ -198,7 +198,7 @@ fn as_in_busybox() {
         .map(|path| path.join("busybox"))
         .find(|path| path.is_file())
         .expect("found above");
-    // Called `sh`, busybox is one.
+    // busybox is a shell if its name is `sh`.
     let shell = folder.path().join("sh");
     std::os::unix::fs::symlink(busybox, &shell).expect("room");
     same_in(shell.to_str().expect("UTF-8"), PORTABLE);

@@ -9,7 +9,7 @@ use rustix::process::kill_process;
 
 use crate::support::{Child, Command, Public, becomes, contend, processes_with, text};
 
-/// Starts a pipeline and waits until its stages run; `mark` stands in their command line.
+/// Starts a pipeline and waits until its stages run; `mark` is in their command lines.
 fn start(arguments: &[&str], mark: &str) -> Child {
     let child = Command::new(contend())
         .arg("pipe")
@@ -19,7 +19,7 @@ fn start(arguments: &[&str], mark: &str) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    // contend itself has the text too, and so have shells that are not yet stages.
+    // contend's command line has the text too, and so have shells that are not stages yet.
     let runs = || processes_with(mark).iter().any(|line| line.starts_with("sleep"));
     becomes(&format!("the stages of {arguments:?} run"), runs);
     child
@@ -52,7 +52,7 @@ fn an_interrupt_ends_the_stages_and_the_report_is_printed() {
 fn stages_that_ignore_an_interrupt_are_ended_by_the_next_ones() {
     let stage = "sh -c 'trap \"\" INT TERM; sleep 3000.777; sleep 3000.778; sleep 3000.779'";
     let mut child = start(&[&format!("{stage} | cat")], "3000.777");
-    // On a busy machine two of them may arrive as one.
+    // On a busy machine two of them may be merged.
     while child.try_wait().expect("it is ours").is_none() {
         signal(&child, Signal::INT);
         std::thread::sleep(Duration::from_millis(100));
@@ -65,7 +65,7 @@ fn stages_that_ignore_an_interrupt_are_ended_by_the_next_ones() {
 #[test]
 fn an_interrupt_during_the_set_up_ends_it() {
     let child = start(&["--setup", "sleep 30.555", "echo never"], "30.555");
-    // To the whole group, as a terminal does; here the child and its shell.
+    // To the whole group, as a terminal does: here the child and its shell.
     signal(&child, Signal::TERM);
     for line in processes_with("sleep 30.555") {
         assert!(!line.is_empty());
@@ -78,7 +78,7 @@ fn an_interrupt_during_the_set_up_ends_it() {
 }
 
 #[test]
-fn runs_that_were_completed_are_reported_after_an_interrupt() {
+fn completed_runs_are_reported_after_an_interrupt() {
     let folder = tempfile::tempdir().expect("a folder");
     let begun = folder.path().join("begun");
     let pipeline = format!("echo run >>{}; sleep 0.2111 | cat", begun.display());
@@ -94,7 +94,7 @@ fn runs_that_were_completed_are_reported_after_an_interrupt() {
 }
 
 #[test]
-fn a_stopped_and_continued_stage_goes_on() {
+fn a_stage_continues_after_it_was_stopped() {
     let folder = Public::new();
     let waits = folder.install("/bin/sh", "waits", 0o755); // a name that no other process has
     let [waits, over] = [waits, folder.path().join("over")].map(|path| path.display().to_string());
@@ -113,7 +113,7 @@ fn a_stopped_and_continued_stage_goes_on() {
 }
 
 #[test]
-fn when_contend_is_killed_its_shell_does_not_wait_for_ever() {
+fn a_killed_contend_leaves_no_waiting_shell() {
     let child = start(&["sleep 1.0444 | cat"], "1.0444");
     kill_process(Pid::from_child(&child), Signal::KILL).expect("it runs");
     end(child);

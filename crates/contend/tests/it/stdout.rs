@@ -1,11 +1,11 @@
-//! Standard output that was closed, cannot be written to or is full when contend prints to it.
+//! Standard output that is closed, not writable or full when contend prints to it.
 
 use std::fs::OpenOptions;
 use std::process::{Output, Stdio};
 
 use crate::support::{Command, contend, output, text};
 
-/// Starts contend with this redirection of its standard output, as a shell does it. `folder` has a
+/// Starts contend with this redirection of its standard output, through a shell. `folder` has a
 /// store with one run, and a file with JSON.
 fn redirected(folder: &tempfile::TempDir, arguments: &[&str], redirection: &str) -> Output {
     let mut command = Command::new("sh");
@@ -24,7 +24,7 @@ fn prepared() -> tempfile::TempDir {
     folder
 }
 
-/// Command lines that print something of contend's own to standard output.
+/// Command lines that print contend's own text to standard output.
 const PRINTING: &[&[&str]] = &[
     &["--help"],
     &["--version"],
@@ -56,7 +56,7 @@ fn output_that_cannot_be_written_is_an_error_with_a_message() {
     let folder = prepared();
     let redirections = [
         (">&-", "Bad file descriptor"),
-        // Open, but for reading alone.
+        // Open, but read-only.
         ("1<in.json", "Bad file descriptor"),
         (">/dev/full", "No space left on device"),
     ];
@@ -73,7 +73,7 @@ fn output_that_cannot_be_written_is_an_error_with_a_message() {
 }
 
 #[test]
-fn where_there_is_nothing_to_write_a_closed_output_is_no_error() {
+fn a_closed_output_without_data_is_not_an_error() {
     let folder = prepared();
     for arguments in [&["json", ".nothing", "in.json"][..], &["pipe", "--no-advice", "true"]] {
         let ended = redirected(&folder, arguments, ">&-");
@@ -93,7 +93,7 @@ fn the_pipeline_s_own_output_is_left_to_its_commands() {
 }
 
 #[test]
-fn a_report_that_is_to_go_to_a_closed_descriptor_is_a_mistake() {
+fn a_report_to_a_closed_descriptor_is_an_error() {
     let folder = prepared();
     for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
         let arguments = ["pipe", "--no-advice", "--output", path, "touch ran"];

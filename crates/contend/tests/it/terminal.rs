@@ -1,16 +1,16 @@
-//! What is seen on a terminal, and that it is left as it was.
+//! Output on a terminal, and the state in which it is left.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
 
 use crate::support::{Command, contend, has, run, skip, text};
 
-/// Runs a shell line on a terminal of its own and returns everything that was drawn.
+/// Runs a shell line on its own terminal, and returns everything that was drawn.
 pub fn on_a_terminal(test: &str, columns: u16, line: &str) -> Option<String> {
     typed_on_a_terminal(test, columns, line, &[])
 }
 
-/// The same, with keys typed when a text has appeared: pairs of the two.
+/// The same, with keys that are typed once a text has appeared: pairs of the two.
 pub fn typed_on_a_terminal(
     test: &str,
     columns: u16,
@@ -46,7 +46,7 @@ pub fn typed_on_a_terminal(
         }
     }
     script.wait().expect("a child");
-    // The terminal itself writes a carriage return before each line feed.
+    // The terminal adds a carriage return before each line feed.
     Some(text(&drawn).replace("\r\r\n", "\r\n"))
 }
 
@@ -55,7 +55,7 @@ fn without_escapes(text: &str) -> String {
     let mut characters = text.chars();
     while let Some(c) = characters.next() {
         if c == '\u{1b}' {
-            // ESC 7, ESC 8 and ESC D are whole; others begin with [ and end with a letter.
+            // ESC 7, ESC 8 and ESC D are complete; others start with [ and end with a letter.
             if characters.next() == Some('[') {
                 let _ = characters.by_ref().find(char::is_ascii_alphabetic);
             }
@@ -95,9 +95,9 @@ fn control_characters_in_the_pipeline_do_not_reach_the_terminal() {
     assert!(!drawn.contains("\u{1b}]0;"), "{drawn:?}");
 }
 
-/// The key for it, which is not shown.
+/// The key for end of input, which is not echoed.
 const END_OF_INPUT: &str = "\u{4}";
-/// Text for a shell that waits for an interrupt twice, and says so each time.
+/// A shell script that waits for an interrupt twice, and reports each.
 const CATCHER: &str = "trap 'n=x$n; echo caught' INT
 wait_for() { until [ \"$n\" = $1 ]; do sleep 0.05; done; }
 echo ready; wait_for x; echo second; wait_for xx; exit 7
@@ -109,16 +109,16 @@ fn an_interrupt_that_no_stage_dies_of_is_theirs() {
     if !has("bash") {
         return skip(test, "there is no bash");
     }
-    // By the end of its input the stage before it has ended, or is about to.
+    // At the end of its input the stage before it has exited, or is about to.
     let stage = format!("sh -c {}", quoted(&format!("cat; sleep 0.3; {CATCHER}")));
     let line = format!("{} pipe \"setsid true | $STAGE\"; echo code=$?", contend());
-    // Unlike others, bash goes on after a Ctrl-C that its child did not die of.
+    // Unlike others, bash continues after a Ctrl-C that did not kill its child.
     let line = format!("export STAGE={}; bash -c {}", quoted(&stage), quoted(&line));
     let keys = [("ready", "\u{3}"), ("second", "\u{3}")];
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
     assert!(drawn.contains("caught") && drawn.contains("code=7"), "{drawn}");
     assert!(!drawn.contains("told to end"), "{drawn}");
-    // If the last one dies of it, it takes contend along, as it does a shell.
+    // If the last stage dies of it, so does contend, as a shell does.
     let pipeline = "sleep 60 | sh -c \"echo ready; exec sleep 60\"";
     let line = format!("{} pipe '{pipeline}'; echo code=$?", contend());
     let line = format!("bash -c {}", quoted(&line));
@@ -128,8 +128,8 @@ fn an_interrupt_that_no_stage_dies_of_is_theirs() {
 }
 
 #[test]
-fn what_runs_knows_what_to_do_with_an_interrupt() {
-    let test = "what_runs_knows_what_to_do_with_an_interrupt";
+fn stages_handle_an_interrupt_themselves() {
+    let test = "stages_handle_an_interrupt_themselves";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
@@ -144,11 +144,11 @@ fn what_runs_knows_what_to_do_with_an_interrupt() {
     let pipeline = format!("setsid true | sh {}", catcher.display());
     let Some(drawn) = run(&pipeline, &keys) else { return };
     assert!(drawn.matches("caught").count() == 2 && drawn.contains("code=7"), "{drawn}");
-    // What comes before it may die.
+    // The stages before it may die.
     let pipeline = format!("sleep 60 | sh {}", catcher.display());
     let Some(drawn) = run(&pipeline, &keys) else { return };
     assert!(drawn.matches("caught").count() == 2 && drawn.contains("code=7"), "{drawn}");
-    // If it dies it takes contend along, as it does a shell: plain, and over parts.
+    // If it dies, so does contend, as a shell does: plain, and in chunks.
     let pipeline = "sleep 60 | sh -c 'echo ready; exec sleep 60'";
     let Some(drawn) = run(pipeline, &[("ready", "\u{3}")]) else { return };
     assert!(drawn.contains("ready") && !drawn.contains("code="), "{drawn}");
@@ -157,7 +157,7 @@ fn what_runs_knows_what_to_do_with_an_interrupt() {
     let slow = format!("rev {} | tr a b", input.display());
     let line = format!("{} run -j 2 {} >{}", contend(), quoted(&slow), output.display());
     let line = format!("bash -c {}", quoted(&format!("{line}; echo code=$?")));
-    // It shows how far it is.
+    // It shows its progress.
     let keys = [("B/s", "\u{3}")];
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
     assert!(drawn.contains("B/s") && !drawn.contains("code="), "{drawn}");
@@ -166,16 +166,16 @@ fn what_runs_knows_what_to_do_with_an_interrupt() {
 }
 
 #[test]
-fn the_end_of_what_is_typed_is_typed_once() {
-    let test = "the_end_of_what_is_typed_is_typed_once";
+fn end_of_input_is_typed_once() {
+    let test = "end_of_input_is_typed_once";
     let line = format!("echo ready; {} run 'grep x | sort'; echo code=$?", contend());
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &[("ready", "\u{4}")]) else { return };
     assert!(drawn.contains("code=0"), "{drawn}");
 }
 
 #[test]
-fn a_stopped_pipeline_leaves_the_terminal_free_and_goes_on() {
-    let test = "a_stopped_pipeline_leaves_the_terminal_free_and_goes_on";
+fn a_stopped_pipeline_frees_the_terminal_and_continues() {
+    let test = "a_stopped_pipeline_frees_the_terminal_and_continues";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
@@ -192,14 +192,14 @@ fn a_stopped_pipeline_leaves_the_terminal_free_and_goes_on() {
     assert!(drawn.contains("code=0"), "{drawn:?}");
 }
 
-/// Text as one word for a shell.
+/// Quotes a text as one word for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[test]
-fn colours_are_for_terminals_alone() {
-    let test = "colours_are_for_terminals_alone";
+fn colours_are_for_terminals_only() {
+    let test = "colours_are_for_terminals_only";
     let mut command = Command::new(contend());
     let output = run(command.args(["pipe", "echo x | cat"]), "");
     assert!(!text(&output.stderr).contains('\u{1b}'));
@@ -214,8 +214,8 @@ fn colours_are_for_terminals_alone() {
 }
 
 #[test]
-fn stages_are_shown_while_they_run_and_taken_away() {
-    let test = "stages_are_shown_while_they_run_and_taken_away";
+fn stages_are_shown_while_they_run_and_then_cleared() {
+    let test = "stages_are_shown_while_they_run_and_then_cleared";
     let line = format!("{} pipe 'cat | cat'", contend());
     let keys = [("stages running", END_OF_INPUT)];
     let Some(drawn) = typed_on_a_terminal(test, 80, &line, &keys) else { return };
@@ -255,7 +255,7 @@ fn several_runs_show_their_number() {
 }
 
 #[test]
-fn nothing_is_shown_where_standard_error_is_no_terminal() {
+fn nothing_is_shown_if_standard_error_is_not_a_terminal() {
     let mut command = Command::new(contend());
     let output = run(command.args(["pipe", "sleep 1.3 | cat"]), "");
     assert!(!text(&output.stderr).contains("stages running"));
@@ -264,8 +264,8 @@ fn nothing_is_shown_where_standard_error_is_no_terminal() {
 #[test]
 fn the_pipeline_s_own_output_on_the_same_terminal_stays() {
     let test = "the_pipeline_s_own_output_on_the_same_terminal_stays";
-    // The first stage's errors come while the table is shown, one of them without an end of
-    // line; the output comes at the end.
+    // The first stage's messages arrive while the table is shown, one of them without a newline;
+    // the output arrives at the end.
     let stage = "cat; printf no-newline >&2; sleep 0.4; echo >&2; echo line-2 >&2; echo out";
     let line = format!("{} pipe '{{ {stage}; }} | cat'", contend());
     let keys = [("stages running", END_OF_INPUT)];
@@ -275,11 +275,11 @@ fn the_pipeline_s_own_output_on_the_same_terminal_stays() {
         assert!(plain.contains(text), "{plain}");
     }
     assert!(drawn.contains("stages running"), "the table was not shown: {drawn:?}");
-    // The line of the cursor is never cleared: before each clearing the cursor goes down.
+    // The cursor's line is never cleared: the cursor moves down before each clearing.
     for (place, _) in drawn.match_indices("\u{1b}[J") {
         assert!(drawn[..place].ends_with("\u{1b}7\r\n"), "{drawn:?}");
     }
-    // Whatever goes up again has gone down before by as much.
+    // Each move up follows a move down by the same distance.
     for (place, _) in drawn.match_indices("\u{1b}[2A") {
         assert!(drawn[..place].ends_with("\u{1b}D\u{1b}D"), "{drawn:?}");
     }

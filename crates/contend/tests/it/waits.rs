@@ -1,4 +1,4 @@
-//! What stages wait for, on pipelines in which each stage waits for one thing alone.
+//! Waits of stages, on pipelines in which each stage waits for one thing only.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{Command, contend, has, number, record, run, skip, text};
 use crate::terminal::typed_on_a_terminal;
 
-/// Every wait of a stage, by its name.
+/// Returns the waits of a stage by name.
 fn waits(stage: &Value) -> Vec<(String, f64)> {
     let own = ["starved", "blocked", "unexplained"];
     let own = own.map(|name| (name.to_owned(), number(&stage[format!("{name}_seconds")])));
@@ -15,7 +15,7 @@ fn waits(stage: &Value) -> Vec<(String, f64)> {
     own.into_iter().chain(others.iter().map(|(name, time)| (name.clone(), number(time)))).collect()
 }
 
-/// Asserts that a stage waited for this longer than for all else together.
+/// Asserts that a stage waited for this longer than for everything else.
 fn waits_for(stage: &Value, expected: &str) {
     let waits = waits(stage);
     let of = |wanted: bool| -> f64 {
@@ -27,7 +27,7 @@ fn waits_for(stage: &Value, expected: &str) {
 /// Writes a line every 0.15 s.
 const SLOW: &str = "(for i in 1 2 3 4 5 6; do sleep 0.15; echo $i; done)";
 
-/// A pipeline, and what each of its stages waits for.
+/// Returns pipelines, with the wait of each stage.
 fn cases() -> Vec<(String, Vec<&'static str>)> {
     let case = |text: &str, waits: &[&'static str]| (text.to_owned(), waits.to_vec());
     let mut cases = vec![
@@ -36,7 +36,7 @@ fn cases() -> Vec<(String, Vec<&'static str>)> {
         case("cat /dev/zero | (sleep 0.8; head -c 1000 >/dev/null)", &["blocked", "sleep"]),
         case("(x=$(sleep 0.8); echo $x)", &["sleep"]),
         case("sh -c 'sleep 0.8 & wait' | cat", &["sleep", "starved"]),
-        // Children that live for a moment, and that the stage leaves as zombies.
+        // Short-lived children, which the stage leaves as zombies.
         case(&format!("{SLOW} | xargs -n 1"), &["sleep", "starved"]),
         case(&format!("{SLOW} | xargs -L 1 | cat"), &["sleep", "starved", "starved"]),
         case(&format!("{SLOW} | while read -r n; do /bin/true; done"), &["sleep", "starved"]),
@@ -48,7 +48,7 @@ fn cases() -> Vec<(String, Vec<&'static str>)> {
         cases.push(case(select, &["sleep", "starved"]));
         cases.push(case("perl -e 'select(undef, undef, undef, 0.8)'", &["sleep"]));
     } else {
-        skip("every_stage_waits_for_what_it_waits_for", "there is no perl");
+        skip("every_wait_has_the_expected_reason", "there is no perl");
     }
     cases
 }
@@ -68,7 +68,7 @@ fn check_all() {
     }
 }
 
-/// Runs this while more threads than there are CPUs are busy.
+/// Calls `run` while more threads than CPUs are busy.
 fn under_load<T>(run: impl FnOnce() -> T) -> T {
     struct Ended<'a>(&'a AtomicBool);
     impl Drop for Ended<'_> {
@@ -92,16 +92,16 @@ fn under_load<T>(run: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn every_stage_waits_for_what_it_waits_for() {
+fn every_wait_has_the_expected_reason() {
     check_all();
 }
 
 #[test]
-fn every_stage_waits_for_what_it_waits_for_under_load() {
+fn every_wait_has_the_expected_reason_under_load() {
     under_load(check_all);
 }
 
-/// A pager opens the terminal by the name that its output has.
+/// A pager opens the terminal by the name of its output.
 #[test]
 fn a_pager_waits_for_the_terminal() {
     let test = "a_pager_waits_for_the_terminal";
@@ -122,19 +122,19 @@ fn a_pager_waits_for_the_terminal() {
 }
 
 #[test]
-fn a_writer_that_waits_in_its_first_write_does_not_hold_its_output() {
+fn a_writer_blocked_in_its_first_write_is_not_a_barrier() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "a line\n".repeat(100_000)).expect("room");
     let path = file.path().display();
     let record = record(&[&format!("cat {path} | (sleep 0.5; head -c 1000 >/dev/null)")]);
     let cat = &record["stages"][0];
     assert_eq!(cat["holds_output"], false, "{record:#}");
-    // The pipe was full before its reader began.
+    // The pipe was full before its reader started.
     assert!(number(&cat["first_output_seconds"]) < 0.45, "{record:#}");
 }
 
 #[test]
-fn a_last_stage_that_holds_its_output_is_named() {
+fn a_barrier_in_the_last_stage_is_found() {
     for pipeline in [format!("{SLOW} | sort"), format!("{SLOW} | xargs echo")] {
         let record = record(&["--discard", &pipeline]);
         let found = record["findings"].as_array().expect("a list").iter().any(|finding| {

@@ -1,4 +1,4 @@
-//! Running contend and its rivals.
+//! Runs contend and the programs it is compared with.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,30 +13,31 @@ mod process;
 #[allow(unused_imports, reason = "each target uses some of them")]
 pub use process::{Child, Command};
 
-/// The executable under test.
+/// Returns the executable to test.
 pub fn contend() -> &'static str {
     env!("CARGO_BIN_EXE_contend")
 }
 
-/// Says, past the test harness, that a test was not run and why. `.ci/run` counts these.
+/// Prints directly to standard error, past the test harness, that a test was skipped and why. CI
+/// counts these lines.
 pub fn skip(test: &str, reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
 }
 
-/// What tests that try many cases use: `full` before a change is merged, which
-/// `CONTEND_TEST_EFFORT=full` asks for, and otherwise `quick`.
+/// Selects the number of cases for tests that try many: `full` before a merge, with
+/// `CONTEND_TEST_EFFORT=full`, and `quick` otherwise.
 pub fn by_effort<T>(quick: T, full: T) -> T {
     let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
     if is_full { full } else { quick }
 }
 
-/// Whether a test tries this combination of things: at full effort all of them, otherwise one in
-/// `step`, such that each row and each column of a table has its share.
+/// Whether a test tries this combination: all of them at full effort, otherwise one in `step`,
+/// evenly spread over the rows and columns of a table.
 pub fn is_tried(row: usize, column: usize, step: usize) -> bool {
     by_effort((row + column).is_multiple_of(step), true)
 }
 
-/// Whether a program is to be found.
+/// Whether a program is installed.
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
@@ -67,14 +68,14 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// `contend pipe` with these arguments; its report and record are thrown away.
+/// Returns `contend pipe` with these arguments; report and record go to `/dev/null`.
 pub fn pipe(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.args(["pipe", "--output", "/dev/null"]).args(arguments);
     command
 }
 
-/// The same without advice, which runs stages again and so takes time.
+/// The same without advice, which takes time.
 fn plain_pipe(arguments: &[&str]) -> Command {
     let mut command = pipe(&["--no-advice"]);
     command.args(arguments);
@@ -90,7 +91,7 @@ pub fn record(arguments: &[&str]) -> Value {
     read_record(&json, &output)
 }
 
-/// Runs a `contend pipe` with this standard input and reads the record that it leaves.
+/// Runs a `contend pipe` with this standard input and reads its record.
 pub fn record_of(command: &mut Command, input: &str) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
@@ -104,7 +105,7 @@ fn read_record(json: &Path, output: &Output) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The findings' ids.
+/// Returns the ids of the findings.
 pub fn finding_ids(record: &Value) -> Vec<String> {
     record["findings"]
         .as_array()
@@ -114,7 +115,7 @@ pub fn finding_ids(record: &Value) -> Vec<String> {
         .collect()
 }
 
-/// A copy of an executable where any user may execute it, in a folder that any user may use.
+/// A copy of an executable in a folder that every user may read and write.
 pub struct Public {
     folder: tempfile::TempDir,
 }
@@ -132,8 +133,8 @@ impl Public {
 
     pub fn install(&self, program: &str, name: &str, mode: u32) -> PathBuf {
         let target = self.folder.path().join(name);
-        // Copied by ourselves, a child that another test starts meanwhile would hold it open for
-        // writing for a moment, and it could not be executed.
+        // A copy made by this process could be open for writing in a child that another test starts
+        // at this moment, and could then not be executed.
         let copied = Command::new("cp").arg(program).arg(&target).status().expect("cp starts");
         assert!(copied.success(), "room");
         set_mode(&target, mode);
@@ -146,7 +147,7 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("own file");
 }
 
-/// A command run by an ordinary user, `nobody`; `None`, having said so, where that cannot be.
+/// Returns a command for the user `nobody`; `None`, with a message, if that is not possible.
 pub fn as_nobody(test: &str, program: &Path) -> Option<Command> {
     if !is_root() {
         return Some(Command::new(program)); // these tests already run as an ordinary user
@@ -160,13 +161,13 @@ pub fn as_nobody(test: &str, program: &Path) -> Option<Command> {
     Some(command)
 }
 
-/// The id of a user that nobody else is, not even another run of these tests at the same time.
+/// Returns the id of a user that no other process has, not even another run of these tests.
 pub fn lone_user(number: u32) -> u32 {
     20_000 + (std::process::id() * 4 + number) % 40_000
 }
 
-/// A command run by a user that nobody else is, so that only its own tasks count, who may have so many of them;
-/// `None`, having said so, where that cannot be.
+/// Returns a command for an otherwise unused user with a limit on tasks, so that only its own tasks
+/// count; `None`, with a message, if that is not possible.
 pub fn as_lone_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option<Command> {
     as_nobody(test, program)?;
     if !is_root() {
@@ -180,10 +181,10 @@ pub fn as_lone_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option
     Some(command)
 }
 
-/// Asks again and again until it is so.
+/// Polls until the condition holds.
 ///
 /// # Panics
-/// When it has not become so within a minute or more.
+/// If it does not hold within a minute or more.
 pub fn becomes(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..6000 {
         if is_so() {
@@ -194,7 +195,7 @@ pub fn becomes(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("{what}: not in a minute");
 }
 
-/// Processes whose command line contains this text.
+/// Returns the processes whose command line contains this text.
 pub fn processes_with(text: &str) -> Vec<String> {
     let own = std::process::id().to_string();
     std::fs::read_dir("/proc")
@@ -207,12 +208,12 @@ pub fn processes_with(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A field that must be a number.
+/// Returns a field that must be a number.
 pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// A file of numbered lines in which every seventh one says `keep`.
+/// Makes a file of numbered lines; every seventh contains `keep`.
 pub fn numbered_lines(folder: &Path, lines: u32) -> String {
     let mut content = String::new();
     for n in 0..lines {
@@ -225,19 +226,19 @@ pub fn numbered_lines(folder: &Path, lines: u32) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-/// The changes in a record.
+/// Returns the changes in a record.
 pub fn candidates(record: &Value) -> &Vec<Value> {
     record["candidates"].as_array().expect("a list")
 }
 
-/// What bash prints, and its status.
+/// Returns bash's output and status.
 pub fn shell_output(command: &str) -> (Vec<u8>, Option<i32>) {
     let output = Command::new("bash").args(["-c", command]).stdin(Stdio::null()).output();
     let output = output.expect("bash starts");
     (output.stdout, output.status.code())
 }
 
-/// `contend lab` that keeps nothing.
+/// Returns `contend lab` without a store.
 pub fn lab(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     // Some take two minutes on an idle machine.
@@ -246,7 +247,7 @@ pub fn lab(arguments: &[&str]) -> Command {
     command
 }
 
-/// What it prints.
+/// Runs a command that must succeed, and returns its output.
 pub fn output(command: &mut Command) -> Output {
     command.output().expect("it starts")
 }
@@ -257,19 +258,19 @@ pub fn lab_record(arguments: &[&str]) -> Value {
     lab_record_of(command.args(arguments))
 }
 
-/// The record of a `contend lab run`.
+/// Reads the record of a `contend lab run`.
 pub fn lab_record_of(command: &mut Command) -> Value {
     let output = output(command.args(["--no-store", "--json", "-"]));
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// The cases of a record of the lab.
+/// Returns the cases of a lab record.
 pub fn cases(record: &Value) -> &Vec<Value> {
     record["cases"].as_array().expect("a list")
 }
 
-/// The metric's median.
+/// Returns the metric's median.
 pub fn metric(case: &Value, name: &str) -> f64 {
     case["metrics"][name]["median"].as_f64().unwrap_or_else(|| panic!("no {name} in {case}"))
 }

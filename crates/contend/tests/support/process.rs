@@ -1,11 +1,11 @@
-//! Programs that tests start: with known signal dispositions, and with a deadline.
+//! Starts programs for tests, with known signal dispositions and a deadline.
 //!
-//! [`Command`] and [`Child`] are used as those of the standard library are. What they add:
+//! [`Command`] and [`Child`] are used like those of the standard library. They add:
 //!
 //! - A program starts with every signal at its default action and none blocked, whatever the
-//!   tests themselves were started with; [`Command::ignoring`] and [`Command::blocking`] ask for others.
-//! - It leads a process group. When it has run for [`DEADLINE`] the group is killed, and the test
-//!   fails with what was printed so far. A test that fails earlier takes the group along.
+//!   tests themselves inherited; [`Command::ignoring`] and [`Command::blocking`] change that.
+//! - It leads a process group. After [`DEADLINE`] the group is killed, and the test fails with
+//!   the output so far. A test that fails earlier kills the group as well.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -23,9 +23,9 @@ use contend_sys::spawn::spawn_bound;
 use contend_sys::{Pid, Signal, child};
 use rustix::process::kill_process_group;
 
-/// No program takes so long, however busy the machine is.
+/// Default deadline, which no program reaches even on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// How much of what was printed is shown, in bytes.
+/// Bytes of output to show.
 const SHOWN: usize = 4000;
 
 /// A program to start.
@@ -33,7 +33,7 @@ const SHOWN: usize = 4000;
 pub struct Command {
     inner: process::Command,
     dispositions: Dispositions,
-    /// Which of standard input, output and error have been set.
+    /// Whether standard input, output and error have been set.
     set: [bool; 3],
     deadline: Duration,
 }
@@ -45,19 +45,19 @@ impl Command {
         Self { inner, dispositions: Dispositions::default(), set: [false; 3], deadline: DEADLINE }
     }
 
-    /// It starts with this signal ignored.
+    /// Starts it with this signal ignored.
     pub fn ignoring(&mut self, signal: Signal) -> &mut Self {
         self.dispositions = self.dispositions.ignoring(signal);
         self
     }
 
-    /// It starts with this signal blocked.
+    /// Starts it with this signal blocked.
     pub fn blocking(&mut self, signal: Signal) -> &mut Self {
         self.dispositions = self.dispositions.blocking(signal);
         self
     }
 
-    /// It is killed when it has run for this long.
+    /// Kills it after this time.
     pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
         self.deadline = deadline;
         self
@@ -141,7 +141,7 @@ impl Command {
     }
 }
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub struct Child {
     child: process::Child,
@@ -163,10 +163,10 @@ impl DerefMut for Child {
 }
 
 impl Child {
-    /// Waits for its end.
+    /// Waits until it exits.
     ///
     /// # Panics
-    /// When the deadline had to end it.
+    /// If it had to be killed at the deadline.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.child.stdin.take());
         let status = self.reap()?;
@@ -174,10 +174,10 @@ impl Child {
         Ok(status)
     }
 
-    /// Reads its standard output and error to their ends and waits for its end.
+    /// Reads its standard output and error to EOF, and waits until it exits.
     ///
     /// # Panics
-    /// When the deadline had to end it.
+    /// If it had to be killed at the deadline.
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         drop(self.child.stdin.take());
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
@@ -199,7 +199,7 @@ impl Child {
         Ok(Output { status, stdout, stderr })
     }
 
-    /// Whether it has ended.
+    /// Returns the status if it has exited.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let mut state = self.watch.state();
         let status = self.child.try_wait()?;
@@ -208,7 +208,7 @@ impl Child {
         Ok(status)
     }
 
-    /// It stays a zombie until its number cannot be killed by the watch any more.
+    /// Keeps it a zombie until the watch can no longer kill its pid.
     fn reap(&mut self) -> io::Result<ExitStatus> {
         if !self.watch.state().is_reaped {
             child::wait_for_end(Pid::from_child(&self.child))?;
@@ -238,7 +238,7 @@ fn all_of(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Kills a process group when it is not over in time.
+/// Kills a process group at the deadline.
 #[derive(Debug)]
 struct Watch {
     group: Pid,
@@ -250,7 +250,7 @@ struct Watch {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Its number may belong to another process.
+    /// Whether it has been reaped: another process may have its pid.
     is_reaped: bool,
     has_struck: bool,
 }

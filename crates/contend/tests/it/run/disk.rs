@@ -1,5 +1,5 @@
-//! Sorting where what does not fit into memory has no place on disk either, as an ordinary user,
-//! and with one CPU.
+//! Sorting more than fits into memory when there is no disk space either, as an ordinary user, and
+//! with one CPU.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -7,14 +7,14 @@ use std::process::{Output, Stdio};
 use super::{INPUT, Input, Place, bash, code, contend_run, folder, none, words};
 use crate::support::{Command, Public, as_nobody, contend, has, skip, text};
 
-/// So much input, in bytes, is more than these have memory for.
+/// Input size in bytes that exceeds the memory of these tests.
 const BYTES: usize = 12_000_000;
 const OPTIONS: &str = "run -j 2 --part-size 200k --memory 16M";
-/// What contend sorts itself, and what a `sort` of its own does.
+/// Sorts of contend's own, and sorts that a `sort` process does.
 const SORTS: &[&str] =
     &["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2", "sort -s -k2", "rev | sort -s -k2"];
 
-/// Lines that are all different.
+/// Makes distinct lines.
 fn numbered(bytes: usize) -> Vec<u8> {
     let numbers = (0..).flat_map(|number: u64| format!("{} word\n", number * 7919).into_bytes());
     let mut text: Vec<u8> = numbers.take(bytes).collect();
@@ -22,8 +22,8 @@ fn numbered(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// It says why it cannot go on, tells by its status that it could not, and leaves nothing.
-fn failed_for_want_of_room(pipeline: &str, output: &Output, temporary: &Path, reason: &str) {
+/// Asserts that it failed with a message and a status, and left no files.
+fn failed_with_full_disk(pipeline: &str, output: &Output, temporary: &Path, reason: &str) {
     let error = text(&output.stderr);
     assert!(error.contains(reason), "{pipeline}: {error}");
     assert!(error.contains(temporary.to_str().expect("UTF-8")), "where? {pipeline}: {error}");
@@ -33,7 +33,7 @@ fn failed_for_want_of_room(pipeline: &str, output: &Output, temporary: &Path, re
     assert_eq!(left, 0, "{pipeline}");
 }
 
-/// Runs a pipeline with small files alone.
+/// Runs a pipeline with a limit on file sizes.
 fn with_small_files(signal: &str, pipeline: &str, stream: bool) -> (Output, tempfile::TempDir) {
     let folder = folder(&numbered(BYTES));
     std::fs::create_dir(folder.path().join("tmp")).expect("room");
@@ -45,7 +45,7 @@ fn with_small_files(signal: &str, pipeline: &str, stream: bool) -> (Output, temp
     (output.expect("sh"), folder)
 }
 
-/// The same with so little memory for each `sort` that GNU's needs files, too.
+/// The same with so little memory for each `sort` that GNU sort needs files as well.
 fn with_files(pipeline: &str) -> String {
     pipeline.replace("sort", "sort -S 1M")
 }
@@ -57,24 +57,24 @@ fn where_files_must_be_small_sorting_fails_with_a_reason() {
             let pipeline = with_files(pipeline);
             let (output, folder) = with_small_files("trap '' XFSZ;", &pipeline, stream);
             let temporary = folder.path().join("tmp");
-            failed_for_want_of_room(&pipeline, &output, &temporary, "File too large");
+            failed_with_full_disk(&pipeline, &output, &temporary, "File too large");
         }
     }
 }
 
 #[test]
-fn small_files_do_not_matter_where_a_shell_needs_none() {
+fn small_files_do_not_matter_if_a_shell_needs_no_files() {
     if !has("bash") {
-        return skip("small_files_do_not_matter_where_a_shell_needs_none", "there is no bash");
+        return skip("small_files_do_not_matter_if_a_shell_needs_no_files", "there is no bash");
     }
-    // Of a pipe, GNU's `sort` does not know how much will come, and needs files.
+    // GNU sort does not know the size of a pipe, and needs files.
     for pipeline in ["sort", "sort -u -r", "sort -k2", "sort -s -k2"] {
         let (output, folder) = with_small_files("", pipeline, false);
         is_as_in_bash(pipeline, &output, folder.path());
     }
 }
 
-/// Its output is bash's without any limits, and nothing is left.
+/// Asserts that the output is bash's without limits, and that no files are left.
 fn is_as_in_bash(pipeline: &str, output: &Output, folder: &Path) {
     let expected = Place { folder, input: Input::File, locale: "C" }.run(bash(pipeline));
     let error = text(&output.stderr);
@@ -85,9 +85,9 @@ fn is_as_in_bash(pipeline: &str, output: &Output, folder: &Path) {
     }
 }
 
-/// As it ends any program that does not ask otherwise.
+/// The signal's default action ends it, as it ends any program.
 #[test]
-fn the_signal_for_large_files_ends_it() {
+fn the_signal_for_large_files_is_fatal() {
     for pipeline in ["sort", "sort -k2"] {
         let pipeline = with_files(pipeline);
         let (output, folder) = with_small_files("", &pipeline, false);
@@ -97,8 +97,8 @@ fn the_signal_for_large_files_ends_it() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_does_not_matter_where_a_shell_needs_none() {
-    let test = "a_folder_that_is_not_there_does_not_matter_where_a_shell_needs_none";
+fn a_missing_folder_does_not_matter_if_a_shell_needs_no_files() {
+    let test = "a_missing_folder_does_not_matter_if_a_shell_needs_no_files";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
@@ -110,7 +110,7 @@ fn a_folder_that_is_not_there_does_not_matter_where_a_shell_needs_none() {
         command.env("TMPDIR", &nowhere).env("LC_ALL", "C").stdin(input());
         is_as_in_bash(pipeline, &command.output().expect("it starts"), folder.path());
     }
-    // Who needs none does not miss it.
+    // A pipeline that needs no folder does not miss it.
     let output = contend_run(&["-j", "2", "--part-size", "1k"], "sort | head -n 1")
         .env("TMPDIR", &nowhere)
         .stdin(Stdio::null())
@@ -121,13 +121,13 @@ fn a_folder_that_is_not_there_does_not_matter_where_a_shell_needs_none() {
 
 #[test]
 #[ignore = "needs the right to mount; .ci/run runs it where there is that right"]
-fn a_full_disk_does_not_matter_where_a_shell_needs_none() {
+fn a_full_disk_does_not_matter_if_a_shell_needs_no_files() {
     let folder = folder(&numbered(BYTES));
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).expect("room");
     for (input, file) in [("", "<in"), ("cat in |", "")] {
         for pipeline in ["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2"] {
-            // What is left is looked for where it was mounted.
+            // Remaining files are searched for on the mounted file system.
             let script = format!(
                 "mount -t tmpfs -o size=1m none tmp && {{ {input} '{}' {OPTIONS} '{}' {file}; \
                  status=$?; ls -A tmp; exit $status; }}",
@@ -143,9 +143,9 @@ fn a_full_disk_does_not_matter_where_a_shell_needs_none() {
 }
 
 #[test]
-fn what_is_spilled_is_sorted_all_the_same() {
+fn spilled_data_is_sorted_correctly() {
     if !has("bash") {
-        return skip("what_is_spilled_is_sorted_all_the_same", "there is no bash");
+        return skip("spilled_data_is_sorted_correctly", "there is no bash");
     }
     let folder = folder(&words(BYTES / 2));
     let mut wrong = Vec::new();
@@ -160,14 +160,14 @@ fn what_is_spilled_is_sorted_all_the_same() {
 }
 
 #[test]
-fn an_ordinary_user_gets_the_same() {
-    let test = "an_ordinary_user_gets_the_same";
+fn an_ordinary_user_gets_the_same_output() {
+    let test = "an_ordinary_user_gets_the_same_output";
     let public = Public::new();
     let input = words(3_000_000);
     std::fs::write(public.path().join(INPUT), &input).expect("room");
     let place = folder(&input);
     let place = Place { folder: place.path(), input: Input::Nothing, locale: "C" };
-    // One that may be executed but not read has no /proc of its own to use.
+    // An executable that may not be read cannot use its own /proc entries.
     for (name, mode) in [("contend", 0o755), ("unreadable", 0o711)] {
         let program = public.install(contend(), name, mode);
         for pipeline in
@@ -186,7 +186,7 @@ fn an_ordinary_user_gets_the_same() {
     }
 }
 
-/// The first CPU that this process may use.
+/// Returns the first CPU that this process may use.
 fn some_cpu() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -194,8 +194,8 @@ fn some_cpu() -> Option<String> {
 }
 
 #[test]
-fn on_one_cpu_it_runs_plain_unless_parts_are_asked_for() {
-    let test = "on_one_cpu_it_runs_plain_unless_parts_are_asked_for";
+fn on_one_cpu_it_runs_plain_unless_chunks_are_forced() {
+    let test = "on_one_cpu_it_runs_plain_unless_chunks_are_forced";
     let (Some(cpu), true) = (some_cpu(), has("taskset")) else {
         return skip(test, "there is no taskset");
     };

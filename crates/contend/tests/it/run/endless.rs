@@ -1,4 +1,5 @@
-//! Endless input without ends of records: memory is bounded, and a reader that has gone ends all.
+//! Endless input without record separators: memory is bounded, and everything ends when the reader
+//! closes.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -6,16 +7,15 @@ use std::process::Stdio;
 use super::contend_run;
 use crate::support::{Command, contend, has, skip, text};
 
-/// Default options, and parts of some sizes.
+/// Default options, and several sizes of chunks.
 const OPTIONS: &[&str] = &["", "-j 3 --part-size 1", "-j 3 --part-size 50k", "--memory 16M"];
-/// Writers of data without a line break that never end by themselves.
+/// Endless writers without line breaks.
 const ENDLESS: &[&str] = &[
     "cat /dev/zero | tr '\\0' a",
     "perl -e 'while(print \"a\" x 65536){}'",
     "while printf 'aaaaaaaaaa%0.s' 1 2 3 4 5 6 7; do :; done",
 ];
-/// No more memory than this may be in use by contend itself, in kilobytes: twice what a part may be, and
-/// the program.
+/// The limit on contend's own memory in kilobytes: twice the largest chunk, and the program.
 const MOST_KB: u64 = 160 << 10;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Ends before the end: signals, readers that have had enough, outputs that take nothing.
+//! Early ends: signals, readers that close, outputs that accept no data.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -14,16 +14,16 @@ use tempfile::TempDir;
 use super::{Input, Place, bash, code, contend_run, folder, words};
 use crate::support::{Child, Command, becomes, has, skip, text};
 
-/// What a test's processes have in their environment, before a text of each run's own.
+/// The environment variable of a test's processes; its value differs for each run.
 const MARK: &str = "CONTEND_TEST_MARK";
-/// Parts of a few thousand lines, and so little memory that a megabyte is too much.
+/// Chunks of a few thousand lines, and so little memory that a megabyte is too much.
 const SMALL: &[&str] = &["-j", "3", "--part-size", "50k", "--memory", "16M"];
-/// What they are fed with before anything is done to them, in bytes.
+/// Bytes written to them before anything else happens.
 const FED: usize = 24_000_000;
-/// What comes every few milliseconds from then on, in bytes.
+/// Bytes written every few milliseconds after that.
 const LITTLE: usize = 100_000;
 
-/// Command lines of the processes of a run.
+/// Returns the command lines of a run's processes.
 fn processes(mark: &str) -> Vec<String> {
     let mark = format!("{MARK}={mark}");
     let has_mark = |entry: &std::fs::DirEntry| {
@@ -39,14 +39,14 @@ fn processes(mark: &str) -> Vec<String> {
         .collect()
 }
 
-/// What lies in the folder for temporary files.
+/// Returns the files in the folder for temporary files.
 fn left_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// A run in the middle of its work, to which more input comes as long as it lives: it cannot end
-/// by itself, and its workers always have something to do.
+/// A run that receives more input as long as it lives, so that it cannot end and its workers stay
+/// busy.
 struct Running {
     child: Child,
     mark: String,
@@ -54,7 +54,7 @@ struct Running {
 }
 
 impl Running {
-    /// Starts one and feeds it.
+    /// Starts a run and writes its first input.
     fn start(mark: &str, pipeline: &str) -> Self {
         let temporary = tempfile::tempdir().expect("a folder");
         let mark = format!("{mark}-{}", std::process::id());
@@ -90,13 +90,13 @@ impl Running {
         self
     }
 
-    /// Waits until something has been written to a temporary file.
+    /// Waits until it has written to a temporary file.
     fn spilled(self) -> Self {
         becomes("it spills", || !left_in(self.temporary.path()).is_empty());
         self
     }
 
-    /// Sends a signal, and what was printed then; the signal is how it ended.
+    /// Sends a signal, asserts that it ended the run, and returns the messages.
     fn end_by(&mut self, signal: Signal) -> String {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
         let status = self.child.wait().expect("it is ours");
@@ -108,7 +108,7 @@ impl Running {
     }
 }
 
-/// Pipelines with workers that are not done yet, one of them, and whether it leaves files.
+/// Pipelines with busy workers, the program of one worker, and whether they write files.
 const WORKING: &[(&str, &str, bool)] = &[
     ("sed 's/a/b/g' | sort -s -k2", "sort", true),
     ("sed 's/a/b/g' | sort -s -k2 | uniq -c | tail -n 3", "sed", true),
@@ -119,33 +119,33 @@ const WORKING: &[(&str, &str, bool)] = &[
 ];
 
 #[test]
-fn of_a_killed_one_nothing_survives() {
+fn a_killed_run_leaves_no_processes() {
     for (number, &(pipeline, worker, spills)) in WORKING.iter().enumerate() {
         let running = Running::start(&format!("kill{number}"), pipeline).with(worker);
         let mut running = if spills { running.spilled() } else { running };
         running.end_by(Signal::KILL);
         becomes(&format!("{pipeline}: nothing runs"), || processes(&running.mark).is_empty());
-        // Each of them has removed its own.
+        // Each of them has removed its own files.
         assert_eq!(left_in(running.temporary.path()), [""; 0], "{pipeline}");
     }
 }
 
 #[test]
-fn a_signal_ends_it_and_everything_with_it() {
+fn a_signal_ends_the_run_and_all_of_its_processes() {
     let signals = [Signal::INT, Signal::TERM, Signal::HUP];
     for (number, &(pipeline, worker, spills)) in WORKING.iter().enumerate() {
         let running = Running::start(&format!("end{number}"), pipeline).with(worker);
         let mut running = if spills { running.spilled() } else { running };
         let said = running.end_by(signals[number % signals.len()]);
         assert_eq!(said, "", "{pipeline}");
-        // When it has ended everything has.
+        // When it has exited, so have all of its processes.
         assert_eq!(processes(&running.mark), [""; 0], "{pipeline}");
         assert_eq!(left_in(running.temporary.path()), [""; 0], "{pipeline}");
     }
 }
 
 #[test]
-fn a_signal_ends_what_runs_plain() {
+fn a_signal_ends_a_plain_run() {
     for (number, pipeline) in ["sed -n 1p | cat -n", "tac | cat -n"].into_iter().enumerate() {
         let mut running = Running::start(&format!("plain{number}"), pipeline).with("cat");
         running.end_by(Signal::TERM);
@@ -154,7 +154,7 @@ fn a_signal_ends_what_runs_plain() {
 }
 
 #[test]
-fn a_check_that_waits_for_the_background_can_be_ended() {
+fn a_check_that_waits_for_a_background_job_can_be_ended() {
     let mark = format!("background-{}", std::process::id());
     let sleep = format!("sleep {}", 1000 + std::process::id());
     let pipeline = format!("{{ {sleep} & echo begun; }}");
@@ -171,13 +171,13 @@ fn a_check_that_waits_for_the_background_can_be_ended() {
 }
 
 #[test]
-fn a_signal_ends_the_original_of_a_check_and_accuses_nobody() {
+fn a_signal_ends_a_check_without_reporting_a_difference() {
     for (name, signal) in [("TERM", Signal::TERM), ("HUP", Signal::HUP), ("INT", Signal::INT)] {
         let mark = format!("original-{name}-{}", std::process::id());
         let mut command = contend_run(&["--check"], "{ sleep 3; echo done; } | cat | sort -S 1M");
         command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
-        // Its own output is whole before the original begins.
+        // Its own output is complete before the original starts.
         let mut done = [0; 5];
         child.stdout.as_mut().expect("piped").read_exact(&mut done).expect("its output");
         let sleeps = || processes(&mark).iter().any(|line| line.starts_with("sleep"));
@@ -196,7 +196,7 @@ fn a_signal_ends_the_original_of_a_check_and_accuses_nobody() {
     }
 }
 
-/// Endless input in standard input; what it does before it ends by itself.
+/// Runs a command with endless standard input that ends early. Returns output, messages and status.
 fn over_endless(command: &mut Command) -> (Vec<u8>, String, i32) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
@@ -210,9 +210,9 @@ fn over_endless(command: &mut Command) -> (Vec<u8>, String, i32) {
 }
 
 #[test]
-fn whoever_has_had_enough_ends_it() {
+fn an_early_exit_ends_the_run() {
     if !has("bash") {
-        return skip("whoever_has_had_enough_ends_it", "there is no bash");
+        return skip("an_early_exit_ends_the_run", "there is no bash");
     }
     for pipeline in [
         "head -n 5",
@@ -234,7 +234,8 @@ fn whoever_has_had_enough_ends_it() {
     }
 }
 
-/// A shell that looks at the status of one whose reader leaves after the first line.
+/// Returns a shell script that checks the status of a command whose reader closes after the first
+/// line.
 fn for_a_reader_that_leaves(run: &str) -> String {
     let script = format!("{{ {run}; echo $? >&2; }} | head -n 1 >first; cat first");
     let folder = folder(&words(4_000_000));
@@ -258,9 +259,9 @@ fn a_reader_that_leaves_ends_it_by_sigpipe() {
 }
 
 #[test]
-fn an_output_that_takes_nothing_is_an_error() {
+fn an_output_that_accepts_no_data_is_an_error() {
     if !has("bash") {
-        return skip("an_output_that_takes_nothing_is_an_error", "there is no bash");
+        return skip("an_output_that_accepts_no_data_is_an_error", "there is no bash");
     }
     let folder = folder(&words(300_000));
     let full = |mut command: Command| {
@@ -286,7 +287,7 @@ fn an_output_that_takes_nothing_is_an_error() {
         for options in [&["-j", "3"][..], &["-j", "3", "--part-size", "20k"]] {
             let output = full(contend_run(options, pipeline));
             let error = text(&output.stderr);
-            // GNU's do not always say which error it is.
+            // GNU programs do not always name the error.
             let told = ["No space left on device", "write error"];
             assert!(told.iter().any(|told| error.contains(told)), "{pipeline}: {error}");
             assert_eq!(output.status, expected, "{pipeline} {options:?}");

@@ -1,5 +1,5 @@
-//! The shell keeps its semantics: every feature of shells, with stages that contend can take over
-//! around it, in both forms, as contend decides and over parts.
+//! The shell keeps its semantics: every feature of shells, with stages around it that contend can
+//! parallelise, as text and as a file, with default options and with small chunks.
 //!
 //! docs/run.md lists the same rows; a test compares the two.
 
@@ -16,15 +16,15 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::{code, words};
 use crate::support::{contend, has, is_tried, skip};
 
-/// After this time a script hangs.
+/// A script that takes longer counts as hanging.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Options under which all rows are tried.
+/// The options of every row.
 const OPTIONS: &[&[&str]] =
     &[&[], &["-j", "3", "--part-size", "2k"], &["-j", "2", "--part-size", "1M"]];
 
-/// Features, and scripts with them. `big` and `small` are files; `a` and `b` have one line each;
-/// standard input is `STDIN`, a line; `nofile` is not there.
+/// Features with scripts that use them. `big` and `small` are files; `a` and `b` have one line
+/// each; standard input is `STDIN`, a line; `nofile` does not exist.
 const ROWS: &[(&str, &[&str])] = &[
     (
         "input from a file (`<`)",
@@ -349,7 +349,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What a script has left: output, status, messages and files.
+/// The effects of a script: output, status, messages and files.
 #[derive(PartialEq, Eq)]
 struct Outcome {
     stdout: String,
@@ -366,7 +366,7 @@ impl std::fmt::Debug for Outcome {
     }
 }
 
-/// Messages without what comes before them, such as `bash: line 3:`, in order.
+/// Returns messages without prefixes such as `bash: line 3:`, in order.
 fn messages(stderr: &str) -> Vec<String> {
     let mut messages: Vec<_> = { stderr.lines() }
         .map(|line| match line.split_once(": line ") {
@@ -378,7 +378,7 @@ fn messages(stderr: &str) -> Vec<String> {
     messages
 }
 
-/// Waits for a child's end; `None` if it hangs, which ends it with all that it has started.
+/// Waits until a child exits. Returns `None` after a timeout, and kills its process group.
 fn wait(child: &mut Child) -> Option<i32> {
     let begun = Instant::now();
     while begun.elapsed() < DEADLINE {
@@ -431,7 +431,7 @@ fn outcome(script: &str, command: &mut Command) -> Outcome {
     }
 }
 
-/// The files in a folder, but for those that are made anew for every run.
+/// Returns the files in a folder, except those that every run creates.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = folder.read_dir().expect("a folder").map(|entry| entry.expect("a file").path());
     let files = entries.filter(|path| path.is_file() && !path.ends_with("script"));
@@ -443,7 +443,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// In what contend differs from bash over a script, as text and as a file.
+/// Describes how contend differs from bash for a script, as text and as a file.
 fn differences(script: &str) -> Vec<String> {
     let bash = |arguments: &[&str]| outcome(script, Command::new("bash").args(arguments));
     let forms = [(vec![script], bash(&["-c", script])), (vec!["-f", "script"], bash(&["script"]))];
@@ -466,7 +466,7 @@ fn differences(script: &str) -> Vec<String> {
     differences
 }
 
-/// Tests the rows with these numbers, modulo a number of threads that the test harness runs.
+/// Tests every `parts`-th row from `part`, so that several tests run in parallel.
 fn rows(part: usize, parts: usize) {
     if !has("bash") {
         return skip("features", "there is no bash");
@@ -500,7 +500,7 @@ fn shell_features_keep_their_meaning_3() {
 
 /// Standard input stays open and silent until the script has ended.
 #[test]
-fn what_does_not_read_standard_input_does_not_wait_for_it() {
+fn scripts_that_do_not_read_standard_input_do_not_wait_for_it() {
     if !has("bash") {
         return skip("what_does_not_read_standard_input", "there is no bash");
     }

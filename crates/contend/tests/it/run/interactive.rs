@@ -1,4 +1,5 @@
-//! Writers that wait for an answer: what bash's stages would have written by then is written.
+//! Interactive writers, which wait for an answer: contend writes what bash's stages would have
+//! written.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -9,14 +10,13 @@ use std::time::Duration;
 use super::{bash, contend_run, words};
 use crate::support::{Child, Command, contend, has, skip};
 
-/// An answer that has not come after so long never comes.
+/// Timeout for an answer.
 const NEVER: Duration = Duration::from_mins(1);
-/// Default options, and parts of every size.
+/// Default options, and several sizes of chunks.
 const OPTIONS: &[&[&str]] =
     &[&[], &["-j", "3", "--part-size", "1"], &["-j", "3", "--part-size", "50k"]];
 
-/// Pipelines that answer to every line at once, the program that they need, and what becomes of
-/// `one`.
+/// Pipelines that answer every line at once, the program that they need, and the answer to `one`.
 const ANSWERING: &[(&str, &str, &str)] = &[
     ("grep --line-buffered .", "grep", "one\n"),
     ("grep --line-buffered -v x | cat", "grep", "one\n"),
@@ -38,7 +38,7 @@ const ANSWERING: &[(&str, &str, &str)] = &[
     ("cat", "cat", "one\n"),
 ];
 
-/// A running pipeline that is talked to.
+/// A running pipeline to write to and read from.
 struct Talk {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -66,7 +66,7 @@ impl Talk {
         self.stdin.as_mut().expect("it is open").write_all(text).expect("it reads");
     }
 
-    /// What is written until there is so much of it, or nothing comes.
+    /// Reads until there are this many bytes, or a timeout.
     fn answer(&self, bytes: usize) -> Vec<u8> {
         let mut answer = Vec::new();
         while answer.len() < bytes {
@@ -78,7 +78,7 @@ impl Talk {
         answer
     }
 
-    /// What comes after the end of its input.
+    /// Closes the input, and returns the remaining output.
     fn end(mut self) -> Vec<u8> {
         self.stdin = None;
         let rest = self.output.iter().flatten().collect();
@@ -94,7 +94,7 @@ impl Drop for Talk {
     }
 }
 
-/// Asks three times and waits for each answer.
+/// Asserts three times that a line is answered.
 fn answers(pipeline: &str, command: Command, expected: &str) {
     let how = format!("{pipeline}: {command:?}");
     let mut talk = Talk::begin(command);
@@ -106,7 +106,7 @@ fn answers(pipeline: &str, command: Command, expected: &str) {
     assert_eq!(talk.end(), b"", "{how}");
 }
 
-/// contend runs the pipeline as a script in a file.
+/// Returns contend with the pipeline as a script in a file.
 fn script(options: &[&str], file: &Path) -> Command {
     let mut command = Command::new(contend());
     command.arg("run").args(options).arg("-f").arg(file);
@@ -137,7 +137,7 @@ fn a_writer_that_waits_for_an_answer_gets_it() {
     }
 }
 
-/// Pipelines that greet with `3` before they are given anything.
+/// Pipelines that print `3` before they read anything.
 const GREETING: &[&str] = &[
     "sed -u s/a/b/ | awk 'BEGIN { print 3; fflush() } 1'",
     "awk 'BEGIN { print 3; fflush() } 1' | sed -u s/a/b/",
@@ -178,7 +178,7 @@ fn a_stage_that_writes_before_it_reads_does_not_wait_for_input() {
 }
 
 #[test]
-fn a_stream_may_fall_silent_after_much_has_come() {
+fn a_stream_may_pause_after_much_data() {
     let much = words(3_000_000);
     for pipeline in [
         "sed -u s/zzz/y/",
@@ -210,13 +210,13 @@ fn a_stream_may_fall_silent_after_much_has_come() {
 }
 
 #[test]
-fn lines_that_come_one_by_one_without_a_pause_are_answered() {
+fn single_lines_without_a_pause_are_answered() {
     for options in OPTIONS {
         let mut talk = Talk::begin(contend_run(options, "sed -u s/o/0/"));
         let mut stdin = talk.stdin.take().expect("piped");
         let (stop, stopped) = mpsc::channel::<()>();
         let writer = std::thread::spawn(move || {
-            // It is never silent for long enough to count as such.
+            // It never pauses long enough for a lull.
             while stopped.recv_timeout(Duration::from_millis(5)).is_err() {
                 stdin.write_all(b"one\n").expect("it reads");
             }
@@ -230,7 +230,8 @@ fn lines_that_come_one_by_one_without_a_pause_are_answered() {
 
 #[test]
 fn pieces_of_a_line_are_passed_on_as_bash_passes_them_on() {
-    // The last word is not complete; what a block-buffered command has in its buffer is no answer.
+    // The last word is incomplete. The contents of a block-buffered command's buffer are not an
+    // answer.
     for (pipeline, text, expected) in [
         ("xargs -n 1 echo", "a b c".to_owned(), "a\nb\n".to_owned()),
         ("tr a b", "a".repeat(20_000), "b".repeat(16_384)),

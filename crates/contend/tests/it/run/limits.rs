@@ -1,5 +1,5 @@
-//! Scarce resources: what bash manages within a limit, contend does too; it never ends with part of
-//! the output and success.
+//! Scarce resources: contend succeeds within limits in which bash succeeds, and never ends with
+//! part of the output and success.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -10,13 +10,13 @@ use crate::support::{Command, Public, as_lone_user, contend, has, skip, text};
 /// Pipelines of up to four stages.
 const PIPELINES: &[&str] =
     &["tr a b | sed s/b/c/ | sort | uniq -c", "grep -v foo | tr a b", "sed s/a/b/ | wc -l"];
-/// Default options, and parts.
+/// Default options, and small chunks.
 const OPTIONS: &[&str] = &["", "-j 3 --part-size 33k", "-j 7 --part-size 5k --memory 16M"];
-/// Users that nobody else is, one for each limit on processes: what one left behind does not count
-/// for the next.
+/// The first of the unused user ids, one for each limit on processes, so that remaining processes
+/// of one do not count for the next.
 const FIRST_USER: u32 = 61_300;
 
-/// What came of it is bash's without limits, or it says that it failed.
+/// Asserts that the output is bash's without limits, or that it failed with a message.
 fn is_whole_or_failed(how: &str, output: &Output, expected: &[u8]) {
     let error = text(&output.stderr);
     assert!(!error.contains("panicked"), "{how}: {error}");
@@ -25,12 +25,12 @@ fn is_whole_or_failed(how: &str, output: &Output, expected: &[u8]) {
     }
 }
 
-/// What bash makes of it without limits.
+/// Returns bash's output without limits.
 fn expected(pipeline: &str, folder: &Path) -> Vec<u8> {
     Place { folder, input: Input::File, locale: "C" }.run(bash(pipeline)).stdout
 }
 
-/// A script with a limit, run by a shell; the pipeline is `$0`.
+/// Returns a shell that sets a limit and runs the pipeline, which is `$0`.
 fn limited(limit: &str, run: &str, pipeline: &str, folder: &Path) -> Output {
     let script = format!("ulimit {limit} || exit 99; {run}");
     let mut command = Command::new("timeout");
@@ -38,8 +38,8 @@ fn limited(limit: &str, run: &str, pipeline: &str, folder: &Path) -> Output {
     command.current_dir(folder).stdin(Stdio::null()).output().expect("coreutils")
 }
 
-/// contend and bash within the same limit.
-fn does_what_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u8]) {
+/// Compares contend and bash within the same limit.
+fn succeeds_if_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u8]) {
     let of_bash = limited(limit, "exec bash -o pipefail -c \"$0\" <in", pipeline, folder);
     for options in OPTIONS {
         for (feeder, input) in [("", "<in"), ("cat in |", "")] {
@@ -57,37 +57,40 @@ fn does_what_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u
 }
 
 #[test]
-fn within_few_open_files_it_does_what_bash_does() {
+fn with_few_open_files_it_succeeds_if_bash_does() {
     if !has("bash") {
-        return skip("within_few_open_files_it_does_what_bash_does", "there is no bash");
+        return skip("with_few_open_files_it_succeeds_if_bash_does", "there is no bash");
     }
     let folder = folder(&words(300_000));
     for pipeline in PIPELINES {
         let expected = expected(pipeline, folder.path());
         for files in [4, 5, 6, 7, 8, 10, 15, 16, 24, 48, 64, 100] {
-            does_what_bash_does(&format!("-n {files}"), pipeline, folder.path(), &expected);
+            succeeds_if_bash_does(&format!("-n {files}"), pipeline, folder.path(), &expected);
         }
     }
 }
 
 #[test]
-fn within_small_files_it_does_what_bash_does() {
+fn with_small_files_it_succeeds_if_bash_does() {
     if !has("bash") {
-        return skip("within_small_files_it_does_what_bash_does", "there is no bash");
+        return skip("with_small_files_it_succeeds_if_bash_does", "there is no bash");
     }
     let folder = folder(&words(300_000));
     for pipeline in PIPELINES {
         let expected = expected(pipeline, folder.path());
         for blocks in [0, 1, 64] {
-            does_what_bash_does(&format!("-f {blocks}"), pipeline, folder.path(), &expected);
+            succeeds_if_bash_does(&format!("-f {blocks}"), pipeline, folder.path(), &expected);
         }
     }
 }
 
 #[test]
-fn within_little_address_space_it_ends_whole_or_not_at_all() {
+fn with_little_address_space_its_output_is_whole_or_it_fails() {
     if !has("bash") {
-        return skip("within_little_address_space_it_ends_whole_or_not_at_all", "there is no bash");
+        return skip(
+            "with_little_address_space_its_output_is_whole_or_it_fails",
+            "there is no bash",
+        );
     }
     let folder = folder(&words(300_000));
     for pipeline in PIPELINES {
@@ -98,7 +101,7 @@ fn within_little_address_space_it_ends_whole_or_not_at_all() {
                 let output = limited(&format!("-v {kilobytes}"), &run, pipeline, folder.path());
                 let how = format!("-v {kilobytes}: {pipeline} {options}");
                 is_whole_or_failed(&how, &output, &expected);
-                // A program with what debuggers need in it takes some of that itself.
+                // Debug information of the program uses some of that.
                 if kilobytes >= 1_000_000 {
                     assert!(output.status.success(), "{how}: {}", text(&output.stderr));
                 }
@@ -108,8 +111,8 @@ fn within_little_address_space_it_ends_whole_or_not_at_all() {
 }
 
 #[test]
-fn with_few_processes_it_does_what_bash_does() {
-    let test = "with_few_processes_it_does_what_bash_does";
+fn with_few_processes_it_succeeds_if_bash_does() {
+    let test = "with_few_processes_it_succeeds_if_bash_does";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
@@ -120,7 +123,7 @@ fn with_few_processes_it_does_what_bash_does() {
     let place = folder(&input);
     for (number, pipeline) in PIPELINES.iter().enumerate() {
         let expected = expected(pipeline, place.path());
-        // One for contend and one for each stage is what a shell needs, too.
+        // A shell also needs one process for itself and one for each stage.
         let stages = u32::try_from(pipeline.split('|').count()).expect("few");
         for more in [0, 1, 3, 6, 10, 20, 60] {
             for (place, options) in OPTIONS.iter().enumerate() {
@@ -141,7 +144,7 @@ fn with_few_processes_it_does_what_bash_does() {
     }
 }
 
-/// What runs something twice needs more threads: where it cannot have them, it says so.
+/// Running a command twice needs more threads. If they cannot be started, it reports an error.
 #[test]
 fn a_thread_that_cannot_be_started_is_an_error() {
     let test = "a_thread_that_cannot_be_started_is_an_error";
@@ -158,7 +161,7 @@ fn a_thread_that_cannot_be_started_is_an_error() {
         &["pipe", "--try", "--budget", "2", "cat in | sort | uniq -c"],
         &["pipe", "cat in | sort | uniq -c"],
     ];
-    // Most of its time it waits for a process to end, as a shell does.
+    // Like a shell, it mostly waits for processes.
     let trials: Vec<_> =
         (0..forms.len()).flat_map(|form| [1, 2, 3, 4, 6].map(|tasks| (form, tasks))).collect();
     let run = |(number, tasks): (usize, u32)| {

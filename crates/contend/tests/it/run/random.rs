@@ -1,4 +1,4 @@
-//! Random pipelines and inputs: what differs from bash is shrunk to a small pipeline and input.
+//! Random pipelines and inputs; those that differ from bash are shrunk.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner
 use super::{Done, Input, Place, bash, contend_run, folder};
 use crate::support::{Command, by_effort, has, skip};
 
-/// Stages, those that are simplest to look at first.
+/// The stages, simple ones first.
 const STAGES: &[&str] = &[
     "cat",
     "wc -l",
@@ -60,7 +60,7 @@ const STAGES: &[&str] = &[
     "paste - -",
     "cat in -",
 ];
-/// What lines are made of.
+/// The pieces of lines.
 const PIECES: &[&[u8]] = &[
     b"a",
     b"b",
@@ -107,18 +107,17 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// In what this command for it differs from bash, if it does.
+/// Describes how this command's outcome differs from bash's, if it does.
 fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<String> {
     let input = case.pieces.concat();
     let folder = folder(&input);
     let place = Place { folder: folder.path(), input: case.input, locale: case.locale };
-    // Every part costs some processes.
+    // Every chunk may cost several processes.
     let part = case.part.max(input.len() / 12).to_string();
     let pipeline = case.stages.join(" | ");
     let options = ["-j", "3", "--part-size", &part];
     let [expected, found] = [bash(&pipeline), run(&options, &pipeline)].map(|it| place.run(it));
-    // How much of its input grep has looked at when it finds that it is no text differs from run
-    // to run.
+    // The amount that grep has read when it detects binary data differs between runs.
     if ["binary", "matches"].iter().all(|word| expected.stderr.iter().any(|it| it == word)) {
         return None;
     }
@@ -126,13 +125,13 @@ fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<Str
     (expected != found).then(|| format!("bash: {expected:?}, contend: {found:?}"))
 }
 
-/// What `rev` says of what is no text names the line, which is another one in a part.
+/// Removes line numbers, which differ in chunks, from `rev`'s messages about invalid text.
 fn without_line_numbers(mut done: Done) -> Done {
     done.stderr.retain(|word| word.trim_end_matches(':').parse::<u64>().is_err());
     done
 }
 
-/// Runs cases until one differs, and makes that one small; they are the same every time.
+/// Runs cases until one differs, and shrinks it. The cases are the same every time.
 fn smallest(
     cases: u32,
     run: impl Fn(&[&str], &str) -> Command + Copy,
@@ -146,20 +145,20 @@ fn smallest(
 }
 
 #[test]
-fn random_pipelines_give_what_bash_gives() {
+fn random_pipelines_give_bash_s_output() {
     if !has("bash") {
-        return skip("random_pipelines_give_what_bash_gives", "there is no bash");
+        return skip("random_pipelines_give_bash_s_output", "there is no bash");
     }
     if let Err(error) = smallest(by_effort(CASES / 3, CASES), contend_run) {
         panic!("{error}");
     }
 }
 
-/// One that leaves lines as they are where `rev` turns them round.
+/// A stand-in that leaves lines unchanged where `rev` reverses them.
 #[test]
-fn what_differs_is_made_small() {
+fn a_difference_is_shrunk() {
     if !has("bash") {
-        return skip("what_differs_is_made_small", "there is no bash");
+        return skip("a_difference_is_shrunk", "there is no bash");
     }
     let wrong = |_: &[&str], pipeline: &str| bash(&pipeline.replace("rev", "cat"));
     let Err(TestError::Fail(_, small)) = smallest(CASES, wrong) else { panic!("it differs") };

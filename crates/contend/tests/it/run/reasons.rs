@@ -1,4 +1,4 @@
-//! Why stages are not parallel, and that they run all the same.
+//! Reasons for stages that are not parallel, which run nevertheless.
 
 use serde_json::Value;
 
@@ -7,8 +7,7 @@ use crate::support::{Command, contend, has, run, skip, text};
 
 const BEFORE: &str = "its output depends on all earlier input";
 
-/// Stages that need more than parts of their input, or of which too little is known, with the
-/// reason.
+/// Stages that need the whole input, or that contend does not know, with the reason.
 const AWKWARD: &[(&str, &str)] = &[
     ("sed -n 2p", "`2p` counts lines"),
     ("sed =", "`=` prints line numbers"),
@@ -54,7 +53,7 @@ const AWKWARD: &[(&str, &str)] = &[
     ("./my-filter", "nothing is known of `./my-filter`"),
 ];
 
-/// Pipelines for the shell, with the reason.
+/// Pipelines that a shell has to run, with the reason.
 const FOR_SHELL: &[(&str, &str)] = &[
     (
         "sort | while read -r line; do echo \"$line\"; done",
@@ -68,14 +67,14 @@ const FOR_SHELL: &[(&str, &str)] = &[
     ("printf 'b\\na\\n' | sort", "`printf` is built into the shell"),
 ];
 
-/// What `--explain` prints, as data.
+/// Returns the output of `--explain` as data.
 fn explained(place: &Place<'_>, pipeline: &str) -> Value {
     let done = place.run(contend_run(&["-j", "2", "--explain", "--json", "-"], pipeline));
     assert_eq!((done.status, done.stderr.as_slice()), (0, &[][..]), "{pipeline}");
     serde_json::from_slice(&done.stdout).expect("JSON")
 }
 
-/// A folder with a filter that nobody knows.
+/// Makes a folder with an unknown filter.
 fn folder_with_filter() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder(&words(30_000));
@@ -95,13 +94,13 @@ fn awkward_stages_are_explained_and_run_as_in_bash() {
     let place = Place { folder: folder.path(), input: Input::Pipe, locale: "C.UTF-8" };
     let mut wrong = Vec::new();
     for &(stage, why) in AWKWARD {
-        // What comes before it and after it is parallel.
+        // The stages before and after it are parallel.
         let pipeline = format!("tr A-Z a-z | {stage} | cut -c 1-20");
         let explained = explained(&place, &pipeline);
         let [before, it, after] = [0, 1, 2].map(|index| &explained["plan"]["stages"][index]);
         assert_eq!((&it["class"], &it["why"]), (&"opaque".into(), &why.into()), "{stage}");
         assert_eq!([&before["class"], &after["class"]], ["per-record"; 2], "{stage}");
-        // A random order is the same only once it is sorted.
+        // A random order has to be sorted to be compared.
         let pipeline = if stage == "sort -R" { pipeline + " | sort" } else { pipeline };
         wrong.extend(place.difference(&["-j", "3", "--part-size", "3k"], &pipeline));
         wrong.extend(place.difference(&[], &pipeline));
@@ -110,9 +109,12 @@ fn awkward_stages_are_explained_and_run_as_in_bash() {
 }
 
 #[test]
-fn what_needs_a_shell_is_explained_and_run_as_in_bash() {
+fn pipelines_that_need_a_shell_are_explained_and_run_as_in_bash() {
     if !has("bash") {
-        return skip("what_needs_a_shell_is_explained_and_run_as_in_bash", "there is no bash");
+        return skip(
+            "pipelines_that_need_a_shell_are_explained_and_run_as_in_bash",
+            "there is no bash",
+        );
     }
     let folder = folder_with_filter();
     let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
@@ -128,7 +130,7 @@ fn what_needs_a_shell_is_explained_and_run_as_in_bash() {
 }
 
 #[test]
-fn people_are_told_the_same() {
+fn the_text_for_people_has_the_same_reasons() {
     let folder = folder_with_filter();
     let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
     let done = place.run(contend_run(&["-j", "2", "--explain"], "tr A-Z a-z | sed -n 2p"));
@@ -136,14 +138,14 @@ fn people_are_told_the_same() {
     assert!(shown.contains("parallel: handles each record independently"), "{shown}");
     assert!(shown.contains("runs alone: `2p` counts lines"), "{shown}");
     assert!(shown.contains("\nplain: "), "small as it is: {shown}");
-    // Of what is in parts anyway it says so.
+    // It reports stages that are parallel in any case as such.
     let forced = ["-j", "2", "--part-size", "3k", "--explain"];
     let shown = text(&place.run(contend_run(&forced, "tr A-Z a-z | sed -n 2p")).stdout);
     assert!(shown.contains("\nparallel: the chunk size is given"), "{shown}");
 }
 
 #[test]
-fn why_files_are_left_to_the_first_stage_is_explained() {
+fn files_that_the_first_stage_has_to_read_are_explained() {
     let folder = folder(b"some\nlines\n");
     std::fs::write(folder.path().join("open"), "no line break").expect("room");
     std::fs::write(folder.path().join("empty"), "").expect("room");
@@ -182,7 +184,7 @@ echo one; ls
 ";
 
 #[test]
-fn every_stage_of_a_script_has_its_reason_under_its_line() {
+fn every_stage_of_a_script_has_a_reason_after_its_line() {
     let folder = folder(b"");
     std::fs::write(folder.path().join("script.sh"), SCRIPT).expect("room");
     let explained = |options: &[&str]| {
@@ -217,7 +219,7 @@ fn every_stage_of_a_script_has_its_reason_under_its_line() {
 }
 
 #[test]
-fn a_pipeline_behind_json_is_no_file() {
+fn a_pipeline_after_json_is_not_a_file() {
     let folder = folder(b"some\nlines\n");
     let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
     let plan = explained(&place, "sort in")["plan"].clone();

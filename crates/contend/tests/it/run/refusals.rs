@@ -1,16 +1,16 @@
-//! Command lines that programs refuse: whatever contend would leave out, merge or do itself is then
-//! left to the program, which says why.
+//! Command lines that programs refuse: contend leaves them to the program, which reports the error,
+//! where it would otherwise drop, merge or replace the stage.
 
 use fastrand::Rng;
 
 use super::{Input, Place, folder, none, words};
 use crate::support::{by_effort, has, skip};
 
-/// How many random command lines of `sort` are tried, and of the others.
+/// Number of random command lines of `sort`, and of each other command.
 const SORTS: usize = 150;
 const OTHERS: usize = 60;
 
-/// Options of `sort`, some of which it refuses, alone or beside others.
+/// Options of `sort`. It refuses some of them, or some combinations.
 const SORT: &[&str] = &[
     "-g",
     "-i",
@@ -79,7 +79,7 @@ const SORT: &[&str] = &[
     "--stable=1",
 ];
 
-/// Other commands that are left out, merged or put together, with options that they may refuse.
+/// Other commands that contend drops, merges or replaces, with options that they may refuse.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("cat", &["-u", "-Z", "--no-such", "--show", "-", "nofile", "--", "-A"]),
     ("uniq", &["-c", "-d", "-D", "-cD", "-u", "-x", "--cou", "--no-such", "-w x", "-", "-f", "-z"]),
@@ -155,7 +155,7 @@ fn some(random: &mut Rng, options: &[&str]) -> String {
     chosen.join(" ")
 }
 
-/// Behind this, and before something that could make it needless, each command line is tried.
+/// Returns a pipeline in which stages precede and follow the command so that it could be dropped.
 fn around(random: &mut Rng, command: &str) -> String {
     let before = ["", "cat | ", "tr x y | "][random.usize(..3)];
     let after = ["", " | sort", " | uniq -c", " | wc -l", " | sort -n | tail -n 4"];
@@ -169,14 +169,14 @@ fn differ(pipelines: impl Iterator<Item = String>) -> Vec<String> {
     for (number, pipeline) in pipelines.enumerate() {
         let input = if number % 2 == 0 { Input::File } else { Input::Pipe };
         let place = Place { folder: folder.path(), input, locale: "C" };
-        // Whether a stage is cut off by one that ends early is a matter of time, in bash too.
+        // Whether an early exit cuts a stage off depends on timing, in bash as well.
         let is_cut = ["head", "-m"].iter().any(|word| pipeline.contains(word));
         let forced = ["-j", "3", "--part-size", "7k", "--pipefail"];
         for options in [&forced[..forced.len() - usize::from(is_cut)], &[]] {
             let set = if options.contains(&"--pipefail") { "set -o pipefail; " } else { "" };
             let mut expected = place.run(super::bash(&format!("{set}{pipeline}")));
             let mut found = place.run(super::contend_run(options, &pipeline));
-            // Several commands may say the same at once.
+            // Several commands may print the same message.
             for done in [&mut expected, &mut found] {
                 done.stderr = vec![done.stderr.is_empty().to_string()];
             }
@@ -189,9 +189,9 @@ fn differ(pipelines: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 #[test]
-fn a_sort_that_is_refused_is_never_left_out_or_replaced() {
+fn a_refused_sort_is_never_dropped_or_replaced() {
     if !has("bash") {
-        return skip("a_sort_that_is_refused_is_never_left_out_or_replaced", "there is no bash");
+        return skip("a_refused_sort_is_never_dropped_or_replaced", "there is no bash");
     }
     let mut random = Rng::with_seed(11);
     let found = ["-gi", "-hn", "-dn", "-k 1.0", "-gM", "-k1g,1n", "-k1i,1g", "--batch-size=999999"];
@@ -204,9 +204,9 @@ fn a_sort_that_is_refused_is_never_left_out_or_replaced() {
 }
 
 #[test]
-fn what_any_command_refuses_is_left_to_it() {
+fn options_that_a_command_refuses_are_left_to_it() {
     if !has("bash") {
-        return skip("what_any_command_refuses_is_left_to_it", "there is no bash");
+        return skip("options_that_a_command_refuses_are_left_to_it", "there is no bash");
     }
     let mut random = Rng::with_seed(12);
     let drawn = std::iter::repeat_with(|| {

@@ -1,4 +1,4 @@
-//! Bytes, status and standard error are bash's.
+//! Output, status and standard error are bash's.
 
 use super::{Input, Place, awkward, bash, folder, none, words};
 use crate::support::{contend, has, is_tried, skip, text};
@@ -101,7 +101,7 @@ const PIPELINES: &[&str] = &[
     "LC_ALL=C grep -a o | LC_ALL=C tr a-z A-Z | LC_ALL=C sort -u",
 ];
 
-/// Commands that fail, or say something.
+/// Commands that fail or print messages.
 const FAILING: &[&str] = &[
     "grep '['",
     "grep foo | sed 's/x'",
@@ -176,17 +176,17 @@ fn in_parts() {
 }
 
 #[test]
-fn awkward_lines_in_parts() {
+fn awkward_lines_give_bash_s_output_in_chunks() {
     let ways: [(&[&str], _, _); 2] = [
         (&["-j", "3", "--part-size", "1100"], "C", Input::File),
         (&["-j", "2", "--part-size", "2k"], "C.UTF-8", Input::Pipe),
     ];
-    all_same("awkward_lines_in_parts", PIPELINES, &awkward(15_000), &ways);
+    all_same("awkward_lines_give_bash_s_output_in_chunks", PIPELINES, &awkward(15_000), &ways);
 }
 
-/// Commands that treat ASCII in the C locale meet other text in between.
+/// Commands that need ASCII in the C locale, on input with other text in between.
 #[test]
-fn parts_in_ascii_between_others() {
+fn ascii_chunks_between_others() {
     let pipelines = [
         "sed 's/./<&>/3'",
         "sed 's/[^ ]*/<&>/2' | sed 's/^...//'",
@@ -205,20 +205,20 @@ fn parts_in_ascii_between_others() {
         (&["-j", "3", "--part-size", "600"], "C.UTF-8", Input::File),
         (&["-j", "2", "--part-size", "900"], "C.UTF-8", Input::Pipe),
     ];
-    all_same("parts_in_ascii_between_others", &pipelines, &input, &ways);
+    all_same("ascii_chunks_between_others", &pipelines, &input, &ways);
 }
 
 #[test]
-fn as_contend_decides() {
+fn pipelines_give_bash_s_output_with_default_options() {
     let ways: [(&[&str], _, _); 2] =
         [(&["-j", "3"], "C", Input::Pipe), (&["-j", "2"], "C.UTF-8", Input::File)];
     let input = words(3_000_000);
-    all_same("as_contend_decides", PIPELINES, &input, &ways);
+    all_same("pipelines_give_bash_s_output_with_default_options", PIPELINES, &input, &ways);
 }
 
-/// Reverse line feeds lead back to a line of an earlier part.
+/// Reverse line feeds move to a line of an earlier chunk.
 #[test]
-fn what_leads_back_to_earlier_lines() {
+fn reverse_line_feeds_reach_earlier_chunks() {
     let mut input = words(60_000);
     input.extend_from_slice(b"last\n");
     input.extend_from_slice(&[b'\x0b'; 100]);
@@ -227,13 +227,13 @@ fn what_leads_back_to_earlier_lines() {
         [(&["-j", "3", "--part-size", "500"], "C", Input::Pipe), (&["-j", "2"], "C", Input::File)];
     let pipelines =
         ["nl | col -bx", "col -b | rev", "tr a b | nl | cut -c 3- | col -bx | tail -n 3"];
-    all_same("what_leads_back_to_earlier_lines", &pipelines, &input, &ways);
+    all_same("reverse_line_feeds_reach_earlier_chunks", &pipelines, &input, &ways);
 }
 
 #[test]
-fn a_command_has_a_pipe_where_it_has_one_under_bash() {
+fn a_command_has_a_pipe_wherever_it_has_one_with_bash() {
     if !has("bash") {
-        return skip("a_command_has_a_pipe_where_it_has_one_under_bash", "there is no bash");
+        return skip("a_command_has_a_pipe_wherever_it_has_one_with_bash", "there is no bash");
     }
     let folder = folder(b"one\ntwo\n");
     let made = |run: &str, text: &str| {
@@ -261,11 +261,11 @@ fn a_command_has_a_pipe_where_it_has_one_under_bash() {
     }
 }
 
-/// Where commands leave a file that they share with whoever started them.
+/// The file offset after commands that share a file with the caller.
 #[test]
-fn who_reads_on_begins_where_bash_s_commands_end() {
+fn later_readers_start_where_bash_s_commands_stopped() {
     if !has("bash") {
-        return skip("who_reads_on_begins_where_bash_s_commands_end", "there is no bash");
+        return skip("later_readers_start_where_bash_s_commands_stopped", "there is no bash");
     }
     let folder = folder(&words(40_000_000));
     let left = |run: &str, pipeline: &str| {
@@ -282,7 +282,7 @@ fn who_reads_on_begins_where_bash_s_commands_end() {
 }
 
 #[test]
-fn nothing_to_read() {
+fn empty_inputs_give_bash_s_output() {
     let forced: &[&str] = &["-j", "3", "--part-size", "100"];
     let ways = [
         (forced, "C", Input::Nothing),
@@ -290,11 +290,11 @@ fn nothing_to_read() {
         (forced, "C.UTF-8", Input::Closed),
         (&[], "C", Input::Closed),
     ];
-    all_same("nothing_to_read", PIPELINES, b"", &ways);
+    all_same("empty_inputs_give_bash_s_output", PIPELINES, b"", &ways);
 }
 
 #[test]
-fn failures() {
+fn failing_commands_give_bash_s_output_and_status() {
     let forced: &[&str] = &["-j", "3", "--part-size", "700"];
     let ways = [
         (forced, "C", Input::File),
@@ -302,15 +302,20 @@ fn failures() {
         (&[], "C", Input::Pipe),
         (forced, "C", Input::Nothing),
     ];
-    all_same("failures", FAILING, &words(8_000), &ways);
+    all_same("failing_commands_give_bash_s_output_and_status", FAILING, &words(8_000), &ways);
 }
 
-/// What is said of awkward text: once for every part would be too often.
+/// Messages about awkward text must not be repeated for every chunk.
 #[test]
-fn failures_over_awkward_lines() {
+fn failing_commands_on_awkward_lines_give_bash_s_output() {
     let ways: [(&[&str], _, _); 2] = [
         (&["-j", "3", "--part-size", "700"], "C.UTF-8", Input::File),
         (&["-j", "3", "--part-size", "700"], "C", Input::Pipe),
     ];
-    all_same("failures_over_awkward_lines", FAILING, &awkward(8_000), &ways);
+    all_same(
+        "failing_commands_on_awkward_lines_give_bash_s_output",
+        FAILING,
+        &awkward(8_000),
+        &ways,
+    );
 }

@@ -1,4 +1,4 @@
-//! What a shell makes of programs, files and statuses, and `contend run` too.
+//! Programs, files and statuses as a shell treats them, and as `contend run` does.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -8,17 +8,17 @@ use std::process::Stdio;
 use super::{Input, Place, bash, code, contend_run, folder, none, words};
 use crate::support::{Command, contend, has, skip, text};
 
-/// Over parts whatever they take.
+/// Options that force chunks.
 const FORCED: &[&str] = &["-j", "2", "--part-size", "50k"];
 
-/// A file that may be executed.
+/// Makes an executable file.
 fn program(folder: &Path, name: &str, content: &[u8]) {
     let path = folder.join(name);
     fs::write(&path, content).expect("room");
     fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// What differs when these scripts are run with bash and with contend in the place of `RUN`.
+/// Returns the differences between these scripts with bash and with contend in the place of `RUN`.
 fn differences(
     folder: &Path,
     scripts: &[&str],
@@ -81,9 +81,9 @@ fn programs_of_every_kind() {
 }
 
 #[test]
-fn scripts_that_show_functions_or_are_no_utf8() {
+fn scripts_that_print_functions_or_are_not_utf8() {
     if !has("bash") {
-        return skip("scripts_that_show_functions_or_are_no_utf8", "there is no bash");
+        return skip("scripts_that_print_functions_or_are_not_utf8", "there is no bash");
     }
     let folder = folder(&words(20_000));
     let path = folder.path();
@@ -100,9 +100,9 @@ fn scripts_that_show_functions_or_are_no_utf8() {
 }
 
 #[test]
-fn what_fails_before_a_sort_ends_as_in_bash() {
+fn failures_before_a_sort_end_as_in_bash() {
     if !has("bash") {
-        return skip("what_fails_before_a_sort_ends_as_in_bash", "there is no bash");
+        return skip("failures_before_a_sort_end_as_in_bash", "there is no bash");
     }
     let folder = folder(&words(5_000_000));
     program(folder.path(), "warns", b"#!/bin/sh\necho careful >&2\nexec cat\n");
@@ -118,9 +118,9 @@ fn what_fails_before_a_sort_ends_as_in_bash() {
 }
 
 #[test]
-fn a_nul_far_behind_a_long_line() {
+fn a_nul_far_after_a_long_line() {
     if !has("bash") {
-        return skip("a_nul_far_behind_a_long_line", "there is no bash");
+        return skip("a_nul_far_after_a_long_line", "there is no bash");
     }
     let mut text = vec![b'x'; 2_000_000];
     text.push(b'\n');

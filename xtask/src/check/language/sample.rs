@@ -1,0 +1,88 @@
+//! `cargo xtask language --sample`: doc comments drawn at random, for a reviewer.
+
+use std::fmt::Write as _;
+
+use super::texts::Text;
+
+/// Draws `count` of the doc comments, without repetition, and prints them in the order of their
+/// files. The same seed and texts give the same sample.
+pub fn sample(texts: &[Text<'_>], count: usize, seed: u64) -> String {
+    let mut comments: Vec<_> = texts.iter().filter(|text| text.is_doc).collect();
+    let mut generator = SplitMix64(seed);
+    let count = count.min(comments.len());
+    for index in 0..count {
+        let rest = comments.len() - index;
+        comments.swap(index, index + generator.below(rest));
+    }
+    comments.truncate(count);
+    comments.sort_by_key(|text| (text.path, text.line));
+    let mut sample = String::new();
+    for text in comments {
+        // Writing to a string cannot fail.
+        let _ = writeln!(sample, "{}:{}", text.path.display(), text.line);
+        for line in text.content.lines().filter(|line| !line.is_empty()) {
+            let _ = writeln!(sample, "    {}", line.trim());
+        }
+    }
+    sample
+}
+
+/// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Returns a number below `limit`, which is not 0. The bias is negligible for lists.
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit as u64).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::texts::Kind;
+    use super::*;
+
+    fn comments() -> Vec<Text<'static>> {
+        let comment = |line| Text {
+            package: "crates/a".to_owned(),
+            kind: Kind::Comments,
+            path: Path::new("a.rs"),
+            line,
+            content: format!(" Comment {line}."),
+            is_doc: line % 2 == 0,
+        };
+        (1..=40).map(comment).collect()
+    }
+
+    #[test]
+    fn a_seed_draws_distinct_doc_comments_again() {
+        let drawn = sample(&comments(), 8, 7);
+        assert_eq!(drawn, sample(&comments(), 8, 7));
+        assert_ne!(drawn, sample(&comments(), 8, 8));
+        let mut places: Vec<_> = drawn.lines().filter(|line| line.starts_with("a.rs:")).collect();
+        places.dedup();
+        assert_eq!(places.len(), 8, "{drawn}");
+    }
+
+    #[test]
+    fn a_sample_has_no_more_than_all_doc_comments() {
+        assert_eq!(sample(&comments(), 100, 1).matches("a.rs:").count(), 20);
+    }
+
+    #[test]
+    fn the_generator_gives_the_published_sequence() {
+        let mut generator = SplitMix64(1_234_567);
+        assert_eq!(generator.next(), 6_457_827_717_110_365_317);
+        assert_eq!(generator.next(), 3_203_168_211_198_807_973);
+    }
+}
