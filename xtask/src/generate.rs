@@ -14,9 +14,9 @@ const COMMITTED: [(&str, &str); 7] = [
     ("schema lab", "schemas/contend.lab-1.json"),
     ("schema run", "schemas/contend.run-1.json"),
     ("schema compare", "schemas/contend.compare-1.json"),
-    ("experiments", "docs/experiments.md"),
-    ("mechanisms docs/data/messages.json", "docs/mechanisms.md"),
-    ("unit-costs docs/data/units.json", "docs/unit-costs.md"),
+    ("experiments", "docs/reference/experiments.md"),
+    ("mechanisms docs/data/messages.json", "docs/measurements/mechanisms.md"),
+    ("unit-costs docs/data/units.json", "docs/measurements/unit-costs.md"),
 ];
 
 /// Files for packagers, in `target/generated/`.

@@ -48,10 +48,11 @@ struct Source {
 /// # Errors
 /// If there is a violation, or a file cannot be read.
 pub fn run() -> Result<()> {
-    let experiments = fs::read_to_string("docs/experiments.md").context("docs/experiments.md")?;
+    let experiments = fs::read_to_string("docs/reference/experiments.md")
+        .context("docs/reference/experiments.md")?;
     let families = names::families(&experiments);
     if families.is_empty() {
-        bail!("docs/experiments.md names no experiment");
+        bail!("docs/reference/experiments.md names no experiment");
     }
     let mut sources = sources(Path::new("crates"), "rs")?;
     sources.extend(self::sources(Path::new("bench"), "rs")?);

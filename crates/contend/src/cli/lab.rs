@@ -87,7 +87,7 @@ pub struct HowArgs {
     /// Do it with this value of a parameter; several values with commas between them are several
     /// cases.
     ///
-    /// Which parameters can be set is in docs/experiments.md; a wrong name or value tells the right
+    /// Which parameters can be set is in docs/reference/experiments.md; a wrong name or value tells the right
     /// ones.
     #[arg(long, value_name = "PARAMETER=VALUE,...", value_parser = only)]
     pub set: Vec<(String, String)>,

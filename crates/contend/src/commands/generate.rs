@@ -102,7 +102,7 @@ fn experiments() -> String {
     let scope = Scope { step_milliseconds: 1000, cpus, ..Scope::of(Size::Full) };
     let mut out = String::from(
         "# Experiments\n\nThis page is made by `contend generate experiments` from the table in \
-         `crates/lab/src/experiments/`.\nHow they are measured is in [lab.md](lab.md). Numbers and counts of CPUs are those of a machine with two.\n",
+         `crates/lab/src/experiments/`.\nHow they are measured is in [measurements/lab.md](../measurements/lab.md). Numbers and counts of CPUs are those of a machine with two.\n",
     );
     for experiment in REGISTRY.experiments {
         let unit = serde_json::to_string(&experiment.unit).unwrap_or_default();
@@ -254,25 +254,25 @@ mod tests {
             ("unit-costs", super::unit_costs, "data/units.json"),
         ];
         for (page, make, record) in pages {
-            let committed =
-                std::fs::read_to_string(docs.join(format!("{page}.md"))).unwrap_or_default();
+            let committed = std::fs::read_to_string(docs.join(format!("measurements/{page}.md")))
+                .unwrap_or_default();
             let made = make(&docs.join(record)).expect("a record");
             assert!(
                 committed == made,
-                "docs/{page}.md is not made from its record: run `contend generate {page} docs/{record} \
-                 >docs/{page}.md`"
+                "docs/measurements/{page}.md is not made from its record: run `contend generate \
+                 {page} docs/{record} >docs/measurements/{page}.md`"
             );
         }
     }
 
     #[test]
     fn the_committed_page_is_that_of_the_table() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/experiments.md");
         let committed = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
             committed == super::experiments(),
-            "the table of experiments and docs/experiments.md differ: run `contend generate \
-             experiments >docs/experiments.md`"
+            "the table of experiments and docs/reference/experiments.md differ: run `contend generate \
+             experiments >docs/reference/experiments.md`"
         );
     }
 }
