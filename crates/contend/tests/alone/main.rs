@@ -3,6 +3,7 @@
 //! ended, and take turns.
 
 mod advice;
+mod book;
 mod lab;
 mod named;
 #[path = "../support/mod.rs"]
@@ -19,8 +20,17 @@ const ATTEMPTS: u64 = 6;
 /// Runs a test's body while no other one here runs, and again after longer and longer pauses if
 /// it fails: on a shared machine others may have been at work.
 fn in_quiet(body: impl Fn()) {
+    in_turn(|| attempts(body));
+}
+
+/// Runs a test's body while no other one here runs.
+fn in_turn(body: impl FnOnce()) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    body();
+}
+
+fn attempts(body: impl Fn()) {
     for attempt in 1..=ATTEMPTS {
         match catch_unwind(AssertUnwindSafe(&body)) {
             Ok(()) => return,

@@ -20,7 +20,12 @@ pub fn contend() -> &'static str {
 
 /// Says, past the test harness, that a test was not run and why. `.ci/run` counts these.
 pub fn skip(test: &str, reason: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
+    report(&format!("SKIPPED {test}: {reason}"));
+}
+
+/// Prints a line past the test harness.
+pub fn report(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// What tests that try many cases use: `full` before a change is merged, which
