@@ -20,7 +20,7 @@ use crate::in_turn;
 use crate::support::{has, skip};
 
 /// How often a command may run until its output is that of the page.
-const ATTEMPTS: u64 = 4;
+const ATTEMPTS: u64 = 5;
 
 /// Replaces the output on the pages if it is set.
 const UPDATE: &str = "CONTEND_UPDATE_BOOK";

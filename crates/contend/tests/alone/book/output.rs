@@ -35,9 +35,9 @@ impl Rules {
 
 /// Returns how the output differs from the page, or `None` if it does not.
 pub fn difference(page: &[String], output: &str, rules: Rules) -> Option<String> {
-    let output = without_warnings(output.lines().map(str::to_owned).collect(), rules);
-    let page = without_warnings(page.to_vec(), rules);
-    let normalised: Vec<_> = output.iter().map(|line| normalise(line, rules)).collect();
+    let lines = compared_lines(output.lines().map(str::to_owned).collect(), rules);
+    let page = compared_lines(page.to_vec(), rules);
+    let normalised: Vec<_> = lines.iter().map(|line| normalise(line, rules)).collect();
     let text = normalised.concat_lines();
     if matches(&page, &text, rules) {
         return None;
@@ -48,7 +48,7 @@ pub fn difference(page: &[String], output: &str, rules: Rules) -> Option<String>
         Some(line) => writeln!(problem, "not found, or not in this place: {line}"),
         None => writeln!(problem, "there is more than the page shows"),
     };
-    let _ = write!(problem, "the output, normalised:\n{text}");
+    let _ = write!(problem, "the output:\n{output}");
     Some(problem)
 }
 
@@ -79,7 +79,7 @@ fn expression(page: &[String], rules: Rules, end: &str) -> Regex {
             pattern.push_str("(?s:.*?)");
         } else if rules != Rules::Lab {
             pattern.push_str(&line_pattern(&normalised, rules));
-        } else if !normalised.contains(FIGURE) && !normalised.is_empty() {
+        } else if !normalised.contains(FIGURE) {
             pattern.push_str("(?s:.*?)");
             pattern.push_str(&line_pattern(&normalised, rules));
         }
@@ -91,8 +91,7 @@ fn expression(page: &[String], rules: Rules, end: &str) -> Regex {
     Regex::new(&pattern).expect("all else is escaped")
 }
 
-/// Returns the pattern of a line with its end. Where figures may differ, a text may be wrapped
-/// elsewhere, and empty lines are between paragraphs only.
+/// Returns the pattern of a line with its end. Where figures may differ, so may line breaks.
 fn line_pattern(line: &str, rules: Rules) -> String {
     let pieces: Vec<_> = line.split("[..]").map(regex::escape).collect();
     let pattern = pieces.join("[^\n]*?");
@@ -126,8 +125,8 @@ fn letters(text: &str) -> String {
     text.chars().map(letter).collect()
 }
 
-/// Removes warnings about load on the machine, with the lines on which they continue.
-fn without_warnings(lines: Vec<String>, rules: Rules) -> Vec<String> {
+/// Removes empty lines and warnings about load on the machine, with the lines on which they continue.
+fn compared_lines(lines: Vec<String>, rules: Rules) -> Vec<String> {
     if rules == Rules::Exact {
         return lines;
     }
@@ -135,7 +134,7 @@ fn without_warnings(lines: Vec<String>, rules: Rules) -> Vec<String> {
     let mut kept = lines;
     kept.retain(|line| {
         is_warning = line.starts_with("warning: ") || (is_warning && line.starts_with("  "));
-        !is_warning
+        !is_warning && !line.trim().is_empty()
     });
     kept
 }

@@ -39,7 +39,7 @@ pub fn page(path: &Path, name: &str, page: &Page) {
 /// Returns the new output of a command, or the old one if that cannot be assigned.
 fn updated(name: &str, step: &Step, sandbox: &Sandbox) -> Vec<String> {
     let ran = sandbox.run(&step.command);
-    let lines: Vec<_> = ran.output.lines().map(str::to_owned).collect();
+    let lines: Vec<_> = ran.output.trim_matches('\n').lines().map(str::to_owned).collect();
     if ran.exit_code != step.exit_code {
         report(&format!("{name}:{}: exit code {}: left as it is", step.line, ran.exit_code));
         return step.output.clone();
