@@ -1,5 +1,6 @@
 //! The repository's own rules, which no other tool checks.
 
+mod book;
 mod invariants;
 mod language;
 mod layers;
@@ -61,8 +62,26 @@ pub fn run() -> Result<()> {
     let page = invariants::page().context("ARCHITECTURE.md")?;
     violations.extend(invariants::check(&page, &sources));
     violations.extend(layers::check(&manifest::packages()?));
-    violations.extend(links::check(&self::sources(Path::new("."), "md")?, &|path| path.exists()));
-    for violation in &violations {
+    violations.extend(of_links(&self::sources(Path::new("."), "md")?));
+    report(&violations)
+}
+
+/// Checks the rules of links and of the book only.
+///
+/// # Errors
+/// If there is a violation, or a file cannot be read.
+pub fn book() -> Result<()> {
+    report(&of_links(&sources(Path::new("."), "md")?))
+}
+
+fn of_links(pages: &[Source]) -> Vec<Violation> {
+    let mut violations = links::check(pages, &|path| path.exists());
+    violations.extend(book::check(pages));
+    violations
+}
+
+fn report(violations: &[Violation]) -> Result<()> {
+    for violation in violations {
         say(&violation.to_string());
     }
     match violations.len() {
