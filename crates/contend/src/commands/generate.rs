@@ -1,6 +1,7 @@
 //! `contend generate`: what packagers and other programs need.
 
 mod completions;
+mod reference;
 
 use std::path::Path;
 
@@ -39,6 +40,7 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         What::Awk { program } => text = awk_program(*program).as_bytes().to_vec(),
         What::JsonArray { count } => return json_array_to_stdout(*count),
         What::Experiments => text = experiments().into_bytes(),
+        What::Reference { page } => text = reference::page(*page)?.into_bytes(),
         What::Mechanisms { record } => text = mechanisms(record)?.into_bytes(),
         What::UnitCosts { record } => text = unit_costs(record)?.into_bytes(),
     }
