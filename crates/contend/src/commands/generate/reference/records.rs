@@ -102,6 +102,9 @@ fn type_of(schema: &str, value: &Value) -> String {
         return format!("`{constant}`");
     }
     if let Some(name) = value["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        if name == "#" {
+            return format!("[contend.{schema}/1](#contend{schema}1)");
+        }
         return format!("[{name}](#{schema}-{})", name.to_lowercase());
     }
     if let Some(choices) = value["anyOf"].as_array().or_else(|| value["oneOf"].as_array()) {
