@@ -24,7 +24,7 @@ pub fn page(page: Page) -> Result<String> {
 }
 
 /// Returns a paragraph.
-fn paragraph(text: &str) -> String {
+pub(super) fn paragraph(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     textwrap::fill(&words, WIDTH) + "\n"
 }
