@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::process::{self, cargo, output, run_watched, say, succeeds, target_dir};
-use crate::{lint, test};
+use crate::{book, lint, test};
 
 /// Tests that limit themselves with a control group, which requires root.
 const CGROUP_TESTS: [&str; 3] = [
@@ -28,6 +28,7 @@ const MOUNT_TESTS: [&str; 2] = [
 /// If a check fails, or a test was skipped because this machine lacks something.
 pub fn run() -> Result<()> {
     lint::run()?;
+    book::run(&[])?;
     loom()?;
     sanitizer()?;
     let mut log = TestLog::default();

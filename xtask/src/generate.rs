@@ -9,14 +9,17 @@ use crate::process::{cargo, output, run as run_command, say, target_dir};
 
 /// Committed files, and the arguments of `contend generate` that print them. Tests compare these
 /// files with the sources.
-const COMMITTED: [(&str, &str); 7] = [
+const COMMITTED: [(&str, &str); 10] = [
     ("schema pipe", "schemas/contend.pipe-1.json"),
     ("schema lab", "schemas/contend.lab-1.json"),
     ("schema run", "schemas/contend.run-1.json"),
     ("schema compare", "schemas/contend.compare-1.json"),
-    ("experiments", "docs/experiments.md"),
-    ("mechanisms docs/data/messages.json", "docs/mechanisms.md"),
-    ("unit-costs docs/data/units.json", "docs/unit-costs.md"),
+    ("experiments", "docs/reference/experiments.md"),
+    ("reference options", "docs/reference/options.md"),
+    ("reference records", "docs/reference/records.md"),
+    ("reference exit-codes", "docs/reference/exit-codes.md"),
+    ("mechanisms docs/data/messages.json", "docs/measurements/mechanisms.md"),
+    ("unit-costs docs/data/units.json", "docs/measurements/unit-costs.md"),
 ];
 
 /// Files for packagers, in `target/generated/`.

@@ -4,6 +4,7 @@
 //! few dependencies, so that the tasks themselves build in seconds.
 
 mod bench;
+mod book;
 mod check;
 mod ci;
 mod generate;
@@ -33,6 +34,7 @@ Tasks:
                          Count phrases in the subjects of commits
   test [--full] [ARGS]   Run the README's test command; --full runs every random case
   generate               Rewrite schemas and generated pages; completions and man pages to target/
+  book [--update]        Check the book's links and build it; --update replaces output on its pages
   bench [NAME [ARGS]]    Run a benchmark program; without a name, list them
   pre-commit             Check what changed, in under a minute on a warm build
 ";
@@ -51,7 +53,7 @@ fn run(arguments: &[String]) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
     std::env::set_current_dir(root).with_context(|| format!("cannot enter {}", root.display()))?;
     let Some((task, rest)) = arguments.split_first() else { bail!("no task given\n\n{USAGE}") };
-    if !matches!(task.as_str(), "test" | "bench" | "language") {
+    if !matches!(task.as_str(), "test" | "bench" | "language" | "book") {
         reject_arguments(task, rest)?;
     }
     match task.as_str() {
@@ -61,6 +63,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "language" => check::language(&check::Request::parse(rest)?),
         "test" => test::run(rest),
         "generate" => generate::run(),
+        "book" => book::run(rest),
         "bench" => bench::run(rest),
         "pre-commit" => pre_commit::run(),
         "help" | "--help" | "-h" => {

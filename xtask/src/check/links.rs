@@ -4,12 +4,12 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Source, Violation};
 
-/// Finds links to files that do not exist. Links to other sites and within the page are not
-/// checked.
+/// Finds links to files that do not exist. Links to other sites are not checked, and those to
+/// headings are by [`super::book`].
 pub fn check(pages: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<Violation> {
     let mut violations = Vec::new();
     for page in pages {
-        for (line, target) in links(&page.text) {
+        for (line, target) in files(&page.text) {
             let path = resolve(&page.path, &target);
             if !path.as_deref().is_some_and(exists) {
                 let problem = format!("the link to {target} leads to no file of the repository");
@@ -21,10 +21,18 @@ pub fn check(pages: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<Violation>
 }
 
 /// Returns the targets of links to files, with line numbers from 1.
-fn links(text: &str) -> Vec<(usize, String)> {
+fn files(text: &str) -> Vec<(usize, String)> {
+    let without_anchor = |target: String| target.split('#').next().unwrap_or_default().to_owned();
+    let targets = links_with_anchors(text).into_iter();
+    let files = targets.map(|(line, target)| (line, without_anchor(target)));
+    files.filter(|(_, file)| !file.is_empty()).collect()
+}
+
+/// Returns the targets of links to files and headings, with line numbers from 1.
+pub fn links_with_anchors(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut fence: Option<&str> = None;
-    for (index, line) in text.lines().enumerate() {
+    for (index, line) in without_comments(text).lines().enumerate() {
         let marker =
             ["```", "~~~"].into_iter().find(|marker| line.trim_start().starts_with(marker));
         match (fence, marker) {
@@ -40,6 +48,17 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// Replaces comments by as many empty lines.
+fn without_comments(text: &str) -> String {
+    let mut parts = text.split("<!--");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (comment, after) = part.split_once("-->").unwrap_or((part, ""));
+        kept.extend(comment.matches('\n').chain([after]));
+    }
+    kept
+}
+
 /// Removes code spans from a line.
 fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("``")
@@ -53,14 +72,13 @@ fn targets(line: &str) -> Vec<String> {
     inline
         .chain(definition)
         .filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
-        .filter_map(|target| target.split('#').next())
-        .filter(|file| !file.is_empty())
+        .filter(|target| !target.is_empty())
         .map(str::to_owned)
         .collect()
 }
 
 /// Returns the path of a link's target, relative to the repository's root, or `None` outside of it.
-fn resolve(page: &Path, target: &str) -> Option<PathBuf> {
+pub fn resolve(page: &Path, target: &str) -> Option<PathBuf> {
     let mut path = page.parent()?.to_owned();
     for part in Path::new(target).components() {
         match part {
@@ -102,7 +120,7 @@ mod tests {
 
     #[test]
     fn other_links_and_code_are_left_alone() {
-        let text = "[a](https://example.org/x) [b](#part) [c](mailto:x@y) [d](../README.md) \
+        let text = "<!-- [i](none.md)\n --> [a](https://example.org/x) [b](#part) [c](mailto:x@y) [d](../README.md) \
                     [e](..)\n`[f](none.md)`\n```text\n[g](none.md)\n```\n~~~\n```\n[h](no.md)\n~~~\n";
         assert_eq!(broken(text), []);
     }

@@ -1,5 +1,6 @@
 //! The repository's own rules, which no other tool checks.
 
+mod book;
 mod invariants;
 mod language;
 mod layers;
@@ -54,10 +55,11 @@ struct Source {
 /// # Errors
 /// If there is a violation, or a file cannot be read.
 pub fn run() -> Result<()> {
-    let experiments = fs::read_to_string("docs/experiments.md").context("docs/experiments.md")?;
+    let experiments = fs::read_to_string("docs/reference/experiments.md")
+        .context("docs/reference/experiments.md")?;
     let families = names::families(&experiments);
     if families.is_empty() {
-        bail!("docs/experiments.md names no experiment");
+        bail!("docs/reference/experiments.md names no experiment");
     }
     let mut sources = sources(Path::new("crates"), "rs")?;
     sources.extend(self::sources(Path::new("bench"), "rs")?);
@@ -66,8 +68,22 @@ pub fn run() -> Result<()> {
     let page = invariants::page().context("ARCHITECTURE.md")?;
     violations.extend(invariants::check(&page, &sources));
     violations.extend(layers::check(&manifest::packages()?));
-    violations.extend(links::check(&self::sources(Path::new("."), "md")?, &|path| path.exists()));
+    violations.extend(of_links(&self::sources(Path::new("."), "md")?));
     fail_if_any(&violations)
+}
+
+/// Checks the rules of links and of the book only.
+///
+/// # Errors
+/// If there is a violation, or a file cannot be read.
+pub fn book() -> Result<()> {
+    fail_if_any(&of_links(&sources(Path::new("."), "md")?))
+}
+
+fn of_links(pages: &[Source]) -> Vec<Violation> {
+    let mut violations = links::check(pages, &|path| path.exists());
+    violations.extend(book::check(pages));
+    violations
 }
 
 /// Prints violations, and fails if there is one.

@@ -77,6 +77,22 @@ pub enum What {
         /// Record to describe.
         record: Record,
     },
+    /// Print a page of the book's reference as Markdown.
+    Reference {
+        /// Page to print.
+        page: Page,
+    },
+}
+
+/// A generated page of the book's reference.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Page {
+    /// Commands and options.
+    Options,
+    /// Fields of JSON records.
+    Records,
+    /// Exit codes.
+    ExitCodes,
 }
 
 /// A kind of record with a schema.

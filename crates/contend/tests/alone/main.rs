@@ -2,6 +2,7 @@
 //! are a separate target, which Cargo runs after the others, and run one at a time.
 
 mod advice;
+mod book;
 mod lab;
 mod named;
 #[path = "../support/mod.rs"]
@@ -18,8 +19,17 @@ const ATTEMPTS: u64 = 6;
 /// Runs a test's body while no other test here runs. If it fails, repeats it after increasing
 /// pauses, as other programs may have disturbed it.
 fn in_quiet(body: impl Fn()) {
+    in_turn(|| attempts(body));
+}
+
+/// Runs a test's body while no other one here runs.
+fn in_turn(body: impl FnOnce()) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    body();
+}
+
+fn attempts(body: impl Fn()) {
     for attempt in 1..=ATTEMPTS {
         match catch_unwind(AssertUnwindSafe(&body)) {
             Ok(()) => return,

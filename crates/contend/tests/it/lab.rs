@@ -16,7 +16,7 @@ use crate::support::{
 #[test]
 fn every_experiment_conforms() {
     let list = text(&output(&mut lab(&["list"])).stdout);
-    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/experiments.md");
     let docs = std::fs::read_to_string(docs).expect("the page is there");
     let names: Vec<&str> = docs.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let mut names: Vec<&str> = names.into_iter().filter(|name| name.contains('/')).collect();

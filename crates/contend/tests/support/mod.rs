@@ -21,7 +21,12 @@ pub fn contend() -> &'static str {
 /// Prints directly to standard error, past the test harness, that a test was skipped and why. CI
 /// counts these lines.
 pub fn skip(test: &str, reason: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
+    report(&format!("SKIPPED {test}: {reason}"));
+}
+
+/// Prints a line past the test harness.
+pub fn report(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Selects the number of cases for tests that try many: `full` before a merge, with

@@ -1,7 +1,7 @@
 //! The shell keeps its semantics: every feature of shells, with stages around it that contend can
 //! parallelise, as text and as a file, with default options and with small chunks.
 //!
-//! docs/run.md lists the same rows; a test compares the two.
+//! docs/guides/parallelise.md lists the same rows; a test compares the two.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -530,7 +530,7 @@ fn scripts_that_do_not_read_standard_input_do_not_wait_for_it() {
 
 #[test]
 fn the_page_lists_the_features_that_are_tested() {
-    let page = include_str!("../../../../../docs/run.md");
+    let page = include_str!("../../../../../docs/guides/parallelise.md");
     let (_, list) =
         page.split_once("(`crates/contend/tests/it/run/features.rs`):\n\n").expect("a list");
     let listed: Vec<_> = list.lines().map_while(|line| line.strip_prefix("- ")).collect();

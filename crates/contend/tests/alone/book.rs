@@ -1,0 +1,175 @@
+//! The commands on the pages of the book and of README.md do what the pages say.
+//!
+//! docs/STYLE.md, "Pages with commands", has the rules for authors. [`page`] finds the sessions of
+//! a page, [`sandbox`] runs their commands, [`output`] compares what they print, and [`update`]
+//! writes it to the page. trycmd, which runs sessions in Markdown as well, runs programs without a
+//! shell: it has no pipelines and no redirections, and knows no units.
+
+mod output;
+mod page;
+mod sandbox;
+mod update;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use self::output::Rules;
+use self::page::{Block, Item, Page, Step};
+use self::sandbox::{Ran, Sandbox};
+use crate::in_turn;
+use crate::support::{has, skip};
+
+/// How often a command may run until its output is that of the page.
+const ATTEMPTS: u64 = 5;
+
+/// Replaces the output on the pages if it is set.
+const UPDATE: &str = "CONTEND_UPDATE_BOOK";
+/// Selects the pages whose path contains it.
+const PAGE: &str = "CONTEND_BOOK_PAGE";
+
+#[test]
+fn the_readme_shows_what_happens() {
+    check(&["README.md"]);
+}
+
+#[test]
+fn the_first_pages_show_what_happens() {
+    let pages = ["README", "limits", "GLOSSARY", "STYLE"].map(|name| format!("docs/{name}.md"));
+    check(&pages.each_ref().map(String::as_str));
+}
+
+#[test]
+fn the_tutorials_show_what_happens() {
+    check_folder("docs/tutorials");
+}
+
+#[test]
+fn the_guides_show_what_happens() {
+    check_folder("docs/guides");
+}
+
+#[test]
+fn the_reference_shows_what_happens() {
+    check_folder("docs/reference");
+}
+
+#[test]
+fn the_measurements_show_what_happens() {
+    check_folder("docs/measurements");
+}
+
+#[test]
+fn the_japanese_pages_show_what_happens() {
+    check_folder("docs/ja");
+}
+
+#[test]
+fn every_page_with_commands_is_checked() {
+    let checked = ["tutorials", "guides", "reference", "measurements", "ja"];
+    for path in pages_below("docs") {
+        let folder = path.components().nth(1).map(|folder| folder.as_os_str().to_owned());
+        let is_first = path.components().count() == 2;
+        let is_checked = folder.is_some_and(|folder| checked.iter().any(|name| folder == *name));
+        let page = Page::read(&root().join(&path));
+        assert!(is_first || is_checked || page.items.is_empty(), "no test has {}", path.display());
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn check_folder(folder: &str) {
+    let pages = pages_below(folder);
+    let pages: Vec<_> = pages.iter().filter_map(|path| path.to_str()).collect();
+    check(&pages);
+}
+
+/// Returns the Markdown pages below a folder, relative to the repository's root.
+fn pages_below(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    // A part of the book that is not written yet has no pages.
+    let entries = std::fs::read_dir(root().join(folder)).into_iter().flatten().flatten();
+    for entry in entries {
+        let path = Path::new(folder).join(entry.file_name());
+        if entry.path().is_dir() {
+            found.extend(pages_below(path.to_str().expect("UTF-8")));
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn check(pages: &[&str]) {
+    let only = std::env::var(PAGE).unwrap_or_default();
+    let mut problems = Vec::new();
+    for path in pages.iter().filter(|path| path.contains(&only)) {
+        let page = Page::read(&root().join(path));
+        if page.items.is_empty() {
+            continue;
+        }
+        in_turn(|| {
+            if std::env::var_os(UPDATE).is_some() {
+                update::page(&root().join(path), path, &page);
+            } else {
+                problems.extend(problems_of(path, &page));
+            }
+        });
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// Runs all sessions of a page, and returns what is not as the page says.
+fn problems_of(path: &str, page: &Page) -> Vec<String> {
+    let sandbox = Sandbox::new(sandbox::Lab::Quick);
+    let mut problems = Vec::new();
+    for item in &page.items {
+        match item {
+            Item::Setup { line, command } => {
+                let ran = sandbox.run(command);
+                if ran.exit_code != 0 {
+                    problems.push(format!("{path}:{line}: the set-up failed: {}", ran.output));
+                }
+            }
+            Item::Block(block) if is_skipped(path, block) => {}
+            Item::Block(block) => {
+                let steps = block.steps.iter();
+                problems.extend(steps.filter_map(|step| problem(path, &sandbox, block, step)));
+            }
+        }
+    }
+    problems
+}
+
+/// Whether a program that a block needs is missing.
+fn is_skipped(path: &str, block: &Block) -> bool {
+    let missing = block.needs.iter().find(|program| !has(program));
+    if let Some(program) = missing {
+        skip("book", &format!("{path}:{} needs {program}", block.line));
+    }
+    missing.is_some()
+}
+
+/// Runs a command until its output is that of the page, and returns how the last one differs.
+fn problem(path: &str, sandbox: &Sandbox, block: &Block, step: &Step) -> Option<String> {
+    let rules = Rules::of(&step.command, block.is_exact);
+    let mut problem = None;
+    for attempt in 1..=ATTEMPTS {
+        let ran = sandbox.run(&step.command);
+        problem = Some(difference(step, rules, &ran)?);
+        if attempt < ATTEMPTS {
+            std::thread::sleep(Duration::from_secs(attempt));
+        }
+    }
+    problem.map(|problem| format!("{path}:{}: $ {}\n{problem}", step.line, step.command))
+}
+
+fn difference(step: &Step, rules: Rules, ran: &Ran) -> Option<String> {
+    if ran.exit_code != step.exit_code {
+        let (expected, found) = (step.exit_code, ran.exit_code);
+        return Some(format!("exit code {found} instead of {expected}:\n{}", ran.output));
+    }
+    output::difference(&step.output, &ran.output, rules)
+}

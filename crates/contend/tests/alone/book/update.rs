@@ -1,0 +1,135 @@
+//! Writes what the commands of a page print to the page.
+
+use std::path::Path;
+
+use super::is_skipped;
+use super::output::{is_gap, is_line};
+use super::page::{Item, Page, Step};
+use super::sandbox::{Lab, Sandbox};
+use crate::support::report;
+
+/// Runs the commands of a page as they are printed, and replaces their output on it.
+pub fn page(path: &Path, name: &str, page: &Page) {
+    let sandbox = Sandbox::new(Lab::AsTyped);
+    let text = std::fs::read_to_string(path).expect("it was read before");
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut replaced = Vec::new();
+    for item in &page.items {
+        match item {
+            Item::Setup { command, .. } => drop(sandbox.run(command)),
+            Item::Block(block) if is_skipped(name, block) => {}
+            Item::Block(block) => {
+                for step in &block.steps {
+                    let output = updated(name, step, &sandbox);
+                    let indent = " ".repeat(block.indent);
+                    let output = output.iter().map(|line| format!("{indent}{line}"));
+                    let output: Vec<_> = output.map(|line| line.trim_end().to_owned()).collect();
+                    replaced.push((step.output_lines.clone(), output));
+                }
+            }
+        }
+    }
+    // From the end, so that earlier lines keep their places.
+    for (range, output) in replaced.into_iter().rev() {
+        lines.splice(range, output);
+    }
+    std::fs::write(path, lines.join("\n") + "\n").expect("it can be written");
+}
+
+/// Returns the new output of a command, or the old one if that cannot be assigned.
+fn updated(name: &str, step: &Step, sandbox: &Sandbox) -> Vec<String> {
+    let ran = sandbox.run(&step.command);
+    let lines: Vec<_> = ran.output.trim_matches('\n').lines().map(str::to_owned).collect();
+    if ran.exit_code != step.exit_code {
+        report(&format!("{name}:{}: exit code {}: left as it is", step.line, ran.exit_code));
+        return step.output.clone();
+    }
+    refreshed(&step.output, &lines).unwrap_or_else(|missing| {
+        report(&format!("{name}:{}: left as it is, no line is like: {missing}", step.line));
+        step.output.clone()
+    })
+}
+
+/// Replaces what the page shows by the lines of the output that it stands for.
+///
+/// The page's text between two gaps is looked up by its first and its last line.
+///
+/// # Errors
+/// Returns the line that has no counterpart.
+fn refreshed(page: &[String], output: &[String]) -> Result<Vec<String>, String> {
+    if page.is_empty() {
+        return Ok(output.to_vec());
+    }
+    let mut result = Vec::new();
+    let mut rest = output;
+    let mut runs = page.split(|line| is_gap(line)).peekable();
+    let mut is_first = true;
+    while let Some(run) = runs.next() {
+        let is_last = runs.peek().is_none();
+        if let (Some(first), Some(last)) = (run.first(), run.last()) {
+            let start = if is_first { 0 } else { position(first, rest)? };
+            let found = &rest[start..];
+            let length = if is_last { found.len() } else { position(last, found)? + 1 };
+            result.extend(with_wildcards(run, &found[..length]));
+            rest = &found[length..];
+        }
+        if !is_last {
+            result.push("...".to_owned());
+        }
+        is_first = false;
+    }
+    Ok(result)
+}
+
+fn position(line: &str, output: &[String]) -> Result<usize, String> {
+    let alike = output.iter().position(|found| is_line(line, found));
+    let alike = alike.or_else(|| output.iter().position(|found| starts_alike(line, found)));
+    alike.ok_or_else(|| line.to_owned())
+}
+
+/// Whether two lines have the same first words, as where a sentence is wrapped elsewhere.
+fn starts_alike(line: &str, found: &str) -> bool {
+    let start = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+    !line.trim().is_empty() && is_line(&start(line), &start(found))
+}
+
+/// Keeps lines of the page that have a wildcard and stand for a line of the output.
+fn with_wildcards(page: &[String], output: &[String]) -> Vec<String> {
+    let mut wildcards = page.iter().filter(|line| line.contains("[..]"));
+    let kept = |line: &String| {
+        let kept = wildcards.clone().position(|wildcard| is_line(wildcard, line));
+        kept.and_then(|index| wildcards.nth(index)).unwrap_or(line).clone()
+    };
+    output.iter().map(kept).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refresh(page: &str, output: &str) -> Result<String, String> {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        refreshed(&lines(page), &lines(output)).map(|lines| lines.join("\n"))
+    }
+
+    #[test]
+    fn figures_are_replaced_and_gaps_are_kept() {
+        let output = "real 2s\nx\nStage 1 ran for 1 s of 2 s,\nthen ended\ny\nlast 5\n";
+        let page = "real 1s\n...\nStage 1 ran for 0.5 s\nof 1 s, then ended\n...";
+        let error = refresh(page, output).unwrap_err();
+        assert_eq!(error, "of 1 s, then ended", "it is wrapped elsewhere");
+        assert_eq!(
+            refresh("real 1s\n...\nStage 1 ran for 0.5 s\n...\nlast 4", output).as_deref(),
+            Ok("real 2s\n...\nStage 1 ran for 1 s of 2 s,\n...\nlast 5")
+        );
+        assert_eq!(refresh("", "a\nb\n").as_deref(), Ok("a\nb"));
+        assert_eq!(refresh("...", "a\nb\n").as_deref(), Ok("..."));
+    }
+
+    #[test]
+    fn wildcards_in_a_line_are_kept() {
+        let page = "on [..], 2 CPUs\ntook 3 s";
+        let output = "on an AMD EPYC, 4 CPUs\ntook 1 s";
+        assert_eq!(refresh(page, output).as_deref(), Ok("on [..], 2 CPUs\ntook 1 s"));
+    }
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask book`: builds the book with mdBook, or writes new output to its pages.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::check;
+use crate::process::{self, cargo, succeeds, target_dir};
+
+const INSTALL: &str = "cargo install mdbook --version 0.5.4 --locked --no-default-features";
+
+/// Checks the book's links and builds it in `target/book`; with `--update`, runs all commands on
+/// its pages instead, and replaces their output there.
+///
+/// # Errors
+/// If a link leads nowhere, mdBook is not installed, or a command fails.
+pub fn run(arguments: &[String]) -> Result<()> {
+    match arguments {
+        [] => build(),
+        [only] if only == "--update" => update(),
+        [other, ..] => bail!("unknown argument `{other}`; did you mean `--update`?"),
+    }
+}
+
+fn build() -> Result<()> {
+    check::book()?;
+    process::run(mdbook()?.args(["build", "docs"]))
+}
+
+/// Returns a command for the mdBook on `PATH`, or for the one that `.ci/run` has installed.
+fn mdbook() -> Result<Command> {
+    let installed = target_dir().join("tools/bin/mdbook");
+    let programs = [Path::new("mdbook"), &installed];
+    let found = programs.into_iter().find(|path| succeeds(Command::new(path).arg("--version")));
+    match found {
+        Some(program) => Ok(Command::new(program)),
+        None => bail!("mdbook is not installed; install it with `{INSTALL}`"),
+    }
+}
+
+fn update() -> Result<()> {
+    let words = "test --package contend --test alone --locked -- book:: --nocapture";
+    process::run(cargo().args(words.split(' ')).env("CONTEND_UPDATE_BOOK", "1"))
+}
