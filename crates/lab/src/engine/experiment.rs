@@ -10,6 +10,7 @@ use contend_sys::cpu;
 use contend_sys::topology::{self, Cpu};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::cost::{Cost, CostModel};
 use crate::engine::setting::{Choices, Setting};
 
 /// One experiment: a row of a [`Registry`](super::registry::Registry).
@@ -50,9 +51,11 @@ impl Experiment {
     }
 }
 
-/// What an experiment needs of the machine, or uses up, apart from CPU time and memory.
+/// What an experiment needs of the machine: time, a directory, a limit that it exhausts.
 #[derive(Debug, Clone, Copy)]
 pub struct Demands {
+    /// Expected duration of its cases.
+    pub cost: CostModel,
     /// Whether its cases need a scratch directory that they share. Their processes find its path in
     /// the environment variable [`SCRATCH`](super::isolate::SCRATCH).
     pub scratch: fn() -> bool,
@@ -62,8 +65,33 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// Needs no scratch directory and exhausts no limit.
-    pub const NONE: Self = Self { scratch: || false, exhausts: |_| None };
+    /// The usual cost, no scratch directory, and no limit.
+    pub const NONE: Self = Self { cost: CostModel::DEFAULT, scratch: || false, exhausts: |_| None };
+
+    /// Returns these demands with an expected setup time, and an expected time of one sample, in
+    /// milliseconds.
+    #[must_use]
+    pub const fn lasting(self, setup_ms: u64, sample_ms: u64) -> Self {
+        let base = Cost::of_millis(setup_ms, sample_ms);
+        Self { cost: CostModel::Linear { base, per_ns: &[] }, ..self }
+    }
+
+    /// Returns these demands with samples that take longer by some nanoseconds for each unit of
+    /// these parameters.
+    #[must_use]
+    pub const fn and_ns_per(self, per_ns: &'static [(&'static str, u64)]) -> Self {
+        let base = match self.cost {
+            CostModel::Linear { base, .. } => base,
+            CostModel::ByCase(_) => Cost::DEFAULT,
+        };
+        Self { cost: CostModel::Linear { base, per_ns }, ..self }
+    }
+
+    /// Returns these demands with an expected duration that a function computes.
+    #[must_use]
+    pub const fn lasting_by(self, cost: fn(&Parameters) -> Cost) -> Self {
+        Self { cost: CostModel::ByCase(cost), ..self }
+    }
 }
 
 /// What is laid through the cases of an experiment.
@@ -194,6 +222,10 @@ pub trait Subject {
         iterations: u64,
         tell: &mut dyn FnMut(Step),
     ) -> Result<Sample, SubjectError>;
+
+    /// Leaves out metrics that only waiting can measure, as a quick run has no time to wait.
+    /// Subjects without such metrics ignore it.
+    fn skip_slow_metrics(&mut self) {}
 
     /// What is worth knowing about it, such as its parent's memory.
     fn facts(&self) -> Facts {

@@ -28,7 +28,7 @@ use crate::engine::experiment::{Experiment, Facts, Sampling};
 use crate::engine::noise::Reading;
 use crate::engine::protocol::{Reply, Request, Taken};
 use crate::engine::registry::Registry;
-use crate::engine::runner::{Session, SessionError, World};
+use crate::engine::runner::{Session, SessionError, Terms, World};
 
 /// The hidden verb with which this program becomes the process of a case.
 pub const VERB: &str = "lab-case";
@@ -100,7 +100,7 @@ impl World for Machine {
     fn calibrate(&mut self) -> Result<Calibration, SessionError> {
         let calibrators = self.registry.calibration;
         let mut measure = |experiment| {
-            let mut session = self.open(experiment, &Parameters::new())?;
+            let mut session = self.open(experiment, &Parameters::new(), Terms::default())?;
             let facts = session.facts();
             session.sample(100_000, &mut |_| {})?; // the first is still cold
             let value = session.sample(100_000, &mut |_| {})?.sample.value;
@@ -119,22 +119,25 @@ impl World for Machine {
     }
 
     fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError> {
-        self.open(self.registry.calibration.distance, &Parameters::new())
+        self.open(self.registry.calibration.distance, &Parameters::new(), Terms::default())
     }
 
     fn open(
         &mut self,
         experiment: &'static Experiment,
         parameters: &Parameters,
+        terms: Terms,
     ) -> Result<Box<dyn Session>, SessionError> {
         if self.scratch.is_none() && (experiment.demands.scratch)() {
             self.scratch = tempfile::tempdir().ok(); // without one, each case makes its own
         }
         let scratch = self.scratch.as_ref().map(TempDir::path);
         let mut helper = Helper::start(Rc::clone(&self.signals), Rc::clone(&self.living), scratch)?;
+        helper.deadline = terms.deadline.map(|deadline| self.started + deadline);
         helper.ask(&Request::Open {
             experiment: experiment.name.to_owned(),
             parameters: parameters.clone(),
+            skip_slow_metrics: terms.skip_slow_metrics,
         })?;
         if experiment.sampling != Sampling::Adaptive {
             helper.patience = LONG_PATIENCE;
@@ -169,6 +172,8 @@ struct Helper {
     reaped: bool,
     /// How long an answer may take.
     patience: Duration,
+    /// When the run has to end, apart from time in which this process was stopped.
+    deadline: Option<Instant>,
 }
 
 /// How long a sample may take that others in turn wait for: a command that hangs ends here.
@@ -205,6 +210,7 @@ impl Helper {
             facts,
             reaped: false,
             patience: PATIENCE,
+            deadline: None,
         })
     }
 
@@ -242,7 +248,13 @@ impl Helper {
 
     fn wait(&self, deadline: Instant) -> Result<(), SessionError> {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let end_of_run = self.deadline.map(|deadline| deadline + self.signals.stopped());
+            let now = Instant::now();
+            if end_of_run.is_some_and(|end| end <= now) {
+                return Err(SessionError::OutOfTime);
+            }
+            let left = end_of_run.map_or(deadline, |end| end.min(deadline));
+            let left = left.saturating_duration_since(now);
             if left.is_zero() {
                 let seconds = self.patience.as_secs();
                 let message = format!("it did not come to its end within {seconds} s");

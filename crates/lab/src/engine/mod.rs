@@ -3,6 +3,7 @@
 //! It names no experiment and imports none: whatever it can run is in the
 //! [`Registry`](registry::Registry) that it is given.
 
+pub mod cost;
 pub mod experiment;
 pub mod isolate;
 pub mod noise;
@@ -16,6 +17,7 @@ pub mod serve;
 pub mod setting;
 pub mod suite;
 pub mod timing;
+mod trim;
 
 #[cfg(test)]
 mod tests {

@@ -17,6 +17,8 @@ pub enum Request {
         experiment: String,
         /// What it is done with.
         parameters: Parameters,
+        /// Whether to leave out metrics that only waiting can measure.
+        skip_slow_metrics: bool,
     },
     /// Take a sample.
     Sample {

@@ -46,12 +46,17 @@ pub fn serve(
     let mut subject: Option<Box<dyn Subject>> = None;
     for line in requests.lines() {
         let reply = match serde_json::from_str(&line?)? {
-            Request::Open { experiment, parameters } => {
+            Request::Open { experiment, parameters, skip_slow_metrics } => {
                 let found = registry.find(&experiment).ok_or_else(|| {
                     SubjectError::Wrong(format!("there is no experiment {experiment}"))
                 });
                 match found.and_then(|found| (found.subject)(&parameters)) {
-                    Ok(made) => Reply::Ready(subject.insert(made).facts()),
+                    Ok(mut made) => {
+                        if skip_slow_metrics {
+                            made.skip_slow_metrics();
+                        }
+                        Reply::Ready(subject.insert(made).facts())
+                    }
                     Err(error) => Reply::Failed(error.to_string()),
                 }
             }
@@ -154,6 +159,7 @@ mod tests {
         let open = |experiment: &str| Request::Open {
             experiment: experiment.to_owned(),
             parameters: Parameters::new(),
+            skip_slow_metrics: false,
         };
         let sample = Request::Sample { iterations: 10 };
         let replies = talk(&[open("mock/counter"), sample.clone(), sample.clone()]);

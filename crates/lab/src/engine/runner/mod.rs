@@ -23,7 +23,7 @@ use contend_record::lab::{Calibration, Case, Ending, RunRecord, SCHEMA, Stopped,
 use contend_record::stats::median;
 use contend_record::warning::WarningId;
 
-use crate::engine::experiment::Sampling;
+use crate::engine::experiment::{Sampling, Size};
 use crate::engine::noise::{self, Others, Reading};
 use crate::engine::plan::Plan;
 use crate::engine::protocol::Taken;
@@ -31,7 +31,7 @@ use crate::engine::sampling::iterations_for;
 use fits::{fits, scaling};
 use summary::{case, run_warnings};
 use track::Track;
-pub use world::{Circumstances, Left, Observer, Progress, Session, SessionError, World};
+pub use world::{Circumstances, Observer, Progress, Session, SessionError, Terms, World};
 
 /// The samples of a case are spread over so many times the length of one, for how fast the
 /// machine is changes within seconds.
@@ -42,6 +42,10 @@ const LONG: u32 = 10;
 
 /// What is there so far is kept this often.
 const KEEP_EVERY: Duration = Duration::from_secs(3);
+
+/// Time between the deadline and the time limit, in which what still runs is killed and the report
+/// is written.
+const CLOSING: Duration = Duration::from_secs(4);
 
 /// Measures everything in the plan.
 pub fn run(
@@ -79,6 +83,8 @@ struct Run<'a> {
     random: fastrand::Rng,
     started: Duration,
     measuring_since: Duration,
+    /// When the run has to end, if its plan has a time limit.
+    deadline: Option<Duration>,
     first_reading: Reading,
     window: Window,
     calibration: Option<Calibration>,
@@ -118,6 +124,7 @@ impl<'a> Run<'a> {
             random: fastrand::Rng::with_seed(plan.seed),
             started,
             measuring_since: started,
+            deadline: plan.time_limit.map(|limit| started + limit.saturating_sub(CLOSING)),
             first_reading: reading,
             window: Window { since: started, before: reading, members: Vec::new() },
             calibration: None,
@@ -132,7 +139,7 @@ impl<'a> Run<'a> {
     fn calibrate(&mut self) {
         match self.world.calibrate() {
             Ok(calibration) => self.calibration = Some(calibration),
-            Err(SessionError::Interrupted) => {}
+            Err(SessionError::Interrupted | SessionError::OutOfTime) => {}
             Err(SessionError::Failed(message)) => {
                 let message = format!("the clock could not be calibrated: {message}");
                 self.circumstances.warnings.push(Warning::new(WarningId::Uncalibrated, message));
@@ -189,6 +196,10 @@ impl<'a> Run<'a> {
             unused.partition(|&index| is_fixed(&self.tracks[index]));
         if !fixed.is_empty() {
             first.extend(fixed);
+            if self.deadline.is_some() {
+                // On a slow machine the deadline costs the cases that need the most time.
+                first.sort_by_key(|&index| estimate::declared(&self.tracks, index));
+            }
             return first;
         }
         let fixed = self.tracks.iter().filter(|track| is_fixed(track));
@@ -202,30 +213,58 @@ impl<'a> Run<'a> {
         order
     }
 
-    /// Whether the time is used, or too little is left for another sample of this case. One
-    /// that takes a set number of samples gets its first whatever it costs.
+    /// Returns whether too little time is left for another sample of this case. The budget does not
+    /// apply to the first sample of a case with a fixed number of them; the deadline always does.
     fn is_over(&self, index: usize) -> bool {
         let track = &self.tracks[index];
-        let spent = self.world.now().saturating_sub(self.measuring_since);
-        let left = self.plan.budget.saturating_sub(spent);
-        match u32::try_from(track.samples.count()).unwrap_or(u32::MAX) {
+        let count = u32::try_from(track.samples.count()).unwrap_or(u32::MAX);
+        let expected = match count {
+            0 => estimate::first_visit(&self.tracks, index),
+            count => track.used / count,
+        };
+        if self.until_deadline().is_some_and(|left| left < expected) {
+            return true;
+        }
+        let left = self.budget_left();
+        match count {
             0 if matches!(track.planned.sampling, Sampling::Fixed(_)) => false,
             0 => left.is_zero(),
-            count => left < track.used / count,
+            _ => left < expected,
         }
+    }
+
+    /// Returns the time until the deadline, if there is one.
+    fn until_deadline(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_sub(self.world.now()))
+    }
+
+    /// Returns what is left of the budget.
+    fn budget_left(&self) -> Duration {
+        let spent = self.world.now().saturating_sub(self.measuring_since);
+        let left = self.plan.budget.saturating_sub(spent);
+        self.until_deadline().map_or(left, |time| left.min(time))
     }
 
     fn elapsed(&self) -> Duration {
         self.world.now().saturating_sub(self.started)
     }
 
+    /// Ends a case for which no time is left.
     fn give_up(&mut self, index: usize) {
+        let over_budget = format!(
+            "the budget of {} s was used before its first sample",
+            self.plan.budget.as_secs_f64()
+        );
+        let reason = self.plan.time_limit.map_or(over_budget, |limit| {
+            format!(
+                "no time was left for it within {} s on this machine; a run without --quick \
+                 measures it",
+                limit.as_secs()
+            )
+        });
         let track = &mut self.tracks[index];
         if track.samples.count() == 0 {
-            track.skipped = Some(format!(
-                "the budget of {} s was used before its first sample",
-                self.plan.budget.as_secs_f64()
-            ));
+            track.skipped = Some(reason);
         }
         track.stop(Stopped::Budget);
     }
@@ -235,6 +274,7 @@ impl<'a> Run<'a> {
         self.tell_progress(index);
         let began = self.world.now();
         let is_first = self.tracks[index].samples.count() == 0;
+        let declared = estimate::declared(&self.tracks, index);
         let result = self.sample(index);
         let took = self.world.now().saturating_sub(began);
         let track = &mut self.tracks[index];
@@ -242,13 +282,14 @@ impl<'a> Run<'a> {
             track.used += took;
         }
         if track.visits == 0 {
-            track.first_visit = took;
+            (track.first_visit, track.declared) = (took, declared);
         }
         track.visits += 1;
         track.visited += took;
         match result {
             Ok(()) => {}
             Err(SessionError::Interrupted) => self.tracks[index].stop(Stopped::Interrupt),
+            Err(SessionError::OutOfTime) => self.give_up(index),
             Err(SessionError::Failed(message)) => {
                 self.tracks[index].fail(message);
                 // What hung or broke does not take the time of the others.
@@ -257,18 +298,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Tells how far the run is, with this case at hand.
+    /// Reports how far the run is, before this case is measured.
     fn tell_progress(&mut self, index: usize) {
-        let begun = |track: &&Track<'_>| track.is_done() || track.visits > 0;
-        let spent = self.world.now().saturating_sub(self.measuring_since);
-        let progress = Progress {
-            elapsed: self.elapsed(),
-            left: estimate::left(&self.tracks, self.plan.budget.saturating_sub(spent)),
-            begun: self.tracks.iter().filter(begun).count(),
-            cases: self.tracks.len(),
-            case: self.tracks[index].planned,
-        };
-        self.observer.measuring(&progress);
+        let remaining = estimate::remaining(&self.tracks, self.budget_left());
+        let remaining = self.until_deadline().map_or(remaining, |time| remaining.min(time));
+        let case = self.tracks[index].planned;
+        self.observer.measuring(&Progress { elapsed: self.elapsed(), remaining, case });
     }
 
     fn sample(&mut self, index: usize) -> Result<(), SessionError> {
@@ -313,7 +348,9 @@ impl<'a> Run<'a> {
         }
         let planned = self.tracks[index].planned;
         let began = self.world.now();
-        let session = self.world.open(planned.experiment, &planned.parameters)?;
+        let skip_slow_metrics = self.plan.scope.size == Size::Quick;
+        let terms = Terms { deadline: self.deadline, skip_slow_metrics };
+        let session = self.world.open(planned.experiment, &planned.parameters, terms)?;
         let opening = self.world.now().saturating_sub(began);
         let track = &mut self.tracks[index];
         track.cheap.get_or_insert(opening <= self.plan.sample);
@@ -364,7 +401,7 @@ impl<'a> Run<'a> {
                 self.distances.push(taken.sample.value);
                 Ok(Some(taken.sample.value))
             }
-            Err(SessionError::Interrupted) => Err(SessionError::Interrupted),
+            Err(error @ (SessionError::Interrupted | SessionError::OutOfTime)) => Err(error),
             Err(SessionError::Failed(message)) => {
                 self.sentinel = None;
                 let message = format!("whether the host moves CPUs is not watched: {message}");
@@ -439,7 +476,7 @@ impl<'a> Run<'a> {
             started_at: self.circumstances.started_at.clone(),
             wall_seconds: wall.as_secs_f64(),
             seed: self.plan.seed,
-            quick: self.plan.scope.size != crate::engine::experiment::Size::Full,
+            quick: self.plan.scope.size != Size::Full,
             budget_seconds: self.plan.budget.as_secs_f64(),
             ending,
             host: self.circumstances.host.clone(),

@@ -27,6 +27,8 @@ pub(super) struct Track<'a> {
     pub(super) visits: u32,
     pub(super) visited: Duration,
     pub(super) first_visit: Duration,
+    /// Declared duration of the first visit, with the shared work that it did.
+    pub(super) declared: Duration,
     /// Time that was spent on it after it was first opened and warmed up.
     pub(super) used: Duration,
     pub(super) steps: Vec<Step>,
@@ -42,17 +44,18 @@ impl<'a> Track<'a> {
             planned,
             session: None,
             facts: Facts::new(),
-            samples: Samples::new(planned.sampling, planned.most, seed),
+            samples: Samples::new(planned.sampling, planned.max_samples, seed),
             cheap: None,
             since: None,
             processes: 0,
             visits: 0,
             visited: Duration::ZERO,
             first_visit: Duration::ZERO,
+            declared: Duration::ZERO,
             used: Duration::ZERO,
             steps: Vec::new(),
             stopped: None,
-            skipped: (planned.experiment.unavailable)(&planned.parameters),
+            skipped: planned.skipped.clone(),
             warnings: Vec::new(),
         }
     }

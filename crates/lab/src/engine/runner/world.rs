@@ -31,15 +31,26 @@ pub trait World {
     /// # Errors
     /// When there is none.
     fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError>;
-    /// A fresh process for a case.
+    /// Starts a process for a case. The process ends, and opening or sampling fails with
+    /// [`SessionError::OutOfTime`], when the deadline comes first.
     ///
     /// # Errors
-    /// When there is none or it cannot make its subject.
+    /// If no process can be started, or it cannot create its subject in time.
     fn open(
         &mut self,
         experiment: &'static Experiment,
         parameters: &Parameters,
+        terms: Terms,
     ) -> Result<Box<dyn Session>, SessionError>;
+}
+
+/// How a case is measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Time of [`World::now`] at which the run has to end, if it has a time limit.
+    pub deadline: Option<Duration>,
+    /// Whether to leave out metrics that only waiting can measure.
+    pub skip_slow_metrics: bool,
 }
 
 /// A process that takes samples of one case.
@@ -63,6 +74,9 @@ pub enum SessionError {
     /// A signal asked to stop.
     #[error("interrupted")]
     Interrupted,
+    /// The deadline of the run came first.
+    #[error("the time limit was reached")]
+    OutOfTime,
     /// It did not work.
     #[error("{0}")]
     Failed(String),
@@ -81,52 +95,19 @@ pub trait Observer {
 /// How far a run is.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// Since its start.
+    /// Time since the start of the run.
     pub elapsed: Duration,
-    /// Until its end.
-    pub left: Left,
-    /// Cases of which what they take is known, as they have been measured or need not be.
-    pub begun: usize,
-    /// All cases.
-    pub cases: usize,
-    /// The case at hand.
+    /// Expected time until its end.
+    pub remaining: Duration,
+    /// The case that is being measured.
     pub case: &'a PlannedCase,
 }
 
 impl Progress<'_> {
-    /// Which part of the run is over, from 0 to 1. While nothing is known of what some cases take, it is no
-    /// more than the part of the cases that have begun.
+    /// Returns the part of the run that is over, from 0 to 1.
     pub fn part(&self) -> f64 {
-        let [elapsed, left] = [self.elapsed, self.left.time()].map(|time| time.as_secs_f64());
-        let of_time = elapsed / (elapsed + left).max(1e-9);
-        let of_cases = self.begun as f64 / self.cases.max(1) as f64;
-        match self.left {
-            Left::About(_) => of_time,
-            Left::Partly { .. } => of_time.min(of_cases),
-        }
-    }
-}
-
-/// How long a run will go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
-    /// About this long.
-    About(Duration),
-    /// About this long for what is known, and besides it cases of which it is not known yet what they take.
-    Partly {
-        /// The time for what is known.
-        time: Duration,
-        /// How many cases are unknown.
-        cases: usize,
-    },
-}
-
-impl Left {
-    /// The time for what is known.
-    pub fn time(self) -> Duration {
-        match self {
-            Self::About(time) | Self::Partly { time, .. } => time,
-        }
+        let [elapsed, remaining] = [self.elapsed, self.remaining].map(|time| time.as_secs_f64());
+        elapsed / (elapsed + remaining).max(1e-9)
     }
 }
 
