@@ -43,7 +43,7 @@ macro_rules! preset {
                 Settled::of(parameters, &$preset).pair.placement.unavailable()
             },
             hands_over: |parameters| Settled::of(parameters, &$preset).pair.placement.crosses(),
-            demands: Demands::NONE,
+            demands: Demands::NONE.lasting(100, 900),
             subject: |parameters| Ok(Box::new(Turns::new(parameters, &$preset)?)),
         };
     };
@@ -122,7 +122,7 @@ pub const SWEEP: Experiment = Experiment {
     cases: sweep,
     unavailable: |parameters| Settled::of(parameters, &BASE).pair.placement.unavailable(),
     hands_over: |parameters| Settled::of(parameters, &BASE).pair.placement.crosses(),
-    demands: Demands::NONE,
+    demands: Demands::NONE.lasting(100, 900),
     subject: |parameters| Ok(Box::new(Turns::new(parameters, &BASE)?)),
 };
 

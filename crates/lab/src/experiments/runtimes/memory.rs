@@ -7,7 +7,7 @@ use contend_record::parameters::{Parameters, names};
 
 use super::probe::{Early, Probe};
 use super::table::{Row, TABLE};
-use super::{DEMANDS, N, UNIT, row, unavailable};
+use super::{DEMANDS, N, UNIT, cost, row, unavailable};
 use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
@@ -37,7 +37,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
-    demands: DEMANDS,
+    demands: DEMANDS.lasting_by(cost::memory),
     subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
 };
 
@@ -68,12 +68,14 @@ fn counts(scope: &Scope, most: u64) -> Vec<u64> {
 struct Memory {
     n: u64,
     row: &'static Row,
+    /// Whether memory is read once more a second after the units have ended.
+    reads_later: bool,
 }
 
 impl Memory {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let (n, row) = (parameters.number(N.name).unwrap_or(1), row(parameters)?);
-        Ok(Self { n, row })
+        Ok(Self { n, row, reads_later: true })
     }
 }
 
@@ -91,14 +93,21 @@ impl Memory {
         };
         probe.rest()?;
         let left = settled(|| probe.taken())?;
-        std::thread::sleep(Duration::from_secs(1));
-        let later = probe.taken()?;
+        let later = if self.reads_later {
+            std::thread::sleep(Duration::from_secs(1));
+            Some(probe.taken()?)
+        } else {
+            None
+        };
         let more = |now: u64, before: u64| now as f64 - before as f64;
         let sample = Sample::of(more(waiting.pss, before.pss))
             .with("kernel", Unit::Bytes, more(waiting.kernel, before.kernel))
             .with("create", Unit::Nanoseconds, parked.each)
-            .with("left", Unit::Bytes, more(left.pss, before.pss))
-            .with("left_1s", Unit::Bytes, more(later.pss, before.pss));
+            .with("left", Unit::Bytes, more(left.pss, before.pss));
+        let sample = match later {
+            Some(later) => sample.with("left_1s", Unit::Bytes, more(later.pss, before.pss)),
+            None => sample,
+        };
         let sample = match parked.runtime.zip(none) {
             Some((now, none)) => sample.with("runtime", Unit::Bytes, now - none),
             None => sample,
@@ -118,6 +127,10 @@ impl Memory {
 }
 
 impl Subject for Memory {
+    fn skip_slow_metrics(&mut self) {
+        self.reads_later = false;
+    }
+
     /// Once more where units that wait for time have not waited long enough: how long they take to be made
     /// is known of one machine only.
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
@@ -156,7 +169,7 @@ mod tests {
             [("hurried", each, true), ("hurried", None, false), ("early", each, false)]
         {
             let row = Box::leak(Box::new(Row { each, ..says(unit) }));
-            let sample = Memory { n: 3, row }.sample(1, &mut |_| {});
+            let sample = Memory { n: 3, row, reads_later: true }.sample(1, &mut |_| {});
             assert_eq!(sample.is_ok(), is_measured, "{unit} {each:?}: {sample:?}");
         }
     }

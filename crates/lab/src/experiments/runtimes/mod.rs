@@ -1,6 +1,7 @@
 //! Family `runtime`: what a unit of concurrency costs in every runtime. Probes make the units; see
 //! `probes/README.md`.
 
+mod cost;
 pub mod document;
 pub mod memory;
 mod own;

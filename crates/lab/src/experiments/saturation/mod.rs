@@ -54,7 +54,7 @@ const fn row(
         cases,
         unavailable: too_many,
         hands_over: never_hands_over,
-        demands: Demands::NONE,
+        demands: Demands::NONE.lasting(50, 50).and_ns_per(&[("work", 5_000_000)]),
         subject,
     }
 }
