@@ -86,7 +86,7 @@ impl Observer for Follower {
         let _ = output::stdout(&text); // the report will say it if nothing can be written
     }
 
-    fn keep(&mut self, record: &RunRecord) {
+    fn save(&mut self, record: &RunRecord) {
         if let Some(keeper) = &mut self.keeper {
             keeper.keep(record);
         }

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 
 use crate::engine::experiment::{Experiment, Facts, Sampling};
 use crate::engine::noise::Reading;
-use crate::engine::protocol::{Reply, Request, Taken};
+use crate::engine::protocol::{Measurement, Reply, Request};
 use crate::engine::registry::Registry;
 use crate::engine::runner::{Session, SessionError, Terms, World};
 
@@ -132,21 +132,22 @@ impl World for Machine {
             self.scratch = tempfile::tempdir().ok(); // without one, each case makes its own
         }
         let scratch = self.scratch.as_ref().map(TempDir::path);
-        let mut helper = Helper::start(Rc::clone(&self.signals), Rc::clone(&self.living), scratch)?;
-        helper.deadline = terms.deadline.map(|deadline| self.started + deadline);
-        helper.ask(&Request::Open {
+        let mut process =
+            CaseProcess::start(Rc::clone(&self.signals), Rc::clone(&self.living), scratch)?;
+        process.deadline = terms.deadline.map(|deadline| self.started + deadline);
+        process.send(&Request::Open {
             experiment: experiment.name.to_owned(),
             parameters: parameters.clone(),
             skip_slow_metrics: terms.skip_slow_metrics,
         })?;
         if experiment.sampling != Sampling::Adaptive {
-            helper.patience = LONG_PATIENCE;
+            process.answer_timeout = FIXED_ANSWER_TIMEOUT;
         }
-        match helper.answer(&mut |_| {})? {
-            Reply::Ready(facts) => helper.facts = facts,
+        match process.receive(&mut |_| {})? {
+            Reply::Ready(facts) => process.facts = facts,
             other => return Err(unexpected(&other)),
         }
-        Ok(Box::new(helper))
+        Ok(Box::new(process))
     }
 }
 
@@ -161,7 +162,7 @@ fn unexpected(reply: &Reply) -> SessionError {
 }
 
 /// The process of a case.
-struct Helper {
+struct CaseProcess {
     child: Child,
     requests: Option<ChildStdin>,
     replies: BufReader<ChildStdout>,
@@ -171,17 +172,17 @@ struct Helper {
     /// Its number may belong to another by now.
     reaped: bool,
     /// How long an answer may take.
-    patience: Duration,
+    answer_timeout: Duration,
     /// When the run has to end, apart from time in which this process was stopped.
     deadline: Option<Instant>,
 }
 
 /// How long a sample may take that others in turn wait for: a command that hangs ends here.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The same for experiments that take long by themselves.
-const LONG_PATIENCE: Duration = Duration::from_mins(5);
+const FIXED_ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 
-impl Helper {
+impl CaseProcess {
     fn start(
         signals: Rc<Signals>,
         living: Living,
@@ -209,12 +210,12 @@ impl Helper {
             living,
             facts,
             reaped: false,
-            patience: PATIENCE,
+            answer_timeout: ANSWER_TIMEOUT,
             deadline: None,
         })
     }
 
-    fn ask(&mut self, request: &Request) -> Result<(), SessionError> {
+    fn send(&mut self, request: &Request) -> Result<(), SessionError> {
         let gone = || SessionError::Failed("its process has ended".to_owned());
         let line = serde_json::to_string(request).map_err(|_| gone())? + "\n";
         let requests = self.requests.as_mut().ok_or_else(gone)?;
@@ -222,24 +223,24 @@ impl Helper {
     }
 
     /// Waits for the answer, or for a signal that asks to stop.
-    fn answer(&mut self, tell: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
-        let deadline = Instant::now() + self.patience;
+    fn receive(&mut self, on_step: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
+        let deadline = Instant::now() + self.answer_timeout;
         loop {
             if self.replies.buffer().is_empty()
                 && let Err(error) = self.wait(deadline)
             {
-                let _ = self.end();
+                let _ = self.kill_and_reap();
                 return Err(error);
             }
             let mut line = String::new();
             let read = self.replies.read_line(&mut line).unwrap_or(0);
             if read == 0 {
-                return Err(SessionError::Failed(self.how_it_ended()));
+                return Err(SessionError::Failed(self.exit_reason()));
             }
             let reply = serde_json::from_str(&line)
                 .map_err(|error| SessionError::Failed(format!("its process said: {error}")))?;
             match reply {
-                Reply::Step(step) => tell(step),
+                Reply::Step(step) => on_step(step),
                 Reply::Failed(message) => return Err(SessionError::Failed(message)),
                 reply => return Ok(reply),
             }
@@ -256,7 +257,7 @@ impl Helper {
             let left = end_of_run.map_or(deadline, |end| end.min(deadline));
             let left = left.saturating_duration_since(now);
             if left.is_zero() {
-                let seconds = self.patience.as_secs();
+                let seconds = self.answer_timeout.as_secs();
                 let message = format!("it did not come to its end within {seconds} s");
                 return Err(SessionError::Failed(message));
             }
@@ -279,9 +280,9 @@ impl Helper {
         }
     }
 
-    fn how_it_ended(&mut self) -> String {
-        self.await_end();
-        match self.end().map(|reaped| reaped.status) {
+    fn exit_reason(&mut self) -> String {
+        self.wait_for_exit();
+        match self.kill_and_reap().map(|reaped| reaped.status) {
             Ok(child::ExitStatus::Signaled(signal)) => {
                 let name = contend_record::signal::name(signal).unwrap_or("?");
                 format!("its process was killed by SIG{name}")
@@ -294,9 +295,9 @@ impl Helper {
     }
 }
 
-impl Helper {
+impl CaseProcess {
     /// Ends all of the case's processes, and reaps them.
-    fn end(&mut self) -> std::io::Result<child::Reaped> {
+    fn kill_and_reap(&mut self) -> std::io::Result<child::Reaped> {
         let pid = Pid::from_child(&self.child);
         if std::mem::replace(&mut self.reaped, true) {
             return Err(std::io::ErrorKind::NotFound.into());
@@ -311,7 +312,7 @@ impl Helper {
     }
 }
 
-impl Session for Helper {
+impl Session for CaseProcess {
     fn facts(&self) -> Facts {
         self.facts.clone()
     }
@@ -319,10 +320,10 @@ impl Session for Helper {
     fn sample(
         &mut self,
         iterations: u64,
-        tell: &mut dyn FnMut(Step),
-    ) -> Result<Taken, SessionError> {
-        self.ask(&Request::Sample { iterations })?;
-        match self.answer(tell)? {
+        on_step: &mut dyn FnMut(Step),
+    ) -> Result<Measurement, SessionError> {
+        self.send(&Request::Sample { iterations })?;
+        match self.receive(on_step)? {
             Reply::Sampled(taken) => {
                 let pid = Pid::from_child(&self.child);
                 let mut living = self.living.borrow_mut();
@@ -337,25 +338,25 @@ impl Session for Helper {
 }
 
 /// How long a process may take to end by itself when it is asked no more.
-const LAST_PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Drop for Helper {
+impl Drop for CaseProcess {
     fn drop(&mut self) {
         if self.reaped {
             return;
         }
         self.requests = None; // it ends when there is nothing more to ask
-        self.await_end();
-        let _ = self.end();
+        self.wait_for_exit();
+        let _ = self.kill_and_reap();
     }
 }
 
-impl Helper {
+impl CaseProcess {
     /// Gives it a moment to end by itself.
-    fn await_end(&self) {
+    fn wait_for_exit(&self) {
         let pid = Pid::from_child(&self.child);
         let asked = Instant::now();
-        while matches!(child::peek(Which::One(pid)), Ok(None)) && asked.elapsed() < LAST_PATIENCE {
+        while matches!(child::peek(Which::One(pid)), Ok(None)) && asked.elapsed() < EXIT_TIMEOUT {
             if self.signals.interrupted().is_some() {
                 break;
             }

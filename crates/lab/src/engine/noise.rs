@@ -21,13 +21,13 @@ pub struct Reading {
 }
 
 /// A window is at least this long.
-pub const WINDOW: Duration = Duration::from_millis(600);
+pub const MIN_WINDOW: Duration = Duration::from_millis(600);
 
 /// The part of the CPUs that others may use without anything being said.
-pub const TOLERATED: f64 = 0.05;
+pub const TOLERATED_SHARE: f64 = 0.05;
 
 /// How much the ticks may be off, for each CPU.
-const TICK: Duration = Duration::from_millis(10);
+const TICK_LENGTH: Duration = Duration::from_millis(10);
 
 /// What others used between two readings, and which part of the CPUs that was.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,7 +37,7 @@ pub struct Others {
     /// As a part of all CPUs concerned.
     pub share: f64,
     /// More than is tolerated and than the ticks can be off.
-    pub disturb: bool,
+    pub is_disturbance: bool,
 }
 
 impl Others {
@@ -50,20 +50,20 @@ impl Others {
         let capacity = time.as_secs_f64() * cpus.max(1) as f64;
         let share = if capacity > 0.0 { used.as_secs_f64() / capacity } else { 0.0 };
         // The ticks of several CPUs are off in different directions.
-        let allowance = TICK.as_secs_f64() * (cpus.max(1) as f64).sqrt();
-        let disturb = used.as_secs_f64() > TOLERATED * capacity + allowance;
-        Self { used, share, disturb }
+        let allowance = TICK_LENGTH.as_secs_f64() * (cpus.max(1) as f64).sqrt();
+        let is_disturbance = used.as_secs_f64() > TOLERATED_SHARE * capacity + allowance;
+        Self { used, share, is_disturbance }
     }
 }
 
 /// How much the distance between two CPUs may differ before and after a sample; a host that
 /// moves a virtual CPU to another core changes it by more.
-const SAME_PLACE: f64 = 1.5;
+const MAX_DISTANCE_RATIO: f64 = 1.5;
 
 /// Whether the host has moved a CPU between two measurements of a cache line's round trip.
-pub fn moved(before: f64, after: f64) -> bool {
+pub fn has_moved(before: f64, after: f64) -> bool {
     let (low, high) = if before < after { (before, after) } else { (after, before) };
-    high > SAME_PLACE * low
+    high > MAX_DISTANCE_RATIO * low
 }
 
 #[cfg(test)]
@@ -79,9 +79,9 @@ mod tests {
     #[test]
     fn a_neighbour_is_noticed_and_the_ticks_are_not() {
         let others = Others::between(reading(100, 50), reading(600, 450), MS * 500, 2);
-        assert!(others.disturb && (others.share - 0.1).abs() < 1e-9, "{others:?}");
+        assert!(others.is_disturbance && (others.share - 0.1).abs() < 1e-9, "{others:?}");
         let others = Others::between(reading(100, 50), reading(560, 450), MS * 500, 2);
-        assert!(!others.disturb, "{others:?}");
+        assert!(!others.is_disturbance, "{others:?}");
         let ours_alone = Others::between(reading(0, 0), reading(480, 500), MS * 500, 1);
         assert_eq!(ours_alone.used, Duration::ZERO);
     }
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn what_the_host_takes_counts_as_used_by_others() {
         let after = Reading { steal: MS * 100, ..reading(400, 400) };
-        assert!(Others::between(reading(0, 0), after, MS * 500, 1).disturb);
+        assert!(Others::between(reading(0, 0), after, MS * 500, 1).is_disturbance);
     }
 
     #[test]
     fn a_cpu_that_was_moved_is_farther_away() {
-        assert!(moved(60.0, 140.0) && moved(140.0, 60.0) && !moved(60.0, 80.0));
+        assert!(has_moved(60.0, 140.0) && has_moved(140.0, 60.0) && !has_moved(60.0, 80.0));
     }
 }

@@ -35,14 +35,14 @@ pub enum Reply {
     /// Something happened that is to be shown at once; the sample is still to come.
     Step(Step),
     /// The sample that was asked for.
-    Sampled(Box<Taken>),
+    Sampled(Box<Measurement>),
     /// It did not work.
     Failed(String),
 }
 
 /// A sample and what taking it used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct Measurement {
     /// The sample.
     pub sample: Sample,
     /// How long it took in all, whatever it measures.

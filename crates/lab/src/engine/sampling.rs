@@ -8,25 +8,25 @@ use contend_record::stats::{self, Estimate, FEWEST};
 
 use crate::engine::experiment::{Sample, Sampling, StageSample};
 use crate::engine::plan::PlannedCase;
-use crate::engine::protocol::Taken;
+use crate::engine::protocol::Measurement;
 
 /// An interval as narrow as this part of the median is narrow enough.
-const NARROW: f64 = 0.02;
+const MAX_RELATIVE_WIDTH: f64 = 0.02;
 /// With fewer an interval that happens to be narrow is not believed; and it has to be narrow
 /// at two looks in a row, for the first time is often chance.
-const BELIEVED: usize = 12;
+const MIN_INTERVAL_SAMPLES: usize = 12;
 
 /// The samples of a case so far.
 #[derive(Debug)]
 pub struct Samples {
     sampling: Sampling,
-    most: usize,
+    max_samples: usize,
     seed: u64,
     taken: Vec<Sample>,
     /// Which of them were taken while others used the CPUs.
     disturbed: Vec<usize>,
     /// At how many samples the interval is looked at next: it takes some milliseconds.
-    look_at: usize,
+    next_check: usize,
     /// The interval was narrow at the last look.
     was_narrow: bool,
     /// Of how many iterations a sample is.
@@ -35,14 +35,14 @@ pub struct Samples {
 
 impl Samples {
     /// None yet.
-    pub fn new(sampling: Sampling, most: usize, seed: u64) -> Self {
+    pub fn new(sampling: Sampling, max_samples: usize, seed: u64) -> Self {
         Self {
             sampling,
-            most,
+            max_samples,
             seed,
             taken: Vec::new(),
             disturbed: Vec::new(),
-            look_at: BELIEVED,
+            next_check: MIN_INTERVAL_SAMPLES,
             was_narrow: false,
             iterations: 1,
         }
@@ -55,7 +55,7 @@ impl Samples {
     }
 
     /// Notes that others used the CPUs while this one was taken.
-    pub fn disturb(&mut self, place: usize) {
+    pub fn mark_disturbed(&mut self, place: usize) {
         if !self.disturbed.contains(&place) {
             self.disturbed.push(place);
         }
@@ -72,18 +72,18 @@ impl Samples {
     }
 
     /// Why no more are needed, if so.
-    pub fn enough(&mut self) -> Option<Stopped> {
+    pub fn check_complete(&mut self) -> Option<Stopped> {
         match self.sampling {
             Sampling::Fixed(count) => (self.taken.len() >= count).then_some(Stopped::Count),
-            Sampling::Adaptive if self.taken.len() >= self.most => Some(Stopped::Count),
-            Sampling::Adaptive if self.undisturbed() < self.look_at => None,
+            Sampling::Adaptive if self.taken.len() >= self.max_samples => Some(Stopped::Count),
+            Sampling::Adaptive if self.undisturbed() < self.next_check => None,
             Sampling::Adaptive => {
-                self.look_at = self.undisturbed() + self.undisturbed().div_ceil(4);
-                let kept = self.kept();
-                let values = kept.iter().map(|&(_, sample)| sample.value).collect();
+                self.next_check = self.undisturbed() + self.undisturbed().div_ceil(4);
+                let counted = self.counted();
+                let values = counted.iter().map(|&(_, sample)| sample.value).collect();
                 let estimate = Estimate::from_samples(values, self.seed)?;
                 let width = estimate.ci95[1] - estimate.ci95[0];
-                let narrow = width < NARROW * estimate.median.abs();
+                let narrow = width < MAX_RELATIVE_WIDTH * estimate.median.abs();
                 let believed = narrow && std::mem::replace(&mut self.was_narrow, narrow);
                 believed.then_some(Stopped::Interval)
             }
@@ -91,7 +91,7 @@ impl Samples {
     }
 
     /// Those that count: where enough were left undisturbed, the others have been retaken.
-    fn kept(&self) -> Vec<(bool, &Sample)> {
+    fn counted(&self) -> Vec<(bool, &Sample)> {
         let all = self.taken.iter().enumerate();
         let all = all.map(|(place, sample)| (self.disturbed.contains(&place), sample));
         let retaken = self.sampling == Sampling::Adaptive && self.undisturbed() >= FEWEST;
@@ -107,11 +107,11 @@ impl Samples {
             planned.parameters.clone(),
             experiment.unit,
         );
-        let kept = self.kept();
-        case.retaken = self.taken.len() - kept.len();
+        let counted = self.counted();
+        case.retaken = self.taken.len() - counted.len();
         case.disturbed =
-            (0..kept.len()).filter(|&place| kept.get(place).is_some_and(|k| k.0)).collect();
-        case.samples = kept.iter().map(|&(_, sample)| sample.value).collect();
+            (0..counted.len()).filter(|&place| counted.get(place).is_some_and(|k| k.0)).collect();
+        case.samples = counted.iter().map(|&(_, sample)| sample.value).collect();
         case.outliers = stats::outliers(&case.samples);
         case.min = case.samples.iter().copied().reduce(f64::min);
         case.max = case.samples.iter().copied().reduce(f64::max);
@@ -121,9 +121,9 @@ impl Samples {
         }
         case.iterations = self.iterations;
         case.stopped = stopped;
-        case.metrics = metrics(kept.iter().map(|&(_, sample)| sample));
-        case.stages = stages(&kept.iter().map(|&(_, sample)| sample).collect::<Vec<_>>());
-        if let Some((_, last)) = kept.last() {
+        case.metrics = metrics(counted.iter().map(|&(_, sample)| sample));
+        case.stages = stages(&counted.iter().map(|&(_, sample)| sample).collect::<Vec<_>>());
+        if let Some((_, last)) = counted.last() {
             case.limit.clone_from(&last.limit);
             case.facts = last.facts.clone();
         }
@@ -156,8 +156,8 @@ fn stages(samples: &[&Sample]) -> Vec<Stage> {
 }
 
 /// How many iterations to do next so that a sample takes about this long; by trials, each at
-/// most a hundred times as long as the one before.
-pub fn iterations_for(target: Duration, trial: &Taken, iterations: u64) -> u64 {
+/// max_samples a hundred times as long as the one before.
+pub fn iterations_for(target: Duration, trial: &Measurement, iterations: u64) -> u64 {
     let took = trial.elapsed.as_secs_f64().max(1e-9);
     let factor = (target.as_secs_f64() / took).clamp(0.0, 100.0);
     let wanted = (iterations as f64 * factor).round().clamp(1.0, 1e12);
@@ -210,21 +210,21 @@ mod tests {
         let tight =
             [100.0, 100.1, 99.9, 100.2, 99.8, 100.0, 100.1, 99.9, 100.0, 100.1, 99.9, 100.0];
         let mut narrow = samples(Sampling::Adaptive, &tight);
-        assert_eq!(narrow.enough(), None, "once may be chance");
+        assert_eq!(narrow.check_complete(), None, "once may be chance");
         for &value in &tight[..3] {
             narrow.push(Sample::of(value));
         }
-        assert_eq!(narrow.enough(), Some(Stopped::Interval));
+        assert_eq!(narrow.check_complete(), Some(Stopped::Interval));
         let mut wide = samples(Sampling::Adaptive, &tight.map(|value| value * value * value));
         wide.push(Sample::of(2e6));
         for value in tight {
             wide.push(Sample::of(value * 9e3));
         }
-        assert_eq!((wide.enough(), wide.enough()), (None, None));
+        assert_eq!((wide.check_complete(), wide.check_complete()), (None, None));
         let mut few = samples(Sampling::Adaptive, &[100.0; 5]);
-        assert_eq!(few.enough(), None);
+        assert_eq!(few.check_complete(), None);
         let mut fixed = samples(Sampling::Fixed(2), &[1.0, 99.0]);
-        assert_eq!(fixed.enough(), Some(Stopped::Count));
+        assert_eq!(fixed.check_complete(), Some(Stopped::Count));
     }
 
     #[test]
@@ -239,8 +239,8 @@ mod tests {
     #[test]
     fn disturbed_samples_are_replaced_where_there_are_others_enough() {
         let mut taken = samples(Sampling::Adaptive, &[1.0, 1.0, 1.0, 7.0, 1.0, 1.0]);
-        taken.disturb(3);
-        taken.disturb(3);
+        taken.mark_disturbed(3);
+        taken.mark_disturbed(3);
         let marked = case(&taken);
         assert_eq!((marked.disturbed.as_slice(), marked.retaken), ([3].as_slice(), 0));
         taken.push(Sample::of(1.0));
@@ -256,7 +256,7 @@ mod tests {
             let mut iterations = 1;
             for _ in 0..8 {
                 let elapsed = Duration::from_secs_f64(cost * iterations as f64);
-                let trial = Taken { elapsed, ..Taken::default() };
+                let trial = Measurement { elapsed, ..Measurement::default() };
                 iterations = iterations_for(target, &trial, iterations);
             }
             let took = cost * iterations as f64;

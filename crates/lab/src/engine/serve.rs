@@ -9,12 +9,12 @@ use contend_sys::{Signal, child, cpu, spawn};
 use rustix::fs::{Mode, OFlags};
 
 use crate::engine::experiment::{Subject, SubjectError};
-use crate::engine::protocol::{Reply, Request, Taken};
+use crate::engine::protocol::{Measurement, Reply, Request};
 use crate::engine::registry::Registry;
 
 /// When whoever asks dies in the middle of a sample, this process goes on to its end so that it
 /// can reap what it has created, but not for longer than so many seconds.
-const PATIENCE: u32 = 20;
+const ORPHAN_LIFETIME_SECONDS: u32 = 20;
 
 /// Answers requests on standard input with replies on standard output. Both become `/dev/null`
 /// first: what is started here must neither read requests nor write between replies.
@@ -25,7 +25,7 @@ pub fn serve_standard_streams(registry: &Registry) -> io::Result<()> {
     // What is measured does not depend on who started contend: with SIGCHLD ignored, for one, no
     // child could be waited for. Writing into a closed pipe stays an error, as Rust has it.
     Dispositions::default().ignoring(Signal::PIPE).apply();
-    spawn::outlive_parent_by(PATIENCE);
+    spawn::outlive_parent_by(ORPHAN_LIFETIME_SECONDS);
     let requests = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     let replies = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -83,12 +83,14 @@ fn sample(
     });
     let elapsed = started.elapsed();
     match result {
-        Ok(sample) => Reply::Sampled(Box::new(Taken { sample, elapsed, cpu: used(subject) })),
+        Ok(sample) => {
+            Reply::Sampled(Box::new(Measurement { sample, elapsed, cpu: cpu_time(subject) }))
+        }
         Err(error) => Reply::Failed(error.to_string()),
     }
 }
 
-fn used(subject: &dyn Subject) -> Duration {
+fn cpu_time(subject: &dyn Subject) -> Duration {
     cpu::own_time() + child::children_usage().cpu() + subject.living_children_cpu()
 }
 

@@ -22,9 +22,9 @@ enum Values {
 }
 
 impl Setting {
-    /// A number from `least` to `most`.
-    pub const fn number(name: &'static str, summary: &'static str, least: u64, most: u64) -> Self {
-        Self { name, summary, values: Values::Numbers(least, most) }
+    /// A number from `min` to `max`.
+    pub const fn number(name: &'static str, summary: &'static str, min: u64, max: u64) -> Self {
+        Self { name, summary, values: Values::Numbers(min, max) }
     }
 
     /// One of some names.
@@ -42,9 +42,9 @@ impl Setting {
     /// What could be said instead.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         match self.values {
-            Values::Numbers(least, most) => match text.parse() {
-                Ok(number) if (least..=most).contains(&number) => Ok(Value::Number(number)),
-                _ => Err(format!("give a number from {least} to {most}")),
+            Values::Numbers(min, max) => match text.parse() {
+                Ok(number) if (min..=max).contains(&number) => Ok(Value::Number(number)),
+                _ => Err(format!("give a number from {min} to {max}")),
             },
             Values::Names(names) => match names().into_iter().find(|name| *name == text) {
                 Some(name) => Ok(name.into()),
@@ -64,7 +64,7 @@ impl Setting {
     /// A value that it can have.
     pub fn example(&self) -> Value {
         match self.values {
-            Values::Numbers(least, most) => Value::Number(most.min(least + 2)),
+            Values::Numbers(min, max) => Value::Number(max.min(min + 2)),
             Values::Names(names) => names().last().copied().unwrap_or("").into(),
         }
     }
@@ -90,14 +90,14 @@ impl Choices {
         found.map_or(&[], |(_, values)| values)
     }
 
-    /// The numbers that were chosen for a parameter, or the usual ones.
-    pub fn numbers(&self, name: &str, usual: &[u64]) -> Vec<u64> {
+    /// The numbers that were chosen for a parameter, or the default ones.
+    pub fn numbers(&self, name: &str, default: &[u64]) -> Vec<u64> {
         let number = |value: &Value| match value {
             Value::Number(number) => Some(*number),
             _ => None,
         };
         match self.of(name) {
-            [] => usual.to_vec(),
+            [] => default.to_vec(),
             chosen => chosen.iter().filter_map(number).collect(),
         }
     }

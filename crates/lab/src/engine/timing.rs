@@ -19,32 +19,32 @@ pub struct Overhead {
     /// Two readings of the clock, one after the other, in nanoseconds.
     pub clock: f64,
     /// One turn of the loop around an empty operation, in nanoseconds.
-    pub turn: f64,
+    pub iteration: f64,
 }
 
-const CALIBRATIONS: usize = 11;
-const TURNS: u64 = 50_000;
+const CALIBRATION_RUNS: usize = 11;
+const LOOP_ITERATIONS: u64 = 50_000;
 
 impl Overhead {
     /// Measures it: some milliseconds.
     pub fn measure() -> Self {
-        let clock = middle(|| {
+        let clock = median_of_runs(|| {
             let started = Instant::now();
             (0..1000).for_each(|_| {
                 black_box(Instant::now());
             });
             started.elapsed().as_nanos() as f64 / 1000.0
         });
-        let turn = middle(|| match elapsed(&mut || Ok(()), TURNS) {
-            Ok(time) => (time.as_nanos() as f64 - clock) / TURNS as f64,
+        let iteration = median_of_runs(|| match elapsed(&mut || Ok(()), LOOP_ITERATIONS) {
+            Ok(time) => (time.as_nanos() as f64 - clock) / LOOP_ITERATIONS as f64,
             Err(_) => 0.0,
         });
-        Self { clock, turn }
+        Self { clock, iteration }
     }
 }
 
-fn middle(mut once: impl FnMut() -> f64) -> f64 {
-    let times: Vec<f64> = (0..CALIBRATIONS).map(|_| once()).collect();
+fn median_of_runs(mut once: impl FnMut() -> f64) -> f64 {
+    let times: Vec<f64> = (0..CALIBRATION_RUNS).map(|_| once()).collect();
     median(&times).unwrap_or(0.0)
 }
 
@@ -85,19 +85,19 @@ pub fn how_many(time: Duration, taken: Duration, operations: u64) -> u64 {
 /// That of a trial.
 pub fn as_many_as_fit(
     time: Duration,
-    few: u64,
+    first_guess: u64,
     range: RangeInclusive<u64>,
-    mut take: impl FnMut(u64) -> Result<Duration, SubjectError>,
+    mut run: impl FnMut(u64) -> Result<Duration, SubjectError>,
 ) -> Result<u64, SubjectError> {
-    let mut operations = few;
+    let mut operations = first_guess;
     for _ in 0..2 {
-        let taken = take(operations)?;
+        let taken = run(operations)?;
         operations = how_many(time, taken, operations).clamp(*range.start(), *range.end());
     }
     Ok(operations)
 }
 
-/// The loop. Never inlined, so that the empty operation turns in the very same one.
+/// The loop. Never inlined, so that the empty operation iterations in the very same one.
 #[inline(never)]
 fn elapsed(operation: &mut dyn FnMut() -> io::Result<()>, iterations: u64) -> io::Result<Duration> {
     let started = Instant::now();
@@ -178,9 +178,10 @@ impl<F: FnMut() -> io::Result<()>> Subject for Timed<F> {
         let before = self.resources();
         let time = elapsed(&mut self.operation, iterations).attempt("do the operation")?;
         let after = self.resources();
-        let turns = iterations.max(1) as f64;
-        let count = turns * self.units as f64;
-        let net = time.as_nanos() as f64 - self.overhead.clock - turns * self.overhead.turn;
+        let iterations = iterations.max(1) as f64;
+        let count = iterations * self.units as f64;
+        let net =
+            time.as_nanos() as f64 - self.overhead.clock - iterations * self.overhead.iteration;
         let each = |time: Duration| time.as_nanos() as f64 / count;
         let events = |after: u64, before: u64| after.saturating_sub(before) as f64 / count;
         Ok(Sample::of(net / count)

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::track::Track;
+use super::case_state::CaseState;
 use crate::engine::experiment::Sampling;
 
 /// A case that took many times as long as declared says little about the others.
@@ -15,37 +15,37 @@ const MIN_SLOWDOWN: f64 = 0.1;
 
 /// Returns the expected duration of a case's first visit, shared work included unless another case
 /// has done it.
-pub(super) fn first_visit(tracks: &[Track<'_>], index: usize) -> Duration {
-    let name = tracks[index].planned.experiment.name;
-    declared(tracks, index).mul_f64(slowdown(tracks, name))
+pub(super) fn first_visit(states: &[CaseState<'_>], index: usize) -> Duration {
+    let name = states[index].planned.experiment.name;
+    declared(states, index).mul_f64(slowdown(states, name))
 }
 
 /// Returns the declared duration of a case's first visit.
-pub(super) fn declared(tracks: &[Track<'_>], index: usize) -> Duration {
-    let cost = &tracks[index].planned.cost;
-    let shared = cost.shared.filter(|shared| !shared_work(tracks).any(|name| name == shared.name));
+pub(super) fn declared(states: &[CaseState<'_>], index: usize) -> Duration {
+    let cost = &states[index].planned.cost;
+    let shared = cost.shared.filter(|shared| !shared_work(states).any(|name| name == shared.name));
     cost.first() + shared.map_or(Duration::ZERO, |shared| shared.time)
 }
 
 /// Returns the names of the shared work that visited cases have done.
-fn shared_work<'a>(tracks: &'a [Track<'_>]) -> impl Iterator<Item = &'static str> + use<'a> {
-    let visited = tracks.iter().filter(|track| track.visits > 0);
-    visited.filter_map(|track| track.planned.cost.shared).map(|shared| shared.name)
+fn shared_work<'a>(states: &'a [CaseState<'_>]) -> impl Iterator<Item = &'static str> + use<'a> {
+    let visited = states.iter().filter(|state| state.visits > 0);
+    visited.filter_map(|state| state.planned.cost.shared).map(|shared| shared.name)
 }
 
 /// Returns the factor by which first visits take longer than declared. Cases of other experiments
 /// show that the machine is slow, but not that it is fast: short ones often end early.
-fn slowdown(tracks: &[Track<'_>], experiment: &str) -> f64 {
-    let ratio = |is_counted: &dyn Fn(&Track<'_>) -> bool| {
-        let measured = tracks.iter().filter(|track| track.samples.count() > 0);
-        let sums = measured.filter(|track| is_counted(track)).fold((0.0, 0.0), |sums, track| {
+fn slowdown(states: &[CaseState<'_>], experiment: &str) -> f64 {
+    let ratio = |is_counted: &dyn Fn(&CaseState<'_>) -> bool| {
+        let measured = states.iter().filter(|state| state.samples.count() > 0);
+        let sums = measured.filter(|state| is_counted(state)).fold((0.0, 0.0), |sums, state| {
             let [taken, declared] =
-                [track.first_visit, track.declared].map(|time| time.as_secs_f64());
+                [state.first_visit, state.declared].map(|time| time.as_secs_f64());
             (sums.0 + taken, sums.1 + declared)
         });
         (sums.1 > 0.0).then(|| sums.0 / sums.1)
     };
-    let own = ratio(&|track| track.planned.experiment.name == experiment);
+    let own = ratio(&|state| state.planned.experiment.name == experiment);
     let all = || ratio(&|_| true).map(|ratio| ratio.max(1.0));
     own.or_else(all).unwrap_or(1.0).clamp(MIN_SLOWDOWN, MAX_SLOWDOWN)
 }
@@ -54,24 +54,24 @@ fn slowdown(tracks: &[Track<'_>], experiment: &str) -> f64 {
 ///
 /// Cases without a sample take their first one even if the budget is used; the others share what
 /// is left of it.
-pub(super) fn remaining(tracks: &[Track<'_>], budget: Duration) -> Duration {
+pub(super) fn remaining(states: &[CaseState<'_>], budget: Duration) -> Duration {
     let (mut first, mut more) = (Duration::ZERO, Duration::ZERO);
-    let mut done: Vec<&str> = shared_work(tracks).collect();
+    let mut done: Vec<&str> = shared_work(states).collect();
     let mut is_open_ended = false;
-    for track in tracks.iter().filter(|track| !track.is_done()) {
-        let mut sample = mean(track);
-        if track.visits == 0 {
-            let cost = &track.planned.cost;
+    for state in states.iter().filter(|state| !state.is_done()) {
+        let mut sample = mean(state);
+        if state.visits == 0 {
+            let cost = &state.planned.cost;
             let shared = cost.shared.filter(|shared| !done.contains(&shared.name));
             done.extend(shared.map(|shared| shared.name));
             let declared = cost.first() + shared.map_or(Duration::ZERO, |shared| shared.time);
-            let slowdown = slowdown(tracks, track.planned.experiment.name);
+            let slowdown = slowdown(states, state.planned.experiment.name);
             first += declared.mul_f64(slowdown);
             sample = cost.sample.mul_f64(slowdown);
         }
-        match track.planned.sampling {
+        match state.planned.sampling {
             Sampling::Adaptive => is_open_ended = true,
-            Sampling::Fixed(count) => more += sample.saturating_mul(missing(track, count)),
+            Sampling::Fixed(count) => more += sample.saturating_mul(missing(state, count)),
         }
     }
     let wanted = if is_open_ended { budget } else { budget.min(first + more) };
@@ -79,12 +79,12 @@ pub(super) fn remaining(tracks: &[Track<'_>], budget: Duration) -> Duration {
 }
 
 /// Returns the number of samples that a case lacks after its first one.
-fn missing(track: &Track<'_>, count: usize) -> u32 {
-    let taken = track.samples.count().max(1);
+fn missing(state: &CaseState<'_>, count: usize) -> u32 {
+    let taken = state.samples.count().max(1);
     u32::try_from(count.saturating_sub(taken)).unwrap_or(u32::MAX)
 }
 
 /// Returns the mean duration of a case's visits; zero before the first one.
-fn mean(track: &Track<'_>) -> Duration {
-    track.visited.checked_div(track.visits).unwrap_or_default()
+fn mean(state: &CaseState<'_>) -> Duration {
+    state.visited.checked_div(state.visits).unwrap_or_default()
 }

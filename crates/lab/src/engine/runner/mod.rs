@@ -8,12 +8,12 @@
 //! say how well one process agrees with itself. What the engine needs from
 //! the world is in [`World`], so that the tests can put a world of known figures in its place.
 
+mod case_state;
 mod estimate;
 mod fits;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod track;
 mod world;
 
 use std::time::Duration;
@@ -26,26 +26,26 @@ use contend_record::warning::WarningId;
 use crate::engine::experiment::{Sampling, Size};
 use crate::engine::noise::{self, Others, Reading};
 use crate::engine::plan::Plan;
-use crate::engine::protocol::Taken;
+use crate::engine::protocol::Measurement;
 use crate::engine::sampling::iterations_for;
+use case_state::CaseState;
 use fits::{fits, scaling};
 use summary::{case, run_warnings};
-use track::Track;
 pub use world::{Circumstances, Observer, Progress, Session, SessionError, Terms, World};
 
 /// The samples of a case are spread over so many times the length of one, for how fast the
 /// machine is changes within seconds.
-const SPAN: u32 = 150;
+const MIN_SPAN_SAMPLES: u32 = 150;
 
 /// So many times the usual length of a sample make one that needs no warming up.
-const LONG: u32 = 10;
+const LONG_ITERATION_SAMPLES: u32 = 10;
 
-/// What is there so far is kept this often.
-const KEEP_EVERY: Duration = Duration::from_secs(3);
+/// What is there so far is last_saved this often.
+const SAVE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Time between the deadline and the time limit, in which what still runs is killed and the report
 /// is written.
-const CLOSING: Duration = Duration::from_secs(4);
+const CLOSING_TIME: Duration = Duration::from_secs(4);
 
 /// Measures everything in the plan.
 pub fn run(
@@ -61,7 +61,7 @@ pub fn run(
     run.close_window(true);
     let ending = match run.world.interrupted() {
         true => Ending::Interrupted,
-        false if run.tracks.iter().all(|track| track.samples.count() == 0) => Ending::Empty,
+        false if run.states.iter().all(|state| state.samples.count() == 0) => Ending::Empty,
         false => Ending::Complete,
     };
     run.record(ending)
@@ -71,7 +71,7 @@ pub fn run(
 struct Window {
     since: Duration,
     before: Reading,
-    members: Vec<(usize, usize)>,
+    samples: Vec<(usize, usize)>,
 }
 
 struct Run<'a> {
@@ -79,7 +79,7 @@ struct Run<'a> {
     circumstances: Circumstances,
     world: &'a mut dyn World,
     observer: &'a mut dyn Observer,
-    tracks: Vec<Track<'a>>,
+    states: Vec<CaseState<'a>>,
     random: fastrand::Rng,
     started: Duration,
     measuring_since: Duration,
@@ -91,8 +91,8 @@ struct Run<'a> {
     sentinel: Option<Sentinel>,
     /// Every distance that the sentinel has found.
     distances: Vec<f64>,
-    /// When what there is was last kept; none before there is something.
-    kept: Option<Duration>,
+    /// When what there is was last last_saved; none before there is something.
+    last_saved: Option<Duration>,
 }
 
 /// A cache line that goes to and fro between two CPUs, before and after samples of which
@@ -103,7 +103,7 @@ struct Sentinel {
 }
 
 /// How long the sentinel runs each time.
-const SENTINEL: Duration = Duration::from_millis(10);
+const SENTINEL_SAMPLE: Duration = Duration::from_millis(10);
 
 impl<'a> Run<'a> {
     fn new(
@@ -113,24 +113,24 @@ impl<'a> Run<'a> {
         observer: &'a mut dyn Observer,
     ) -> Self {
         let seed = |index| plan.seed.wrapping_add(index as u64);
-        let tracks = plan.cases.iter().enumerate();
-        let tracks = tracks.map(|(index, planned)| Track::new(planned, seed(index))).collect();
+        let states = plan.cases.iter().enumerate();
+        let states = states.map(|(index, planned)| CaseState::new(planned, seed(index))).collect();
         let started = world.now();
         let reading = world.reading();
         Self {
             plan,
             circumstances,
-            tracks,
+            states,
             random: fastrand::Rng::with_seed(plan.seed),
             started,
             measuring_since: started,
-            deadline: plan.time_limit.map(|limit| started + limit.saturating_sub(CLOSING)),
+            deadline: plan.time_limit.map(|limit| started + limit.saturating_sub(CLOSING_TIME)),
             first_reading: reading,
-            window: Window { since: started, before: reading, members: Vec::new() },
+            window: Window { since: started, before: reading, samples: Vec::new() },
             calibration: None,
             sentinel: None,
             distances: Vec::new(),
-            kept: None,
+            last_saved: None,
             world,
             observer,
         }
@@ -145,8 +145,8 @@ impl<'a> Run<'a> {
                 self.circumstances.warnings.push(Warning::new(WarningId::Uncalibrated, message));
             }
         }
-        let needed = self.tracks.iter().any(|track| {
-            !track.is_done() && (track.planned.experiment.hands_over)(&track.planned.parameters)
+        let needed = self.states.iter().any(|state| {
+            !state.is_done() && (state.planned.experiment.hands_over)(&state.planned.parameters)
         });
         if needed && self.world.cpus() > 1 {
             self.sentinel = self.make_sentinel().ok();
@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         let mut iterations = 1000;
         for _ in 0..2 {
             let trial = session.sample(iterations, &mut |_| {})?;
-            iterations = iterations_for(SENTINEL, &trial, iterations);
+            iterations = iterations_for(SENTINEL_SAMPLE, &trial, iterations);
         }
         Ok(Sentinel { session, iterations })
     }
@@ -169,45 +169,45 @@ impl<'a> Run<'a> {
             if self.world.interrupted() {
                 break;
             }
-            if self.is_over(index) {
-                self.give_up(index);
+            if self.lacks_time(index) {
+                self.end_for_lack_of_time(index);
             } else {
                 self.visit(index);
             }
             self.close_window(false);
-            self.keep_now_and_then();
+            self.save_regularly();
         }
         if self.world.interrupted() {
-            self.tracks.iter_mut().for_each(|track| track.stop(Stopped::Interrupt));
+            self.states.iter_mut().for_each(|state| state.stop(Stopped::Interrupt));
         }
-        self.finish_those_with_enough();
-        self.tracks.iter().any(|track| !track.is_done())
+        self.finish_complete_cases();
+        self.states.iter().any(|state| !state.is_done())
     }
 
     /// The cases of the next round: while there is something that is done a set number of times and has
     /// not been done yet, all that have no sample, the others first, as they take little; then those that
     /// go on, in an order drawn anew.
     fn order(&mut self) -> Vec<usize> {
-        let is_fixed = |track: &Track<'_>| track.planned.sampling != Sampling::Adaptive;
-        let unfinished = |index: &usize| !self.tracks[*index].is_done();
-        let mut order: Vec<_> = (0..self.tracks.len()).filter(unfinished).collect();
-        let unused = order.iter().copied().filter(|&index| self.tracks[index].used.is_zero());
+        let is_fixed = |state: &CaseState<'_>| state.planned.sampling != Sampling::Adaptive;
+        let unfinished = |index: &usize| !self.states[*index].is_done();
+        let mut order: Vec<_> = (0..self.states.len()).filter(unfinished).collect();
+        let unused = order.iter().copied().filter(|&index| self.states[index].used.is_zero());
         let (fixed, mut first): (Vec<_>, Vec<_>) =
-            unused.partition(|&index| is_fixed(&self.tracks[index]));
+            unused.partition(|&index| is_fixed(&self.states[index]));
         if !fixed.is_empty() {
             first.extend(fixed);
             if self.deadline.is_some() {
                 // On a slow machine the deadline costs the cases that need the most time.
-                first.sort_by_key(|&index| estimate::declared(&self.tracks, index));
+                first.sort_by_key(|&index| estimate::declared(&self.states, index));
             }
             return first;
         }
-        let fixed = self.tracks.iter().filter(|track| is_fixed(track));
-        let spent: Duration = fixed.map(|track| track.used).sum();
-        let adaptive = self.tracks.iter().filter(|t| !is_fixed(t) && t.samples_wanted()).count();
+        let fixed = self.states.iter().filter(|state| is_fixed(state));
+        let spent: Duration = fixed.map(|state| state.used).sum();
+        let adaptive = self.states.iter().filter(|t| !is_fixed(t) && t.is_wanted()).count();
         let share = self.plan.budget.saturating_sub(spent).div_f64(adaptive.max(1) as f64);
-        if order.iter().any(|&index| self.tracks[index].used < share) {
-            order.retain(|&index| self.tracks[index].used < share);
+        if order.iter().any(|&index| self.states[index].used < share) {
+            order.retain(|&index| self.states[index].used < share);
         }
         self.random.shuffle(&mut order);
         order
@@ -215,19 +215,19 @@ impl<'a> Run<'a> {
 
     /// Returns whether too little time is left for another sample of this case. The budget does not
     /// apply to the first sample of a case with a fixed number of them; the deadline always does.
-    fn is_over(&self, index: usize) -> bool {
-        let track = &self.tracks[index];
-        let count = u32::try_from(track.samples.count()).unwrap_or(u32::MAX);
+    fn lacks_time(&self, index: usize) -> bool {
+        let state = &self.states[index];
+        let count = u32::try_from(state.samples.count()).unwrap_or(u32::MAX);
         let expected = match count {
-            0 => estimate::first_visit(&self.tracks, index),
-            count => track.used / count,
+            0 => estimate::first_visit(&self.states, index),
+            count => state.used / count,
         };
         if self.until_deadline().is_some_and(|left| left < expected) {
             return true;
         }
         let left = self.budget_left();
         match count {
-            0 if matches!(track.planned.sampling, Sampling::Fixed(_)) => false,
+            0 if matches!(state.planned.sampling, Sampling::Fixed(_)) => false,
             0 => left.is_zero(),
             _ => left < expected,
         }
@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
     }
 
     /// Ends a case for which no time is left.
-    fn give_up(&mut self, index: usize) {
+    fn end_for_lack_of_time(&mut self, index: usize) {
         let over_budget = format!(
             "the budget of {} s was used before its first sample",
             self.plan.budget.as_secs_f64()
@@ -262,36 +262,36 @@ impl<'a> Run<'a> {
                 limit.as_secs()
             )
         });
-        let track = &mut self.tracks[index];
-        if track.samples.count() == 0 {
-            track.skipped = Some(reason);
+        let state = &mut self.states[index];
+        if state.samples.count() == 0 {
+            state.skipped = Some(reason);
         }
-        track.stop(Stopped::Budget);
+        state.stop(Stopped::Budget);
     }
 
     /// Takes one sample of a case.
     fn visit(&mut self, index: usize) {
-        self.tell_progress(index);
+        self.report_progress(index);
         let began = self.world.now();
-        let is_first = self.tracks[index].samples.count() == 0;
-        let declared = estimate::declared(&self.tracks, index);
+        let is_first = self.states[index].samples.count() == 0;
+        let declared = estimate::declared(&self.states, index);
         let result = self.sample(index);
         let took = self.world.now().saturating_sub(began);
-        let track = &mut self.tracks[index];
-        if !is_first || track.planned.sampling != Sampling::Adaptive {
-            track.used += took;
+        let state = &mut self.states[index];
+        if !is_first || state.planned.sampling != Sampling::Adaptive {
+            state.used += took;
         }
-        if track.visits == 0 {
-            (track.first_visit, track.declared) = (took, declared);
+        if state.visits == 0 {
+            (state.first_visit, state.declared) = (took, declared);
         }
-        track.visits += 1;
-        track.visited += took;
+        state.visits += 1;
+        state.visited += took;
         match result {
             Ok(()) => {}
-            Err(SessionError::Interrupted) => self.tracks[index].stop(Stopped::Interrupt),
-            Err(SessionError::OutOfTime) => self.give_up(index),
+            Err(SessionError::Interrupted) => self.states[index].stop(Stopped::Interrupt),
+            Err(SessionError::OutOfTime) => self.end_for_lack_of_time(index),
             Err(SessionError::Failed(message)) => {
-                self.tracks[index].fail(message);
+                self.states[index].fail(message);
                 // What hung or broke does not take the time of the others.
                 self.measuring_since += self.world.now().saturating_sub(began);
             }
@@ -299,76 +299,78 @@ impl<'a> Run<'a> {
     }
 
     /// Reports how far the run is, before this case is measured.
-    fn tell_progress(&mut self, index: usize) {
-        let remaining = estimate::remaining(&self.tracks, self.budget_left());
+    fn report_progress(&mut self, index: usize) {
+        let remaining = estimate::remaining(&self.states, self.budget_left());
         let remaining = self.until_deadline().map_or(remaining, |time| remaining.min(time));
-        let case = self.tracks[index].planned;
+        let case = self.states[index].planned;
         self.observer.measuring(&Progress { elapsed: self.elapsed(), remaining, case });
     }
 
     fn sample(&mut self, index: usize) -> Result<(), SessionError> {
-        let planned = self.tracks[index].planned;
+        let planned = self.states[index].planned;
         let handed_over = (planned.experiment.hands_over)(&planned.parameters);
-        let before = if handed_over { self.distance()? } else { None };
+        let before = if handed_over { self.sentinel_distance()? } else { None };
         let long = self.warm_up(index)?;
-        let iterations = self.tracks[index].samples.iterations;
+        let iterations = self.states[index].samples.iterations;
         let mut taken = match long {
             Some(taken) => taken,
             None => self.take(index, iterations)?,
         };
-        let after = if handed_over { self.distance()? } else { None };
+        let after = if handed_over { self.sentinel_distance()? } else { None };
         let distance = before.zip(after);
         if let Some((before, after)) = distance {
             taken.sample = taken.sample.with("cache_line", Unit::Nanoseconds, before.max(after));
         }
-        let track = &mut self.tracks[index];
-        let place = track.samples.push(taken.sample);
-        track.since.get_or_insert(self.world.now());
+        let state = &mut self.states[index];
+        let place = state.samples.push(taken.sample);
+        state.first_sample_at.get_or_insert(self.world.now());
         let usual = median(&self.distances).unwrap_or(0.0);
         let moved = |(before, after)| {
-            noise::moved(before, after) || noise::moved(usual, after) || noise::moved(usual, before)
+            noise::has_moved(before, after)
+                || noise::has_moved(usual, after)
+                || noise::has_moved(usual, before)
         };
         if distance.is_some_and(moved) {
-            track.samples.disturb(place);
+            state.samples.mark_disturbed(place);
         }
         // Where the program lies in memory, and on which CPU it began, stays the same for the
         // life of a process and sways its figures: the next sample gets another one.
-        if track.cheap == Some(true) && track.planned.sampling == Sampling::Adaptive {
-            track.session = None;
+        if state.opens_fast == Some(true) && state.planned.sampling == Sampling::Adaptive {
+            state.session = None;
         }
-        self.window.members.push((index, place));
+        self.window.samples.push((index, place));
         Ok(())
     }
 
     /// Opens a case that is not yet open, and finds out how many iterations make a sample.
     /// A single iteration that is very long is a sample itself.
-    fn warm_up(&mut self, index: usize) -> Result<Option<Taken>, SessionError> {
-        if self.tracks[index].session.is_some() {
+    fn warm_up(&mut self, index: usize) -> Result<Option<Measurement>, SessionError> {
+        if self.states[index].session.is_some() {
             return Ok(None);
         }
-        let planned = self.tracks[index].planned;
+        let planned = self.states[index].planned;
         let began = self.world.now();
         let skip_slow_metrics = self.plan.scope.size == Size::Quick;
         let terms = Terms { deadline: self.deadline, skip_slow_metrics };
         let session = self.world.open(planned.experiment, &planned.parameters, terms)?;
         let opening = self.world.now().saturating_sub(began);
-        let track = &mut self.tracks[index];
-        track.cheap.get_or_insert(opening <= self.plan.sample);
-        track.processes += 1;
-        track.facts = session.facts();
-        track.session = Some(session);
+        let state = &mut self.states[index];
+        state.opens_fast.get_or_insert(opening <= self.plan.sample);
+        state.processes += 1;
+        state.facts = session.facts();
+        state.session = Some(session);
         if planned.sampling != Sampling::Adaptive {
             return Ok(None);
         }
-        if track.samples.count() > 0 {
-            let fewer = (track.samples.iterations / 4).max(1);
+        if state.samples.count() > 0 {
+            let fewer = (state.samples.iterations / 4).max(1);
             self.take(index, fewer)?;
             return Ok(None);
         }
         let mut iterations = 1;
         for _ in 0..10 {
             let trial = self.take(index, iterations)?;
-            if iterations == 1 && trial.elapsed > LONG * self.plan.sample {
+            if iterations == 1 && trial.elapsed > LONG_ITERATION_SAMPLES * self.plan.sample {
                 return Ok(Some(trial));
             }
             let next = iterations_for(self.plan.sample, &trial, iterations);
@@ -378,23 +380,23 @@ impl<'a> Run<'a> {
                 break;
             }
         }
-        self.tracks[index].samples.iterations = iterations;
+        self.states[index].samples.iterations = iterations;
         Ok(None)
     }
 
-    fn take(&mut self, index: usize, iterations: u64) -> Result<Taken, SessionError> {
-        let track = &mut self.tracks[index];
-        let planned = track.planned;
+    fn take(&mut self, index: usize, iterations: u64) -> Result<Measurement, SessionError> {
+        let state = &mut self.states[index];
+        let planned = state.planned;
         let failed = || SessionError::Failed("its process is not there".to_owned());
-        let session = track.session.as_mut().ok_or_else(failed)?;
-        let (observer, steps) = (&mut self.observer, &mut track.steps);
+        let session = state.session.as_mut().ok_or_else(failed)?;
+        let (observer, steps) = (&mut self.observer, &mut state.steps);
         session.sample(iterations, &mut |step| {
             observer.step(planned, &step);
             steps.push(step);
         })
     }
 
-    fn distance(&mut self) -> Result<Option<f64>, SessionError> {
+    fn sentinel_distance(&mut self) -> Result<Option<f64>, SessionError> {
         let Some(sentinel) = &mut self.sentinel else { return Ok(None) };
         match sentinel.session.sample(sentinel.iterations, &mut |_| {}) {
             Ok(taken) => {
@@ -415,56 +417,58 @@ impl<'a> Run<'a> {
     fn close_window(&mut self, last: bool) {
         let now = self.world.now();
         let time = now.saturating_sub(self.window.since);
-        if time < noise::WINDOW && !last {
+        if time < noise::MIN_WINDOW && !last {
             return;
         }
         let after = self.world.reading();
         let others = Others::between(self.window.before, after, time, self.world.cpus());
-        if others.disturb {
-            for &(track, place) in &self.window.members {
-                self.tracks[track].samples.disturb(place);
+        if others.is_disturbance {
+            for &(state, place) in &self.window.samples {
+                self.states[state].samples.mark_disturbed(place);
             }
         }
-        self.window = Window { since: now, before: after, members: Vec::new() };
+        self.window = Window { since: now, before: after, samples: Vec::new() };
     }
 
     /// A case is finished only when all its samples have been judged.
-    fn finish_those_with_enough(&mut self) {
-        for index in 0..self.tracks.len() {
-            let waiting = self.window.members.iter().any(|&(track, _)| track == index);
-            let fixed = self.tracks[index].planned.sampling != Sampling::Adaptive;
-            if self.tracks[index].is_done() || (waiting && !fixed) {
+    fn finish_complete_cases(&mut self) {
+        for index in 0..self.states.len() {
+            let waiting = self.window.samples.iter().any(|&(state, _)| state == index);
+            let fixed = self.states[index].planned.sampling != Sampling::Adaptive;
+            if self.states[index].is_done() || (waiting && !fixed) {
                 continue;
             }
-            let since =
-                self.tracks[index].since.map(|since| self.world.now().saturating_sub(since));
-            let short = !fixed && since.is_none_or(|since| since < SPAN * self.plan.sample);
-            match self.tracks[index].samples.enough() {
+            let since = self.states[index]
+                .first_sample_at
+                .map(|since| self.world.now().saturating_sub(since));
+            let short =
+                !fixed && since.is_none_or(|since| since < MIN_SPAN_SAMPLES * self.plan.sample);
+            match self.states[index].samples.check_complete() {
                 // What changes within seconds has not been met yet.
                 Some(Stopped::Interval) if short => {}
-                Some(why) => self.tracks[index].stop(why),
+                Some(why) => self.states[index].stop(why),
                 None => {}
             }
         }
     }
 
-    /// Has what there is kept, from the first sample on: whatever ends the run, little is lost.
-    fn keep_now_and_then(&mut self) {
-        let since = |kept| self.world.now().saturating_sub(kept);
-        let due = match self.kept {
-            Some(kept) => since(kept) >= KEEP_EVERY,
-            None => self.tracks.iter().any(|track| track.samples.count() > 0),
+    /// Has what there is last_saved, from the first sample on: whatever ends the run, little is lost.
+    fn save_regularly(&mut self) {
+        let since = |last_saved| self.world.now().saturating_sub(last_saved);
+        let due = match self.last_saved {
+            Some(last_saved) => since(last_saved) >= SAVE_INTERVAL,
+            None => self.states.iter().any(|state| state.samples.count() > 0),
         };
         if due {
             let record = self.record(Ending::Unfinished);
-            self.observer.keep(&record);
-            self.kept = Some(self.world.now());
+            self.observer.save(&record);
+            self.last_saved = Some(self.world.now());
         }
     }
 
     fn record(&mut self, ending: Ending) -> RunRecord {
         let wall = self.elapsed();
-        let cases: Vec<Case> = self.tracks.iter().map(case).collect();
+        let cases: Vec<Case> = self.states.iter().map(case).collect();
         let mut warnings = self.circumstances.warnings.clone();
         let reading = self.world.reading();
         warnings.extend(run_warnings(self.first_reading, reading, wall, self.world.cpus()));

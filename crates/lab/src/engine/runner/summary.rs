@@ -7,20 +7,20 @@ use contend_record::lab::Case;
 use contend_record::stats::FEWEST;
 use contend_record::warning::WarningId;
 
-use super::track::Track;
+use super::case_state::CaseState;
 use crate::engine::experiment::Sampling;
 use crate::engine::noise::{self, Others, Reading};
 
 /// The record of a case so far.
-pub(super) fn case(track: &Track<'_>) -> Case {
-    let mut case = track.samples.summarise(track.planned, track.stopped);
-    case.facts.extend(track.facts.clone());
-    if track.processes > 0 {
-        case.facts.insert("processes".to_owned(), track.processes.into());
+pub(super) fn case(state: &CaseState<'_>) -> Case {
+    let mut case = state.samples.summarise(state.planned, state.stopped);
+    case.facts.extend(state.facts.clone());
+    if state.processes > 0 {
+        case.facts.insert("processes".to_owned(), state.processes.into());
     }
-    case.timeline.clone_from(&track.steps);
-    case.warnings.clone_from(&track.warnings);
-    case.skipped.clone_from(&track.skipped);
+    case.timeline.clone_from(&state.steps);
+    case.warnings.clone_from(&state.warnings);
+    case.skipped.clone_from(&state.skipped);
     let all = case.samples.len();
     if !case.disturbed.is_empty() {
         let message = format!(
@@ -28,13 +28,13 @@ pub(super) fn case(track: &Track<'_>) -> Case {
              CPU",
             case.disturbed.len(),
             if all == 1 { "1 sample was".to_owned() } else { format!("{all} samples were") },
-            100.0 * noise::TOLERATED
+            100.0 * noise::TOLERATED_SHARE
         );
         case.warnings.push(Warning::new(WarningId::OtherLoad, message));
     }
     let lost = lost_cpu(&case);
     // Others give their CPU to partners.
-    let alone = track.planned.sampling == Sampling::Adaptive;
+    let alone = state.planned.sampling == Sampling::Adaptive;
     if alone && lost >= 1.0 && !case.samples.is_empty() {
         let message = format!(
             "it never waits by itself, but lost its CPU {lost:.1} times in a sample to something \
@@ -43,7 +43,7 @@ pub(super) fn case(track: &Track<'_>) -> Case {
         case.warnings.push(Warning::new(WarningId::InvoluntarySwitches, message));
     }
     if case.skipped.is_none()
-        && track.planned.sampling == Sampling::Adaptive
+        && state.planned.sampling == Sampling::Adaptive
         && (1..FEWEST).contains(&all)
     {
         let samples = if all == 1 { "sample is" } else { "samples are" };
@@ -78,7 +78,7 @@ pub(super) fn run_warnings(
     let others = Others::between(before, after, wall, cpus);
     let steal = after.steal.saturating_sub(before.steal);
     let throttled = after.throttled.saturating_sub(before.throttled);
-    if others.disturb {
+    if others.is_disturbance {
         let share = 100.0 * others.share.min(1.0);
         let message = format!("others used {share:.0} % of the CPUs during the run");
         warnings.push(Warning::new(WarningId::OtherLoad, message));

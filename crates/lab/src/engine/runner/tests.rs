@@ -53,7 +53,7 @@ impl Mock {
 
     fn run(mut self, plan: &Plan) -> (RunRecord, Rc<RefCell<State>>) {
         let state = Rc::clone(&self.state);
-        (self.run_before(plan, &mut Nobody), state)
+        (self.run_before(plan, &mut Ignore), state)
     }
 
     fn run_before(&mut self, plan: &Plan, observer: &mut dyn Observer) -> RunRecord {
@@ -67,12 +67,12 @@ impl Mock {
     }
 }
 
-struct Nobody;
+struct Ignore;
 
-impl Observer for Nobody {
+impl Observer for Ignore {
     fn measuring(&mut self, _: &Progress<'_>) {}
     fn step(&mut self, _: &PlannedCase, _: &Step) {}
-    fn keep(&mut self, _: &RunRecord) {}
+    fn save(&mut self, _: &RunRecord) {}
 }
 
 impl World for Mock {
@@ -133,7 +133,11 @@ impl Session for MockSession {
         Facts::from([("made_by".to_owned(), "mock".into())])
     }
 
-    fn sample(&mut self, iterations: u64, _: &mut dyn FnMut(Step)) -> Result<Taken, SessionError> {
+    fn sample(
+        &mut self,
+        iterations: u64,
+        _: &mut dyn FnMut(Step),
+    ) -> Result<Measurement, SessionError> {
         if self.state.borrow().is_interrupted() {
             return Err(SessionError::Interrupted);
         }
@@ -158,7 +162,7 @@ impl Session for MockSession {
         }
         state.taken.push(self.name.clone());
         *state.of_case.entry(self.name.clone()).or_default() += 1;
-        Ok(Taken { sample: Sample::of(value), elapsed, cpu: Duration::ZERO })
+        Ok(Measurement { sample: Sample::of(value), elapsed, cpu: Duration::ZERO })
     }
 }
 
@@ -375,14 +379,14 @@ fn samples_beside_a_busy_neighbour_are_retaken_or_marked() {
     assert!(record.warnings.iter().any(|warning| warning.id == WarningId::OtherLoad));
 }
 
-/// How many samples there were whenever something was to be kept.
+/// How many samples there were whenever something was to be last_saved.
 #[derive(Default)]
-struct Keeper(Vec<usize>);
+struct SaveCounter(Vec<usize>);
 
-impl Observer for Keeper {
+impl Observer for SaveCounter {
     fn measuring(&mut self, _: &Progress<'_>) {}
     fn step(&mut self, _: &PlannedCase, _: &Step) {}
-    fn keep(&mut self, record: &RunRecord) {
+    fn save(&mut self, record: &RunRecord) {
         assert_eq!(record.ending, Ending::Unfinished);
         self.0.push(record.cases.iter().map(|case| case.samples.len()).sum());
     }
@@ -390,13 +394,17 @@ impl Observer for Keeper {
 
 #[test]
 fn what_there_is_is_kept_from_the_first_sample_on() {
-    let mut keeper = Keeper::default();
-    Mock::new(long_or_short).run_before(&plan(&[&ADAPTIVE, &LONG], 500 * MS), &mut keeper);
-    assert_eq!(keeper.0.first(), Some(&1), "{:?}", keeper.0);
-    assert!(keeper.0.is_sorted() && keeper.0.len() >= 4, "every long case is kept: {:?}", keeper.0);
-    let mut keeper = Keeper::default();
-    Mock::new(steady).run_before(&plan(&[&ABSENT], 500 * MS), &mut keeper);
-    assert!(keeper.0.is_empty(), "there is nothing to keep");
+    let mut counter = SaveCounter::default();
+    Mock::new(long_or_short).run_before(&plan(&[&ADAPTIVE, &LONG], 500 * MS), &mut counter);
+    assert_eq!(counter.0.first(), Some(&1), "{:?}", counter.0);
+    assert!(
+        counter.0.is_sorted() && counter.0.len() >= 4,
+        "every long case is last_saved: {:?}",
+        counter.0
+    );
+    let mut counter = SaveCounter::default();
+    Mock::new(steady).run_before(&plan(&[&ABSENT], 500 * MS), &mut counter);
+    assert!(counter.0.is_empty(), "there is nothing to keep");
 }
 
 /// The progress that a run reported: time since its start, time until its end, and the part that was
@@ -409,7 +417,7 @@ impl Observer for Reported {
         self.0.push((progress.elapsed, progress.remaining, progress.part()));
     }
     fn step(&mut self, _: &PlannedCase, _: &Step) {}
-    fn keep(&mut self, _: &RunRecord) {}
+    fn save(&mut self, _: &RunRecord) {}
 }
 
 /// Milliseconds, but about ten seconds each for the long ones.
@@ -467,8 +475,8 @@ fn limited(experiments: &[&'static Experiment], limit: Duration) -> Plan {
 fn a_time_limit_ends_a_run_that_is_slower_than_planned() {
     let mut mock = Mock::new(long_or_short);
     let plan = Plan { budget: 500 * MS, ..limited(&[&LONG, &ADAPTIVE], 13_000 * MS) };
-    let record = mock.run_before(&plan, &mut Nobody);
-    assert_eq!(mock.now(), 13_000 * MS - CLOSING, "the first long case was killed");
+    let record = mock.run_before(&plan, &mut Ignore);
+    assert_eq!(mock.now(), 13_000 * MS - CLOSING_TIME, "the first long case was killed");
     let counts: Vec<_> = record.cases.iter().map(|case| case.samples.len()).collect();
     assert_eq!(counts, [0, 0, 0, 0, 1, 1, 1], "cheap cases come first");
     for case in &record.cases[..4] {
@@ -483,7 +491,7 @@ fn a_time_limit_ends_a_run_that_is_slower_than_planned() {
 fn a_case_that_cannot_end_in_time_is_not_started() {
     let mut mock = Mock::new(long_or_short);
     // Two cases of ten seconds leave six: too few for the third, as the first two have shown.
-    mock.run_before(&limited(&[&LONG], 30_000 * MS), &mut Nobody);
+    mock.run_before(&limited(&[&LONG], 30_000 * MS), &mut Ignore);
     assert!(mock.now() < 20_000 * MS, "{:?}", mock.now());
     assert_eq!(mock.state.borrow().taken.len(), 2);
 }
@@ -494,8 +502,8 @@ fn cases_with_samples_stop_at_the_deadline_and_keep_them() {
         steady(parameters, taken).map(|value| value * (1.0 + 0.3 * (taken % 5) as f64))
     });
     let plan = Plan { budget: 60_000 * MS, ..limited(&[&ADAPTIVE], 5000 * MS) };
-    let record = mock.run_before(&plan, &mut Nobody);
-    assert!(mock.now() <= 5000 * MS - CLOSING, "{:?}", mock.now());
+    let record = mock.run_before(&plan, &mut Ignore);
+    assert!(mock.now() <= 5000 * MS - CLOSING_TIME, "{:?}", mock.now());
     for case in &record.cases {
         assert!(case.samples.len() > 3 && case.skipped.is_none(), "{case:?}");
         assert_eq!(case.stopped, Some(Stopped::Budget));

@@ -9,7 +9,7 @@ use contend_record::{Host, Warning, Writer};
 use crate::engine::experiment::{Experiment, Facts};
 use crate::engine::noise::Reading;
 use crate::engine::plan::PlannedCase;
-use crate::engine::protocol::Taken;
+use crate::engine::protocol::Measurement;
 
 /// What the engine asks of the world.
 pub trait World {
@@ -65,7 +65,7 @@ pub trait Session {
         &mut self,
         iterations: u64,
         tell: &mut dyn FnMut(Step),
-    ) -> Result<Taken, SessionError>;
+    ) -> Result<Measurement, SessionError>;
 }
 
 /// Why there is no sample.
@@ -89,7 +89,7 @@ pub trait Observer {
     /// A demonstration has come a step further.
     fn step(&mut self, case: &PlannedCase, step: &Step);
     /// This is what there is so far, should nothing follow.
-    fn keep(&mut self, record: &RunRecord);
+    fn save(&mut self, record: &RunRecord);
 }
 
 /// How far a run is.

@@ -12,15 +12,15 @@ use crate::engine::plan::PlannedCase;
 use crate::engine::sampling::Samples;
 
 /// One case on its way.
-pub(super) struct Track<'a> {
+pub(super) struct CaseState<'a> {
     pub(super) planned: &'a PlannedCase,
     pub(super) session: Option<Box<dyn Session>>,
     pub(super) facts: Facts,
     pub(super) samples: Samples,
     /// Whether a process for it is made so soon that every sample can have its own.
-    pub(super) cheap: Option<bool>,
+    pub(super) opens_fast: Option<bool>,
     /// When its first sample was there.
-    pub(super) since: Option<Duration>,
+    pub(super) first_sample_at: Option<Duration>,
     /// Processes that were made for it.
     pub(super) processes: u64,
     /// How often it was measured, and what that took in all and the first time, failures included.
@@ -37,7 +37,7 @@ pub(super) struct Track<'a> {
     pub(super) warnings: Vec<Warning>,
 }
 
-impl<'a> Track<'a> {
+impl<'a> CaseState<'a> {
     /// A case of which nothing has been measured.
     pub(super) fn new(planned: &'a PlannedCase, seed: u64) -> Self {
         Self {
@@ -45,8 +45,8 @@ impl<'a> Track<'a> {
             session: None,
             facts: Facts::new(),
             samples: Samples::new(planned.sampling, planned.max_samples, seed),
-            cheap: None,
-            since: None,
+            opens_fast: None,
+            first_sample_at: None,
             processes: 0,
             visits: 0,
             visited: Duration::ZERO,
@@ -65,7 +65,7 @@ impl<'a> Track<'a> {
     }
 
     /// Whether it was to be measured at all.
-    pub(super) fn samples_wanted(&self) -> bool {
+    pub(super) fn is_wanted(&self) -> bool {
         self.skipped.is_none() || self.samples.count() > 0
     }
 
