@@ -173,7 +173,7 @@ fn copies_name_their_limit() {
     assert!(measured >= 3, "{record}");
     let refused = output(&mut lab(&["run", "copy/file", "--set", "place=moon"]));
     let error = text(&refused.stderr);
-    assert!(error.contains("--set place=moon: give one of tmpfs, disk"), "{error}");
+    assert!(error.contains("--set place=moon: expected one of tmpfs, disk"), "{error}");
 }
 
 #[test]

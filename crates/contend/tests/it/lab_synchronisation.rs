@@ -40,11 +40,11 @@ fn what_cannot_be_set_is_told() {
         (&["run", "engine/empty", "--set", "x=1"], "these experiments have none"),
         (
             &["run", "handoff/2", "--set", "placement=moon"],
-            "--set placement=moon: give one of free, same-cpu, ",
+            "--set placement=moon: expected one of free, same-cpu, ",
         ),
         (
             &["run", "handoff/2", "--set", "slack_ns=0"],
-            "--set slack_ns=0: give a number from 1 to 1000000000",
+            "--set slack_ns=0: expected a number from 1 to 1000000000",
         ),
         (&["run", "handoff/2", "--set", "slack_ns"], "give PARAMETER=VALUE"),
         (&["run", "units/create", "--turns", "5"], "unknown parameter 'turns'"),

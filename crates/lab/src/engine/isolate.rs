@@ -1,11 +1,15 @@
-//! A fresh process for every case, and the world as it is.
+//! Processes for cases, and the machine as a [`World`].
 //!
-//! A case's process is this same program, started anew with [`VERB`]: nothing that another
-//! case has left in memory, in the allocator or in the kernel's books of the process is there,
-//! and it has one thread, so that it may fork. It is the leader of a process group of its own,
-//! which is killed as a whole when the case is over. When its starter dies, the kernel tells it: it
-//! ends its sample, reaps what it has created and ends, within seconds. When it dies itself, the
-//! kernel kills what it has created.
+//! The process of a case is this program, started again with [`VERB`]. It inherits nothing that
+//! another case has left in memory, in the allocator or in the kernel's accounting, and has a single
+//! thread, so that it may fork.
+//!
+//! Nothing outlives a run:
+//!
+//! - The process leads a process group, which is killed as a whole when the case ends.
+//! - If the engine dies, the kernel signals the process: it finishes its sample, reaps its children
+//!   and exits within seconds.
+//! - If the process dies, the kernel kills its children.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -30,14 +34,14 @@ use crate::engine::protocol::{Measurement, Reply, Request};
 use crate::engine::registry::Registry;
 use crate::engine::runner::{Session, SessionError, Terms, World};
 
-/// The hidden verb with which this program becomes the process of a case.
+/// Hidden verb that makes this program the process of a case.
 pub const VERB: &str = "lab-case";
 
-/// The environment variable that names the scratch directory that cases share
+/// Environment variable with the path of the scratch directory that cases share
 /// ([`Demands::scratch`](super::experiment::Demands::scratch)).
 pub const SCRATCH: &str = "CONTEND_SHELF";
 
-/// The machine, its clock and real processes.
+/// This machine, with its clock and real processes.
 #[derive(Debug)]
 pub struct Machine {
     registry: &'static Registry,
@@ -45,19 +49,19 @@ pub struct Machine {
     started: Instant,
     cpus: Vec<usize>,
     living: Living,
-    /// The directory that cases share, once one has needed it. It is removed with this.
+    /// Scratch directory, created for the first case that needs one and removed on drop.
     scratch: Option<TempDir>,
 }
 
-/// CPU time so far of each process of a case that is still there.
+/// CPU time so far of each living process of a case.
 type Living = Rc<RefCell<Vec<(Pid, Duration)>>>;
 
 impl Machine {
-    /// This machine, to run experiments of this registry. Orphans of a case are handed to this
-    /// process from now on, so that they can be reaped.
+    /// Creates a world that runs experiments of this registry. This process becomes a child
+    /// subreaper, so that it can reap the orphans of cases.
     ///
     /// # Errors
-    /// On kernels that have no subreapers.
+    /// If the kernel has no subreapers.
     pub fn new(registry: &'static Registry, signals: Rc<Signals>) -> std::io::Result<Self> {
         child::become_subreaper()?;
         Ok(Self {
@@ -72,7 +76,7 @@ impl Machine {
 }
 
 impl World for Machine {
-    /// Time in which this process was stopped (Ctrl-Z) does not count.
+    /// Does not count time in which this process was stopped (Ctrl-Z).
     fn now(&self) -> Duration {
         self.started.elapsed().saturating_sub(self.signals.stopped())
     }
@@ -102,7 +106,7 @@ impl World for Machine {
         let mut measure = |experiment| {
             let mut session = self.open(experiment, &Parameters::new(), Terms::default())?;
             let facts = session.facts();
-            session.sample(100_000, &mut |_| {})?; // the first is still cold
+            session.sample(100_000, &mut |_| {})?; // warms up
             let value = session.sample(100_000, &mut |_| {})?.sample.value;
             Ok((value, facts))
         };
@@ -129,7 +133,7 @@ impl World for Machine {
         terms: Terms,
     ) -> Result<Box<dyn Session>, SessionError> {
         if self.scratch.is_none() && (experiment.demands.scratch)() {
-            self.scratch = tempfile::tempdir().ok(); // without one, each case makes its own
+            self.scratch = tempfile::tempdir().ok(); // without it, each case creates its own
         }
         let scratch = self.scratch.as_ref().map(TempDir::path);
         let mut process =
@@ -151,14 +155,14 @@ impl World for Machine {
     }
 }
 
-/// How often a CPU has had to slow down because of heat, where the processor tells.
+/// Returns how often a CPU was throttled because of heat; 0 if the processor does not count that.
 fn slowed(cpu: usize) -> u64 {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
     std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 fn unexpected(reply: &Reply) -> SessionError {
-    SessionError::Failed(format!("its process answered {reply:?}"))
+    SessionError::Failed(format!("unexpected reply of its process: {reply:?}"))
 }
 
 /// The process of a case.
@@ -169,17 +173,17 @@ struct CaseProcess {
     signals: Rc<Signals>,
     living: Living,
     facts: Facts,
-    /// Its number may belong to another by now.
+    /// Whether it was reaped, so that its process id may belong to another process.
     reaped: bool,
-    /// How long an answer may take.
+    /// Timeout of a reply.
     answer_timeout: Duration,
-    /// When the run has to end, apart from time in which this process was stopped.
+    /// When the run has to end, not counting time in which this process was stopped.
     deadline: Option<Instant>,
 }
 
-/// How long a sample may take that others in turn wait for: a command that hangs ends here.
+/// Timeout of an adaptive sample: ends commands that hang.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// The same for experiments that take long by themselves.
+/// Timeout of a sample of an experiment with a fixed number of them, which may be long.
 const FIXED_ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 
 impl CaseProcess {
@@ -189,7 +193,7 @@ impl CaseProcess {
         scratch: Option<&Path>,
     ) -> Result<Self, SessionError> {
         let failed = |error: std::io::Error| {
-            SessionError::Failed(format!("cannot start a process for it: {error}"))
+            SessionError::Failed(format!("cannot start its process: {error}"))
         };
         let mut command = Command::new("/proc/self/exe");
         command.arg0("contend").arg(VERB).process_group(0);
@@ -222,7 +226,7 @@ impl CaseProcess {
         requests.write_all(line.as_bytes()).map_err(|_| gone())
     }
 
-    /// Waits for the answer, or for a signal that asks to stop.
+    /// Blocks until a reply, the timeout, the deadline of the run, or a signal that asks to stop.
     fn receive(&mut self, on_step: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
         let deadline = Instant::now() + self.answer_timeout;
         loop {
@@ -237,8 +241,9 @@ impl CaseProcess {
             if read == 0 {
                 return Err(SessionError::Failed(self.exit_reason()));
             }
-            let reply = serde_json::from_str(&line)
-                .map_err(|error| SessionError::Failed(format!("its process said: {error}")))?;
+            let reply = serde_json::from_str(&line).map_err(|error| {
+                SessionError::Failed(format!("unreadable reply of its process: {error}"))
+            })?;
             match reply {
                 Reply::Step(step) => on_step(step),
                 Reply::Failed(message) => return Err(SessionError::Failed(message)),
@@ -258,7 +263,7 @@ impl CaseProcess {
             let left = left.saturating_duration_since(now);
             if left.is_zero() {
                 let seconds = self.answer_timeout.as_secs();
-                let message = format!("it did not come to its end within {seconds} s");
+                let message = format!("no result within {seconds} s");
                 return Err(SessionError::Failed(message));
             }
             let left = rustix::time::Timespec::try_from(left).ok();
@@ -288,7 +293,7 @@ impl CaseProcess {
                 format!("its process was killed by SIG{name}")
             }
             Ok(child::ExitStatus::Exited(status)) => {
-                format!("its process ended with status {status}")
+                format!("its process exited with status {status}")
             }
             Err(_) => "its process has ended".to_owned(),
         }
@@ -296,14 +301,14 @@ impl CaseProcess {
 }
 
 impl CaseProcess {
-    /// Ends all of the case's processes, and reaps them.
+    /// Kills the process group of the case, and reaps it.
     fn kill_and_reap(&mut self) -> std::io::Result<child::Reaped> {
         let pid = Pid::from_child(&self.child);
         if std::mem::replace(&mut self.reaped, true) {
             return Err(std::io::ErrorKind::NotFound.into());
         }
         let ended = child::peek(Which::One(pid));
-        // While it has not been reaped nobody else can have its number.
+        // Until it is reaped, its process id cannot be reused.
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         self.living.borrow_mut().retain(|entry| entry.0 != pid);
         let reaped = ended.and_then(|_| child::reap(pid));
@@ -337,7 +342,7 @@ impl Session for CaseProcess {
     }
 }
 
-/// How long a process may take to end by itself when it is asked no more.
+/// Time in which a process may exit after its requests have ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Drop for CaseProcess {
@@ -345,14 +350,14 @@ impl Drop for CaseProcess {
         if self.reaped {
             return;
         }
-        self.requests = None; // it ends when there is nothing more to ask
+        self.requests = None; // EOF asks it to exit
         self.wait_for_exit();
         let _ = self.kill_and_reap();
     }
 }
 
 impl CaseProcess {
-    /// Gives it a moment to end by itself.
+    /// Blocks until the process has exited, at most [`EXIT_TIMEOUT`].
     fn wait_for_exit(&self) {
         let pid = Pid::from_child(&self.child);
         let asked = Instant::now();
@@ -365,13 +370,13 @@ impl CaseProcess {
     }
 }
 
-/// Reaps what a case has left behind: orphans in its group, which are handed to us.
+/// Reaps the orphans in the process group of a case.
 fn reap_group(group: Pid) {
     while rustix::process::test_kill_process_group(group).is_ok() {
         match child::peek(Which::Group(group)) {
             Ok(Some((pid, _))) => drop(child::reap(pid)),
             Ok(None) => std::thread::sleep(Duration::from_micros(200)),
-            Err(_) => break, // none of those that are left is ours
+            Err(_) => break, // the others are not our children
         }
     }
 }

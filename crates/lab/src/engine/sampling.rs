@@ -1,4 +1,4 @@
-//! When a case has samples enough, and what they come to.
+//! Stop rules of a case, and its figures.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::engine::experiment::{Sample, Sampling, StageSample};
 use crate::engine::plan::PlannedCase;
 use crate::engine::protocol::Measurement;
 
-/// An interval as narrow as this part of the median is narrow enough.
+/// An interval is narrow enough below this part of the median.
 const MAX_RELATIVE_WIDTH: f64 = 0.02;
-/// With fewer an interval that happens to be narrow is not believed; and it has to be narrow
-/// at two looks in a row, for the first time is often chance.
+/// With fewer samples a narrow interval may be chance. It also has to be narrow at two checks in a
+/// row.
 const MIN_INTERVAL_SAMPLES: usize = 12;
 
 /// The samples of a case so far.
@@ -23,18 +23,18 @@ pub struct Samples {
     max_samples: usize,
     seed: u64,
     taken: Vec<Sample>,
-    /// Which of them were taken while others used the CPUs.
+    /// Indexes of samples that were taken while other programs used the CPUs.
     disturbed: Vec<usize>,
-    /// At how many samples the interval is looked at next: it takes some milliseconds.
+    /// Number of samples at which the interval is computed next, which takes milliseconds.
     next_check: usize,
-    /// The interval was narrow at the last look.
+    /// Whether the interval was narrow at the last check.
     was_narrow: bool,
-    /// Of how many iterations a sample is.
+    /// Number of iterations of a sample.
     pub iterations: u64,
 }
 
 impl Samples {
-    /// None yet.
+    /// Creates an empty set of samples.
     pub fn new(sampling: Sampling, max_samples: usize, seed: u64) -> Self {
         Self {
             sampling,
@@ -48,30 +48,31 @@ impl Samples {
         }
     }
 
-    /// Adds one and returns its place.
+    /// Adds a sample and returns its index.
     pub fn push(&mut self, sample: Sample) -> usize {
         self.taken.push(sample);
         self.taken.len() - 1
     }
 
-    /// Notes that others used the CPUs while this one was taken.
+    /// Marks a sample as taken while other programs used the CPUs.
     pub fn mark_disturbed(&mut self, place: usize) {
         if !self.disturbed.contains(&place) {
             self.disturbed.push(place);
         }
     }
 
-    /// How many there are.
+    /// Returns the number of samples.
     pub fn count(&self) -> usize {
         self.taken.len()
     }
 
-    /// How many there are that nothing has disturbed.
+    /// Returns the number of samples that are not marked as disturbed.
     fn undisturbed(&self) -> usize {
         self.taken.len() - self.disturbed.len()
     }
 
-    /// Why no more are needed, if so.
+    /// Returns why no more samples are needed; none if more are. Computes the interval at every
+    /// quarter more samples, and remembers whether it was narrow.
     pub fn check_complete(&mut self) -> Option<Stopped> {
         match self.sampling {
             Sampling::Fixed(count) => (self.taken.len() >= count).then_some(Stopped::Count),
@@ -90,7 +91,8 @@ impl Samples {
         }
     }
 
-    /// Those that count: where enough were left undisturbed, the others have been retaken.
+    /// Returns the samples that count, and whether each is disturbed. Disturbed samples do not count
+    /// once there are enough others, since they have been retaken.
     fn counted(&self) -> Vec<(bool, &Sample)> {
         let all = self.taken.iter().enumerate();
         let all = all.map(|(place, sample)| (self.disturbed.contains(&place), sample));
@@ -98,7 +100,7 @@ impl Samples {
         all.filter(|&(disturbed, _)| !(disturbed && retaken)).collect()
     }
 
-    /// The case that they make.
+    /// Returns the record of the case.
     pub fn summarise(&self, planned: &PlannedCase, stopped: Option<Stopped>) -> Case {
         let experiment = planned.experiment;
         let mut case = Case::new(
@@ -139,7 +141,7 @@ fn metrics<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<String, Me
     values.into_iter().map(|(name, (unit, values))| (name, Metric::of(unit, values))).collect()
 }
 
-/// The figures of each stage over the samples.
+/// Returns the figures of each stage over the samples.
 fn stages(samples: &[&Sample]) -> Vec<Stage> {
     let metric = |index: usize, of: fn(&StageSample) -> f64| {
         let values = samples.iter().filter_map(|sample| sample.stages.get(index)).map(of);
@@ -155,8 +157,8 @@ fn stages(samples: &[&Sample]) -> Vec<Stage> {
     first.iter().enumerate().map(stage).collect()
 }
 
-/// How many iterations to do next so that a sample takes about this long; by trials, each at
-/// max_samples a hundred times as long as the one before.
+/// Returns the number of iterations with which a sample takes about the target time, according to
+/// a trial; at most a hundred times those of the trial.
 pub fn iterations_for(target: Duration, trial: &Measurement, iterations: u64) -> u64 {
     let took = trial.elapsed.as_secs_f64().max(1e-9);
     let factor = (target.as_secs_f64() / took).clamp(0.0, 100.0);
@@ -210,7 +212,7 @@ mod tests {
         let tight =
             [100.0, 100.1, 99.9, 100.2, 99.8, 100.0, 100.1, 99.9, 100.0, 100.1, 99.9, 100.0];
         let mut narrow = samples(Sampling::Adaptive, &tight);
-        assert_eq!(narrow.check_complete(), None, "once may be chance");
+        assert_eq!(narrow.check_complete(), None, "one check may be chance");
         for &value in &tight[..3] {
             narrow.push(Sample::of(value));
         }
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn disturbed_samples_are_replaced_where_there_are_others_enough() {
+    fn disturbed_samples_are_dropped_once_there_are_enough_others() {
         let mut taken = samples(Sampling::Adaptive, &[1.0, 1.0, 1.0, 7.0, 1.0, 1.0]);
         taken.mark_disturbed(3);
         taken.mark_disturbed(3);

@@ -1,12 +1,36 @@
-//! The engine: takes samples of all cases in turn until they are good enough or the time is
-//! used.
+//! Takes samples of all cases in turn until their intervals are narrow or the time is used.
 //!
-//! In every round each case that needs more gets one sample, in an order drawn anew, so that
-//! whatever changes slowly on the machine meets all cases alike. Every case has an equal share
-//! of the time: one that has used it waits until the others have used theirs. Every sample is
-//! taken in a process of its own, unless it takes long to make one: otherwise the interval would
-//! say how well one process agrees with itself. What the engine needs from
-//! the world is in [`World`], so that the tests can put a world of known figures in its place.
+//! A run is a sequence of rounds. A round visits every case that needs samples, in a random order,
+//! so that slow changes of the machine affect all cases alike. A visit takes one sample:
+//!
+//! ```text
+//!            ┌── no session ──► open a process, find the number of iterations
+//!  visit ────┤                                      │
+//!            └── session ───────────────────────────┴──► sample ──► window ──► next case
+//!                                                          │           └ every 600 ms: mark samples
+//!                                                          │             that others disturbed
+//!                                                          └ adaptive: end the process
+//! ```
+//!
+//! A case leaves the rounds for one of these reasons:
+//!
+//! | event | [`Stopped`] | the case then has |
+//! |---|---|---|
+//! | its interval is narrow, at two checks in a row | `Interval` | its samples |
+//! | it has its number of samples | `Count` | its samples |
+//! | the budget or the time limit leaves no time for a sample | `Budget` | its samples, or a reason why it has none |
+//! | a signal asks the run to stop | `Interrupt` | the same |
+//! | its process fails | `Failure` | the same, and the message |
+//! | the plan skips it | – | the plan's reason |
+//!
+//! Rules:
+//!
+//! - Cases share the budget evenly: a case that has used its share waits for the others.
+//! - A case with a fixed number of samples takes the first one even if the budget is used. The time
+//!   limit of a plan has no such exception.
+//! - Every adaptive sample has a process of its own, unless that takes long to start. Samples of
+//!   one process agree with each other better than those of several.
+//! - Everything outside of the engine is behind [`World`], so that tests run in simulated time.
 
 mod case_state;
 mod estimate;
@@ -33,21 +57,22 @@ use fits::{fits, scaling};
 use summary::{case, run_warnings};
 pub use world::{Circumstances, Observer, Progress, Session, SessionError, Terms, World};
 
-/// The samples of a case are spread over so many times the length of one, for how fast the
-/// machine is changes within seconds.
+/// The samples of an adaptive case span at least this many times the length of one, since the speed
+/// of a machine changes within seconds.
 const MIN_SPAN_SAMPLES: u32 = 150;
 
-/// So many times the usual length of a sample make one that needs no warming up.
+/// An iteration that lasts this many times the target length of a sample is a sample itself, and
+/// needs no warm-up.
 const LONG_ITERATION_SAMPLES: u32 = 10;
 
-/// What is there so far is last_saved this often.
+/// Time between two saves of an unfinished record.
 const SAVE_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Time between the deadline and the time limit, in which what still runs is killed and the report
-/// is written.
+/// Time between the deadline for samples and the time limit of the run: enough to kill what still
+/// runs and to write the report.
 const CLOSING_TIME: Duration = Duration::from_secs(4);
 
-/// Measures everything in the plan.
+/// Measures the cases of the plan and returns their record.
 pub fn run(
     plan: &Plan,
     circumstances: Circumstances,
@@ -67,10 +92,12 @@ pub fn run(
     run.record(ending)
 }
 
-/// The samples of a window of time, which are judged together.
+/// A period whose samples are judged together: the kernel's CPU accounting is too coarse for one.
 struct Window {
+    /// Start of the period.
     since: Duration,
     before: Reading,
+    /// Index of the case, and index of the sample in it.
     samples: Vec<(usize, usize)>,
 }
 
@@ -82,27 +109,28 @@ struct Run<'a> {
     states: Vec<CaseState<'a>>,
     random: fastrand::Rng,
     started: Duration,
+    /// Start of the budget. Failed visits move it, so that they do not use the budget.
     measuring_since: Duration,
-    /// When the run has to end, if its plan has a time limit.
+    /// When the last sample has to end, if its plan has a time limit.
     deadline: Option<Duration>,
     first_reading: Reading,
     window: Window,
     calibration: Option<Calibration>,
     sentinel: Option<Sentinel>,
-    /// Every distance that the sentinel has found.
+    /// Every round trip that the sentinel has measured, in nanoseconds.
     distances: Vec<f64>,
-    /// When what there is was last last_saved; none before there is something.
+    /// When the record was last saved; none before there is a sample.
     last_saved: Option<Duration>,
 }
 
-/// A cache line that goes to and fro between two CPUs, before and after samples of which
-/// both take part: it tells near from far.
+/// A process that bounces a cache line between two CPUs, before and after samples in which two CPUs
+/// take turns. Its figure shows whether the hypervisor has moved one of them.
 struct Sentinel {
     session: Box<dyn Session>,
     iterations: u64,
 }
 
-/// How long the sentinel runs each time.
+/// Target duration of a sample of the sentinel.
 const SENTINEL_SAMPLE: Duration = Duration::from_millis(10);
 
 impl<'a> Run<'a> {
@@ -141,7 +169,7 @@ impl<'a> Run<'a> {
             Ok(calibration) => self.calibration = Some(calibration),
             Err(SessionError::Interrupted | SessionError::OutOfTime) => {}
             Err(SessionError::Failed(message)) => {
-                let message = format!("the clock could not be calibrated: {message}");
+                let message = format!("cannot calibrate the clock: {message}");
                 self.circumstances.warnings.push(Warning::new(WarningId::Uncalibrated, message));
             }
         }
@@ -163,7 +191,7 @@ impl<'a> Run<'a> {
         Ok(Sentinel { session, iterations })
     }
 
-    /// One sample of every case that needs one; whether there is to be another round.
+    /// Visits every case that needs a sample. Returns whether another round is needed.
     fn round(&mut self) -> bool {
         for index in self.order() {
             if self.world.interrupted() {
@@ -184,9 +212,9 @@ impl<'a> Run<'a> {
         self.states.iter().any(|state| !state.is_done())
     }
 
-    /// The cases of the next round: while there is something that is done a set number of times and has
-    /// not been done yet, all that have no sample, the others first, as they take little; then those that
-    /// go on, in an order drawn anew.
+    /// Returns the cases of the next round. As long as a case with a fixed number of samples has
+    /// none, these are all cases without a sample, adaptive ones first since they take little time;
+    /// later, those that have not used their share of the budget, in random order.
     fn order(&mut self) -> Vec<usize> {
         let is_fixed = |state: &CaseState<'_>| state.planned.sampling != Sampling::Adaptive;
         let unfinished = |index: &usize| !self.states[*index].is_done();
@@ -269,7 +297,7 @@ impl<'a> Run<'a> {
         state.stop(Stopped::Budget);
     }
 
-    /// Takes one sample of a case.
+    /// Takes one sample of a case, and accounts for the time.
     fn visit(&mut self, index: usize) {
         self.report_progress(index);
         let began = self.world.now();
@@ -292,7 +320,7 @@ impl<'a> Run<'a> {
             Err(SessionError::OutOfTime) => self.end_for_lack_of_time(index),
             Err(SessionError::Failed(message)) => {
                 self.states[index].fail(message);
-                // What hung or broke does not take the time of the others.
+                // A case that hangs does not use the budget of the others.
                 self.measuring_since += self.world.now().saturating_sub(began);
             }
         }
@@ -333,8 +361,8 @@ impl<'a> Run<'a> {
         if distance.is_some_and(moved) {
             state.samples.mark_disturbed(place);
         }
-        // Where the program lies in memory, and on which CPU it began, stays the same for the
-        // life of a process and sways its figures: the next sample gets another one.
+        // The layout of a process in memory and the CPU on which it started stay the same for its
+        // life and bias its figures, so the next sample gets a new process.
         if state.opens_fast == Some(true) && state.planned.sampling == Sampling::Adaptive {
             state.session = None;
         }
@@ -342,8 +370,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Opens a case that is not yet open, and finds out how many iterations make a sample.
-    /// A single iteration that is very long is a sample itself.
+    /// Opens a case without a session, and finds the number of iterations of a sample. If a single
+    /// iteration is very long, returns it as the sample.
     fn warm_up(&mut self, index: usize) -> Result<Option<Measurement>, SessionError> {
         if self.states[index].session.is_some() {
             return Ok(None);
@@ -387,7 +415,7 @@ impl<'a> Run<'a> {
     fn take(&mut self, index: usize, iterations: u64) -> Result<Measurement, SessionError> {
         let state = &mut self.states[index];
         let planned = state.planned;
-        let failed = || SessionError::Failed("its process is not there".to_owned());
+        let failed = || SessionError::Failed("it has no process".to_owned());
         let session = state.session.as_mut().ok_or_else(failed)?;
         let (observer, steps) = (&mut self.observer, &mut state.steps);
         session.sample(iterations, &mut |step| {
@@ -406,14 +434,14 @@ impl<'a> Run<'a> {
             Err(error @ (SessionError::Interrupted | SessionError::OutOfTime)) => Err(error),
             Err(SessionError::Failed(message)) => {
                 self.sentinel = None;
-                let message = format!("whether the host moves CPUs is not watched: {message}");
+                let message = format!("cannot detect whether the hypervisor moves CPUs: {message}");
                 self.circumstances.warnings.push(Warning::new(WarningId::Uncalibrated, message));
                 Ok(None)
             }
         }
     }
 
-    /// Judges the samples of the window, if it is long enough or the last one.
+    /// Judges the samples of the window if it is long enough, or the last one, and starts a new one.
     fn close_window(&mut self, last: bool) {
         let now = self.world.now();
         let time = now.saturating_sub(self.window.since);
@@ -430,7 +458,8 @@ impl<'a> Run<'a> {
         self.window = Window { since: now, before: after, samples: Vec::new() };
     }
 
-    /// A case is finished only when all its samples have been judged.
+    /// Ends the cases that have enough samples. An adaptive case has to wait until all of them have
+    /// been judged.
     fn finish_complete_cases(&mut self) {
         for index in 0..self.states.len() {
             let waiting = self.window.samples.iter().any(|&(state, _)| state == index);
@@ -444,7 +473,7 @@ impl<'a> Run<'a> {
             let short =
                 !fixed && since.is_none_or(|since| since < MIN_SPAN_SAMPLES * self.plan.sample);
             match self.states[index].samples.check_complete() {
-                // What changes within seconds has not been met yet.
+                // Too early: changes within seconds are not in the samples yet.
                 Some(Stopped::Interval) if short => {}
                 Some(why) => self.states[index].stop(why),
                 None => {}
@@ -452,7 +481,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Has what there is last_saved, from the first sample on: whatever ends the run, little is lost.
+    /// Saves the record from the first sample on, so that a killed run loses little.
     fn save_regularly(&mut self) {
         let since = |last_saved| self.world.now().saturating_sub(last_saved);
         let due = match self.last_saved {

@@ -1,4 +1,4 @@
-//! What the engine asks of the world, and who follows it.
+//! The interfaces of a run: the machine, the processes of cases, and an observer.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use crate::engine::noise::Reading;
 use crate::engine::plan::PlannedCase;
 use crate::engine::protocol::Measurement;
 
-/// What the engine asks of the world.
+/// A machine on which cases are measured.
 pub trait World {
-    /// Time since some moment that stays the same.
+    /// Returns the time since a fixed moment.
     fn now(&self) -> Duration;
-    /// Whether a signal has asked to stop.
+    /// Returns whether a signal has asked the run to stop.
     fn interrupted(&self) -> bool;
-    /// What the CPUs do.
+    /// Reads the CPU accounting of the machine and of this run.
     fn reading(&mut self) -> Reading;
-    /// CPUs that this process may use.
+    /// Returns the number of CPUs that this process may use.
     fn cpus(&self) -> usize;
-    /// What measuring itself costs here.
+    /// Measures the cost of the clock and of the loop.
     ///
     /// # Errors
-    /// When it cannot be measured.
+    /// If that fails.
     fn calibrate(&mut self) -> Result<Calibration, SessionError>;
-    /// A fresh process that tells how far apart two CPUs are.
+    /// Starts a process that measures the distance between two CPUs.
     ///
     /// # Errors
-    /// When there is none.
+    /// If it cannot be started.
     fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError>;
     /// Starts a process for a case. The process ends, and opening or sampling fails with
     /// [`SessionError::OutOfTime`], when the deadline comes first.
@@ -53,14 +53,14 @@ pub struct Terms {
     pub skip_slow_metrics: bool,
 }
 
-/// A process that takes samples of one case.
+/// A process that takes samples of one case. Dropping it ends the process.
 pub trait Session {
-    /// What is worth knowing of the subject.
+    /// Returns facts about the subject.
     fn facts(&self) -> Facts;
-    /// Takes a sample.
+    /// Takes a sample of some iterations, and passes on the steps of a demonstration.
     ///
     /// # Errors
-    /// When the subject fails, its process ends, or a signal asks to stop.
+    /// If the subject fails, its process ends, the deadline comes, or a signal asks to stop.
     fn sample(
         &mut self,
         iterations: u64,
@@ -68,7 +68,7 @@ pub trait Session {
     ) -> Result<Measurement, SessionError>;
 }
 
-/// Why there is no sample.
+/// The reason why there is no sample.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// A signal asked to stop.
@@ -77,18 +77,18 @@ pub enum SessionError {
     /// The deadline of the run came first.
     #[error("the time limit was reached")]
     OutOfTime,
-    /// It did not work.
+    /// The case failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Who follows a run.
+/// An observer of a run.
 pub trait Observer {
-    /// This case is being measured now.
+    /// Called before each sample.
     fn measuring(&mut self, progress: &Progress<'_>);
-    /// A demonstration has come a step further.
+    /// Called at each step of a demonstration.
     fn step(&mut self, case: &PlannedCase, step: &Step);
-    /// This is what there is so far, should nothing follow.
+    /// Called regularly with the unfinished record.
     fn save(&mut self, record: &RunRecord);
 }
 
@@ -111,15 +111,15 @@ impl Progress<'_> {
     }
 }
 
-/// What is known before the run.
+/// Facts about a run that are known before it starts.
 #[derive(Debug, Clone)]
 pub struct Circumstances {
-    /// The contend that measures.
+    /// Version of contend.
     pub writer: Option<Writer>,
     /// The machine.
     pub host: Host,
-    /// UTC, RFC 3339.
+    /// Start of the run: UTC, RFC 3339.
     pub started_at: String,
-    /// What is known to be unfavourable.
+    /// Circumstances that make figures less reliable.
     pub warnings: Vec<Warning>,
 }
