@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use contend_lab::engine::plan::PlannedCase;
-use contend_lab::engine::runner::{Left, Observer, Progress};
+use contend_lab::engine::runner::{Observer, Progress};
 use contend_record::lab::{Ending, RunRecord, Step};
 use contend_report::render::lab::timeline;
 use contend_report::render::text::printable;
@@ -86,27 +86,23 @@ impl Observer for Follower {
         let _ = output::stdout(&text); // the report will fail with the same error
     }
 
-    fn keep(&mut self, record: &RunRecord) {
+    fn save(&mut self, record: &RunRecord) {
         if let Some(keeper) = &mut self.keeper {
             keeper.keep(record);
         }
     }
 }
 
-/// How far a run is, of which this part is over.
+/// Returns the line that shows how far a run is, of which this part is over.
 fn line(progress: &Progress<'_>, part: f64) -> String {
-    let seconds = |time: Duration| time.as_secs_f64().ceil().max(1.0);
-    let left = match progress.left {
-        Left::About(time) => format!("about {:.0} s left", seconds(time)),
-        Left::Partly { time: Duration::ZERO, cases } => {
-            format!("{cases} cases of unknown length left")
-        }
-        Left::Partly { time, cases } => {
-            format!("about {:.0} s left, and {cases} cases of unknown length", seconds(time))
-        }
-    };
+    let seconds = progress.remaining.as_secs_f64().ceil().max(1.0);
     let case = progress.case;
-    format!("{:.0} %, {left}: {} {}", (100.0 * part).floor(), case.experiment.name, case.parameters)
+    format!(
+        "{:.0} %, about {seconds:.0} s left: {} {}",
+        (100.0 * part).floor(),
+        case.experiment.name,
+        case.parameters
+    )
 }
 
 impl Drop for Follower {
@@ -195,19 +191,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_what_is_known() {
+    fn the_line_has_the_time_left_and_the_case() {
         let experiment = REGISTRY.calibration.empty;
         let case = PlannedCase::new(experiment, Parameters::new(), Size::Full);
-        let second = Duration::from_secs(1);
-        let at = |left| {
-            line(&Progress { elapsed: 8 * second, left, begun: 3, cases: 9, case: &case }, 0.999)
+        let line = |millis| {
+            let remaining = Duration::from_millis(millis);
+            line(&Progress { elapsed: Duration::from_secs(8), remaining, case: &case }, 0.999)
         };
-        let about = at(Left::About(2 * second + second / 2));
-        assert_eq!(about, "99 %, about 3 s left: engine/empty ");
-        assert_eq!(at(Left::About(Duration::ZERO)), "99 %, about 1 s left: engine/empty ");
-        let partly = |time| at(Left::Partly { time, cases: 5 });
-        let unknown = "99 %, about 4 s left, and 5 cases of unknown length: engine/empty ";
-        assert_eq!(partly(4 * second), unknown);
-        assert_eq!(partly(Duration::ZERO), "99 %, 5 cases of unknown length left: engine/empty ");
+        assert_eq!(line(2500), "99 %, about 3 s left: engine/empty ");
+        assert_eq!(line(0), "99 %, about 1 s left: engine/empty ");
     }
 }

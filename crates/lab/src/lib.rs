@@ -1,9 +1,10 @@
 //! Experiments on what concurrency costs, and the engine that runs them.
 //!
-//! An experiment is one file in [`experiments`] and one row of its table. The engine asks
-//! each for its cases ([`engine::plan`]), gives every case a fresh process ([`engine::isolate`],
-//! [`engine::serve`]), and takes samples of all of them in turn until they are good enough or the
-//! time is used ([`engine::runner`]). What comes out is a [`contend_record::lab::RunRecord`].
+//! An experiment is one file in [`experiments`] and one row of its table. The engine plans the
+//! cases of the chosen experiments ([`engine::plan`]), starts a process for each
+//! ([`engine::isolate`], [`engine::serve`]), and samples all of them in turn until their intervals
+//! are narrow or the budget is used ([`engine::runner`]). The result is a
+//! [`contend_record::lab::RunRecord`].
 
 pub mod engine;
 pub mod experiments;

@@ -2,13 +2,15 @@
 
 use std::io::Write as _;
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use contend_lab::engine::experiment::{Experiment, Sampling, Scope, Size};
+use contend_lab::engine::experiment::{Cap, Experiment, Sampling, Scope, Size};
 use contend_lab::engine::isolate::Machine;
 use contend_lab::engine::plan::{Plan, PlannedCase};
 use contend_lab::engine::registry::Registry;
 use contend_lab::engine::runner::{self, Circumstances};
+use contend_lab::engine::suite::Suite;
 use contend_lab::experiments::REGISTRY;
 use contend_record::lab::{Ending, RunRecord};
 use contend_report::render;
@@ -126,11 +128,35 @@ fn list(width: usize) -> String {
         let text = format!("{}{}", experiment.summary, missing(experiment));
         out.push_str(&listing::entry(experiment.name, &text, column, width));
     }
-    out.push_str("\nSuites (contend lab suite NAME):\n");
+    out.push_str("\nSuites (contend lab suite NAME), with the time that they take here:\n");
     for suite in suites {
-        out.push_str(&listing::entry(suite.name, suite.summary, column, width));
+        let [full, quick] = [Size::Full, Size::Quick].map(|size| suite_plan(suite, size));
+        let quick = match quick.left_out {
+            0 => approximate(quick.expected()),
+            1 => format!("{} without 1 case", approximate(quick.expected())),
+            count => format!("{} without {count} cases", approximate(quick.expected())),
+        };
+        let text =
+            format!("{} [{}; --quick: {quick}]", suite.summary, approximate(full.expected()));
+        out.push_str(&listing::entry(suite.name, &text, column, width));
     }
     out
+}
+
+/// Returns the plan of a suite that is run without other options.
+fn suite_plan(suite: &'static Suite, size: Size) -> Plan {
+    let scope = Scope { cap: Cap::Considerate, ..Scope::of(size) };
+    Plan::of_suite(suite, &REGISTRY.of_suite(suite), scope)
+}
+
+/// Formats an expected time: to five seconds below a minute and a half, else to a minute.
+fn approximate(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 90.0 {
+        format!("about {:.0} s", (seconds / 5.0).ceil() * 5.0)
+    } else {
+        format!("about {:.0} min", (seconds / 60.0).ceil())
+    }
 }
 
 /// Returns which cases of an experiment this machine cannot run, and why.
@@ -157,23 +183,29 @@ fn missing(experiment: &Experiment) -> String {
 
 /// Returns the text of the plan, wrapped to the width.
 fn planned(plan: &Plan, width: usize) -> String {
-    let size = format!(
-        "{} cases, {} s for measuring, samples of {} ms, seed {}:",
-        plan.cases.len(),
+    let measured = match (plan.measured().count(), plan.cases.len()) {
+        (measured, all) if measured == all => format!("{all} cases"),
+        (measured, all) => format!("{measured} of {all} cases"),
+    };
+    let limit = plan
+        .time_limit
+        .map_or_else(String::new, |limit| format!(" of at most {} s", limit.as_secs()));
+    let summary = format!(
+        "{measured}, {}{limit}; a budget of {:.0} s, samples of {} ms, seed {}:",
+        approximate(plan.expected()),
         plan.budget.as_secs_f64(),
         plan.sample.as_millis(),
         plan.seed
     );
-    let mut out = listing::head(&size, width);
+    let mut out = listing::head(&summary, width);
     let is_fixed = |case: &&PlannedCase| case.sampling != Sampling::Adaptive;
-    let take = match plan.cases.iter().filter(is_fixed).count() {
+    let fixed = match plan.measured().filter(is_fixed).count() {
         0 => None,
-        1 => Some("1 case takes".to_owned()),
-        some => Some(format!("{some} cases take")),
+        1 => Some("1 case has a fixed number of samples and takes".to_owned()),
+        some => Some(format!("{some} cases have a fixed number of samples and take")),
     };
-    if let Some(take) = take {
-        let text =
-            format!("{take} a fixed number of samples, at least one regardless of the budget");
+    if let Some(fixed) = fixed {
+        let text = format!("{fixed} the first one even if the budget is used");
         out.push_str(&listing::head(&text, width));
     }
     for case in &plan.cases {
@@ -182,8 +214,10 @@ fn planned(plan: &Plan, width: usize) -> String {
             Sampling::Fixed(1) => "1 sample".to_owned(),
             Sampling::Fixed(count) => format!("{count} samples"),
         };
-        let skipped = (case.experiment.unavailable)(&case.parameters)
-            .map_or_else(String::new, |reason| format!(" [unavailable: {reason}]"));
+        let skipped = case
+            .skipped
+            .as_ref()
+            .map_or_else(String::new, |reason| format!(" [not measured: {reason}]"));
         let parameters = match case.parameters.to_string() {
             text if text.is_empty() => text,
             text => format!(" {text}"),

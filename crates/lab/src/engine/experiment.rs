@@ -1,4 +1,4 @@
-//! What an experiment is, and what it is asked for.
+//! The types that define experiments, and those that their cases measure.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,6 +10,7 @@ use contend_sys::cpu;
 use contend_sys::topology::{self, Cpu};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::cost::{Cost, CostModel};
 use crate::engine::setting::{Choices, Setting};
 
 /// One experiment: a row of a [`Registry`](super::registry::Registry).
@@ -19,102 +20,130 @@ pub struct Experiment {
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
-    /// How it is measured, and what to keep in mind when reading its figures.
+    /// How it measures, and how to read its figures.
     pub about: &'static str,
     /// How reports present its cases.
     pub view: View,
     /// The unit of its samples.
     pub unit: Unit,
-    /// How many samples it takes.
+    /// Number of samples of a case.
     pub sampling: Sampling,
-    /// What is laid through its cases.
+    /// Law that is fitted to its cases.
     pub fit: Fit,
-    /// The parameters that can be chosen; `cases` has to heed them ([`Choices::applied`]).
+    /// Parameters that users can choose; `cases` has to apply them ([`Choices::applied`]).
     pub settings: &'static [&'static Setting],
-    /// What it can be done with, in the order in which it is shown.
+    /// Returns the parameters of its cases, in the order of the report.
     pub cases: fn(&Scope) -> Vec<Parameters>,
-    /// Why a case cannot be measured on this machine or by this user, if so.
+    /// Returns why a case cannot be measured on this machine or by this user; none if it can.
     pub unavailable: fn(&Parameters) -> Option<String>,
-    /// Whether two CPUs work on a case by turns, so that their distance matters.
+    /// Returns whether two CPUs work on a case in turn, so that their distance matters.
     pub hands_over: fn(&Parameters) -> bool,
-    /// What it needs of the machine, or uses up, that is worth knowing before it runs.
+    /// What it needs of the machine.
     pub demands: Demands,
-    /// What is measured, made in a process of its own.
+    /// Creates what is measured, in the process of the case.
     pub subject: fn(&Parameters) -> Result<Box<dyn Subject>, SubjectError>,
 }
 
 impl Experiment {
-    /// What stands before the slash.
+    /// Returns the part of its name before the slash.
     pub fn family(&self) -> &'static str {
         self.name.split('/').next().unwrap_or(self.name)
     }
 }
 
-/// What an experiment needs of the machine, or uses up, apart from CPU time and memory.
+/// What an experiment needs of the machine: time, a directory, a limit that it exhausts.
 #[derive(Debug, Clone, Copy)]
 pub struct Demands {
-    /// Whether its cases need a scratch directory that they share. Their processes find its path in
-    /// the environment variable [`SCRATCH`](super::isolate::SCRATCH).
+    /// Expected duration of its cases.
+    pub cost: CostModel,
+    /// Returns whether its cases share a scratch directory. Their processes find its path in the
+    /// environment variable [`SCRATCH`](super::isolate::SCRATCH).
     pub scratch: fn() -> bool,
-    /// The limit, of those that other programs share, that a case would exhaust. The user has to
-    /// agree to such a case first.
+    /// Returns the limit, shared with other programs, that a case would exhaust. Users have to agree
+    /// to such a case first.
     pub exhausts: fn(&Parameters) -> Option<Limit>,
 }
 
 impl Demands {
-    /// Needs no scratch directory and exhausts no limit.
-    pub const NONE: Self = Self { scratch: || false, exhausts: |_| None };
+    /// The usual cost, no scratch directory, and no limit.
+    pub const NONE: Self = Self { cost: CostModel::DEFAULT, scratch: || false, exhausts: |_| None };
+
+    /// Returns these demands with an expected setup time, and an expected time of one sample, in
+    /// milliseconds.
+    #[must_use]
+    pub const fn lasting(self, setup_ms: u64, sample_ms: u64) -> Self {
+        let base = Cost::of_millis(setup_ms, sample_ms);
+        Self { cost: CostModel::Linear { base, per_ns: &[] }, ..self }
+    }
+
+    /// Returns these demands with samples that take longer by some nanoseconds for each unit of
+    /// these parameters.
+    #[must_use]
+    pub const fn and_ns_per(self, per_ns: &'static [(&'static str, u64)]) -> Self {
+        let base = match self.cost {
+            CostModel::Linear { base, .. } => base,
+            CostModel::ByCase(_) => Cost::DEFAULT,
+        };
+        Self { cost: CostModel::Linear { base, per_ns }, ..self }
+    }
+
+    /// Returns these demands with an expected duration that a function computes.
+    #[must_use]
+    pub const fn lasting_by(self, cost: fn(&Parameters) -> Cost) -> Self {
+        Self { cost: CostModel::ByCase(cost), ..self }
+    }
 }
 
-/// What is laid through the cases of an experiment.
+/// The law that is fitted to the cases of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     /// Nothing.
     None,
-    /// Lines over this parameter.
+    /// A straight line over this parameter.
     Line(&'static str),
-    /// The laws of scaling over numbers of workers: of `threads` in one process, and of `processes`
-    /// with one thread each.
+    /// Scaling laws over the number of workers: `threads` of one process, and `processes` with one
+    /// thread each.
     Scaling,
 }
 
-/// How many samples an experiment takes.
+/// The number of samples of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// As many as the interval needs and the budget allows, each of many iterations.
+    /// As many as the interval needs and the budget allows; each has many iterations.
     Adaptive,
-    /// So many, of one iteration: it is long, or counts rather than times.
+    /// This many, of one iteration each, which is long or counts something.
     Fixed(usize),
 }
 
-/// How much of an experiment is wanted.
+/// The size and the options of the cases of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scope {
-    /// How large.
+    /// Size of the cases.
     pub size: Size,
-    /// Where a search for a limit stops by itself.
+    /// Where a search for a limit stops.
     pub cap: Cap,
-    /// The pause between two steps of a demonstration, in milliseconds.
+    /// Pause after each step of a demonstration, in milliseconds.
     pub step_milliseconds: u64,
-    /// The most units of a kind that are made at once, where their memory is wanted.
+    /// Maximum number of units that exist at once while their memory is measured.
     pub max_units: u64,
-    /// Parameters that were chosen.
+    /// Values of parameters that the user has chosen.
     pub choices: Choices,
-    /// The CPUs that cases may name or count.
+    /// CPUs that cases may use.
     pub cpus: Cpus,
 }
 
-/// The CPUs that cases may name or count.
+/// The CPUs that cases may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cpus {
-    /// Those that may be used.
+    /// CPUs in the affinity mask of the process.
     pub allowed: Vec<Cpu>,
-    /// How many can work at the same time: a quota may allow for less, a part of one rounded up.
+    /// Number of CPUs that can run at the same time. A quota may allow fewer than the mask; a part
+    /// of a CPU counts as one.
     pub usable: u64,
 }
 
 impl Cpus {
-    /// Those of this process.
+    /// Returns the CPUs of this process.
     pub fn here() -> Self {
         let allowed = topology::allowed();
         let most = allowed.len() as f64;
@@ -125,42 +154,42 @@ impl Cpus {
         Self { allowed, usable }
     }
 
-    /// Those of a machine with so many cores, whatever machine this is.
+    /// Returns the CPUs of an imaginary machine with this number of cores.
     pub fn of_cores(count: usize) -> Self {
         let core = |number| Cpu { number, core: number, ..Cpu::default() };
         Self { allowed: (0..count).map(core).collect(), usable: count as u64 }
     }
 }
 
-/// The most units that are made at once unless more are asked for.
+/// Default of the maximum number of units that exist at once.
 pub const USUAL_MAX_UNITS: u64 = 1_000_000;
 
-/// Where a search for a limit stops by itself.
+/// Where a search for a limit stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cap {
-    /// At a number that suits the size.
+    /// At a number that depends on the size.
     Usual,
-    /// The same, but far below every limit that other programs share.
+    /// The same, but far below every limit that is shared with other programs.
     Considerate,
     /// At this number.
     At(u64),
-    /// Nowhere.
+    /// At the limit.
     None,
 }
 
-/// How large the cases are.
+/// The size of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// As in the documents.
+    /// As in the source documents.
     Full,
-    /// For a first look.
+    /// For a quick run.
     Quick,
-    /// Only to see that it works.
+    /// For a test that the experiment works.
     Smallest,
 }
 
 impl Scope {
-    /// As large as this, and otherwise as it is by itself.
+    /// Creates a scope of this size with default options.
     pub fn of(size: Size) -> Self {
         Self {
             size,
@@ -172,7 +201,7 @@ impl Scope {
         }
     }
 
-    /// One of three lists, by size.
+    /// Returns one of three lists, by size.
     pub fn choose<'a, T>(&self, full: &'a [T], quick: &'a [T], smallest: &'a [T]) -> &'a [T] {
         match self.size {
             Size::Full => full,
@@ -182,55 +211,59 @@ impl Scope {
     }
 }
 
-/// What is measured.
+/// An operation that is measured, in the process of its case.
 pub trait Subject {
-    /// Does the operation so many times and says what one took. What happens on the way
-    /// can be told step by step.
+    /// Repeats the operation and returns the figures of one iteration. A demonstration passes its
+    /// steps to `tell`.
     ///
     /// # Errors
-    /// When the operation fails: there is then no sample.
+    /// If the operation fails; there is no sample then.
     fn sample(
         &mut self,
         iterations: u64,
         tell: &mut dyn FnMut(Step),
     ) -> Result<Sample, SubjectError>;
 
-    /// What is worth knowing about it, such as its parent's memory.
+    /// Leaves out metrics that only waiting can measure, as a quick run has no time to wait.
+    /// Subjects without such metrics ignore it.
+    fn skip_slow_metrics(&mut self) {}
+
+    /// Returns facts for the record, such as the memory of the parent process.
     fn facts(&self) -> Facts {
         Facts::new()
     }
 
-    /// CPU time so far of children that are still there, which the kernel's totals lack.
+    /// Returns the CPU time of living children, which the kernel's totals do not include yet.
     fn living_children_cpu(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// What is worth knowing, by name.
+/// Facts about a case, by name.
 pub type Facts = BTreeMap<String, Value>;
 
 /// One sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// What one operation took, in the experiment's unit.
+    /// Figure of one operation, in the experiment's unit.
     pub value: f64,
-    /// What else was measured with it, by name.
+    /// Further figures, by name.
     pub metrics: BTreeMap<String, (f64, Unit)>,
-    /// What was found out about a limit.
+    /// Result of a search for a limit.
     pub limit: Option<LimitReport>,
-    /// What is known only now.
+    /// Facts that are known only after the sample.
     pub facts: Facts,
-    /// What each stage of a pipeline took.
+    /// Times of the stages of a pipeline.
     #[serde(default)]
     pub stages: Vec<StageSample>,
 }
 
-/// What a stage of a pipeline took, in nanoseconds.
+/// The times of a stage of a pipeline, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageSample {
-    /// What it is called.
+    /// Name of the stage.
     pub stage: String,
-    /// From its start to its end.
+    /// Wall time from its start to its end.
     pub real: f64,
     /// CPU time in user mode.
     pub user: f64,
@@ -239,12 +272,12 @@ pub struct StageSample {
 }
 
 impl Sample {
-    /// A sample of this value.
+    /// Creates a sample with this value.
     pub fn of(value: f64) -> Self {
         Self { value, ..Self::default() }
     }
 
-    /// This and one more metric.
+    /// Returns the sample with one more metric.
     #[must_use]
     pub fn with(mut self, name: &str, unit: Unit, value: f64) -> Self {
         self.metrics.insert(name.to_owned(), (value, unit));
@@ -252,35 +285,35 @@ impl Sample {
     }
 }
 
-/// Why there is no subject or no sample.
+/// The reason why there is no subject or no sample.
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
-    /// The kernel refused something.
+    /// A system call failed.
     #[error("cannot {what}: {source}")]
     Refused {
-        /// What was to be done.
+        /// The attempt, in words that follow "cannot".
         what: String,
-        /// What the kernel says.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The operation did not do what it should have.
+    /// The operation had an unexpected result.
     #[error("{0}")]
     Wrong(String),
 }
 
 impl SubjectError {
-    /// The operation did not do what it should have, as this says.
+    /// Creates the error of an operation with an unexpected result.
     pub fn wrong(message: impl Into<String>) -> Self {
         Self::Wrong(message.into())
     }
 }
 
-/// Says what was to be done when the kernel refuses it.
+/// Adds context to errors of system calls.
 pub trait Attempt<T> {
-    /// Adds what was to be done to the kernel's error.
+    /// Says what failed, in words that follow "cannot".
     ///
     /// # Errors
-    /// The same as before.
+    /// The same error, with context.
     fn attempt(self, what: &str) -> Result<T, SubjectError>;
 }
 
@@ -293,12 +326,12 @@ impl<T, E: Into<io::Error>> Attempt<T> for Result<T, E> {
     }
 }
 
-/// For experiments that always work.
+/// Returns no reason, for experiments that work on every machine.
 pub fn always_available(_: &Parameters) -> Option<String> {
     None
 }
 
-/// For experiments in which CPUs do not take turns.
+/// Returns false, for experiments in which CPUs do not take turns.
 pub fn never_hands_over(_: &Parameters) -> bool {
     false
 }

@@ -1,11 +1,15 @@
-//! A fresh process for every case, and the world as it is.
+//! Processes for cases, and the machine as a [`World`].
 //!
-//! A case's process is this same program, started anew with [`VERB`]: nothing that another
-//! case has left in memory, in the allocator or in the kernel's books of the process is there,
-//! and it has one thread, so that it may fork. It is the leader of a process group of its own,
-//! which is killed as a whole when the case is over. When its starter dies, the kernel tells it: it
-//! ends its sample, reaps what it has created and ends, within seconds. When it dies itself, the
-//! kernel kills what it has created.
+//! The process of a case is this program, started again with [`VERB`]. It inherits nothing that
+//! another case has left in memory, in the allocator or in the kernel's accounting, and has a single
+//! thread, so that it may fork.
+//!
+//! Nothing outlives a run:
+//!
+//! - The process leads a process group, which is killed as a whole when the case ends.
+//! - If the engine dies, the kernel signals the process: it finishes its sample, reaps its children
+//!   and exits within seconds.
+//! - If the process dies, the kernel kills its children.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -26,18 +30,18 @@ use tempfile::TempDir;
 
 use crate::engine::experiment::{Experiment, Facts, Sampling};
 use crate::engine::noise::Reading;
-use crate::engine::protocol::{Reply, Request, Taken};
+use crate::engine::protocol::{Measurement, Reply, Request};
 use crate::engine::registry::Registry;
-use crate::engine::runner::{Session, SessionError, World};
+use crate::engine::runner::{Session, SessionError, Terms, World};
 
-/// The hidden verb with which this program becomes the process of a case.
+/// Hidden verb that makes this program the process of a case.
 pub const VERB: &str = "lab-case";
 
-/// The environment variable that names the scratch directory that cases share
+/// Environment variable with the path of the scratch directory that cases share
 /// ([`Demands::scratch`](super::experiment::Demands::scratch)).
 pub const SCRATCH: &str = "CONTEND_SHELF";
 
-/// The machine, its clock and real processes.
+/// This machine, with its clock and real processes.
 #[derive(Debug)]
 pub struct Machine {
     registry: &'static Registry,
@@ -45,19 +49,19 @@ pub struct Machine {
     started: Instant,
     cpus: Vec<usize>,
     living: Living,
-    /// The directory that cases share, once one has needed it. It is removed with this.
+    /// Scratch directory, created for the first case that needs one and removed on drop.
     scratch: Option<TempDir>,
 }
 
-/// CPU time so far of each process of a case that is still there.
+/// CPU time so far of each living process of a case.
 type Living = Rc<RefCell<Vec<(Pid, Duration)>>>;
 
 impl Machine {
-    /// This machine, to run experiments of this registry. Orphans of a case are handed to this
-    /// process from now on, so that they can be reaped.
+    /// Creates a world that runs experiments of this registry. This process becomes a child
+    /// subreaper, so that it can reap the orphans of cases.
     ///
     /// # Errors
-    /// On kernels that have no subreapers.
+    /// If the kernel has no subreapers.
     pub fn new(registry: &'static Registry, signals: Rc<Signals>) -> std::io::Result<Self> {
         child::become_subreaper()?;
         Ok(Self {
@@ -72,7 +76,7 @@ impl Machine {
 }
 
 impl World for Machine {
-    /// Time in which this process was stopped (Ctrl-Z) does not count.
+    /// Does not count time in which this process was stopped (Ctrl-Z).
     fn now(&self) -> Duration {
         self.started.elapsed().saturating_sub(self.signals.stopped())
     }
@@ -100,9 +104,9 @@ impl World for Machine {
     fn calibrate(&mut self) -> Result<Calibration, SessionError> {
         let calibrators = self.registry.calibration;
         let mut measure = |experiment| {
-            let mut session = self.open(experiment, &Parameters::new())?;
+            let mut session = self.open(experiment, &Parameters::new(), Terms::default())?;
             let facts = session.facts();
-            session.sample(100_000, &mut |_| {})?; // the first is still cold
+            session.sample(100_000, &mut |_| {})?; // warms up
             let value = session.sample(100_000, &mut |_| {})?.sample.value;
             Ok((value, facts))
         };
@@ -119,71 +123,77 @@ impl World for Machine {
     }
 
     fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError> {
-        self.open(self.registry.calibration.distance, &Parameters::new())
+        self.open(self.registry.calibration.distance, &Parameters::new(), Terms::default())
     }
 
     fn open(
         &mut self,
         experiment: &'static Experiment,
         parameters: &Parameters,
+        terms: Terms,
     ) -> Result<Box<dyn Session>, SessionError> {
         if self.scratch.is_none() && (experiment.demands.scratch)() {
-            self.scratch = tempfile::tempdir().ok(); // without one, each case makes its own
+            self.scratch = tempfile::tempdir().ok(); // without it, each case creates its own
         }
         let scratch = self.scratch.as_ref().map(TempDir::path);
-        let mut helper = Helper::start(Rc::clone(&self.signals), Rc::clone(&self.living), scratch)?;
-        helper.ask(&Request::Open {
+        let mut process =
+            CaseProcess::start(Rc::clone(&self.signals), Rc::clone(&self.living), scratch)?;
+        process.deadline = terms.deadline.map(|deadline| self.started + deadline);
+        process.send(&Request::Open {
             experiment: experiment.name.to_owned(),
             parameters: parameters.clone(),
+            skip_slow_metrics: terms.skip_slow_metrics,
         })?;
         if experiment.sampling != Sampling::Adaptive {
-            helper.patience = LONG_PATIENCE;
+            process.answer_timeout = FIXED_ANSWER_TIMEOUT;
         }
-        match helper.answer(&mut |_| {})? {
-            Reply::Ready(facts) => helper.facts = facts,
+        match process.receive(&mut |_| {})? {
+            Reply::Ready(facts) => process.facts = facts,
             other => return Err(unexpected(&other)),
         }
-        Ok(Box::new(helper))
+        Ok(Box::new(process))
     }
 }
 
-/// How often a CPU has had to slow down because of heat, where the processor tells.
+/// Returns how often a CPU was throttled because of heat; 0 if the processor does not count that.
 fn slowed(cpu: usize) -> u64 {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
     std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 fn unexpected(reply: &Reply) -> SessionError {
-    SessionError::Failed(format!("its process answered {reply:?}"))
+    SessionError::Failed(format!("unexpected reply of its process: {reply:?}"))
 }
 
 /// The process of a case.
-struct Helper {
+struct CaseProcess {
     child: Child,
     requests: Option<ChildStdin>,
     replies: BufReader<ChildStdout>,
     signals: Rc<Signals>,
     living: Living,
     facts: Facts,
-    /// Its number may belong to another by now.
+    /// Whether it was reaped, so that its process id may belong to another process.
     reaped: bool,
-    /// How long an answer may take.
-    patience: Duration,
+    /// Timeout of a reply.
+    answer_timeout: Duration,
+    /// When the run has to end, not counting time in which this process was stopped.
+    deadline: Option<Instant>,
 }
 
-/// How long a sample may take that others in turn wait for: a command that hangs ends here.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The same for experiments that take long by themselves.
-const LONG_PATIENCE: Duration = Duration::from_mins(5);
+/// Timeout of an adaptive sample: ends commands that hang.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout of a sample of an experiment with a fixed number of them, which may be long.
+const FIXED_ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 
-impl Helper {
+impl CaseProcess {
     fn start(
         signals: Rc<Signals>,
         living: Living,
         scratch: Option<&Path>,
     ) -> Result<Self, SessionError> {
         let failed = |error: std::io::Error| {
-            SessionError::Failed(format!("cannot start a process for it: {error}"))
+            SessionError::Failed(format!("cannot start its process: {error}"))
         };
         let mut command = Command::new("/proc/self/exe");
         command.arg0("contend").arg(VERB).process_group(0);
@@ -204,36 +214,38 @@ impl Helper {
             living,
             facts,
             reaped: false,
-            patience: PATIENCE,
+            answer_timeout: ANSWER_TIMEOUT,
+            deadline: None,
         })
     }
 
-    fn ask(&mut self, request: &Request) -> Result<(), SessionError> {
+    fn send(&mut self, request: &Request) -> Result<(), SessionError> {
         let gone = || SessionError::Failed("its process has ended".to_owned());
         let line = serde_json::to_string(request).map_err(|_| gone())? + "\n";
         let requests = self.requests.as_mut().ok_or_else(gone)?;
         requests.write_all(line.as_bytes()).map_err(|_| gone())
     }
 
-    /// Waits for the answer, or for a signal that asks to stop.
-    fn answer(&mut self, tell: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
-        let deadline = Instant::now() + self.patience;
+    /// Blocks until a reply, the timeout, the deadline of the run, or a signal that asks to stop.
+    fn receive(&mut self, on_step: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
+        let deadline = Instant::now() + self.answer_timeout;
         loop {
             if self.replies.buffer().is_empty()
                 && let Err(error) = self.wait(deadline)
             {
-                let _ = self.end();
+                let _ = self.kill_and_reap();
                 return Err(error);
             }
             let mut line = String::new();
             let read = self.replies.read_line(&mut line).unwrap_or(0);
             if read == 0 {
-                return Err(SessionError::Failed(self.how_it_ended()));
+                return Err(SessionError::Failed(self.exit_reason()));
             }
-            let reply = serde_json::from_str(&line)
-                .map_err(|error| SessionError::Failed(format!("its process said: {error}")))?;
+            let reply = serde_json::from_str(&line).map_err(|error| {
+                SessionError::Failed(format!("unreadable reply of its process: {error}"))
+            })?;
             match reply {
-                Reply::Step(step) => tell(step),
+                Reply::Step(step) => on_step(step),
                 Reply::Failed(message) => return Err(SessionError::Failed(message)),
                 reply => return Ok(reply),
             }
@@ -242,10 +254,16 @@ impl Helper {
 
     fn wait(&self, deadline: Instant) -> Result<(), SessionError> {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let end_of_run = self.deadline.map(|deadline| deadline + self.signals.stopped());
+            let now = Instant::now();
+            if end_of_run.is_some_and(|end| end <= now) {
+                return Err(SessionError::OutOfTime);
+            }
+            let left = end_of_run.map_or(deadline, |end| end.min(deadline));
+            let left = left.saturating_duration_since(now);
             if left.is_zero() {
-                let seconds = self.patience.as_secs();
-                let message = format!("it did not come to its end within {seconds} s");
+                let seconds = self.answer_timeout.as_secs();
+                let message = format!("no result within {seconds} s");
                 return Err(SessionError::Failed(message));
             }
             let left = rustix::time::Timespec::try_from(left).ok();
@@ -267,30 +285,30 @@ impl Helper {
         }
     }
 
-    fn how_it_ended(&mut self) -> String {
-        self.await_end();
-        match self.end().map(|reaped| reaped.status) {
+    fn exit_reason(&mut self) -> String {
+        self.wait_for_exit();
+        match self.kill_and_reap().map(|reaped| reaped.status) {
             Ok(child::ExitStatus::Signaled(signal)) => {
                 let name = contend_record::signal::name(signal).unwrap_or("?");
                 format!("its process was killed by SIG{name}")
             }
             Ok(child::ExitStatus::Exited(status)) => {
-                format!("its process ended with status {status}")
+                format!("its process exited with status {status}")
             }
             Err(_) => "its process has ended".to_owned(),
         }
     }
 }
 
-impl Helper {
-    /// Ends all of the case's processes, and reaps them.
-    fn end(&mut self) -> std::io::Result<child::Reaped> {
+impl CaseProcess {
+    /// Kills the process group of the case, and reaps it.
+    fn kill_and_reap(&mut self) -> std::io::Result<child::Reaped> {
         let pid = Pid::from_child(&self.child);
         if std::mem::replace(&mut self.reaped, true) {
             return Err(std::io::ErrorKind::NotFound.into());
         }
         let ended = child::peek(Which::One(pid));
-        // While it has not been reaped nobody else can have its number.
+        // Until it is reaped, its process id cannot be reused.
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         self.living.borrow_mut().retain(|entry| entry.0 != pid);
         let reaped = ended.and_then(|_| child::reap(pid));
@@ -299,7 +317,7 @@ impl Helper {
     }
 }
 
-impl Session for Helper {
+impl Session for CaseProcess {
     fn facts(&self) -> Facts {
         self.facts.clone()
     }
@@ -307,10 +325,10 @@ impl Session for Helper {
     fn sample(
         &mut self,
         iterations: u64,
-        tell: &mut dyn FnMut(Step),
-    ) -> Result<Taken, SessionError> {
-        self.ask(&Request::Sample { iterations })?;
-        match self.answer(tell)? {
+        on_step: &mut dyn FnMut(Step),
+    ) -> Result<Measurement, SessionError> {
+        self.send(&Request::Sample { iterations })?;
+        match self.receive(on_step)? {
             Reply::Sampled(taken) => {
                 let pid = Pid::from_child(&self.child);
                 let mut living = self.living.borrow_mut();
@@ -324,26 +342,26 @@ impl Session for Helper {
     }
 }
 
-/// How long a process may take to end by itself when it is asked no more.
-const LAST_PATIENCE: Duration = Duration::from_secs(2);
+/// Time in which a process may exit after its requests have ended.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Drop for Helper {
+impl Drop for CaseProcess {
     fn drop(&mut self) {
         if self.reaped {
             return;
         }
-        self.requests = None; // it ends when there is nothing more to ask
-        self.await_end();
-        let _ = self.end();
+        self.requests = None; // EOF asks it to exit
+        self.wait_for_exit();
+        let _ = self.kill_and_reap();
     }
 }
 
-impl Helper {
-    /// Gives it a moment to end by itself.
-    fn await_end(&self) {
+impl CaseProcess {
+    /// Blocks until the process has exited, at most [`EXIT_TIMEOUT`].
+    fn wait_for_exit(&self) {
         let pid = Pid::from_child(&self.child);
         let asked = Instant::now();
-        while matches!(child::peek(Which::One(pid)), Ok(None)) && asked.elapsed() < LAST_PATIENCE {
+        while matches!(child::peek(Which::One(pid)), Ok(None)) && asked.elapsed() < EXIT_TIMEOUT {
             if self.signals.interrupted().is_some() {
                 break;
             }
@@ -352,13 +370,13 @@ impl Helper {
     }
 }
 
-/// Reaps what a case has left behind: orphans in its group, which are handed to us.
+/// Reaps the orphans in the process group of a case.
 fn reap_group(group: Pid) {
     while rustix::process::test_kill_process_group(group).is_ok() {
         match child::peek(Which::Group(group)) {
             Ok(Some((pid, _))) => drop(child::reap(pid)),
             Ok(None) => std::thread::sleep(Duration::from_micros(200)),
-            Err(_) => break, // none of those that are left is ours
+            Err(_) => break, // the others are not our children
         }
     }
 }

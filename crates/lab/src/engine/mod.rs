@@ -1,8 +1,28 @@
-//! The engine: plans cases, runs each in a process of its own, takes samples and summarises them.
+//! The engine plans cases, runs each in a process of its own, takes samples and summarises them.
 //!
-//! It names no experiment and imports none: whatever it can run is in the
-//! [`Registry`](registry::Registry) that it is given.
+//! ```text
+//!  Registry ──► Plan ──────────► runner::run ──────────────────────► RunRecord
+//!  experiments  cases, costs,    rounds of samples, budget,          samples, medians,
+//!  and suites   time limit       deadline, disturbances              reasons, warnings
+//!                                   │  ▲
+//!                      Request      │  │  Reply
+//!                  (protocol, JSON) ▼  │
+//!                                 process of a case (isolate starts it, serve answers)
+//!                                   └── Subject: the operation that is measured
+//! ```
+//!
+//! | module | content |
+//! |---|---|
+//! | [`experiment`], [`registry`], [`suite`], [`setting`] | what can be measured, and with which parameters |
+//! | [`plan`], [`cost`], `trim` | what a run measures, and what it has no time for |
+//! | [`runner`], [`sampling`], [`noise`] | rounds, stop rules, disturbances by other programs |
+//! | [`isolate`], [`serve`], [`protocol`] | the process of a case, seen from outside and from inside |
+//! | [`timing`] | the timed loop, and what the clock and the loop cost |
+//!
+//! The engine imports no experiment: it runs what is in the [`Registry`](registry::Registry) that
+//! its caller passes.
 
+pub mod cost;
 pub mod experiment;
 pub mod isolate;
 pub mod noise;
@@ -16,6 +36,7 @@ pub mod serve;
 pub mod setting;
 pub mod suite;
 pub mod timing;
+mod trim;
 
 #[cfg(test)]
 mod tests {
@@ -23,12 +44,12 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     fn sources(folder: &Path) -> Vec<PathBuf> {
-        let entries = fs::read_dir(folder).expect("the sources are there");
+        let entries = fs::read_dir(folder).expect("the folder of the sources");
         let paths = entries.map(|entry| entry.expect("a file").path());
         paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
     }
 
-    /// Tests included: what the engine does shows with experiments of the tests' own.
+    /// Holds for its tests too, which define experiments of their own.
     #[test]
     fn the_engine_imports_no_experiment() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/engine"));

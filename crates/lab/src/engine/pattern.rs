@@ -1,6 +1,6 @@
-//! Patterns of names, as on the command line.
+//! Patterns of experiment names.
 
-/// Whether the pattern, in which `*` stands for anything, matches this name.
+/// Returns whether a pattern matches a name; `*` matches any text.
 pub fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

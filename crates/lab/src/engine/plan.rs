@@ -1,72 +1,90 @@
-//! What is to be measured, decided before anything is.
+//! What a run measures, decided before it starts.
+//!
+//! A plan lists the cases of some experiments, with the expected cost of each ([`cost`]). A run
+//! with a time limit leaves out cases until the rest fits ([`trim`](super::trim)); they stay in the
+//! plan, and thus in the record and the report, with the reason.
 
 use std::time::Duration;
 
 use contend_record::parameters::Parameters;
 
+use crate::engine::cost::{self, Cost};
 use crate::engine::experiment::{Experiment, Sampling, Scope, Size};
 use crate::engine::pattern::matches;
 use crate::engine::suite::Suite;
+use crate::engine::trim::{Candidate, trim};
 
-/// One case to measure.
+/// A case of a plan.
 #[derive(Debug, Clone)]
 pub struct PlannedCase {
     /// The experiment.
     pub experiment: &'static Experiment,
-    /// What it is done with.
+    /// Parameters of the case.
     pub parameters: Parameters,
-    /// How many samples it takes.
+    /// Number of samples.
     pub sampling: Sampling,
-    /// At most so many of them, whatever their interval.
-    pub most: usize,
+    /// Upper bound on the number of samples, even if the interval is still wide.
+    pub max_samples: usize,
+    /// Expected duration.
+    pub cost: Cost,
+    /// Why the case is not measured: it cannot be measured here, or the run has no time for it.
+    pub skipped: Option<String>,
 }
 
 impl PlannedCase {
-    /// A case of this size; the smallest is only to show that it works, which it does once.
+    /// Creates a case of this size. A case of the smallest size takes one sample.
     pub fn new(experiment: &'static Experiment, parameters: Parameters, size: Size) -> Self {
-        let most = if size == Size::Smallest { 1 } else { MOST_SAMPLES };
+        let max_samples = if size == Size::Smallest { 1 } else { MAX_SAMPLES };
         let sampling = match experiment.sampling {
-            Sampling::Fixed(count) => Sampling::Fixed(count.min(most)),
+            Sampling::Fixed(count) => Sampling::Fixed(count.min(max_samples)),
             Sampling::Adaptive => Sampling::Adaptive,
         };
-        Self { experiment, parameters, sampling, most }
+        let cost = experiment.demands.cost.of(&parameters);
+        let skipped = (experiment.unavailable)(&parameters);
+        Self { experiment, parameters, sampling, max_samples, cost, skipped }
     }
 }
 
-/// With so many samples an interval hardly gets narrower any more.
-const MOST_SAMPLES: usize = 300;
+/// Beyond this number of samples an interval hardly gets narrower.
+const MAX_SAMPLES: usize = 300;
 
-/// What is to be measured, and with what effort.
+/// What a run measures, and how long it may take.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The suite, if it is one.
+    /// The suite; none if experiments were chosen by name.
     pub suite: Option<&'static Suite>,
-    /// The cases, in the order in which they are shown.
+    /// The cases, in the order of the report.
     pub cases: Vec<PlannedCase>,
-    /// How large they are.
+    /// Number of cases that are left out to keep the time limit.
+    pub left_out: usize,
+    /// Size and options of the cases.
     pub scope: Scope,
-    /// The time for measuring.
+    /// Wall time that samples may use. Cases with a fixed number of samples take the first one
+    /// even if the budget is used.
     pub budget: Duration,
-    /// About how long one sample is to take, where that can be chosen.
+    /// Wall time after which the run ends, whatever it has measured; none if it may take as long as
+    /// the first samples of all cases take.
+    pub time_limit: Option<Duration>,
+    /// Target duration of a sample, for experiments whose number of iterations can be chosen.
     pub sample: Duration,
-    /// The seed of the order and of the intervals.
+    /// Seed of the order of cases and of the intervals.
     pub seed: u64,
 }
 
-/// A condition on a parameter: only cases that have it with this value, or, with an empty value,
-/// those that do not have it. Several on the same parameter allow all their values. Experiments
-/// that know no such parameter are not touched.
+/// A condition on a parameter: it admits cases with this value or, if the value is empty, cases
+/// without the parameter. Several conditions on one parameter admit all their values. Experiments
+/// without the parameter are not affected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Only {
-    /// The experiments that it is for, as a pattern.
+    /// Pattern of the experiments that the condition applies to.
     pub experiments: String,
-    /// The parameter's name.
+    /// Name of the parameter.
     pub name: String,
-    /// Its value as it is shown.
+    /// Value, as it is shown.
     pub value: String,
 }
 
-/// Whether the conditions admit a case of an experiment whose cases are `all`.
+/// Returns whether the conditions admit a case of an experiment whose cases are `all`.
 fn admits(only: &[&Only], all: &[Parameters], parameters: &Parameters) -> bool {
     only.iter().all(|condition| {
         let name = condition.name.as_str();
@@ -76,8 +94,22 @@ fn admits(only: &[&Only], all: &[Parameters], parameters: &Parameters) -> bool {
     })
 }
 
+/// Default budget of a run, in seconds.
+pub const DEFAULT_BUDGET_SECONDS: f64 = 45.0;
+
+/// A quick run of a suite ends within this time.
+pub const QUICK_LIMIT: Duration = Duration::from_mins(1);
+
+/// The part of a time limit that a plan fills. The rest is for machines slower than the one on
+/// which the costs were measured.
+const PLANNED_PART: f64 = 0.75;
+
+/// Expected time for calibration and for writing the report.
+const OVERHEAD: Duration = Duration::from_millis(1500);
+
 impl Plan {
-    /// The plan for these experiments; the budget is by their number unless one is given.
+    /// Creates a plan of the cases that the conditions admit. Without a given budget, the budget
+    /// depends on their number, and a quick run of a suite has the time limit [`QUICK_LIMIT`].
     pub fn new(
         suite: Option<&'static Suite>,
         experiments: &[&'static Experiment],
@@ -90,36 +122,92 @@ impl Plan {
             .iter()
             .flat_map(|&experiment| {
                 let all = (experiment.cases)(&scope);
-                let is_meant = |only: &&Only| matches(&only.experiments, experiment.name);
-                let only: Vec<_> = only.iter().filter(is_meant).collect();
+                let applies = |only: &&Only| matches(&only.experiments, experiment.name);
+                let only: Vec<_> = only.iter().filter(applies).collect();
                 let admitted = all.iter().filter(|case| admits(&only, &all, case));
-                let of = |parameters: &Parameters| {
+                let planned = |parameters: &Parameters| {
                     PlannedCase::new(experiment, parameters.clone(), scope.size)
                 };
-                admitted.map(of).collect::<Vec<_>>()
+                admitted.map(planned).collect::<Vec<_>>()
             })
             .collect();
-        let budget = budget.unwrap_or_else(|| {
-            let most = suite.map_or(USUAL_BUDGET_SECONDS, |suite| suite.budget_seconds);
-            usual_budget(&cases, scope.size, most)
-        });
+        let is_limited = suite.is_some() && scope.size == Size::Quick && budget.is_none();
+        let max_budget = suite.map_or(DEFAULT_BUDGET_SECONDS, |suite| suite.budget_seconds);
+        let budget = budget.unwrap_or_else(|| default_budget(&cases, scope.size, max_budget));
         let sample = Duration::from_millis(match scope.size {
             Size::Full => 20,
             Size::Quick => 5,
             Size::Smallest => 1,
         });
-        Self { suite, cases, scope, budget, sample, seed }
+        let plan =
+            Self { suite, cases, left_out: 0, scope, budget, time_limit: None, sample, seed };
+        if is_limited { plan.within(QUICK_LIMIT) } else { plan }
+    }
+
+    /// Returns the suite's cases as a run without options plans them.
+    pub fn of_suite(
+        suite: &'static Suite,
+        experiments: &[&'static Experiment],
+        scope: Scope,
+    ) -> Self {
+        let condition = |&(experiments, name, value): &(&str, &str, &str)| Only {
+            experiments: experiments.to_owned(),
+            name: name.to_owned(),
+            value: value.to_owned(),
+        };
+        let only: Vec<_> = suite.only.iter().map(condition).collect();
+        Self::new(Some(suite), experiments, scope, &only, None, 0)
+    }
+
+    /// Limits the time of the run, and leaves out cases so that the others are expected to fit.
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> Self {
+        let measured: Vec<usize> =
+            (0..self.cases.len()).filter(|&index| self.cases[index].skipped.is_none()).collect();
+        let candidates: Vec<_> = measured
+            .iter()
+            .map(|&index| {
+                let PlannedCase { experiment, parameters, cost, .. } = &self.cases[index];
+                Candidate { experiment: experiment.name, parameters, cost: *cost }
+            })
+            .collect();
+        let fill = limit.mul_f64(PLANNED_PART).saturating_sub(OVERHEAD);
+        let reason = format!(
+            "left out to end within {} s; a run without --quick measures it",
+            limit.as_secs()
+        );
+        let left_out = trim(&candidates, fill);
+        for &place in &left_out {
+            self.cases[measured[place]].skipped = Some(reason.clone());
+        }
+        self.left_out += left_out.len();
+        self.budget = self.budget.min(fill);
+        self.time_limit = Some(limit);
+        self
+    }
+
+    /// Returns the cases that are measured.
+    pub fn measured(&self) -> impl Iterator<Item = &PlannedCase> + Clone {
+        self.cases.iter().filter(|case| case.skipped.is_none())
+    }
+
+    /// Returns the wall time that the run is expected to take: every case takes its first sample,
+    /// and the remaining samples share what that leaves of the budget.
+    pub fn expected(&self) -> Duration {
+        let costs = self.measured().map(|case| &case.cost);
+        let first = cost::first_samples(costs.clone());
+        let all: Option<Duration> = self.measured().map(|case| case.cost.all(case.sampling)).sum();
+        let wanted = all.map_or(self.budget, |all| self.budget.min(all + cost::shared(costs)));
+        let measuring = if self.measured().next().is_none() { Duration::ZERO } else { wanted };
+        OVERHEAD + first.max(measuring)
     }
 }
 
-/// The most time that is used for measuring unless more is asked for, in seconds.
-pub const USUAL_BUDGET_SECONDS: f64 = 45.0;
-
-/// Enough for dozens of samples of each case, or as long as anyone likes to wait.
-fn usual_budget(cases: &[PlannedCase], size: Size, most: f64) -> Duration {
+/// Returns a budget for dozens of samples of each case, at most `max` seconds.
+fn default_budget(cases: &[PlannedCase], size: Size, max: f64) -> Duration {
     let count = cases.len() as f64;
     let seconds = match size {
-        Size::Full => (3.0 * count).min(most),
+        Size::Full => (3.0 * count).min(max),
         Size::Quick => (0.5 * count).min(8.0),
         Size::Smallest => 0.1,
     };
@@ -129,6 +217,95 @@ fn usual_budget(cases: &[PlannedCase], size: Size, most: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::experiment::{
+        Demands, Fit, SubjectError, always_available, never_hands_over,
+    };
+    use contend_record::lab::{Chapter, Unit, View};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Cases of one, two and four seconds; those of kind `none` cannot be measured.
+    const SLOW: Experiment = Experiment {
+        name: "mock/slow",
+        summary: "x",
+        about: "x",
+        view: View::Table,
+        unit: Unit::Nanoseconds,
+        sampling: Sampling::Fixed(3),
+        fit: Fit::None,
+        settings: &[],
+        cases: |_| {
+            let kinds = ["a", "b", "none"].into_iter();
+            let sizes =
+                |kind| [1_u64, 2, 4].map(|n| Parameters::new().with("kind", kind).with("n", n));
+            kinds.flat_map(sizes).collect()
+        },
+        unavailable: |case| (case.text("kind") == Some("none")).then(|| "it is absent".to_owned()),
+        hands_over: never_hands_over,
+        demands: Demands::NONE.lasting(0, 0).and_ns_per(&[("n", 1_000_000_000)]),
+        subject: |_| Err(SubjectError::Wrong("it is never made".to_owned())),
+    };
+    const ADAPTIVE: Experiment = Experiment {
+        name: "mock/adaptive",
+        sampling: Sampling::Adaptive,
+        cases: |_| vec![Parameters::new()],
+        unavailable: always_available,
+        demands: Demands::NONE.lasting(0, 100),
+        ..SLOW
+    };
+    const SUITE: &Suite = &Suite {
+        name: "mock",
+        summary: "x",
+        chapter: Chapter::Pipeline,
+        patterns: &[],
+        only: &[],
+        budget_seconds: 30.0,
+    };
+
+    fn plan(size: Size, budget: Option<u32>) -> Plan {
+        let budget = budget.map(|seconds| seconds * SECOND);
+        Plan::new(Some(SUITE), &[&SLOW, &ADAPTIVE], Scope::of(size), &[], budget, 0)
+    }
+
+    #[test]
+    fn quick_runs_of_suites_are_limited_unless_a_budget_is_given() {
+        assert_eq!(plan(Size::Quick, None).time_limit, Some(QUICK_LIMIT));
+        assert_eq!(plan(Size::Quick, Some(9)).time_limit, None);
+        assert_eq!(plan(Size::Full, None).time_limit, None);
+        let by_name = Plan::new(None, &[&SLOW], Scope::of(Size::Quick), &[], None, 0);
+        assert_eq!(by_name.time_limit, None);
+    }
+
+    #[test]
+    fn cases_are_left_out_until_the_plan_fills_three_quarters_of_the_limit() {
+        let limited = plan(Size::Quick, None).within(8 * SECOND);
+        // 8 s allow 4.5 s for samples: two sizes of one kind and one of the other.
+        let names: Vec<_> = limited.measured().map(|case| case.parameters.to_string()).collect();
+        assert_eq!(names, ["kind=a n=1", "kind=a n=2", "kind=b n=1", ""]);
+        assert_eq!(limited.cases.len(), 10, "what is left out stays in the plan");
+        let reasons = |text: &str| {
+            let skipped = limited.cases.iter().filter_map(|case| case.skipped.as_ref());
+            skipped.filter(|reason| reason.contains(text)).count()
+        };
+        assert_eq!((reasons("left out to end within 8 s"), reasons("it is absent")), (3, 3));
+        let whole = plan(Size::Quick, None);
+        assert_eq!(whole.measured().count(), 7, "the limit of a minute is not reached");
+    }
+
+    #[test]
+    fn the_expected_time_is_that_of_first_samples_or_of_the_budget() {
+        let overhead = |time: Duration| time - OVERHEAD;
+        let first = 14 * SECOND + SECOND / 10;
+        assert_eq!(overhead(plan(Size::Full, Some(5)).expected()), first);
+        assert_eq!(overhead(plan(Size::Full, Some(20)).expected()), 20 * SECOND);
+        let fixed = |budget: u32| {
+            let budget = Some(budget * SECOND);
+            Plan::new(None, &[&SLOW], Scope::of(Size::Full), &[], budget, 0).expected()
+        };
+        assert_eq!(overhead(fixed(100)), 3 * 14 * SECOND, "three samples of each case");
+        let limited = plan(Size::Quick, None).within(8 * SECOND);
+        assert!(limited.expected() <= 8 * SECOND, "{:?}", limited.expected());
+    }
 
     #[test]
     fn conditions_choose_cases_by_value_or_absence() {
@@ -152,6 +329,6 @@ mod tests {
         assert_eq!(chosen(&[("n", "1"), ("parent_mib", "")]), vec![small.clone()]);
         assert_eq!(chosen(&[("parent_mib", "64")]), vec![large.clone()]);
         assert_eq!(chosen(&[("n", "1"), ("n", "10")]), all);
-        assert_eq!(chosen(&[("nobody_knows", "1")]), all);
+        assert_eq!(chosen(&[("absent", "1")]), all);
     }
 }

@@ -1,4 +1,13 @@
-//! What the engine and the process of a case say to each other: a line of JSON each.
+//! Messages between the engine and the process of a case: lines of JSON.
+//!
+//! ```text
+//! engine                       process of the case
+//!   Open ────────────────────►  creates the subject
+//!        ◄──────────────────── Ready │ Failed
+//!   Sample ──────────────────►  repeats the operation
+//!        ◄──────────────────── Step … Sampled │ Failed
+//!   (closes the pipe) ───────►  exits
+//! ```
 
 use std::time::Duration;
 
@@ -8,43 +17,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::experiment::{Facts, Sample};
 
-/// What the engine asks for. When it has no more to ask, it closes the pipe.
+/// A request of the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// Make this subject.
+    /// Create a subject.
     Open {
-        /// The experiment's name.
+        /// Name of the experiment.
         experiment: String,
-        /// What it is done with.
+        /// Parameters of the case.
         parameters: Parameters,
+        /// Whether to leave out metrics that only waiting can measure.
+        skip_slow_metrics: bool,
     },
     /// Take a sample.
     Sample {
-        /// Of so many iterations.
+        /// Number of iterations.
         iterations: u64,
     },
 }
 
-/// What the process of a case answers.
+/// A reply of the process of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// The subject is there.
+    /// The subject exists; its facts.
     Ready(Facts),
-    /// Something happened that is to be shown at once; the sample is still to come.
+    /// A step of a demonstration; the sample follows.
     Step(Step),
-    /// The sample that was asked for.
-    Sampled(Box<Taken>),
-    /// It did not work.
+    /// The sample.
+    Sampled(Box<Measurement>),
+    /// The request failed.
     Failed(String),
 }
 
-/// A sample and what taking it used.
+/// A sample and what it cost to take it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct Measurement {
     /// The sample.
     pub sample: Sample,
-    /// How long it took in all, whatever it measures.
+    /// Wall time that it took, whatever it measures.
     pub elapsed: Duration,
-    /// CPU time so far of the process of the case and all its children.
+    /// CPU time of the process of the case and all its children so far.
     pub cpu: Duration,
 }

@@ -1,7 +1,6 @@
-//! What the engine can run: experiments and suites, by name.
+//! The experiments and suites that the engine can run.
 //!
-//! The engine itself names no experiment. Whoever starts it passes a [`Registry`], so that tests
-//! can pass one of their own.
+//! The engine names no experiment: its caller passes a [`Registry`], and tests pass their own.
 
 use contend_record::lab::{RunRecord, View};
 
@@ -9,43 +8,43 @@ use super::experiment::Experiment;
 use super::pattern::matches;
 use super::suite::Suite;
 
-/// The experiments and suites there are.
+/// Experiments and suites by name.
 #[derive(Debug, Clone, Copy)]
 pub struct Registry {
-    /// Every experiment, in the order in which they are shown.
+    /// All experiments, in the order of lists and reports.
     pub experiments: &'static [&'static Experiment],
-    /// Every suite.
+    /// All suites.
     pub suites: &'static [Suite],
-    /// The experiments by which the engine calibrates itself.
+    /// Experiments with which the engine calibrates itself.
     pub calibration: Calibrators,
 }
 
-/// The experiments by which the engine calibrates itself. They take no parameters.
+/// The experiments with which the engine calibrates itself. They take no parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Calibrators {
-    /// Does nothing. Its facts `clock_ns`, `clock_resolution_ns` and `empty_loop_ns` say what the
-    /// clock and the loop cost.
+    /// An empty operation. Its facts `clock_ns`, `clock_resolution_ns` and `empty_loop_ns` are the
+    /// cost of the clock and of the loop.
     pub empty: &'static Experiment,
-    /// Bounces a cache line between two CPUs: its value tells how far apart they are.
+    /// A cache line that bounces between two CPUs. Its value is their distance.
     pub distance: &'static Experiment,
 }
 
 impl Registry {
-    /// The experiment of this name.
+    /// Returns the experiment with this name.
     pub fn find(&self, name: &str) -> Option<&'static Experiment> {
         self.experiments.iter().copied().find(|experiment| experiment.name == name)
     }
 
-    /// The suite of this name.
+    /// Returns the suite with this name.
     pub fn suite(&self, name: &str) -> Option<&'static Suite> {
         self.suites.iter().find(|suite| suite.name == name)
     }
 
-    /// The experiments that match any of the patterns, in which `*` stands for anything, or that
-    /// are of a family of this name, in the order of the table.
+    /// Returns the experiments whose name matches one of the patterns, or whose family is one of
+    /// them, in the order of the table. `*` matches any text.
     ///
     /// # Errors
-    /// The first pattern that nothing matches.
+    /// Returns the first pattern that matches nothing.
     pub fn matching<'a>(&self, patterns: &[&'a str]) -> Result<Vec<&'static Experiment>, &'a str> {
         let is_hit = |pattern: &str, experiment: &Experiment| {
             matches(pattern, experiment.name) || pattern == experiment.family()
@@ -59,8 +58,8 @@ impl Registry {
         Ok(hits.filter(|e| patterns.iter().any(|pattern| is_hit(pattern, e))).collect())
     }
 
-    /// Fills in what records of older versions do not say: how a report presents their cases, and
-    /// which chapter shows their suite.
+    /// Fills in fields that records of older versions lack: the view of their cases, and the chapter
+    /// of their suite.
     pub fn complete(&self, record: &mut RunRecord) {
         for case in record.cases.iter_mut().filter(|case| case.view == View::Table) {
             case.view = self.find(&case.experiment).map_or(View::Table, |found| found.view);
@@ -69,7 +68,7 @@ impl Registry {
         record.chapter = record.chapter.or(suite.map(|suite| suite.chapter));
     }
 
-    /// The experiments of a suite, in the order of the table.
+    /// Returns the experiments of a suite, in the order of the table.
     pub fn of_suite(&self, suite: &Suite) -> Vec<&'static Experiment> {
         self.matching(suite.patterns).unwrap_or_default()
     }

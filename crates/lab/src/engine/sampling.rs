@@ -1,4 +1,4 @@
-//! When a case has samples enough, and what they come to.
+//! Stop rules of a case, and its figures.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,97 +8,99 @@ use contend_record::stats::{self, Estimate, FEWEST};
 
 use crate::engine::experiment::{Sample, Sampling, StageSample};
 use crate::engine::plan::PlannedCase;
-use crate::engine::protocol::Taken;
+use crate::engine::protocol::Measurement;
 
-/// An interval as narrow as this part of the median is narrow enough.
-const NARROW: f64 = 0.02;
-/// With fewer an interval that happens to be narrow is not believed; and it has to be narrow
-/// at two looks in a row, for the first time is often chance.
-const BELIEVED: usize = 12;
+/// An interval is narrow enough below this part of the median.
+const MAX_RELATIVE_WIDTH: f64 = 0.02;
+/// With fewer samples a narrow interval may be chance. It also has to be narrow at two checks in a
+/// row.
+const MIN_INTERVAL_SAMPLES: usize = 12;
 
 /// The samples of a case so far.
 #[derive(Debug)]
 pub struct Samples {
     sampling: Sampling,
-    most: usize,
+    max_samples: usize,
     seed: u64,
     taken: Vec<Sample>,
-    /// Which of them were taken while others used the CPUs.
+    /// Indexes of samples that were taken while other programs used the CPUs.
     disturbed: Vec<usize>,
-    /// At how many samples the interval is looked at next: it takes some milliseconds.
-    look_at: usize,
-    /// The interval was narrow at the last look.
+    /// Number of samples at which the interval is computed next, which takes milliseconds.
+    next_check: usize,
+    /// Whether the interval was narrow at the last check.
     was_narrow: bool,
-    /// Of how many iterations a sample is.
+    /// Number of iterations of a sample.
     pub iterations: u64,
 }
 
 impl Samples {
-    /// None yet.
-    pub fn new(sampling: Sampling, most: usize, seed: u64) -> Self {
+    /// Creates an empty set of samples.
+    pub fn new(sampling: Sampling, max_samples: usize, seed: u64) -> Self {
         Self {
             sampling,
-            most,
+            max_samples,
             seed,
             taken: Vec::new(),
             disturbed: Vec::new(),
-            look_at: BELIEVED,
+            next_check: MIN_INTERVAL_SAMPLES,
             was_narrow: false,
             iterations: 1,
         }
     }
 
-    /// Adds one and returns its place.
+    /// Adds a sample and returns its index.
     pub fn push(&mut self, sample: Sample) -> usize {
         self.taken.push(sample);
         self.taken.len() - 1
     }
 
-    /// Notes that others used the CPUs while this one was taken.
-    pub fn disturb(&mut self, place: usize) {
+    /// Marks a sample as taken while other programs used the CPUs.
+    pub fn mark_disturbed(&mut self, place: usize) {
         if !self.disturbed.contains(&place) {
             self.disturbed.push(place);
         }
     }
 
-    /// How many there are.
+    /// Returns the number of samples.
     pub fn count(&self) -> usize {
         self.taken.len()
     }
 
-    /// How many there are that nothing has disturbed.
+    /// Returns the number of samples that are not marked as disturbed.
     fn undisturbed(&self) -> usize {
         self.taken.len() - self.disturbed.len()
     }
 
-    /// Why no more are needed, if so.
-    pub fn enough(&mut self) -> Option<Stopped> {
+    /// Returns why no more samples are needed; none if more are. Computes the interval at every
+    /// quarter more samples, and remembers whether it was narrow.
+    pub fn check_complete(&mut self) -> Option<Stopped> {
         match self.sampling {
             Sampling::Fixed(count) => (self.taken.len() >= count).then_some(Stopped::Count),
-            Sampling::Adaptive if self.taken.len() >= self.most => Some(Stopped::Count),
-            Sampling::Adaptive if self.undisturbed() < self.look_at => None,
+            Sampling::Adaptive if self.taken.len() >= self.max_samples => Some(Stopped::Count),
+            Sampling::Adaptive if self.undisturbed() < self.next_check => None,
             Sampling::Adaptive => {
-                self.look_at = self.undisturbed() + self.undisturbed().div_ceil(4);
-                let kept = self.kept();
-                let values = kept.iter().map(|&(_, sample)| sample.value).collect();
+                self.next_check = self.undisturbed() + self.undisturbed().div_ceil(4);
+                let counted = self.counted();
+                let values = counted.iter().map(|&(_, sample)| sample.value).collect();
                 let estimate = Estimate::from_samples(values, self.seed)?;
                 let width = estimate.ci95[1] - estimate.ci95[0];
-                let narrow = width < NARROW * estimate.median.abs();
+                let narrow = width < MAX_RELATIVE_WIDTH * estimate.median.abs();
                 let believed = narrow && std::mem::replace(&mut self.was_narrow, narrow);
                 believed.then_some(Stopped::Interval)
             }
         }
     }
 
-    /// Those that count: where enough were left undisturbed, the others have been retaken.
-    fn kept(&self) -> Vec<(bool, &Sample)> {
+    /// Returns the samples that count, and whether each is disturbed. Disturbed samples do not count
+    /// once there are enough others, since they have been retaken.
+    fn counted(&self) -> Vec<(bool, &Sample)> {
         let all = self.taken.iter().enumerate();
         let all = all.map(|(place, sample)| (self.disturbed.contains(&place), sample));
         let retaken = self.sampling == Sampling::Adaptive && self.undisturbed() >= FEWEST;
         all.filter(|&(disturbed, _)| !(disturbed && retaken)).collect()
     }
 
-    /// The case that they make.
+    /// Returns the record of the case.
     pub fn summarise(&self, planned: &PlannedCase, stopped: Option<Stopped>) -> Case {
         let experiment = planned.experiment;
         let mut case = Case::new(
@@ -107,11 +109,11 @@ impl Samples {
             planned.parameters.clone(),
             experiment.unit,
         );
-        let kept = self.kept();
-        case.retaken = self.taken.len() - kept.len();
+        let counted = self.counted();
+        case.retaken = self.taken.len() - counted.len();
         case.disturbed =
-            (0..kept.len()).filter(|&place| kept.get(place).is_some_and(|k| k.0)).collect();
-        case.samples = kept.iter().map(|&(_, sample)| sample.value).collect();
+            (0..counted.len()).filter(|&place| counted.get(place).is_some_and(|k| k.0)).collect();
+        case.samples = counted.iter().map(|&(_, sample)| sample.value).collect();
         case.outliers = stats::outliers(&case.samples);
         case.min = case.samples.iter().copied().reduce(f64::min);
         case.max = case.samples.iter().copied().reduce(f64::max);
@@ -121,9 +123,9 @@ impl Samples {
         }
         case.iterations = self.iterations;
         case.stopped = stopped;
-        case.metrics = metrics(kept.iter().map(|&(_, sample)| sample));
-        case.stages = stages(&kept.iter().map(|&(_, sample)| sample).collect::<Vec<_>>());
-        if let Some((_, last)) = kept.last() {
+        case.metrics = metrics(counted.iter().map(|&(_, sample)| sample));
+        case.stages = stages(&counted.iter().map(|&(_, sample)| sample).collect::<Vec<_>>());
+        if let Some((_, last)) = counted.last() {
             case.limit.clone_from(&last.limit);
             case.facts = last.facts.clone();
         }
@@ -139,7 +141,7 @@ fn metrics<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<String, Me
     values.into_iter().map(|(name, (unit, values))| (name, Metric::of(unit, values))).collect()
 }
 
-/// The figures of each stage over the samples.
+/// Returns the figures of each stage over the samples.
 fn stages(samples: &[&Sample]) -> Vec<Stage> {
     let metric = |index: usize, of: fn(&StageSample) -> f64| {
         let values = samples.iter().filter_map(|sample| sample.stages.get(index)).map(of);
@@ -155,9 +157,9 @@ fn stages(samples: &[&Sample]) -> Vec<Stage> {
     first.iter().enumerate().map(stage).collect()
 }
 
-/// How many iterations to do next so that a sample takes about this long; by trials, each at
-/// most a hundred times as long as the one before.
-pub fn iterations_for(target: Duration, trial: &Taken, iterations: u64) -> u64 {
+/// Returns the number of iterations with which a sample takes about the target time, according to
+/// a trial; at most a hundred times those of the trial.
+pub fn iterations_for(target: Duration, trial: &Measurement, iterations: u64) -> u64 {
     let took = trial.elapsed.as_secs_f64().max(1e-9);
     let factor = (target.as_secs_f64() / took).clamp(0.0, 100.0);
     let wanted = (iterations as f64 * factor).round().clamp(1.0, 1e12);
@@ -210,21 +212,21 @@ mod tests {
         let tight =
             [100.0, 100.1, 99.9, 100.2, 99.8, 100.0, 100.1, 99.9, 100.0, 100.1, 99.9, 100.0];
         let mut narrow = samples(Sampling::Adaptive, &tight);
-        assert_eq!(narrow.enough(), None, "once may be chance");
+        assert_eq!(narrow.check_complete(), None, "one check may be chance");
         for &value in &tight[..3] {
             narrow.push(Sample::of(value));
         }
-        assert_eq!(narrow.enough(), Some(Stopped::Interval));
+        assert_eq!(narrow.check_complete(), Some(Stopped::Interval));
         let mut wide = samples(Sampling::Adaptive, &tight.map(|value| value * value * value));
         wide.push(Sample::of(2e6));
         for value in tight {
             wide.push(Sample::of(value * 9e3));
         }
-        assert_eq!((wide.enough(), wide.enough()), (None, None));
+        assert_eq!((wide.check_complete(), wide.check_complete()), (None, None));
         let mut few = samples(Sampling::Adaptive, &[100.0; 5]);
-        assert_eq!(few.enough(), None);
+        assert_eq!(few.check_complete(), None);
         let mut fixed = samples(Sampling::Fixed(2), &[1.0, 99.0]);
-        assert_eq!(fixed.enough(), Some(Stopped::Count));
+        assert_eq!(fixed.check_complete(), Some(Stopped::Count));
     }
 
     #[test]
@@ -237,10 +239,10 @@ mod tests {
     }
 
     #[test]
-    fn disturbed_samples_are_replaced_where_there_are_others_enough() {
+    fn disturbed_samples_are_dropped_once_there_are_enough_others() {
         let mut taken = samples(Sampling::Adaptive, &[1.0, 1.0, 1.0, 7.0, 1.0, 1.0]);
-        taken.disturb(3);
-        taken.disturb(3);
+        taken.mark_disturbed(3);
+        taken.mark_disturbed(3);
         let marked = case(&taken);
         assert_eq!((marked.disturbed.as_slice(), marked.retaken), ([3].as_slice(), 0));
         taken.push(Sample::of(1.0));
@@ -256,7 +258,7 @@ mod tests {
             let mut iterations = 1;
             for _ in 0..8 {
                 let elapsed = Duration::from_secs_f64(cost * iterations as f64);
-                let trial = Taken { elapsed, ..Taken::default() };
+                let trial = Measurement { elapsed, ..Measurement::default() };
                 iterations = iterations_for(target, &trial, iterations);
             }
             let took = cost * iterations as f64;

@@ -1,4 +1,4 @@
-//! The process of a case: it makes the subject and takes samples when it is told to.
+//! The process of a case: creates the subject and takes samples on request.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -9,23 +9,23 @@ use contend_sys::{Signal, child, cpu, spawn};
 use rustix::fs::{Mode, OFlags};
 
 use crate::engine::experiment::{Subject, SubjectError};
-use crate::engine::protocol::{Reply, Request, Taken};
+use crate::engine::protocol::{Measurement, Reply, Request};
 use crate::engine::registry::Registry;
 
-/// When whoever asks dies in the middle of a sample, this process goes on to its end so that it
-/// can reap what it has created, but not for longer than so many seconds.
-const PATIENCE: u32 = 20;
+/// If the engine dies during a sample, this process finishes the sample to reap its children, but is
+/// killed after this time.
+const ORPHAN_LIFETIME_SECONDS: u32 = 20;
 
-/// Answers requests on standard input with replies on standard output. Both become `/dev/null`
-/// first: what is started here must neither read requests nor write between replies.
+/// Answers requests on standard input with replies on standard output, both of which become
+/// `/dev/null` first: children must neither read requests nor write between replies.
 ///
 /// # Errors
 /// As [`serve`].
 pub fn serve_standard_streams(registry: &Registry) -> io::Result<()> {
-    // What is measured does not depend on who started contend: with SIGCHLD ignored, for one, no
-    // child could be waited for. Writing into a closed pipe stays an error, as Rust has it.
+    // Inherited dispositions must not affect what is measured: with SIGCHLD ignored, no child could
+    // be waited for. Writing to a closed pipe stays an error, as in every Rust program.
     Dispositions::default().ignoring(Signal::PIPE).apply();
-    spawn::outlive_parent_by(PATIENCE);
+    spawn::outlive_parent_by(ORPHAN_LIFETIME_SECONDS);
     let requests = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     let replies = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -34,10 +34,10 @@ pub fn serve_standard_streams(registry: &Registry) -> io::Result<()> {
     serve(registry, BufReader::new(File::from(requests)), File::from(replies))
 }
 
-/// Answers requests for experiments of this registry until there are no more.
+/// Answers requests for experiments of this registry until the input ends.
 ///
 /// # Errors
-/// When whoever asks has gone, or does not speak this language.
+/// If a request cannot be read or parsed, or a reply cannot be written.
 pub fn serve(
     registry: &Registry,
     requests: impl BufRead,
@@ -46,12 +46,17 @@ pub fn serve(
     let mut subject: Option<Box<dyn Subject>> = None;
     for line in requests.lines() {
         let reply = match serde_json::from_str(&line?)? {
-            Request::Open { experiment, parameters } => {
-                let found = registry.find(&experiment).ok_or_else(|| {
-                    SubjectError::Wrong(format!("there is no experiment {experiment}"))
-                });
+            Request::Open { experiment, parameters, skip_slow_metrics } => {
+                let found = registry
+                    .find(&experiment)
+                    .ok_or_else(|| SubjectError::Wrong(format!("no experiment '{experiment}'")));
                 match found.and_then(|found| (found.subject)(&parameters)) {
-                    Ok(made) => Reply::Ready(subject.insert(made).facts()),
+                    Ok(mut made) => {
+                        if skip_slow_metrics {
+                            made.skip_slow_metrics();
+                        }
+                        Reply::Ready(subject.insert(made).facts())
+                    }
                     Err(error) => Reply::Failed(error.to_string()),
                 }
             }
@@ -59,7 +64,7 @@ pub fn serve(
                 Some(subject) => {
                     sample(subject.as_mut(), iterations, &mut |reply| send(&mut replies, reply))
                 }
-                None => Reply::Failed("no subject was made".to_owned()),
+                None => Reply::Failed("a sample was requested before a subject".to_owned()),
             },
         };
         send(&mut replies, &reply)?;
@@ -74,16 +79,18 @@ fn sample(
 ) -> Reply {
     let started = Instant::now();
     let result = subject.sample(iterations, &mut |step| {
-        let _ = send(&Reply::Step(step)); // that nobody listens shows with the sample
+        let _ = send(&Reply::Step(step)); // an error recurs when the sample is sent
     });
     let elapsed = started.elapsed();
     match result {
-        Ok(sample) => Reply::Sampled(Box::new(Taken { sample, elapsed, cpu: used(subject) })),
+        Ok(sample) => {
+            Reply::Sampled(Box::new(Measurement { sample, elapsed, cpu: cpu_time(subject) }))
+        }
         Err(error) => Reply::Failed(error.to_string()),
     }
 }
 
-fn used(subject: &dyn Subject) -> Duration {
+fn cpu_time(subject: &dyn Subject) -> Duration {
     cpu::own_time() + child::children_usage().cpu() + subject.living_children_cpu()
 }
 
@@ -126,7 +133,7 @@ mod tests {
         calibration: Calibrators { empty: &COUNTER, distance: &COUNTER },
     };
 
-    /// Its value is how many iterations there have been.
+    /// A subject whose value is the number of iterations so far.
     struct Counter(u64);
 
     impl Subject for Counter {
@@ -144,16 +151,17 @@ mod tests {
         let lines: Vec<_> =
             requests.iter().map(|r| serde_json::to_string(r).expect("JSON") + "\n").collect();
         let mut replies = Vec::new();
-        serve(&REGISTRY, lines.concat().as_bytes(), &mut replies).expect("nothing breaks");
+        serve(&REGISTRY, lines.concat().as_bytes(), &mut replies).expect("replies can be written");
         let replies = String::from_utf8(replies).expect("JSON");
         replies.lines().map(|line| serde_json::from_str(line).expect("a reply")).collect()
     }
 
     #[test]
-    fn a_subject_is_made_and_sampled() {
+    fn one_subject_takes_all_samples() {
         let open = |experiment: &str| Request::Open {
             experiment: experiment.to_owned(),
             parameters: Parameters::new(),
+            skip_slow_metrics: false,
         };
         let sample = Request::Sample { iterations: 10 };
         let replies = talk(&[open("mock/counter"), sample.clone(), sample.clone()]);

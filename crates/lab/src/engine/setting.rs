@@ -1,33 +1,33 @@
-//! Parameters of experiments that can be chosen when they are run.
+//! Parameters that users can set, and the values that they chose.
 
 use contend_record::parameters::{Parameters, Value};
 
-/// A parameter that can be chosen.
+/// A parameter that users can set.
 #[derive(Debug)]
 pub struct Setting {
-    /// The parameter's name.
+    /// Name of the parameter.
     pub name: &'static str,
-    /// What it is, and what it is by itself.
+    /// Meaning and default, for the reference.
     pub summary: &'static str,
     values: Values,
 }
 
-/// What a parameter can be.
+/// The values that a parameter can have.
 #[derive(Debug)]
 enum Values {
-    /// A number from this to that.
+    /// A number between two bounds, inclusive.
     Numbers(u64, u64),
     /// One of these names.
     Names(fn() -> Vec<&'static str>),
 }
 
 impl Setting {
-    /// A number from `least` to `most`.
-    pub const fn number(name: &'static str, summary: &'static str, least: u64, most: u64) -> Self {
-        Self { name, summary, values: Values::Numbers(least, most) }
+    /// Creates a parameter that is a number from `min` to `max`.
+    pub const fn number(name: &'static str, summary: &'static str, min: u64, max: u64) -> Self {
+        Self { name, summary, values: Values::Numbers(min, max) }
     }
 
-    /// One of some names.
+    /// Creates a parameter that is one of some names.
     pub const fn named(
         name: &'static str,
         summary: &'static str,
@@ -36,15 +36,15 @@ impl Setting {
         Self { name, summary, values: Values::Names(names) }
     }
 
-    /// What a text means.
+    /// Parses a value.
     ///
     /// # Errors
-    /// What could be said instead.
+    /// Returns what is expected instead.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         match self.values {
-            Values::Numbers(least, most) => match text.parse() {
-                Ok(number) if (least..=most).contains(&number) => Ok(Value::Number(number)),
-                _ => Err(format!("expected a number from {least} to {most}")),
+            Values::Numbers(min, max) => match text.parse() {
+                Ok(number) if (min..=max).contains(&number) => Ok(Value::Number(number)),
+                _ => Err(format!("expected a number from {min} to {max}")),
             },
             Values::Names(names) => match names().into_iter().find(|name| *name == text) {
                 Some(name) => Ok(name.into()),
@@ -53,7 +53,7 @@ impl Setting {
         }
     }
 
-    /// The names that it can be; none where it is a number.
+    /// Returns the names that it can be; none if it is a number.
     pub fn names(&self) -> Vec<&'static str> {
         match self.values {
             Values::Numbers(..) => Vec::new(),
@@ -61,21 +61,21 @@ impl Setting {
         }
     }
 
-    /// A value that it can have.
+    /// Returns one of its values.
     pub fn example(&self) -> Value {
         match self.values {
-            Values::Numbers(least, most) => Value::Number(most.min(least + 2)),
+            Values::Numbers(min, max) => Value::Number(max.min(min + 2)),
             Values::Names(names) => names().last().copied().unwrap_or("").into(),
         }
     }
 }
 
-/// What was chosen: the values of parameters, in the order in which they were given.
+/// The chosen values of parameters, in the order of the command line.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Choices(Vec<(String, Vec<Value>)>);
 
 impl Choices {
-    /// Adds a value to those of a parameter.
+    /// Adds a value of a parameter.
     pub fn add(&mut self, name: &str, value: Value) {
         match self.0.iter_mut().find(|(other, _)| other == name) {
             Some((_, values)) if values.contains(&value) => {}
@@ -84,25 +84,25 @@ impl Choices {
         }
     }
 
-    /// The values that were chosen for a parameter; none if it was not.
+    /// Returns the chosen values of a parameter.
     pub fn of(&self, name: &str) -> &[Value] {
         let found = self.0.iter().find(|(other, _)| other == name);
         found.map_or(&[], |(_, values)| values)
     }
 
-    /// The numbers that were chosen for a parameter, or the usual ones.
-    pub fn numbers(&self, name: &str, usual: &[u64]) -> Vec<u64> {
+    /// Returns the chosen numbers of a parameter, or the default ones if none were chosen.
+    pub fn numbers(&self, name: &str, default: &[u64]) -> Vec<u64> {
         let number = |value: &Value| match value {
             Value::Number(number) => Some(*number),
             _ => None,
         };
         match self.of(name) {
-            [] => usual.to_vec(),
+            [] => default.to_vec(),
             chosen => chosen.iter().filter_map(number).collect(),
         }
     }
 
-    /// The cases with every value that was chosen for any of these parameters, each once.
+    /// Returns the cases with every combination of the chosen values, each once.
     pub fn applied(&self, cases: Vec<Parameters>, settings: &[&Setting]) -> Vec<Parameters> {
         let mut cases = cases;
         for setting in settings {
@@ -152,7 +152,7 @@ mod tests {
         let cases = choices.applied(vec![case("a", 1), case("a", 2)], &[&N, &KIND]);
         assert_eq!(cases, [case("b", 3), case("b", 4)]);
         let others = choices.applied(vec![case("a", 1)], &[]);
-        assert_eq!(others, [case("a", 1)], "of others nothing was chosen");
+        assert_eq!(others, [case("a", 1)], "a parameter without a choice keeps its value");
         assert_eq!(choices.numbers("n", &[9]), [3, 4]);
         assert_eq!(choices.numbers("m", &[9]), [9]);
     }

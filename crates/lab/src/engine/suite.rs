@@ -1,21 +1,21 @@
-//! A suite: the experiments of one source document, run and shown together.
+//! Suites: experiments that are run together and compared with a source document.
 
 use contend_record::lab::Chapter;
 
-/// One suite.
+/// A suite.
 #[derive(Debug)]
 pub struct Suite {
-    /// Its name.
+    /// Name of the suite.
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
-    /// The chapter of a report that shows it.
+    /// Chapter of the report that shows it.
     pub chapter: Chapter,
-    /// The experiments, by name or pattern.
+    /// Patterns of its experiments.
     pub patterns: &'static [&'static str],
-    /// Of experiments by these patterns that know these parameters, only the cases with one of these
-    /// values.
+    /// Conditions: pattern of the experiments, parameter, value. Experiments with the parameter run
+    /// only the cases with one of its values; an empty value admits cases without the parameter.
     pub only: &'static [(&'static str, &'static str, &'static str)],
-    /// The most time for measuring it takes by itself, in seconds.
+    /// Default of its budget, in seconds.
     pub budget_seconds: f64,
 }

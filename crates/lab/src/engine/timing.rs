@@ -1,5 +1,7 @@
-//! Timing a loop: only the loop is between the two readings of the clock, and what the clock
-//! and the loop themselves take is measured beforehand and subtracted.
+//! The timed loop.
+//!
+//! Nothing but the loop is between the two readings of the clock. The cost of the clock and of an
+//! empty loop is measured first and subtracted.
 
 use std::hint::black_box;
 use std::io;
@@ -13,42 +15,42 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::engine::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
 
-/// What measuring itself takes.
+/// The cost of measuring itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Overhead {
-    /// Two readings of the clock, one after the other, in nanoseconds.
+    /// Time between two consecutive readings of the clock, in nanoseconds.
     pub clock: f64,
-    /// One turn of the loop around an empty operation, in nanoseconds.
-    pub turn: f64,
+    /// Time of an iteration of the loop around an empty operation, in nanoseconds.
+    pub iteration: f64,
 }
 
-const CALIBRATIONS: usize = 11;
-const TURNS: u64 = 50_000;
+const CALIBRATION_RUNS: usize = 11;
+const LOOP_ITERATIONS: u64 = 50_000;
 
 impl Overhead {
-    /// Measures it: some milliseconds.
+    /// Measures the overhead, which takes milliseconds.
     pub fn measure() -> Self {
-        let clock = middle(|| {
+        let clock = median_of_runs(|| {
             let started = Instant::now();
             (0..1000).for_each(|_| {
                 black_box(Instant::now());
             });
             started.elapsed().as_nanos() as f64 / 1000.0
         });
-        let turn = middle(|| match elapsed(&mut || Ok(()), TURNS) {
-            Ok(time) => (time.as_nanos() as f64 - clock) / TURNS as f64,
+        let iteration = median_of_runs(|| match elapsed(&mut || Ok(()), LOOP_ITERATIONS) {
+            Ok(time) => (time.as_nanos() as f64 - clock) / LOOP_ITERATIONS as f64,
             Err(_) => 0.0,
         });
-        Self { clock, turn }
+        Self { clock, iteration }
     }
 }
 
-fn middle(mut once: impl FnMut() -> f64) -> f64 {
-    let times: Vec<f64> = (0..CALIBRATIONS).map(|_| once()).collect();
+fn median_of_runs(mut once: impl FnMut() -> f64) -> f64 {
+    let times: Vec<f64> = (0..CALIBRATION_RUNS).map(|_| once()).collect();
     median(&times).unwrap_or(0.0)
 }
 
-/// The smallest step between two readings of the clock that differ, in nanoseconds.
+/// Returns the smallest step between two different readings of the clock, in nanoseconds.
 pub fn clock_resolution() -> f64 {
     let step = |_| {
         let first = Instant::now();
@@ -62,42 +64,42 @@ pub fn clock_resolution() -> f64 {
     (0..1000).map(step).fold(f64::INFINITY, f64::min)
 }
 
-/// A time in whole nanoseconds.
+/// Converts a time to whole nanoseconds.
 pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// `CLOCK_MONOTONIC`, which is the same for all processes, in nanoseconds.
+/// Returns the time of `CLOCK_MONOTONIC`, which all processes share, in nanoseconds.
 pub fn now() -> u64 {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).map_or(0, nanoseconds)
 }
 
-/// How many operations take so long, where some have taken that.
+/// Returns how many operations fit into `time`, if `operations` of them took `taken`.
 pub fn how_many(time: Duration, taken: Duration, operations: u64) -> u64 {
     let each = taken.as_nanos() / u128::from(operations.max(1));
     u64::try_from(time.as_nanos() / each.max(1)).unwrap_or(u64::MAX)
 }
 
-/// How many operations fit into a time, within a range, by trial: first with a few, then, since some are
-/// quicker when they are warm, with as many as that was about.
+/// Finds how many operations fit into `time`, within a range, by two trials: one with a first guess,
+/// and one with its result, since a warm operation may be faster.
 ///
 /// # Errors
-/// That of a trial.
+/// If a trial fails.
 pub fn as_many_as_fit(
     time: Duration,
-    few: u64,
+    first_guess: u64,
     range: RangeInclusive<u64>,
-    mut take: impl FnMut(u64) -> Result<Duration, SubjectError>,
+    mut run: impl FnMut(u64) -> Result<Duration, SubjectError>,
 ) -> Result<u64, SubjectError> {
-    let mut operations = few;
+    let mut operations = first_guess;
     for _ in 0..2 {
-        let taken = take(operations)?;
+        let taken = run(operations)?;
         operations = how_many(time, taken, operations).clamp(*range.start(), *range.end());
     }
     Ok(operations)
 }
 
-/// The loop. Never inlined, so that the empty operation turns in the very same one.
+/// Times a loop. Never inlined, so that the empty operation uses the same machine code.
 #[inline(never)]
 fn elapsed(operation: &mut dyn FnMut() -> io::Result<()>, iterations: u64) -> io::Result<Duration> {
     let started = Instant::now();
@@ -111,35 +113,35 @@ fn elapsed(operation: &mut dyn FnMut() -> io::Result<()>, iterations: u64) -> io
 pub struct Timed<F> {
     overhead: Overhead,
     operation: F,
-    /// Units that one operation creates, or whatever else its time is divided by.
+    /// Number of units that one operation creates; its time is divided by it.
     units: u64,
-    /// Children that live on between the operations.
+    /// Children that live longer than an operation.
     children: Vec<Pid>,
     facts: Facts,
 }
 
 impl<F: FnMut() -> io::Result<()>> Timed<F> {
-    /// An operation that does what is measured once.
+    /// Creates a subject that times an operation.
     pub fn new(operation: F) -> Self {
         let overhead = Overhead::measure();
         Self { overhead, operation, units: 1, children: Vec::new(), facts: Facts::new() }
     }
 
-    /// An operation that does it so many times.
+    /// Divides the time of an operation by a number of units.
     #[must_use]
     pub fn of_units(mut self, units: u64) -> Self {
         self.units = units;
         self
     }
 
-    /// An operation whose work is done by children that live on.
+    /// Adds the CPU time of children that live longer than an operation.
     #[must_use]
     pub fn with_children(mut self, children: Vec<Pid>) -> Self {
         self.children = children;
         self
     }
 
-    /// An operation of which this is worth knowing.
+    /// Adds facts for the record.
     #[must_use]
     pub fn with_facts(mut self, facts: Facts) -> Self {
         self.facts = facts;
@@ -160,7 +162,7 @@ impl<F: FnMut() -> io::Result<()>> Timed<F> {
     }
 }
 
-/// What this process and its children had used at a moment.
+/// A reading of what this process and its children have used.
 struct Resources {
     own: Duration,
     children: Duration,
@@ -178,9 +180,10 @@ impl<F: FnMut() -> io::Result<()>> Subject for Timed<F> {
         let before = self.resources();
         let time = elapsed(&mut self.operation, iterations).attempt("do the operation")?;
         let after = self.resources();
-        let turns = iterations.max(1) as f64;
-        let count = turns * self.units as f64;
-        let net = time.as_nanos() as f64 - self.overhead.clock - turns * self.overhead.turn;
+        let iterations = iterations.max(1) as f64;
+        let count = iterations * self.units as f64;
+        let net =
+            time.as_nanos() as f64 - self.overhead.clock - iterations * self.overhead.iteration;
         let each = |time: Duration| time.as_nanos() as f64 / count;
         let events = |after: u64, before: u64| after.saturating_sub(before) as f64 / count;
         Ok(Sample::of(net / count)
@@ -223,7 +226,7 @@ mod tests {
             })
             .of_units(4);
             let sample = subject.sample(3, &mut |_| {}).expect("it works");
-            assert!(sample.value >= 0.5e6, "2 ms are shared by 4 units: {}", sample.value);
+            assert!(sample.value >= 0.5e6, "2 ms divided by 4 units: {}", sample.value);
             assert!(sample.metrics["voluntary_switches"].0 > 0.0);
         }
         assert_eq!(done, 3);

@@ -2,7 +2,7 @@
 
 use contend_record::lab::Chapter;
 
-use crate::engine::plan::USUAL_BUDGET_SECONDS;
+use crate::engine::plan::DEFAULT_BUDGET_SECONDS;
 use crate::engine::suite::Suite;
 
 /// All suites.
@@ -13,7 +13,7 @@ pub const SUITES: &[Suite] = &[
         chapter: Chapter::ProcessThread,
         patterns: &["sharing/*", "units/create", "units/memory", "units/limit", "units/startup"],
         only: &[],
-        budget_seconds: USUAL_BUDGET_SECONDS,
+        budget_seconds: DEFAULT_BUDGET_SECONDS,
     },
     Suite {
         name: "pipeline",

@@ -1,57 +1,90 @@
-//! How long a run will go on.
+//! Estimates of how long a run takes from here on.
 //!
-//! A case with a set number of samples gets the first one whatever it takes, so the budget alone says little:
-//! what such cases take is known once one of the same experiment has been measured.
+//! Before a case has been measured, its declared cost is all that is known. Once others have been
+//! measured, the estimate is scaled by how much longer they took than declared: those of the same
+//! experiment if there are any, else all.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::track::Track;
-use super::world::Left;
+use super::case_state::CaseState;
 use crate::engine::experiment::Sampling;
 
-/// What is left for these cases when so much of the budget is left.
-pub(super) fn left(tracks: &[Track<'_>], budget: Duration) -> Left {
-    let first_rounds = first_rounds(tracks);
-    let (mut first, mut more, mut unknown) = (Duration::ZERO, Duration::ZERO, 0);
-    let mut open_ended = false;
-    for track in tracks.iter().filter(|track| !track.is_done()) {
-        if track.visits == 0 {
-            match first_rounds.get(track.planned.experiment.name) {
-                Some(&mean) => first += mean,
-                None => unknown += 1,
-            }
-        }
-        match track.planned.sampling {
-            Sampling::Adaptive => open_ended = true,
-            Sampling::Fixed(count) => more += mean(track) * missing(track, count),
-        }
-    }
-    let wanted = if open_ended { budget } else { budget.min(first + more) };
-    let time = first.max(wanted);
-    match unknown {
-        0 => Left::About(time),
-        cases => Left::Partly { time, cases },
-    }
+/// A case that took many times as long as declared says little about the others.
+const MAX_SLOWDOWN: f64 = 4.0;
+const MIN_SLOWDOWN: f64 = 0.1;
+
+/// Returns the expected duration of a case's first visit, shared work included unless another case
+/// has done it.
+pub(super) fn first_visit(states: &[CaseState<'_>], index: usize) -> Duration {
+    let name = states[index].planned.experiment.name;
+    declared(states, index).mul_f64(slowdown(states, name))
 }
 
-/// What the first visit of a case takes on average, by experiment.
-fn first_rounds(tracks: &[Track<'_>]) -> BTreeMap<&'static str, Duration> {
-    let mut sums: BTreeMap<&'static str, (Duration, u32)> = BTreeMap::new();
-    for track in tracks.iter().filter(|track| track.visits > 0) {
-        let (sum, count) = sums.entry(track.planned.experiment.name).or_default();
-        (*sum, *count) = (*sum + track.first_visit, *count + 1);
-    }
-    sums.into_iter().map(|(name, (sum, count))| (name, sum / count)).collect()
+/// Returns the declared duration of a case's first visit.
+pub(super) fn declared(states: &[CaseState<'_>], index: usize) -> Duration {
+    let cost = &states[index].planned.cost;
+    let shared = cost.shared.filter(|shared| !shared_work(states).any(|name| name == shared.name));
+    cost.first() + shared.map_or(Duration::ZERO, |shared| shared.time)
 }
 
-/// How many samples a case still wants after its first one.
-fn missing(track: &Track<'_>, count: usize) -> u32 {
-    let taken = track.samples.count().max(1);
+/// Returns the names of the shared work that visited cases have done.
+fn shared_work<'a>(states: &'a [CaseState<'_>]) -> impl Iterator<Item = &'static str> + use<'a> {
+    let visited = states.iter().filter(|state| state.visits > 0);
+    visited.filter_map(|state| state.planned.cost.shared).map(|shared| shared.name)
+}
+
+/// Returns the factor by which first visits take longer than declared. Cases of other experiments
+/// show that the machine is slow, but not that it is fast: short ones often end early.
+fn slowdown(states: &[CaseState<'_>], experiment: &str) -> f64 {
+    let ratio = |is_counted: &dyn Fn(&CaseState<'_>) -> bool| {
+        let measured = states.iter().filter(|state| state.samples.count() > 0);
+        let sums = measured.filter(|state| is_counted(state)).fold((0.0, 0.0), |sums, state| {
+            let [taken, declared] =
+                [state.first_visit, state.declared].map(|time| time.as_secs_f64());
+            (sums.0 + taken, sums.1 + declared)
+        });
+        (sums.1 > 0.0).then(|| sums.0 / sums.1)
+    };
+    let own = ratio(&|state| state.planned.experiment.name == experiment);
+    let all = || ratio(&|_| true).map(|ratio| ratio.max(1.0));
+    own.or_else(all).unwrap_or(1.0).clamp(MIN_SLOWDOWN, MAX_SLOWDOWN)
+}
+
+/// Returns the time until the run ends, if this much of the budget is left.
+///
+/// Cases without a sample take their first one even if the budget is used; the others share what
+/// is left of it.
+pub(super) fn remaining(states: &[CaseState<'_>], budget: Duration) -> Duration {
+    let (mut first, mut more) = (Duration::ZERO, Duration::ZERO);
+    let mut done: Vec<&str> = shared_work(states).collect();
+    let mut is_open_ended = false;
+    for state in states.iter().filter(|state| !state.is_done()) {
+        let mut sample = mean(state);
+        if state.visits == 0 {
+            let cost = &state.planned.cost;
+            let shared = cost.shared.filter(|shared| !done.contains(&shared.name));
+            done.extend(shared.map(|shared| shared.name));
+            let declared = cost.first() + shared.map_or(Duration::ZERO, |shared| shared.time);
+            let slowdown = slowdown(states, state.planned.experiment.name);
+            first += declared.mul_f64(slowdown);
+            sample = cost.sample.mul_f64(slowdown);
+        }
+        match state.planned.sampling {
+            Sampling::Adaptive => is_open_ended = true,
+            Sampling::Fixed(count) => more += sample.saturating_mul(missing(state, count)),
+        }
+    }
+    let wanted = if is_open_ended { budget } else { budget.min(first + more) };
+    first.max(wanted)
+}
+
+/// Returns the number of samples that a case lacks after its first one.
+fn missing(state: &CaseState<'_>, count: usize) -> u32 {
+    let taken = state.samples.count().max(1);
     u32::try_from(count.saturating_sub(taken)).unwrap_or(u32::MAX)
 }
 
-/// What one visit of a case has taken on average; nothing before the first one.
-fn mean(track: &Track<'_>) -> Duration {
-    track.visited.checked_div(track.visits).unwrap_or_default()
+/// Returns the mean duration of a case's visits; zero before the first one.
+fn mean(state: &CaseState<'_>) -> Duration {
+    state.visited.checked_div(state.visits).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Lines through cases that differ in one parameter alone: what one unit more takes. And the laws by
-//! which work scales with its workers.
+//! Laws through several cases: lines through cases that differ in one parameter, whose slope is the
+//! cost of one more unit, and scaling laws over the number of workers.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use contend_record::stats::{Law, Line, Point, Scaling, Unfit};
 use crate::engine::experiment;
 use crate::engine::plan::PlannedCase;
 
-/// All lines.
+/// Returns the lines through all groups of cases.
 pub(super) fn fits(planned: &[PlannedCase], cases: &[Case]) -> Vec<Fit> {
     let mut groups: BTreeMap<(usize, Parameters), Vec<(&'static str, &Case)>> = BTreeMap::new();
     for (index, (planned, case)) in planned.iter().zip(cases).enumerate() {
@@ -58,10 +58,10 @@ fn fits_of(common: &Parameters, members: &[(&'static str, &Case)]) -> Vec<Fit> {
     own.into_iter().chain(others).collect()
 }
 
-/// Cases that differ in their number of workers alone, each with that number.
+/// Cases that differ only in their number of workers, each with that number.
 type Members<'a> = Vec<(u64, &'a Case)>;
 
-/// Every law that the cases tell of. `cpus` can work at the same time.
+/// Returns the scaling laws of the cases, on a machine whose `cpus` can run at the same time.
 pub(super) fn scaling(
     planned: &[PlannedCase],
     cases: &[Case],
@@ -99,7 +99,7 @@ pub(super) fn scaling(
         .collect()
 }
 
-/// The cases that a law was fitted to.
+/// Returns the cases that a law was fitted to.
 fn behind<'a>(
     members: &'a [(u64, &'a Case)],
     law: &Scaling,
@@ -107,8 +107,8 @@ fn behind<'a>(
     members.iter().filter(|(workers, _)| law.workers.contains(workers))
 }
 
-/// Returns the law, unfit if the median of one of its points is that of a disturbance: more than half
-/// of the point's samples were taken while others used the CPUs. Other reasons take precedence.
+/// Returns the law, marked as unfit if more than half of the samples of one of its points were taken
+/// while other programs used the CPUs. Other reasons take precedence.
 fn judged(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
     let mostly = |case: &Case| 2 * case.disturbed.len() > case.samples.len();
     let point = behind(members, &law).find(|(_, case)| mostly(case));
@@ -120,8 +120,8 @@ fn judged(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
     Scaling { unfit: law.unfit.or(disturbed), ..law }
 }
 
-/// Amdahl's law is laid through what has a CPU for each worker. The universal one needs a point more:
-/// where there are too few CPUs, those with several workers for a CPU count, too.
+/// Fits Amdahl's law to the points with a CPU for each worker. The universal law needs one more
+/// point: if there are too few such points, it is fitted to all.
 fn laws(points: &[Point<'_>], cpus: f64, seed: u64) -> Vec<Scaling> {
     let has_cpus = |point: &&Point<'_>| point.0 as f64 <= cpus + 0.01;
     let within: Vec<Point<'_>> = points.iter().filter(has_cpus).copied().collect();
@@ -141,8 +141,7 @@ mod tests {
 
     const SCALES: Experiment = Experiment { fit: experiment::Fit::Scaling, ..ADAPTIVE };
 
-    /// The laws through 1, 2 and 3 threads with seven samples each, of which so many were disturbed.
-    /// One tenth of the work is serial.
+    /// Returns the laws through 1, 2 and 3 threads with seven samples each, some of them disturbed.
     fn laws_with(disturbed: [usize; 3], seconds: [f64; 3]) -> Vec<ScalingFit> {
         let cases: Vec<Case> = (1..)
             .zip(disturbed.into_iter().zip(seconds))
@@ -161,10 +160,11 @@ mod tests {
         scaling(&planned, &cases, 4.0, 42).into_iter().filter(|fit| fit.over == "threads").collect()
     }
 
+    /// Times of work of which one tenth is serial.
     const TENTH: [f64; 3] = [1.0, 1.1, 1.2];
 
     #[test]
-    fn a_law_with_undisturbed_samples_enough_is_fitted() {
+    fn a_law_with_enough_undisturbed_samples_is_fitted() {
         for disturbed in [[0, 0, 0], [3, 3, 3]] {
             let fits = laws_with(disturbed, TENTH);
             assert_eq!(fits.len(), 2, "both laws");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_law_that_cannot_be_true_says_that_instead() {
+    fn an_impossible_law_has_its_own_reason() {
         for fit in laws_with([7, 7, 7], [1.0, 3.24, 5.48]) {
             let unfit = fit.law.unfit;
             assert!(matches!(unfit, Some(Unfit::SerialShareAboveOne { .. })), "{unfit:?}");

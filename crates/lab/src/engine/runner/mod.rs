@@ -1,19 +1,43 @@
-//! The engine: takes samples of all cases in turn until they are good enough or the time is
-//! used.
+//! Takes samples of all cases in turn until their intervals are narrow or the time is used.
 //!
-//! In every round each case that needs more gets one sample, in an order drawn anew, so that
-//! whatever changes slowly on the machine meets all cases alike. Every case has an equal share
-//! of the time: one that has used it waits until the others have used theirs. Every sample is
-//! taken in a process of its own, unless it takes long to make one: otherwise the interval would
-//! say how well one process agrees with itself. What the engine needs from
-//! the world is in [`World`], so that the tests can put a world of known figures in its place.
+//! A run is a sequence of rounds. A round visits every case that needs samples, in a random order,
+//! so that slow changes of the machine affect all cases alike. A visit takes one sample:
+//!
+//! ```text
+//!            ┌── no session ──► open a process, find the number of iterations
+//!  visit ────┤                                      │
+//!            └── session ───────────────────────────┴──► sample ──► window ──► next case
+//!                                                          │           └ every 600 ms: mark samples
+//!                                                          │             that others disturbed
+//!                                                          └ adaptive: end the process
+//! ```
+//!
+//! A case leaves the rounds for one of these reasons:
+//!
+//! | event | [`Stopped`] | the case then has |
+//! |---|---|---|
+//! | its interval is narrow, at two checks in a row | `Interval` | its samples |
+//! | it has its number of samples | `Count` | its samples |
+//! | the budget or the time limit leaves no time for a sample | `Budget` | its samples, or a reason why it has none |
+//! | a signal asks the run to stop | `Interrupt` | the same |
+//! | its process fails | `Failure` | the same, and the message |
+//! | the plan skips it | – | the plan's reason |
+//!
+//! Rules:
+//!
+//! - Cases share the budget evenly: a case that has used its share waits for the others.
+//! - A case with a fixed number of samples takes the first one even if the budget is used. The time
+//!   limit of a plan has no such exception.
+//! - Every adaptive sample has a process of its own, unless that takes long to start. Samples of
+//!   one process agree with each other better than those of several.
+//! - Everything outside of the engine is behind [`World`], so that tests run in simulated time.
 
+mod case_state;
 mod estimate;
 mod fits;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod track;
 mod world;
 
 use std::time::Duration;
@@ -23,27 +47,32 @@ use contend_record::lab::{Calibration, Case, Ending, RunRecord, SCHEMA, Stopped,
 use contend_record::stats::median;
 use contend_record::warning::WarningId;
 
-use crate::engine::experiment::Sampling;
+use crate::engine::experiment::{Sampling, Size};
 use crate::engine::noise::{self, Others, Reading};
 use crate::engine::plan::Plan;
-use crate::engine::protocol::Taken;
+use crate::engine::protocol::Measurement;
 use crate::engine::sampling::iterations_for;
+use case_state::CaseState;
 use fits::{fits, scaling};
 use summary::{case, run_warnings};
-use track::Track;
-pub use world::{Circumstances, Left, Observer, Progress, Session, SessionError, World};
+pub use world::{Circumstances, Observer, Progress, Session, SessionError, Terms, World};
 
-/// The samples of a case are spread over so many times the length of one, for how fast the
-/// machine is changes within seconds.
-const SPAN: u32 = 150;
+/// The samples of an adaptive case span at least this many times the length of one, since the speed
+/// of a machine changes within seconds.
+const MIN_SPAN_SAMPLES: u32 = 150;
 
-/// So many times the usual length of a sample make one that needs no warming up.
-const LONG: u32 = 10;
+/// An iteration that lasts this many times the target length of a sample is a sample itself, and
+/// needs no warm-up.
+const LONG_ITERATION_SAMPLES: u32 = 10;
 
-/// What is there so far is kept this often.
-const KEEP_EVERY: Duration = Duration::from_secs(3);
+/// Time between two saves of an unfinished record.
+const SAVE_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Measures everything in the plan.
+/// Time between the deadline for samples and the time limit of the run: enough to kill what still
+/// runs and to write the report.
+const CLOSING_TIME: Duration = Duration::from_secs(4);
+
+/// Measures the cases of the plan and returns their record.
 pub fn run(
     plan: &Plan,
     circumstances: Circumstances,
@@ -57,17 +86,19 @@ pub fn run(
     run.close_window(true);
     let ending = match run.world.interrupted() {
         true => Ending::Interrupted,
-        false if run.tracks.iter().all(|track| track.samples.count() == 0) => Ending::Empty,
+        false if run.states.iter().all(|state| state.samples.count() == 0) => Ending::Empty,
         false => Ending::Complete,
     };
     run.record(ending)
 }
 
-/// The samples of a window of time, which are judged together.
+/// A period whose samples are judged together: the kernel's CPU accounting is too coarse for one.
 struct Window {
+    /// Start of the period.
     since: Duration,
     before: Reading,
-    members: Vec<(usize, usize)>,
+    /// Index of the case, and index of the sample in it.
+    samples: Vec<(usize, usize)>,
 }
 
 struct Run<'a> {
@@ -75,29 +106,32 @@ struct Run<'a> {
     circumstances: Circumstances,
     world: &'a mut dyn World,
     observer: &'a mut dyn Observer,
-    tracks: Vec<Track<'a>>,
+    states: Vec<CaseState<'a>>,
     random: fastrand::Rng,
     started: Duration,
+    /// Start of the budget. Failed visits move it, so that they do not use the budget.
     measuring_since: Duration,
+    /// When the last sample has to end, if its plan has a time limit.
+    deadline: Option<Duration>,
     first_reading: Reading,
     window: Window,
     calibration: Option<Calibration>,
     sentinel: Option<Sentinel>,
-    /// Every distance that the sentinel has found.
+    /// Every round trip that the sentinel has measured, in nanoseconds.
     distances: Vec<f64>,
-    /// When what there is was last kept; none before there is something.
-    kept: Option<Duration>,
+    /// When the record was last saved; none before there is a sample.
+    last_saved: Option<Duration>,
 }
 
-/// A cache line that goes to and fro between two CPUs, before and after samples of which
-/// both take part: it tells near from far.
+/// A process that bounces a cache line between two CPUs, before and after samples in which two CPUs
+/// take turns. Its figure shows whether the hypervisor has moved one of them.
 struct Sentinel {
     session: Box<dyn Session>,
     iterations: u64,
 }
 
-/// How long the sentinel runs each time.
-const SENTINEL: Duration = Duration::from_millis(10);
+/// Target duration of a sample of the sentinel.
+const SENTINEL_SAMPLE: Duration = Duration::from_millis(10);
 
 impl<'a> Run<'a> {
     fn new(
@@ -107,23 +141,24 @@ impl<'a> Run<'a> {
         observer: &'a mut dyn Observer,
     ) -> Self {
         let seed = |index| plan.seed.wrapping_add(index as u64);
-        let tracks = plan.cases.iter().enumerate();
-        let tracks = tracks.map(|(index, planned)| Track::new(planned, seed(index))).collect();
+        let states = plan.cases.iter().enumerate();
+        let states = states.map(|(index, planned)| CaseState::new(planned, seed(index))).collect();
         let started = world.now();
         let reading = world.reading();
         Self {
             plan,
             circumstances,
-            tracks,
+            states,
             random: fastrand::Rng::with_seed(plan.seed),
             started,
             measuring_since: started,
+            deadline: plan.time_limit.map(|limit| started + limit.saturating_sub(CLOSING_TIME)),
             first_reading: reading,
-            window: Window { since: started, before: reading, members: Vec::new() },
+            window: Window { since: started, before: reading, samples: Vec::new() },
             calibration: None,
             sentinel: None,
             distances: Vec::new(),
-            kept: None,
+            last_saved: None,
             world,
             observer,
         }
@@ -132,14 +167,14 @@ impl<'a> Run<'a> {
     fn calibrate(&mut self) {
         match self.world.calibrate() {
             Ok(calibration) => self.calibration = Some(calibration),
-            Err(SessionError::Interrupted) => {}
+            Err(SessionError::Interrupted | SessionError::OutOfTime) => {}
             Err(SessionError::Failed(message)) => {
-                let message = format!("the clock could not be calibrated: {message}");
+                let message = format!("cannot calibrate the clock: {message}");
                 self.circumstances.warnings.push(Warning::new(WarningId::Uncalibrated, message));
             }
         }
-        let needed = self.tracks.iter().any(|track| {
-            !track.is_done() && (track.planned.experiment.hands_over)(&track.planned.parameters)
+        let needed = self.states.iter().any(|state| {
+            !state.is_done() && (state.planned.experiment.hands_over)(&state.planned.parameters)
         });
         if needed && self.world.cpus() > 1 {
             self.sentinel = self.make_sentinel().ok();
@@ -151,187 +186,219 @@ impl<'a> Run<'a> {
         let mut iterations = 1000;
         for _ in 0..2 {
             let trial = session.sample(iterations, &mut |_| {})?;
-            iterations = iterations_for(SENTINEL, &trial, iterations);
+            iterations = iterations_for(SENTINEL_SAMPLE, &trial, iterations);
         }
         Ok(Sentinel { session, iterations })
     }
 
-    /// One sample of every case that needs one; whether there is to be another round.
+    /// Visits every case that needs a sample. Returns whether another round is needed.
     fn round(&mut self) -> bool {
         for index in self.order() {
             if self.world.interrupted() {
                 break;
             }
-            if self.is_over(index) {
-                self.give_up(index);
+            if self.lacks_time(index) {
+                self.end_for_lack_of_time(index);
             } else {
                 self.visit(index);
             }
             self.close_window(false);
-            self.keep_now_and_then();
+            self.save_regularly();
         }
         if self.world.interrupted() {
-            self.tracks.iter_mut().for_each(|track| track.stop(Stopped::Interrupt));
+            self.states.iter_mut().for_each(|state| state.stop(Stopped::Interrupt));
         }
-        self.finish_those_with_enough();
-        self.tracks.iter().any(|track| !track.is_done())
+        self.finish_complete_cases();
+        self.states.iter().any(|state| !state.is_done())
     }
 
-    /// The cases of the next round: while there is something that is done a set number of times and has
-    /// not been done yet, all that have no sample, the others first, as they take little; then those that
-    /// go on, in an order drawn anew.
+    /// Returns the cases of the next round. As long as a case with a fixed number of samples has
+    /// none, these are all cases without a sample, adaptive ones first since they take little time;
+    /// later, those that have not used their share of the budget, in random order.
     fn order(&mut self) -> Vec<usize> {
-        let is_fixed = |track: &Track<'_>| track.planned.sampling != Sampling::Adaptive;
-        let unfinished = |index: &usize| !self.tracks[*index].is_done();
-        let mut order: Vec<_> = (0..self.tracks.len()).filter(unfinished).collect();
-        let unused = order.iter().copied().filter(|&index| self.tracks[index].used.is_zero());
+        let is_fixed = |state: &CaseState<'_>| state.planned.sampling != Sampling::Adaptive;
+        let unfinished = |index: &usize| !self.states[*index].is_done();
+        let mut order: Vec<_> = (0..self.states.len()).filter(unfinished).collect();
+        let unused = order.iter().copied().filter(|&index| self.states[index].used.is_zero());
         let (fixed, mut first): (Vec<_>, Vec<_>) =
-            unused.partition(|&index| is_fixed(&self.tracks[index]));
+            unused.partition(|&index| is_fixed(&self.states[index]));
         if !fixed.is_empty() {
             first.extend(fixed);
+            if self.deadline.is_some() {
+                // On a slow machine the deadline costs the cases that need the most time.
+                first.sort_by_key(|&index| estimate::declared(&self.states, index));
+            }
             return first;
         }
-        let fixed = self.tracks.iter().filter(|track| is_fixed(track));
-        let spent: Duration = fixed.map(|track| track.used).sum();
-        let adaptive = self.tracks.iter().filter(|t| !is_fixed(t) && t.samples_wanted()).count();
+        let fixed = self.states.iter().filter(|state| is_fixed(state));
+        let spent: Duration = fixed.map(|state| state.used).sum();
+        let adaptive = self.states.iter().filter(|t| !is_fixed(t) && t.is_wanted()).count();
         let share = self.plan.budget.saturating_sub(spent).div_f64(adaptive.max(1) as f64);
-        if order.iter().any(|&index| self.tracks[index].used < share) {
-            order.retain(|&index| self.tracks[index].used < share);
+        if order.iter().any(|&index| self.states[index].used < share) {
+            order.retain(|&index| self.states[index].used < share);
         }
         self.random.shuffle(&mut order);
         order
     }
 
-    /// Whether the time is used, or too little is left for another sample of this case. One
-    /// that takes a set number of samples gets its first whatever it costs.
-    fn is_over(&self, index: usize) -> bool {
-        let track = &self.tracks[index];
+    /// Returns whether too little time is left for another sample of this case. The budget does not
+    /// apply to the first sample of a case with a fixed number of them; the deadline always does.
+    fn lacks_time(&self, index: usize) -> bool {
+        let state = &self.states[index];
+        let count = u32::try_from(state.samples.count()).unwrap_or(u32::MAX);
+        let expected = match count {
+            0 => estimate::first_visit(&self.states, index),
+            count => state.used / count,
+        };
+        if self.until_deadline().is_some_and(|left| left < expected) {
+            return true;
+        }
+        let left = self.budget_left();
+        match count {
+            0 if matches!(state.planned.sampling, Sampling::Fixed(_)) => false,
+            0 => left.is_zero(),
+            _ => left < expected,
+        }
+    }
+
+    /// Returns the time until the deadline, if there is one.
+    fn until_deadline(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_sub(self.world.now()))
+    }
+
+    /// Returns what is left of the budget.
+    fn budget_left(&self) -> Duration {
         let spent = self.world.now().saturating_sub(self.measuring_since);
         let left = self.plan.budget.saturating_sub(spent);
-        match u32::try_from(track.samples.count()).unwrap_or(u32::MAX) {
-            0 if matches!(track.planned.sampling, Sampling::Fixed(_)) => false,
-            0 => left.is_zero(),
-            count => left < track.used / count,
-        }
+        self.until_deadline().map_or(left, |time| left.min(time))
     }
 
     fn elapsed(&self) -> Duration {
         self.world.now().saturating_sub(self.started)
     }
 
-    fn give_up(&mut self, index: usize) {
-        let track = &mut self.tracks[index];
-        if track.samples.count() == 0 {
-            track.skipped = Some(format!(
-                "the budget of {} s was used before its first sample",
-                self.plan.budget.as_secs_f64()
-            ));
+    /// Ends a case for which no time is left.
+    fn end_for_lack_of_time(&mut self, index: usize) {
+        let over_budget = format!(
+            "the budget of {} s was used before its first sample",
+            self.plan.budget.as_secs_f64()
+        );
+        let reason = self.plan.time_limit.map_or(over_budget, |limit| {
+            format!(
+                "no time was left for it within {} s on this machine; a run without --quick \
+                 measures it",
+                limit.as_secs()
+            )
+        });
+        let state = &mut self.states[index];
+        if state.samples.count() == 0 {
+            state.skipped = Some(reason);
         }
-        track.stop(Stopped::Budget);
+        state.stop(Stopped::Budget);
     }
 
-    /// Takes one sample of a case.
+    /// Takes one sample of a case, and accounts for the time.
     fn visit(&mut self, index: usize) {
-        self.tell_progress(index);
+        self.report_progress(index);
         let began = self.world.now();
-        let is_first = self.tracks[index].samples.count() == 0;
+        let is_first = self.states[index].samples.count() == 0;
+        let declared = estimate::declared(&self.states, index);
         let result = self.sample(index);
         let took = self.world.now().saturating_sub(began);
-        let track = &mut self.tracks[index];
-        if !is_first || track.planned.sampling != Sampling::Adaptive {
-            track.used += took;
+        let state = &mut self.states[index];
+        if !is_first || state.planned.sampling != Sampling::Adaptive {
+            state.used += took;
         }
-        if track.visits == 0 {
-            track.first_visit = took;
+        if state.visits == 0 {
+            (state.first_visit, state.declared) = (took, declared);
         }
-        track.visits += 1;
-        track.visited += took;
+        state.visits += 1;
+        state.visited += took;
         match result {
             Ok(()) => {}
-            Err(SessionError::Interrupted) => self.tracks[index].stop(Stopped::Interrupt),
+            Err(SessionError::Interrupted) => self.states[index].stop(Stopped::Interrupt),
+            Err(SessionError::OutOfTime) => self.end_for_lack_of_time(index),
             Err(SessionError::Failed(message)) => {
-                self.tracks[index].fail(message);
-                // What hung or broke does not take the time of the others.
+                self.states[index].fail(message);
+                // A case that hangs does not use the budget of the others.
                 self.measuring_since += self.world.now().saturating_sub(began);
             }
         }
     }
 
-    /// Tells how far the run is, with this case at hand.
-    fn tell_progress(&mut self, index: usize) {
-        let begun = |track: &&Track<'_>| track.is_done() || track.visits > 0;
-        let spent = self.world.now().saturating_sub(self.measuring_since);
-        let progress = Progress {
-            elapsed: self.elapsed(),
-            left: estimate::left(&self.tracks, self.plan.budget.saturating_sub(spent)),
-            begun: self.tracks.iter().filter(begun).count(),
-            cases: self.tracks.len(),
-            case: self.tracks[index].planned,
-        };
-        self.observer.measuring(&progress);
+    /// Reports how far the run is, before this case is measured.
+    fn report_progress(&mut self, index: usize) {
+        let remaining = estimate::remaining(&self.states, self.budget_left());
+        let remaining = self.until_deadline().map_or(remaining, |time| remaining.min(time));
+        let case = self.states[index].planned;
+        self.observer.measuring(&Progress { elapsed: self.elapsed(), remaining, case });
     }
 
     fn sample(&mut self, index: usize) -> Result<(), SessionError> {
-        let planned = self.tracks[index].planned;
+        let planned = self.states[index].planned;
         let handed_over = (planned.experiment.hands_over)(&planned.parameters);
-        let before = if handed_over { self.distance()? } else { None };
+        let before = if handed_over { self.sentinel_distance()? } else { None };
         let long = self.warm_up(index)?;
-        let iterations = self.tracks[index].samples.iterations;
+        let iterations = self.states[index].samples.iterations;
         let mut taken = match long {
             Some(taken) => taken,
             None => self.take(index, iterations)?,
         };
-        let after = if handed_over { self.distance()? } else { None };
+        let after = if handed_over { self.sentinel_distance()? } else { None };
         let distance = before.zip(after);
         if let Some((before, after)) = distance {
             taken.sample = taken.sample.with("cache_line", Unit::Nanoseconds, before.max(after));
         }
-        let track = &mut self.tracks[index];
-        let place = track.samples.push(taken.sample);
-        track.since.get_or_insert(self.world.now());
+        let state = &mut self.states[index];
+        let place = state.samples.push(taken.sample);
+        state.first_sample_at.get_or_insert(self.world.now());
         let usual = median(&self.distances).unwrap_or(0.0);
         let moved = |(before, after)| {
-            noise::moved(before, after) || noise::moved(usual, after) || noise::moved(usual, before)
+            noise::has_moved(before, after)
+                || noise::has_moved(usual, after)
+                || noise::has_moved(usual, before)
         };
         if distance.is_some_and(moved) {
-            track.samples.disturb(place);
+            state.samples.mark_disturbed(place);
         }
-        // Where the program lies in memory, and on which CPU it began, stays the same for the
-        // life of a process and sways its figures: the next sample gets another one.
-        if track.cheap == Some(true) && track.planned.sampling == Sampling::Adaptive {
-            track.session = None;
+        // The layout of a process in memory and the CPU on which it started stay the same for its
+        // life and bias its figures, so the next sample gets a new process.
+        if state.opens_fast == Some(true) && state.planned.sampling == Sampling::Adaptive {
+            state.session = None;
         }
-        self.window.members.push((index, place));
+        self.window.samples.push((index, place));
         Ok(())
     }
 
-    /// Opens a case that is not yet open, and finds out how many iterations make a sample.
-    /// A single iteration that is very long is a sample itself.
-    fn warm_up(&mut self, index: usize) -> Result<Option<Taken>, SessionError> {
-        if self.tracks[index].session.is_some() {
+    /// Opens a case without a session, and finds the number of iterations of a sample. If a single
+    /// iteration is very long, returns it as the sample.
+    fn warm_up(&mut self, index: usize) -> Result<Option<Measurement>, SessionError> {
+        if self.states[index].session.is_some() {
             return Ok(None);
         }
-        let planned = self.tracks[index].planned;
+        let planned = self.states[index].planned;
         let began = self.world.now();
-        let session = self.world.open(planned.experiment, &planned.parameters)?;
+        let skip_slow_metrics = self.plan.scope.size == Size::Quick;
+        let terms = Terms { deadline: self.deadline, skip_slow_metrics };
+        let session = self.world.open(planned.experiment, &planned.parameters, terms)?;
         let opening = self.world.now().saturating_sub(began);
-        let track = &mut self.tracks[index];
-        track.cheap.get_or_insert(opening <= self.plan.sample);
-        track.processes += 1;
-        track.facts = session.facts();
-        track.session = Some(session);
+        let state = &mut self.states[index];
+        state.opens_fast.get_or_insert(opening <= self.plan.sample);
+        state.processes += 1;
+        state.facts = session.facts();
+        state.session = Some(session);
         if planned.sampling != Sampling::Adaptive {
             return Ok(None);
         }
-        if track.samples.count() > 0 {
-            let fewer = (track.samples.iterations / 4).max(1);
+        if state.samples.count() > 0 {
+            let fewer = (state.samples.iterations / 4).max(1);
             self.take(index, fewer)?;
             return Ok(None);
         }
         let mut iterations = 1;
         for _ in 0..10 {
             let trial = self.take(index, iterations)?;
-            if iterations == 1 && trial.elapsed > LONG * self.plan.sample {
+            if iterations == 1 && trial.elapsed > LONG_ITERATION_SAMPLES * self.plan.sample {
                 return Ok(Some(trial));
             }
             let next = iterations_for(self.plan.sample, &trial, iterations);
@@ -341,93 +408,96 @@ impl<'a> Run<'a> {
                 break;
             }
         }
-        self.tracks[index].samples.iterations = iterations;
+        self.states[index].samples.iterations = iterations;
         Ok(None)
     }
 
-    fn take(&mut self, index: usize, iterations: u64) -> Result<Taken, SessionError> {
-        let track = &mut self.tracks[index];
-        let planned = track.planned;
-        let failed = || SessionError::Failed("its process is not there".to_owned());
-        let session = track.session.as_mut().ok_or_else(failed)?;
-        let (observer, steps) = (&mut self.observer, &mut track.steps);
+    fn take(&mut self, index: usize, iterations: u64) -> Result<Measurement, SessionError> {
+        let state = &mut self.states[index];
+        let planned = state.planned;
+        let failed = || SessionError::Failed("it has no process".to_owned());
+        let session = state.session.as_mut().ok_or_else(failed)?;
+        let (observer, steps) = (&mut self.observer, &mut state.steps);
         session.sample(iterations, &mut |step| {
             observer.step(planned, &step);
             steps.push(step);
         })
     }
 
-    fn distance(&mut self) -> Result<Option<f64>, SessionError> {
+    fn sentinel_distance(&mut self) -> Result<Option<f64>, SessionError> {
         let Some(sentinel) = &mut self.sentinel else { return Ok(None) };
         match sentinel.session.sample(sentinel.iterations, &mut |_| {}) {
             Ok(taken) => {
                 self.distances.push(taken.sample.value);
                 Ok(Some(taken.sample.value))
             }
-            Err(SessionError::Interrupted) => Err(SessionError::Interrupted),
+            Err(error @ (SessionError::Interrupted | SessionError::OutOfTime)) => Err(error),
             Err(SessionError::Failed(message)) => {
                 self.sentinel = None;
-                let message = format!("whether the host moves CPUs is not watched: {message}");
+                let message = format!("cannot detect whether the hypervisor moves CPUs: {message}");
                 self.circumstances.warnings.push(Warning::new(WarningId::Uncalibrated, message));
                 Ok(None)
             }
         }
     }
 
-    /// Judges the samples of the window, if it is long enough or the last one.
+    /// Judges the samples of the window if it is long enough, or the last one, and starts a new one.
     fn close_window(&mut self, last: bool) {
         let now = self.world.now();
         let time = now.saturating_sub(self.window.since);
-        if time < noise::WINDOW && !last {
+        if time < noise::MIN_WINDOW && !last {
             return;
         }
         let after = self.world.reading();
         let others = Others::between(self.window.before, after, time, self.world.cpus());
-        if others.disturb {
-            for &(track, place) in &self.window.members {
-                self.tracks[track].samples.disturb(place);
+        if others.is_disturbance {
+            for &(state, place) in &self.window.samples {
+                self.states[state].samples.mark_disturbed(place);
             }
         }
-        self.window = Window { since: now, before: after, members: Vec::new() };
+        self.window = Window { since: now, before: after, samples: Vec::new() };
     }
 
-    /// A case is finished only when all its samples have been judged.
-    fn finish_those_with_enough(&mut self) {
-        for index in 0..self.tracks.len() {
-            let waiting = self.window.members.iter().any(|&(track, _)| track == index);
-            let fixed = self.tracks[index].planned.sampling != Sampling::Adaptive;
-            if self.tracks[index].is_done() || (waiting && !fixed) {
+    /// Ends the cases that have enough samples. An adaptive case has to wait until all of them have
+    /// been judged.
+    fn finish_complete_cases(&mut self) {
+        for index in 0..self.states.len() {
+            let waiting = self.window.samples.iter().any(|&(state, _)| state == index);
+            let fixed = self.states[index].planned.sampling != Sampling::Adaptive;
+            if self.states[index].is_done() || (waiting && !fixed) {
                 continue;
             }
-            let since =
-                self.tracks[index].since.map(|since| self.world.now().saturating_sub(since));
-            let short = !fixed && since.is_none_or(|since| since < SPAN * self.plan.sample);
-            match self.tracks[index].samples.enough() {
-                // What changes within seconds has not been met yet.
+            let since = self.states[index]
+                .first_sample_at
+                .map(|since| self.world.now().saturating_sub(since));
+            let short =
+                !fixed && since.is_none_or(|since| since < MIN_SPAN_SAMPLES * self.plan.sample);
+            match self.states[index].samples.check_complete() {
+                // Too early: changes within seconds are not in the samples yet.
                 Some(Stopped::Interval) if short => {}
-                Some(why) => self.tracks[index].stop(why),
+                Some(why) => self.states[index].stop(why),
                 None => {}
             }
         }
     }
 
-    /// Has what there is kept, from the first sample on: whatever ends the run, little is lost.
-    fn keep_now_and_then(&mut self) {
-        let since = |kept| self.world.now().saturating_sub(kept);
-        let due = match self.kept {
-            Some(kept) => since(kept) >= KEEP_EVERY,
-            None => self.tracks.iter().any(|track| track.samples.count() > 0),
+    /// Saves the record from the first sample on, so that a killed run loses little.
+    fn save_regularly(&mut self) {
+        let since = |last_saved| self.world.now().saturating_sub(last_saved);
+        let due = match self.last_saved {
+            Some(last_saved) => since(last_saved) >= SAVE_INTERVAL,
+            None => self.states.iter().any(|state| state.samples.count() > 0),
         };
         if due {
             let record = self.record(Ending::Unfinished);
-            self.observer.keep(&record);
-            self.kept = Some(self.world.now());
+            self.observer.save(&record);
+            self.last_saved = Some(self.world.now());
         }
     }
 
     fn record(&mut self, ending: Ending) -> RunRecord {
         let wall = self.elapsed();
-        let cases: Vec<Case> = self.tracks.iter().map(case).collect();
+        let cases: Vec<Case> = self.states.iter().map(case).collect();
         let mut warnings = self.circumstances.warnings.clone();
         let reading = self.world.reading();
         warnings.extend(run_warnings(self.first_reading, reading, wall, self.world.cpus()));
@@ -439,7 +509,7 @@ impl<'a> Run<'a> {
             started_at: self.circumstances.started_at.clone(),
             wall_seconds: wall.as_secs_f64(),
             seed: self.plan.seed,
-            quick: self.plan.scope.size != crate::engine::experiment::Size::Full,
+            quick: self.plan.scope.size != Size::Full,
             budget_seconds: self.plan.budget.as_secs_f64(),
             ending,
             host: self.circumstances.host.clone(),

@@ -1,4 +1,4 @@
-//! What a run has come to: its cases, and what makes their figures worth less.
+//! Summaries of cases, and warnings about what makes their figures less reliable.
 
 use std::time::Duration;
 
@@ -7,43 +7,43 @@ use contend_record::lab::Case;
 use contend_record::stats::FEWEST;
 use contend_record::warning::WarningId;
 
-use super::track::Track;
+use super::case_state::CaseState;
 use crate::engine::experiment::Sampling;
 use crate::engine::noise::{self, Others, Reading};
 
-/// The record of a case so far.
-pub(super) fn case(track: &Track<'_>) -> Case {
-    let mut case = track.samples.summarise(track.planned, track.stopped);
-    case.facts.extend(track.facts.clone());
-    if track.processes > 0 {
-        case.facts.insert("processes".to_owned(), track.processes.into());
+/// Returns the record of a case so far.
+pub(super) fn case(state: &CaseState<'_>) -> Case {
+    let mut case = state.samples.summarise(state.planned, state.stopped);
+    case.facts.extend(state.facts.clone());
+    if state.processes > 0 {
+        case.facts.insert("processes".to_owned(), state.processes.into());
     }
-    case.timeline.clone_from(&track.steps);
-    case.warnings.clone_from(&track.warnings);
-    case.skipped.clone_from(&track.skipped);
+    case.timeline.clone_from(&state.steps);
+    case.warnings.clone_from(&state.warnings);
+    case.skipped.clone_from(&state.skipped);
     let all = case.samples.len();
     if !case.disturbed.is_empty() {
         let message = format!(
-            "{} of {} taken while others used more than {:.0} % of the CPUs, or the host moved a \
-             CPU",
+            "{} of {} taken while other programs used more than {:.0} % of the CPUs, or the \
+             hypervisor moved a CPU",
             case.disturbed.len(),
             if all == 1 { "1 sample was".to_owned() } else { format!("{all} samples were") },
-            100.0 * noise::TOLERATED
+            100.0 * noise::TOLERATED_SHARE
         );
         case.warnings.push(Warning::new(WarningId::OtherLoad, message));
     }
     let lost = lost_cpu(&case);
-    // Others give their CPU to partners.
-    let alone = track.planned.sampling == Sampling::Adaptive;
+    // Subjects with a fixed number of samples may give their CPU to partners.
+    let alone = state.planned.sampling == Sampling::Adaptive;
     if alone && lost >= 1.0 && !case.samples.is_empty() {
         let message = format!(
-            "it never waits by itself, but lost its CPU {lost:.1} times in a sample to something \
-             else"
+            "preempted {lost:.1} times in a sample although it never waits: something else used \
+             its CPU"
         );
         case.warnings.push(Warning::new(WarningId::InvoluntarySwitches, message));
     }
     if case.skipped.is_none()
-        && track.planned.sampling == Sampling::Adaptive
+        && state.planned.sampling == Sampling::Adaptive
         && (1..FEWEST).contains(&all)
     {
         let samples = if all == 1 { "sample is" } else { "samples are" };
@@ -53,8 +53,8 @@ pub(super) fn case(track: &Track<'_>) -> Case {
     case
 }
 
-/// How often a subject that never waits by itself lost its CPU in a sample, on average. Others
-/// hand over to what they have created.
+/// Returns the mean number of preemptions in a sample, for a subject that never waits; 0 for
+/// subjects that wait or have children.
 fn lost_cpu(case: &Case) -> f64 {
     let mean = |name: &str| {
         let samples = case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);
@@ -67,7 +67,7 @@ fn lost_cpu(case: &Case) -> f64 {
     mean("involuntary_switches") * turns
 }
 
-/// What spoils the figures of the whole run.
+/// Returns the circumstances that make the figures of the whole run less reliable.
 pub(super) fn run_warnings(
     before: Reading,
     after: Reading,
@@ -78,23 +78,25 @@ pub(super) fn run_warnings(
     let others = Others::between(before, after, wall, cpus);
     let steal = after.steal.saturating_sub(before.steal);
     let throttled = after.throttled.saturating_sub(before.throttled);
-    if others.disturb {
+    if others.is_disturbance {
         let share = 100.0 * others.share.min(1.0);
-        let message = format!("others used {share:.0} % of the CPUs during the run");
+        let message = format!("other programs used {share:.0} % of the CPUs during the run");
         warnings.push(Warning::new(WarningId::OtherLoad, message));
     }
     if steal.as_secs_f64() > 0.01 * wall.as_secs_f64() * cpus as f64 {
-        let message = format!("the host took {:.2} s of CPU time away", steal.as_secs_f64());
+        let message = format!("the hypervisor stole {:.2} s of CPU time", steal.as_secs_f64());
         warnings.push(Warning::new(WarningId::Steal, message));
     }
     let slowed = after.slowed.saturating_sub(before.slowed);
     if slowed > 0 {
-        let message = format!("the processor had to slow down {slowed} times because of heat");
+        let message = format!("the processor was throttled {slowed} times because of heat");
         warnings.push(Warning::new(WarningId::Frequency, message));
     }
     if throttled > Duration::ZERO {
-        let message =
-            format!("the cgroup's CPU quota held us back for {:.2} s", throttled.as_secs_f64());
+        let message = format!(
+            "the cgroup's CPU quota throttled the run for {:.2} s",
+            throttled.as_secs_f64()
+        );
         warnings.push(Warning::new(WarningId::Throttled, message));
     }
     warnings

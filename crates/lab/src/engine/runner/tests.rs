@@ -8,6 +8,7 @@ use contend_record::lab::{Step, View};
 use contend_record::{Host, lab};
 
 use super::*;
+use crate::engine::cost::{Cost, SharedCost};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Scope, Size, Subject, SubjectError, always_available,
     never_hands_over,
@@ -52,7 +53,7 @@ impl Mock {
 
     fn run(mut self, plan: &Plan) -> (RunRecord, Rc<RefCell<State>>) {
         let state = Rc::clone(&self.state);
-        (self.run_before(plan, &mut Nobody), state)
+        (self.run_before(plan, &mut Ignore), state)
     }
 
     fn run_before(&mut self, plan: &Plan, observer: &mut dyn Observer) -> RunRecord {
@@ -66,12 +67,12 @@ impl Mock {
     }
 }
 
-struct Nobody;
+struct Ignore;
 
-impl Observer for Nobody {
+impl Observer for Ignore {
     fn measuring(&mut self, _: &Progress<'_>) {}
     fn step(&mut self, _: &PlannedCase, _: &Step) {}
-    fn keep(&mut self, _: &RunRecord) {}
+    fn save(&mut self, _: &RunRecord) {}
 }
 
 impl World for Mock {
@@ -103,6 +104,7 @@ impl World for Mock {
         &mut self,
         experiment: &'static Experiment,
         parameters: &Parameters,
+        terms: Terms,
     ) -> Result<Box<dyn Session>, SessionError> {
         let mut state = self.state.borrow_mut();
         state.open += 1;
@@ -113,6 +115,7 @@ impl World for Mock {
             script: self.script,
             name: format!("{} {parameters}", experiment.name),
             parameters: parameters.clone(),
+            terms,
         }))
     }
 }
@@ -122,6 +125,7 @@ struct MockSession {
     script: fn(&Parameters, usize) -> Result<f64, SessionError>,
     name: String,
     parameters: Parameters,
+    terms: Terms,
 }
 
 impl Session for MockSession {
@@ -129,7 +133,11 @@ impl Session for MockSession {
         Facts::from([("made_by".to_owned(), "mock".into())])
     }
 
-    fn sample(&mut self, iterations: u64, _: &mut dyn FnMut(Step)) -> Result<Taken, SessionError> {
+    fn sample(
+        &mut self,
+        iterations: u64,
+        _: &mut dyn FnMut(Step),
+    ) -> Result<Measurement, SessionError> {
         if self.state.borrow().is_interrupted() {
             return Err(SessionError::Interrupted);
         }
@@ -142,13 +150,19 @@ impl Session for MockSession {
         });
         let value = value * (1.0 + 0.05 * scatter);
         let elapsed = Duration::from_secs_f64(value * 1e-9 * iterations as f64);
+        if let Some(deadline) = self.terms.deadline
+            && state.now + elapsed > deadline
+        {
+            state.now = deadline;
+            return Err(SessionError::OutOfTime);
+        }
         state.now += elapsed;
         if state.neighbour.contains(&state.taken.len()) {
             state.busy += elapsed;
         }
         state.taken.push(self.name.clone());
         *state.of_case.entry(self.name.clone()).or_default() += 1;
-        Ok(Taken { sample: Sample::of(value), elapsed, cpu: Duration::ZERO })
+        Ok(Measurement { sample: Sample::of(value), elapsed, cpu: Duration::ZERO })
     }
 }
 
@@ -181,10 +195,11 @@ pub(super) const ADAPTIVE: Experiment = Experiment {
 const FIXED: Experiment =
     Experiment { name: "mock/fixed", sampling: Sampling::Fixed(2), ..ADAPTIVE };
 
-/// Cases that take far longer than any budget here.
+/// Cases that take far longer than any budget here, and longer than declared.
 const LONG: Experiment = Experiment {
     name: "mock/long",
     sampling: Sampling::Fixed(3),
+    demands: Demands::NONE.lasting(0, 8000),
     cases: |_| {
         [1_u64, 2, 3, 4].map(|n| Parameters::new().with("kind", "long").with("n", n)).to_vec()
     },
@@ -364,14 +379,14 @@ fn samples_beside_a_busy_neighbour_are_retaken_or_marked() {
     assert!(record.warnings.iter().any(|warning| warning.id == WarningId::OtherLoad));
 }
 
-/// How many samples there were whenever something was to be kept.
+/// How many samples there were whenever something was to be last_saved.
 #[derive(Default)]
-struct Keeper(Vec<usize>);
+struct SaveCounter(Vec<usize>);
 
-impl Observer for Keeper {
+impl Observer for SaveCounter {
     fn measuring(&mut self, _: &Progress<'_>) {}
     fn step(&mut self, _: &PlannedCase, _: &Step) {}
-    fn keep(&mut self, record: &RunRecord) {
+    fn save(&mut self, record: &RunRecord) {
         assert_eq!(record.ending, Ending::Unfinished);
         self.0.push(record.cases.iter().map(|case| case.samples.len()).sum());
     }
@@ -379,25 +394,30 @@ impl Observer for Keeper {
 
 #[test]
 fn what_there_is_is_kept_from_the_first_sample_on() {
-    let mut keeper = Keeper::default();
-    Mock::new(long_or_short).run_before(&plan(&[&ADAPTIVE, &LONG], 500 * MS), &mut keeper);
-    assert_eq!(keeper.0.first(), Some(&1), "{:?}", keeper.0);
-    assert!(keeper.0.is_sorted() && keeper.0.len() >= 4, "every long case is kept: {:?}", keeper.0);
-    let mut keeper = Keeper::default();
-    Mock::new(steady).run_before(&plan(&[&ABSENT], 500 * MS), &mut keeper);
-    assert!(keeper.0.is_empty(), "there is nothing to keep");
+    let mut counter = SaveCounter::default();
+    Mock::new(long_or_short).run_before(&plan(&[&ADAPTIVE, &LONG], 500 * MS), &mut counter);
+    assert_eq!(counter.0.first(), Some(&1), "{:?}", counter.0);
+    assert!(
+        counter.0.is_sorted() && counter.0.len() >= 4,
+        "every long case is last_saved: {:?}",
+        counter.0
+    );
+    let mut counter = SaveCounter::default();
+    Mock::new(steady).run_before(&plan(&[&ABSENT], 500 * MS), &mut counter);
+    assert!(counter.0.is_empty(), "there is nothing to keep");
 }
 
-/// What was told of the progress of a run.
+/// The progress that a run reported: time since its start, time until its end, and the part that was
+/// over.
 #[derive(Default)]
-struct Told(Vec<(Duration, Left, f64)>);
+struct Reported(Vec<(Duration, Duration, f64)>);
 
-impl Observer for Told {
+impl Observer for Reported {
     fn measuring(&mut self, progress: &Progress<'_>) {
-        self.0.push((progress.elapsed, progress.left, progress.part()));
+        self.0.push((progress.elapsed, progress.remaining, progress.part()));
     }
     fn step(&mut self, _: &PlannedCase, _: &Step) {}
-    fn keep(&mut self, _: &RunRecord) {}
+    fn save(&mut self, _: &RunRecord) {}
 }
 
 /// Milliseconds, but about ten seconds each for the long ones.
@@ -413,37 +433,98 @@ fn long_or_short(parameters: &Parameters, taken: usize) -> Result<f64, SessionEr
 fn progress_includes_cases_with_a_set_number_of_samples() {
     for budget in [500 * MS, 8000 * MS, 200_000 * MS] {
         let mut mock = Mock::new(long_or_short);
-        let mut told = Told::default();
+        let mut reported = Reported::default();
         let plan = plan(&[&ADAPTIVE, &LONG], budget);
-        mock.run_before(&plan, &mut told);
+        mock.run_before(&plan, &mut reported);
         let total = mock.now();
         assert!(total > 39_000 * MS, "every long case is measured once: {total:?}");
-        for (elapsed, left, part) in &told.0 {
-            let truly_left = total.saturating_sub(*elapsed).as_secs_f64();
+        for (elapsed, remaining, part) in &reported.0 {
             let true_part = elapsed.as_secs_f64() / total.as_secs_f64();
             if *part > 0.9 {
                 assert!(true_part > 0.75, "{budget:?}: {part} at {elapsed:?} of {total:?}");
             }
             // Cases whose interval gets narrow end before the budget does.
-            if let (Left::About(left), false) = (left, budget > total) {
-                let off = (left.as_secs_f64() - truly_left).abs();
-                assert!(off < 0.2 * total.as_secs_f64(), "{elapsed:?} {left:?} of {total:?}");
+            if budget < total {
+                let truly = total.saturating_sub(*elapsed);
+                let error = remaining.abs_diff(truly).as_secs_f64();
+                let text = format!("{elapsed:?} {remaining:?} of {total:?}");
+                assert!(error < 0.25 * total.as_secs_f64(), "{text}");
             }
         }
-        let known = told.0.iter().any(|(_, left, _)| matches!(left, Left::About(_)));
-        assert!(known, "when one long case is over, it is known what the others take");
     }
 }
 
 #[test]
-fn a_run_of_long_cases_alone_goes_on_for_their_samples() {
+fn estimates_follow_what_cases_have_taken() {
     let mut mock = Mock::new(long_or_short);
-    let mut told = Told::default();
-    mock.run_before(&plan(&[&LONG], MS), &mut told);
-    let parts: Vec<_> = told.0.iter().map(|&(_, _, part)| part).collect();
+    let mut reported = Reported::default();
+    mock.run_before(&plan(&[&LONG], MS), &mut reported);
+    let parts: Vec<_> = reported.0.iter().map(|&(_, _, part)| part).collect();
     assert_eq!(parts.len(), 4, "the budget suffices for one sample of each");
     assert!(parts.is_sorted() && parts[3] < 0.8, "{parts:?}");
-    assert_eq!(told.0[0].1, Left::Partly { time: Duration::ZERO, cases: 4 });
+    let remaining: Vec<_> = reported.0.iter().map(|&(_, time, _)| time.as_secs()).collect();
+    assert_eq!(remaining, [32, 29, 19, 9], "declared as 8 s, and took 9.7, 9.9 and 10.1 s");
+}
+
+/// A plan of these experiments that ends after `limit`, with a budget of nothing.
+fn limited(experiments: &[&'static Experiment], limit: Duration) -> Plan {
+    Plan { time_limit: Some(limit), ..plan(experiments, Duration::ZERO) }
+}
+
+#[test]
+fn a_time_limit_ends_a_run_that_is_slower_than_planned() {
+    let mut mock = Mock::new(long_or_short);
+    let plan = Plan { budget: 500 * MS, ..limited(&[&LONG, &ADAPTIVE], 13_000 * MS) };
+    let record = mock.run_before(&plan, &mut Ignore);
+    assert_eq!(mock.now(), 13_000 * MS - CLOSING_TIME, "the first long case was killed");
+    let counts: Vec<_> = record.cases.iter().map(|case| case.samples.len()).collect();
+    assert_eq!(counts, [0, 0, 0, 0, 1, 1, 1], "cheap cases come first");
+    for case in &record.cases[..4] {
+        let reason = case.skipped.as_deref().expect("a reason");
+        assert!(reason.starts_with("no time was left for it within 13 s"), "{reason}");
+        assert_eq!(case.stopped, Some(Stopped::Budget));
+    }
+    assert_eq!((record.ending, mock.state.borrow().open), (Ending::Complete, 0));
+}
+
+#[test]
+fn a_case_that_cannot_end_in_time_is_not_started() {
+    let mut mock = Mock::new(long_or_short);
+    // Two cases of ten seconds leave six: too few for the third, as the first two have shown.
+    mock.run_before(&limited(&[&LONG], 30_000 * MS), &mut Ignore);
+    assert!(mock.now() < 20_000 * MS, "{:?}", mock.now());
+    assert_eq!(mock.state.borrow().taken.len(), 2);
+}
+
+#[test]
+fn cases_with_samples_stop_at_the_deadline_and_keep_them() {
+    let mut mock = Mock::new(|parameters, taken| {
+        steady(parameters, taken).map(|value| value * (1.0 + 0.3 * (taken % 5) as f64))
+    });
+    let plan = Plan { budget: 60_000 * MS, ..limited(&[&ADAPTIVE], 5000 * MS) };
+    let record = mock.run_before(&plan, &mut Ignore);
+    assert!(mock.now() <= 5000 * MS - CLOSING_TIME, "{:?}", mock.now());
+    for case in &record.cases {
+        assert!(case.samples.len() > 3 && case.skipped.is_none(), "{case:?}");
+        assert_eq!(case.stopped, Some(Stopped::Budget));
+    }
+}
+
+#[test]
+fn shared_work_is_expected_of_the_first_case_alone() {
+    const SHARED: Option<SharedCost> =
+        Some(SharedCost { name: "compiler", time: Duration::from_secs(20) });
+    const COMPILED: Experiment = Experiment {
+        demands: Demands::NONE.lasting_by(|_| Cost { shared: SHARED, ..Cost::of_millis(0, 9000) }),
+        ..LONG
+    };
+    let mut reported = Reported::default();
+    let script = |parameters: &Parameters, _: usize| {
+        Ok(if parameters.number("n") == Some(1) { 29e9 } else { 9e9 })
+    };
+    Mock::new(script).run_before(&plan(&[&COMPILED], MS), &mut reported);
+    let remaining: Vec<_> = reported.0.iter().map(|&(_, time, _)| time.as_secs()).collect();
+    assert_eq!(remaining, [20 + 4 * 9, 3 * 9, 2 * 9, 9]);
 }
 
 #[test]

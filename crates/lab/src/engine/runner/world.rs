@@ -1,4 +1,4 @@
-//! What the engine asks of the world, and who follows it.
+//! The interfaces of a run: the machine, the processes of cases, and an observer.
 
 use std::time::Duration;
 
@@ -9,136 +9,117 @@ use contend_record::{Host, Warning, Writer};
 use crate::engine::experiment::{Experiment, Facts};
 use crate::engine::noise::Reading;
 use crate::engine::plan::PlannedCase;
-use crate::engine::protocol::Taken;
+use crate::engine::protocol::Measurement;
 
-/// What the engine asks of the world.
+/// A machine on which cases are measured.
 pub trait World {
-    /// Time since some moment that stays the same.
+    /// Returns the time since a fixed moment.
     fn now(&self) -> Duration;
-    /// Whether a signal has asked to stop.
+    /// Returns whether a signal has asked the run to stop.
     fn interrupted(&self) -> bool;
-    /// What the CPUs do.
+    /// Reads the CPU accounting of the machine and of this run.
     fn reading(&mut self) -> Reading;
-    /// CPUs that this process may use.
+    /// Returns the number of CPUs that this process may use.
     fn cpus(&self) -> usize;
-    /// What measuring itself costs here.
+    /// Measures the cost of the clock and of the loop.
     ///
     /// # Errors
-    /// When it cannot be measured.
+    /// If that fails.
     fn calibrate(&mut self) -> Result<Calibration, SessionError>;
-    /// A fresh process that tells how far apart two CPUs are.
+    /// Starts a process that measures the distance between two CPUs.
     ///
     /// # Errors
-    /// When there is none.
+    /// If it cannot be started.
     fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError>;
-    /// A fresh process for a case.
+    /// Starts a process for a case. The process ends, and opening or sampling fails with
+    /// [`SessionError::OutOfTime`], when the deadline comes first.
     ///
     /// # Errors
-    /// When there is none or it cannot make its subject.
+    /// If no process can be started, or it cannot create its subject in time.
     fn open(
         &mut self,
         experiment: &'static Experiment,
         parameters: &Parameters,
+        terms: Terms,
     ) -> Result<Box<dyn Session>, SessionError>;
 }
 
-/// A process that takes samples of one case.
+/// How a case is measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Time of [`World::now`] at which the run has to end, if it has a time limit.
+    pub deadline: Option<Duration>,
+    /// Whether to leave out metrics that only waiting can measure.
+    pub skip_slow_metrics: bool,
+}
+
+/// A process that takes samples of one case. Dropping it ends the process.
 pub trait Session {
-    /// What is worth knowing of the subject.
+    /// Returns facts about the subject.
     fn facts(&self) -> Facts;
-    /// Takes a sample.
+    /// Takes a sample of some iterations, and passes on the steps of a demonstration.
     ///
     /// # Errors
-    /// When the subject fails, its process ends, or a signal asks to stop.
+    /// If the subject fails, its process ends, the deadline comes, or a signal asks to stop.
     fn sample(
         &mut self,
         iterations: u64,
         tell: &mut dyn FnMut(Step),
-    ) -> Result<Taken, SessionError>;
+    ) -> Result<Measurement, SessionError>;
 }
 
-/// Why there is no sample.
+/// The reason why there is no sample.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// A signal asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// It did not work.
+    /// The deadline of the run came first.
+    #[error("the time limit was reached")]
+    OutOfTime,
+    /// The case failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Who follows a run.
+/// An observer of a run.
 pub trait Observer {
-    /// This case is being measured now.
+    /// Called before each sample.
     fn measuring(&mut self, progress: &Progress<'_>);
-    /// A demonstration has come a step further.
+    /// Called at each step of a demonstration.
     fn step(&mut self, case: &PlannedCase, step: &Step);
-    /// This is what there is so far, should nothing follow.
-    fn keep(&mut self, record: &RunRecord);
+    /// Called regularly with the unfinished record.
+    fn save(&mut self, record: &RunRecord);
 }
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// Since its start.
+    /// Time since the start of the run.
     pub elapsed: Duration,
-    /// Until its end.
-    pub left: Left,
-    /// Cases of which what they take is known, as they have been measured or need not be.
-    pub begun: usize,
-    /// All cases.
-    pub cases: usize,
-    /// The case at hand.
+    /// Expected time until its end.
+    pub remaining: Duration,
+    /// The case that is being measured.
     pub case: &'a PlannedCase,
 }
 
 impl Progress<'_> {
-    /// Which part of the run is over, from 0 to 1. While nothing is known of what some cases take, it is no
-    /// more than the part of the cases that have begun.
+    /// Returns the part of the run that is over, from 0 to 1.
     pub fn part(&self) -> f64 {
-        let [elapsed, left] = [self.elapsed, self.left.time()].map(|time| time.as_secs_f64());
-        let of_time = elapsed / (elapsed + left).max(1e-9);
-        let of_cases = self.begun as f64 / self.cases.max(1) as f64;
-        match self.left {
-            Left::About(_) => of_time,
-            Left::Partly { .. } => of_time.min(of_cases),
-        }
+        let [elapsed, remaining] = [self.elapsed, self.remaining].map(|time| time.as_secs_f64());
+        elapsed / (elapsed + remaining).max(1e-9)
     }
 }
 
-/// How long a run will go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
-    /// About this long.
-    About(Duration),
-    /// About this long for what is known, and besides it cases of which it is not known yet what they take.
-    Partly {
-        /// The time for what is known.
-        time: Duration,
-        /// How many cases are unknown.
-        cases: usize,
-    },
-}
-
-impl Left {
-    /// The time for what is known.
-    pub fn time(self) -> Duration {
-        match self {
-            Self::About(time) | Self::Partly { time, .. } => time,
-        }
-    }
-}
-
-/// What is known before the run.
+/// Facts about a run that are known before it starts.
 #[derive(Debug, Clone)]
 pub struct Circumstances {
-    /// The contend that measures.
+    /// Version of contend.
     pub writer: Option<Writer>,
     /// The machine.
     pub host: Host,
-    /// UTC, RFC 3339.
+    /// Start of the run: UTC, RFC 3339.
     pub started_at: String,
-    /// What is known to be unfavourable.
+    /// Circumstances that make figures less reliable.
     pub warnings: Vec<Warning>,
 }

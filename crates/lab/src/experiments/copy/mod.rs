@@ -71,7 +71,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
-    demands: Demands::NONE,
+    demands: Demands::NONE.lasting(100, 100).and_ns_per(&[("bytes", 15)]),
     subject: |parameters| Ok(Box::new(FileCopy::new(parameters)?)),
 };
 

@@ -34,6 +34,6 @@ fn calibration() -> Facts {
     Facts::from([
         fact("clock_ns", overhead.clock),
         fact("clock_resolution_ns", clock_resolution()),
-        fact("empty_loop_ns", overhead.turn),
+        fact("empty_loop_ns", overhead.iteration),
     ])
 }

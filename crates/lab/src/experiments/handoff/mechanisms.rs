@@ -40,7 +40,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
     hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
-    demands: Demands::NONE,
+    demands: Demands::NONE.lasting(100, 250),
     subject: |parameters| Ok(Box::new(HandOff::new(parameters)?)),
 };
 

@@ -47,7 +47,7 @@ macro_rules! preset {
             hands_over: |parameters| {
                 ResolvedCase::resolve(parameters, &$preset).pair.placement.crosses()
             },
-            demands: Demands::NONE,
+            demands: Demands::NONE.lasting(100, 900),
             subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &$preset)?)),
         };
     };
@@ -130,7 +130,7 @@ pub const SWEEP: Experiment = Experiment {
     hands_over: |parameters| {
         ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.crosses()
     },
-    demands: Demands::NONE,
+    demands: Demands::NONE.lasting(100, 900),
     subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &SWEEP_BASE)?)),
 };
 

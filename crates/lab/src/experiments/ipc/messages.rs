@@ -65,7 +65,7 @@ const fn row(
         cases,
         unavailable,
         hands_over,
-        demands: Demands::NONE,
+        demands: Demands::NONE.lasting(150, 250),
         subject,
     }
 }

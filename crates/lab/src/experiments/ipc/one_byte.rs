@@ -42,7 +42,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
     hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
-    demands: Demands::NONE,
+    demands: Demands::NONE.lasting(100, 200).and_ns_per(&[("messages", 1_000)]),
     subject: |parameters| Ok(Box::new(OneByte::new(parameters)?)),
 };
 

@@ -32,7 +32,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |parameters| programs::missing([words(parameters)[0]]),
     hands_over: never_hands_over,
-    demands: Demands::NONE,
+    demands: Demands::NONE.lasting(100, 50).and_ns_per(&[("pause_ms", 3_500_000)]),
     subject: |parameters| Ok(Box::new(BufferingStage(parameters.clone()))),
 };
 

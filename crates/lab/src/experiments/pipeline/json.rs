@@ -31,7 +31,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
-    demands: Demands::NONE,
+    demands: Demands::NONE
+        .lasting(100, 100)
+        .and_ns_per(&[("documents", 200_000), ("copies", 30_000_000)]),
     subject,
 };
 

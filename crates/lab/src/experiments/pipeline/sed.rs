@@ -26,7 +26,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |_| programs::missing(["sed"]),
     hands_over: never_hands_over,
-    demands: Demands::NONE,
+    demands: Demands::NONE.lasting(100, 50).and_ns_per(&[("lines", 6_000)]),
     subject,
 };
 

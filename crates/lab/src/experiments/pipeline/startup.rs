@@ -25,7 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: startup::unavailable,
     hands_over: never_hands_over,
-    demands: Demands::NONE,
+    demands: Demands::NONE.lasting(50, 30).and_ns_per(&[("turns", 3_000_000)]),
     subject,
 };
 

@@ -3,9 +3,9 @@
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
 
-use super::DEMANDS;
 use super::probe::Probe;
 use super::table::{DOCUMENT, Row};
+use super::{DEMANDS, cost};
 use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
@@ -30,7 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |_| DOCUMENT.missing(),
     hands_over: never_hands_over,
-    demands: DEMANDS,
+    demands: DEMANDS.lasting_by(cost::document),
     subject: |parameters| Ok(Box::new(Document::new(parameters)?)),
 };
 

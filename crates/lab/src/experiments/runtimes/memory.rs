@@ -7,7 +7,7 @@ use contend_record::parameters::{Parameters, names};
 
 use super::probe::{Early, Probe};
 use super::table::{Row, TABLE};
-use super::{DEMANDS, N, UNIT, row, unavailable};
+use super::{DEMANDS, N, UNIT, cost, row, unavailable};
 use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
@@ -36,7 +36,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
-    demands: DEMANDS,
+    demands: DEMANDS.lasting_by(cost::memory),
     subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
 };
 
@@ -54,7 +54,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 /// Returns the numbers of units, up to `max`: at least two where a line is fitted.
 fn counts(scope: &Scope, max: u64) -> Vec<u64> {
     let many = [100, 1000, 10_000, 100_000, 1_000_000];
-    let usual = scope.choose(&many, &many[1..4], &[20]);
+    let usual = scope.choose(&many, &many[..4], &[20]);
     let counts: Vec<_> = usual.iter().copied().filter(|&n| n <= max).collect();
     if counts.len() >= usual.len().min(2) {
         return counts;
@@ -67,12 +67,14 @@ fn counts(scope: &Scope, max: u64) -> Vec<u64> {
 struct Memory {
     n: u64,
     row: &'static Row,
+    /// Whether memory is read once more a second after the units have ended.
+    reads_later: bool,
 }
 
 impl Memory {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let (n, row) = (parameters.number(N.name).unwrap_or(1), row(parameters)?);
-        Ok(Self { n, row })
+        Ok(Self { n, row, reads_later: true })
     }
 }
 
@@ -90,14 +92,21 @@ impl Memory {
         };
         probe.rest()?;
         let left = settled(|| probe.taken())?;
-        std::thread::sleep(Duration::from_secs(1));
-        let later = probe.taken()?;
+        let later = if self.reads_later {
+            std::thread::sleep(Duration::from_secs(1));
+            Some(probe.taken()?)
+        } else {
+            None
+        };
         let more = |now: u64, before: u64| now as f64 - before as f64;
         let sample = Sample::of(more(waiting.pss, before.pss))
             .with("kernel", Unit::Bytes, more(waiting.kernel, before.kernel))
             .with("create", Unit::Nanoseconds, parked.each)
-            .with("left", Unit::Bytes, more(left.pss, before.pss))
-            .with("left_1s", Unit::Bytes, more(later.pss, before.pss));
+            .with("left", Unit::Bytes, more(left.pss, before.pss));
+        let sample = match later {
+            Some(later) => sample.with("left_1s", Unit::Bytes, more(later.pss, before.pss)),
+            None => sample,
+        };
         let sample = match parked.runtime.zip(none) {
             Some((now, none)) => sample.with("runtime", Unit::Bytes, now - none),
             None => sample,
@@ -117,6 +126,10 @@ impl Memory {
 }
 
 impl Subject for Memory {
+    fn skip_slow_metrics(&mut self) {
+        self.reads_later = false;
+    }
+
     /// Measures again with a longer `hold` if timers fired too early: the table has creation times
     /// of one machine only.
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
@@ -141,9 +154,9 @@ mod tests {
         let [full, quick, smallest] = [Size::Full, Size::Quick, Size::Smallest].map(Scope::of);
         assert_eq!(counts(&full, 10_000), [100, 1000, 10_000]);
         assert_eq!(counts(&full, 150), [1, 15, 150]);
-        assert_eq!(counts(&quick, 1_000_000), [1000, 10_000, 100_000]);
-        assert_eq!(counts(&quick, 10_000), [1000, 10_000]);
-        assert_eq!(counts(&quick, 1000), [10, 100, 1000]);
+        assert_eq!(counts(&quick, 1_000_000), [100, 1000, 10_000, 100_000]);
+        assert_eq!(counts(&quick, 10_000), [100, 1000, 10_000]);
+        assert_eq!(counts(&quick, 1000), [100, 1000]);
         assert_eq!(counts(&smallest, 1000), [20]);
         assert_eq!(counts(&quick, 5), [5]);
     }
@@ -155,7 +168,7 @@ mod tests {
             [("hurried", each, true), ("hurried", None, false), ("early", each, false)]
         {
             let row = Box::leak(Box::new(Row { each, ..fake_probe(unit) }));
-            let sample = Memory { n: 3, row }.sample(1, &mut |_| {});
+            let sample = Memory { n: 3, row, reads_later: true }.sample(1, &mut |_| {});
             assert_eq!(sample.is_ok(), is_measured, "{unit} {each:?}: {sample:?}");
         }
     }

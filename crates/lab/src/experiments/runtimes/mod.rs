@@ -14,6 +14,7 @@
 //! kind of unit; `probes/README.md` describes the protocol.
 
 mod builtin;
+mod cost;
 pub mod document;
 pub mod memory;
 mod probe;

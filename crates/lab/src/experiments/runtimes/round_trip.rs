@@ -5,7 +5,7 @@ use contend_record::parameters::Parameters;
 
 use super::probe::Probe;
 use super::table::{Row, TABLE};
-use super::{DEMANDS, UNIT, row, unavailable};
+use super::{DEMANDS, UNIT, cost, row, unavailable};
 use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
@@ -32,7 +32,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         (!row.has_messages).then(reason).or_else(|| unavailable(parameters))
     },
     hands_over: never_hands_over,
-    demands: DEMANDS,
+    demands: DEMANDS.lasting_by(cost::round_trip),
     subject: |parameters| Ok(Box::new(RoundTrip::new(parameters)?)),
 };
 

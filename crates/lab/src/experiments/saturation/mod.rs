@@ -65,7 +65,7 @@ const fn row(
         cases,
         unavailable,
         hands_over: never_hands_over,
-        demands: Demands::NONE,
+        demands: Demands::NONE.lasting(50, 50).and_ns_per(&[("work", 5_000_000)]),
         subject,
     }
 }

@@ -56,7 +56,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: always_available,
     hands_over: never_hands_over,
-    demands: Demands { exhausts, ..Demands::NONE },
+    demands: Demands { exhausts, ..Demands::NONE.lasting(50, 50).and_ns_per(&[("cap", 200_000)]) },
     subject: |parameters| {
         Ok(Box::new(LimitSearch { kind: kind(parameters), cap: parameters.number("cap") }))
     },

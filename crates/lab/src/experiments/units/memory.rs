@@ -38,7 +38,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
-    demands: Demands::NONE,
+    demands: Demands::NONE
+        .lasting(50, 150)
+        .and_ns_per(&[("n", 500_000), ("parent_mib", 15_000_000)]),
     subject: |parameters| Ok(Box::new(UnitMemory::new(parameters)?)),
 };
 

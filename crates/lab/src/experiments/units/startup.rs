@@ -36,7 +36,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
-    demands: Demands::NONE,
+    demands: Demands::NONE.lasting(50, 100).and_ns_per(&[("turns", 4_000_000)]),
     subject,
 };
 

@@ -28,7 +28,7 @@ use std::fmt::Write as _;
 
 use contend_record::Warning;
 use contend_record::lab::{Case, Ending, RunRecord, Stopped, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, Value};
 use contend_record::warning::WarningId;
 
 use super::layout::{BOLD, NARROWEST, dimmed, grouped, paragraph, paragraph_after, warn};
@@ -203,9 +203,11 @@ pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
                 let names: Vec<_> = cases.iter().map(|case| case.parameters.to_string()).collect();
                 names.join("; ")
             }
-            many => match common(&cases).to_string() {
-                common if common.is_empty() => format!("{many} cases"),
-                common => format!("{many} cases with {common}"),
+            many => match common(&cases) {
+                common if common.iter().count() == 0 => {
+                    format!("{many} cases ({})", condensed(&cases, &common))
+                }
+                common => format!("{many} cases with {common} ({})", condensed(&cases, &common)),
             },
         };
         let which = if which.is_empty() { String::new() } else { format!(" {which}:") };
@@ -226,6 +228,32 @@ fn skipped_summary(out: &mut String, record: &RunRecord, width: usize) {
         let text = format!("{} more reasons: see --full", all.len() - SHOWN);
         paragraph(out, "- ", &text, width);
     }
+}
+
+/// Names cases by the parameters that they do not share. Cases that differ only in one number are
+/// named together, such as `kind=fork n=1, 10`.
+fn condensed(cases: &[&Case], common: &Parameters) -> String {
+    let mut groups: Vec<(Parameters, Vec<String>)> = Vec::new();
+    for case in cases {
+        let own = case.parameters.iter().filter(|(name, _)| common.get(name).is_none());
+        let (mut words, mut number) = (Parameters::new(), None);
+        for (name, value) in own {
+            match value {
+                Value::Number(_) if number.is_none() => number = Some((name, value)),
+                _ => words = words.with(name, value.clone()),
+            }
+        }
+        let size = number.map(|(name, value)| (format!("{name}={value}"), value.to_string()));
+        match (groups.iter_mut().find(|(other, _)| *other == words), size) {
+            (Some((_, sizes)), Some((_, value))) => sizes.push(value),
+            (Some(_), None) => {}
+            (None, size) => groups.push((words, size.into_iter().map(|size| size.0).collect())),
+        }
+    }
+    let name = |(words, sizes): &(Parameters, Vec<String>)| {
+        format!("{words} {}", sizes.join(", ")).trim().to_owned()
+    };
+    groups.iter().map(name).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the parameters that all of these cases share.
@@ -319,4 +347,29 @@ fn find<'a>(record: &'a RunRecord, view: View, parameters: &[(&str, &str)]) -> O
                 case.parameters.get(name).map(ToString::to_string).as_deref() == Some(value)
             })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipped_cases_are_named_by_what_they_do_not_share() {
+        let case = |kind: &str, n: u64| {
+            let parameters =
+                Parameters::new().with("kind", kind).with("n", n).with("place", "tmpfs");
+            let mut case = Case::new("units/create", View::Table, parameters, Unit::Nanoseconds);
+            case.skipped = Some("no time".to_owned());
+            case
+        };
+        let cases = [case("fork", 1), case("fork", 10), case("thread", 10), case("vfork", 100)];
+        let named = |count: usize| skipped(&cases.iter().take(count).collect::<Vec<_>>());
+        assert_eq!(
+            named(4),
+            ["not measured: 4 cases with place=tmpfs (kind=fork n=1, 10; kind=thread n=10; \
+              kind=vfork n=100): no time"]
+        );
+        let two = "not measured: kind=fork n=1 place=tmpfs; kind=fork n=10 place=tmpfs: no time";
+        assert_eq!(named(2), [two]);
+    }
 }

@@ -8,7 +8,7 @@
 pub mod link;
 pub mod placement;
 pub mod settings;
-pub mod used;
+pub mod usage;
 
 use std::io;
 use std::num::NonZeroU64;
@@ -21,7 +21,8 @@ use rustix::thread::{sched_getaffinity, sched_setaffinity, set_current_timer_sla
 
 pub use link::Link;
 pub use placement::Placement;
-pub use used::Used;
+pub use usage as used;
+pub use usage::Used; // a name that experiments still import
 
 use crate::engine::experiment::{Attempt, SubjectError};
 

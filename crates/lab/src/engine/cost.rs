@@ -1,0 +1,139 @@
+//! Expected durations of cases, from which a run is planned before anything is measured.
+
+use std::time::Duration;
+
+use contend_record::parameters::Parameters;
+
+use crate::engine::experiment::Sampling;
+
+/// The wall time that a case is expected to take on an idle machine with two cores.
+///
+/// Costs are declared by experiments ([`Demands::cost`](super::experiment::Demands::cost)), so they
+/// are estimates. While a run goes on, it scales them by what the cases before have really taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// Time before the first sample, in which a runtime starts or input is generated.
+    pub setup: Duration,
+    /// Time of one sample.
+    pub sample: Duration,
+    /// Work that is done once for several cases.
+    pub shared: Option<SharedCost>,
+}
+
+/// Work that the first case of a run does for all cases that need it, such as compiling a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedCost {
+    /// Name that the cases have in common.
+    pub name: &'static str,
+    /// Time that the work takes.
+    pub time: Duration,
+}
+
+impl Cost {
+    /// The cost of most cases: a process starts, and a sample takes some tenths of a second.
+    pub const DEFAULT: Self = Self::of_millis(100, 150);
+
+    /// Creates a cost from two times in milliseconds.
+    pub const fn of_millis(setup: u64, sample: u64) -> Self {
+        let [setup, sample] = [Duration::from_millis(setup), Duration::from_millis(sample)];
+        Self { setup, sample, shared: None }
+    }
+
+    /// Returns the time until the first sample is complete, without shared work.
+    pub fn first(&self) -> Duration {
+        self.setup + self.sample
+    }
+
+    /// Returns the time of all samples, without shared work; none if their number is open.
+    pub fn all(&self, sampling: Sampling) -> Option<Duration> {
+        match sampling {
+            Sampling::Adaptive => None,
+            Sampling::Fixed(count) => {
+                let count = u32::try_from(count).unwrap_or(u32::MAX);
+                Some(self.setup + self.sample.saturating_mul(count))
+            }
+        }
+    }
+}
+
+/// How the cost of a case follows from its parameters.
+#[derive(Debug, Clone, Copy)]
+pub enum CostModel {
+    /// A sample takes longer by a time for each unit of some parameters.
+    Linear {
+        /// Cost of a case whose parameters are all 0.
+        base: Cost,
+        /// Parameters, and the nanoseconds of a sample for each unit of them.
+        per_ns: &'static [(&'static str, u64)],
+    },
+    /// A function computes the cost.
+    ByCase(fn(&Parameters) -> Cost),
+}
+
+impl CostModel {
+    /// [`Cost::DEFAULT`] for all cases.
+    pub const DEFAULT: Self = Self::Linear { base: Cost::DEFAULT, per_ns: &[] };
+
+    /// Returns the cost of a case.
+    pub fn of(&self, parameters: &Parameters) -> Cost {
+        match *self {
+            Self::Linear { base, per_ns } => {
+                let more = per_ns.iter().map(|&(name, ns)| {
+                    Duration::from_nanos(ns.saturating_mul(parameters.number(name).unwrap_or(0)))
+                });
+                Cost { sample: base.sample + more.sum::<Duration>(), ..base }
+            }
+            Self::ByCase(cost) => cost(parameters),
+        }
+    }
+}
+
+/// Returns the time until each of these cases has its first sample. Shared work counts once.
+pub fn first_samples<'a>(costs: impl Iterator<Item = &'a Cost> + Clone) -> Duration {
+    let own: Duration = costs.clone().map(Cost::first).sum();
+    own + shared(costs)
+}
+
+/// Returns the time of the shared work of these cases.
+pub fn shared<'a>(costs: impl Iterator<Item = &'a Cost>) -> Duration {
+    let mut done: Vec<SharedCost> = Vec::new();
+    for shared in costs.filter_map(|cost| cost.shared) {
+        if !done.iter().any(|other| other.name == shared.name) {
+            done.push(shared);
+        }
+    }
+    done.iter().map(|shared| shared.time).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPILED: Option<SharedCost> =
+        Some(SharedCost { name: "compiler", time: Duration::from_secs(9) });
+
+    #[test]
+    fn shared_work_counts_once() {
+        let cost = Cost { shared: COMPILED, ..Cost::of_millis(1000, 500) };
+        let costs = [cost, cost, Cost::of_millis(0, 1000)];
+        assert_eq!(first_samples(costs.iter()), Duration::from_secs(9 + 3 + 1));
+        assert_eq!(shared(costs[2..].iter()), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_linear_cost_grows_with_its_parameters() {
+        let per_ns = &[("n", 1_000_000), ("copies", 1_000_000_000)];
+        let model = CostModel::Linear { base: Cost::of_millis(10, 20), per_ns };
+        let of = |parameters: &Parameters| model.of(parameters).sample.as_millis();
+        let small = Parameters::new().with("n", 300);
+        assert_eq!((of(&small), of(&small.with("copies", 2))), (320, 2320));
+        assert_eq!(model.of(&Parameters::new()), Cost::of_millis(10, 20));
+    }
+
+    #[test]
+    fn setup_is_paid_once_for_all_samples() {
+        let cost = Cost::of_millis(1000, 500);
+        assert_eq!(cost.all(Sampling::Fixed(4)), Some(Duration::from_secs(3)));
+        assert_eq!(cost.all(Sampling::Adaptive), None);
+    }
+}

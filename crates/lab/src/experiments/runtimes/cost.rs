@@ -1,0 +1,107 @@
+//! Expected durations of cases in every runtime.
+//!
+//! A probe starts anew for each sample of memory, so that the start of its runtime counts every
+//! time; the first case that uses a probe compiles it, unless an earlier run has.
+
+use std::time::Duration;
+
+use contend_record::parameters::Parameters;
+
+use super::program::{Program, caches};
+use super::table::{DOCUMENT, Row, Source};
+use super::{N, row};
+use crate::engine::cost::{Cost, SharedCost};
+
+/// What a runtime takes.
+struct RuntimeCost {
+    runtime: &'static str,
+    /// Time until its probe answers, in milliseconds.
+    start: u64,
+    /// Time until its probe has been compiled, in milliseconds.
+    compile: u64,
+    /// Time to create a unit and to end it, in microseconds.
+    unit: u64,
+}
+
+/// Runtimes whose probes are programs of their own. A probe in Go takes its time to compile the
+/// standard library.
+const RUNTIMES: [RuntimeCost; 7] = [
+    RuntimeCost { runtime: "Go", start: 20, compile: 18_000, unit: 10 },
+    RuntimeCost { runtime: "Java", start: 500, compile: 3000, unit: 5 },
+    RuntimeCost { runtime: "C++", start: 10, compile: 3000, unit: 1 },
+    RuntimeCost { runtime: "Node", start: 200, compile: 0, unit: 5 },
+    RuntimeCost { runtime: "Python", start: 200, compile: 0, unit: 60 },
+    RuntimeCost { runtime: "BEAM", start: 900, compile: 1000, unit: 8 },
+    RuntimeCost { runtime: "Elixir", start: 2500, compile: 4000, unit: 30 },
+];
+
+/// The others, whose probe is this program.
+const OWN: RuntimeCost = RuntimeCost { runtime: "", start: 20, compile: 0, unit: 1 };
+
+/// Time to create a unit that the kernel knows, and to end it.
+const TASK: Duration = Duration::from_micros(400);
+
+/// Time to read memory until it has settled, before and after, in milliseconds.
+const READ_MS: u64 = 250;
+/// Time to exchange messages until a runtime is warm, in milliseconds.
+const WARM_UP_MS: u64 = 200;
+/// Time of a round-trip sample, in milliseconds.
+const ROUND_TRIPS_MS: u64 = 100;
+/// Time for which the program of 2018 lets its functions sleep, and then reads memory again, in
+/// milliseconds.
+const EVALUATION_MS: u64 = 6500;
+
+fn millis(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+fn of_runtime(row: &Row) -> &'static RuntimeCost {
+    RUNTIMES.iter().find(|known| known.runtime == row.runtime).unwrap_or(&OWN)
+}
+
+fn start(row: &Row) -> Duration {
+    millis(of_runtime(row).start)
+}
+
+/// Returns the compilation of a row's probe, unless an earlier run has compiled it.
+fn compilation(row: &Row) -> Option<SharedCost> {
+    let Source::Program { program, .. } = row.source else { return None };
+    let known = of_runtime(row);
+    let is_needed = known.compile > 0 && !was_compiled(program);
+    is_needed.then_some(SharedCost { name: known.runtime, time: millis(known.compile) })
+}
+
+/// Returns whether there is a compiled probe of this name. It may be of another toolchain: to find
+/// that out takes as long as to start the toolchain.
+fn was_compiled(program: &Program) -> bool {
+    let prefix = format!("{}-", program.files[0].0);
+    let entries = caches().and_then(|folder| std::fs::read_dir(folder).ok());
+    entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)))
+}
+
+/// Returns the cost of a case of `runtime/memory`.
+pub fn memory(parameters: &Parameters) -> Cost {
+    let Ok(row) = row(parameters) else { return Cost::DEFAULT };
+    let n = parameters.number(N.name).unwrap_or(1);
+    let each = if row.task.is_some() { TASK } else { Duration::from_micros(of_runtime(row).unit) };
+    let waiting = row.each.map_or(Duration::ZERO, |_| row.hold(n));
+    let sample = start(row) + millis(READ_MS) + each.mul_f64(n as f64) + waiting;
+    Cost { setup: millis(20), sample, shared: compilation(row) }
+}
+
+/// Returns the cost of a case of `runtime/round-trip`.
+pub fn round_trip(parameters: &Parameters) -> Cost {
+    let Ok(row) = row(parameters) else { return Cost::DEFAULT };
+    let setup = millis(WARM_UP_MS) + start(row);
+    Cost { setup, sample: millis(ROUND_TRIPS_MS), shared: compilation(row) }
+}
+
+/// Returns the cost of a case of `runtime/document`.
+pub fn document(_: &Parameters) -> Cost {
+    let sample = start(&DOCUMENT) + millis(EVALUATION_MS);
+    Cost { setup: millis(20), sample, shared: compilation(&DOCUMENT) }
+}
