@@ -37,9 +37,13 @@ pub fn requests(cases: &[&Case], width: usize) -> String {
     columns.retain(|(heading, cell)| {
         !OPTIONAL.contains(heading) || cases.iter().any(|case| !cell(case).is_empty())
     });
-    if width < 90 {
-        columns.retain(|(heading, _)| !["p99.9", "errors", "served by"].contains(heading));
-    }
+    let least_width = |heading| match heading {
+        "served by" => 120,
+        "p99.9" => 110,
+        "errors" => 90,
+        _ => 0,
+    };
+    columns.retain(|(heading, _)| width >= least_width(*heading));
     let mut out = table(&columns, cases, width);
     let has = |heading: &str| columns.iter().any(|(other, _)| *other == heading);
     paragraph(&mut out, "", &legend(has("oha"), has("memory")), width);
@@ -70,8 +74,8 @@ fn servers(cases: &[&Case], width: usize) -> String {
     for ((name, configured), cases) in grouped(by_server) {
         let Some(case) = cases.last() else { continue };
         let connections = parameter(case, names::CONNECTIONS);
-        let metric = |name| number(case, name);
-        let (processes, threads) = (metric("processes"), metric("threads"));
+        let processes = plural(case, "processes", "process");
+        let threads = plural(case, "threads", "thread");
         let memory = size(case.metric("memory"));
         let private = size(case.metric("private"));
         let workers = workers(case).map_or_else(String::new, |(workers, each)| {
@@ -85,12 +89,20 @@ fn servers(cases: &[&Case], width: usize) -> String {
         let configured =
             if configured.is_empty() { String::new() } else { format!(" ({configured})") };
         let text = format!(
-            "{name}{configured}, {connections} connections: {memory} in {processes} processes with \
-             {threads} threads, {private} of it private{workers}."
+            "{name}{configured}, {connections} connections: {memory} in {processes} with {threads}, \
+             {private} of it private{workers}."
         );
         paragraph(&mut out, "- ", &text, width);
     }
     out
+}
+
+/// Formats the metric `name` with its unit, which is `one` for 1.
+fn plural(case: &Case, name: &str, one: &str) -> String {
+    match number(case, name) {
+        number if number == "1" => format!("1 {one}"),
+        number => format!("{number} {name}"),
+    }
 }
 
 /// Returns the number of processes or threads that serve requests, if that is fixed, and the memory

@@ -1,4 +1,6 @@
 //! nginx: an event loop in each worker process, with a fixed response.
+//!
+//! There is one process for each CPU, as with `worker_processes auto`.
 
 use contend_sys::cpu;
 

@@ -1,4 +1,6 @@
 //! Node.js: one event loop, or one in each process of a cluster.
+//!
+//! The default is one process, as `node server.js` starts it.
 
 use super::super::client::Reuse;
 use super::super::http::{HANDLER_DELAY, Handler};

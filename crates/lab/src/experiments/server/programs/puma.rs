@@ -1,4 +1,8 @@
 //! Puma: threads of one process, or of several in cluster mode.
+//!
+//! The default is one process with as many threads as our pools have, so that the cost of a thread
+//! can be compared. All threads of a process share Ruby's global lock, and Puma's own default is 5:
+//! `--set threads=5 --set processes=2`.
 
 use super::super::client::Reuse;
 use super::super::models::POOL_SIZE;

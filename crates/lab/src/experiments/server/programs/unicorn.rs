@@ -1,4 +1,7 @@
 //! Unicorn: processes that are forked in advance, each with one request at a time.
+//!
+//! There are as many as our pools have. They share the memory of the application, which is loaded
+//! before the fork (`preload_app`).
 
 use super::super::client::Reuse;
 use super::super::models::POOL_SIZE;
