@@ -71,7 +71,7 @@ impl Partners {
         observer: Observer<'_>,
     ) -> Result<SessionStats, SubjectError> {
         self.check_compatible()?;
-        let make = |of: usize| (self.mechanisms[of].make)(self.timing);
+        let make = |index: usize| (self.mechanisms[index].make)(self.timing);
         let primitives = SessionPrimitives {
             start: make(0)?,
             to_sub: make(1)?,
@@ -81,7 +81,7 @@ impl Partners {
         let link = Link::new().attempt("map shared memory")?;
         // Waiters register before any partner can post.
         for primitive in [&primitives.start, &primitives.to_main, &primitives.end] {
-            primitive.register_waiter().attempt("wait for a signal")?;
+            primitive.register_waiter().attempt("register a waiter")?;
         }
         let release = Release {
             main: &|_| primitives.release_main(),

@@ -15,13 +15,13 @@ const EVENTS: Preset =
     Preset { mechanisms: [EVENT; 4], factor: 1, main_works: false, placement: Placement::Free };
 
 const ABOUT: &str = "One of the programs of the test report on inter-process synchronisation \
-    (Windows), rebuilt. Main and sub alternate turns: sub computes (37 µs of CPU time, or 100 \
+    (Windows), reimplemented. Main and sub alternate turns: sub computes (37 µs of CPU time, or 100 \
     times that) while main waits for it. The value is the time of 10,000 turns. If a turn takes \
     long, fewer are run and the time is scaled up; `turns` says how many ran. A sleep is requested \
     for 1 ms and ends at a multiple of `tick_us`, if that is not 0: 15,625 µs on the machines of \
     the report. `load_max` and `load_mean` are the CPU time of both partners in percent of all \
-    CPUs, in the busiest 50 ms and overall. `p50`, `p99` and `p99.9` are those of single turns, \
-    given enough of them (100, 1,000). `not_ready` is the percentage of turns in which main polled \
+    CPUs, in the busiest 50 ms and overall. `p50`, `p99` and `p99.9` are those of single turns; \
+    `p99` needs 100 turns and `p99.9` 1,000. `not_ready` is the percentage of turns in which main polled \
     before sub was ready. `predicted` is the result of a model: if main polls, a turn in which sub \
     is not ready ends with the first sleep that ends after sub's work (at a tick, or after 1 ms \
     and the timer slack), and any other turn ends with the work; if main is notified, a turn is \
@@ -30,7 +30,7 @@ const ABOUT: &str = "One of the programs of the test report on inter-process syn
 
 macro_rules! preset {
     ($constant:ident, $name:literal, $summary:literal, $preset:expr) => {
-        #[doc = concat!("The row of `handoff/", $name, "`.")]
+        #[doc = concat!("The definition of `handoff/", $name, "`.")]
         pub const $constant: Experiment = Experiment {
             name: concat!("handoff/", $name),
             summary: $summary,

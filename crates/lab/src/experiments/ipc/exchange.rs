@@ -38,7 +38,7 @@ pub struct Exchange {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartnerStats {
     /// End of its last message, in nanoseconds of `CLOCK_MONOTONIC`.
-    pub at: u64,
+    pub end_ns: u64,
     /// CPU time, switches and page faults.
     pub used: Used,
     /// System calls.
@@ -51,7 +51,7 @@ pub struct PartnerStats {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExchangeResult {
     /// Start of main's first measured message, in nanoseconds of `CLOCK_MONOTONIC`.
-    begun: u64,
+    start_ns: u64,
     /// Time from then until the last message was received: by sub, or by main in round trips.
     pub elapsed: Duration,
     /// Usage of main and of sub.
@@ -69,16 +69,16 @@ const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link must h
 impl PartnerStats {
     /// Returns the usage since `before`, as of now, with these system calls.
     pub fn now(before: Used, calls: Tally) -> Self {
-        let (at, used) = (now(), before.since());
+        let (end_ns, used) = (now(), before.since());
         // Last, because it takes several microseconds.
         let peak_rss = Status::of(getpid()).map_or(0, |status| status.peak_rss);
-        Self { at, used, calls, peak_rss }
+        Self { end_ns, used, calls, peak_rss }
     }
 
     /// Encodes the usage as figures for the link.
     pub fn to_figures(self) -> [u64; STATS_FIGURES] {
         let mut figures = [0; STATS_FIGURES];
-        figures[0] = self.at;
+        figures[0] = self.end_ns;
         figures[1] = self.peak_rss;
         figures[2..][..USED].copy_from_slice(&self.used.to_figures());
         figures[2 + USED..].copy_from_slice(&self.calls.figures());
@@ -89,7 +89,7 @@ impl PartnerStats {
     pub fn split(figures: &[u64; FIGURES]) -> (Self, [u64; EXTRA_FIGURES]) {
         let figure = |from: usize| move |index: usize| figures[from + index];
         let stats = Self {
-            at: figures[0],
+            end_ns: figures[0],
             peak_rss: figures[1],
             used: Used::from_figures(std::array::from_fn(figure(2))),
             calls: Tally::from_figures(std::array::from_fn(figure(2 + USED))),
@@ -148,7 +148,7 @@ impl Exchange {
             &mut |end, numbers| end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES]),
             &|_| (),
         )?;
-        let elapsed = Duration::from_nanos(result.stats[0].at.saturating_sub(result.begun));
+        let elapsed = Duration::from_nanos(result.stats[0].end_ns.saturating_sub(result.start_ns));
         Ok(ExchangeResult { elapsed, ..result })
     }
 
@@ -191,15 +191,15 @@ impl Exchange {
             },
             observer,
         );
-        let (begun, main_stats, _end) = match ran {
+        let (start_ns, main_stats, _end) = match ran {
             Ok(main) => main,
             Err(error) if link.is_broken() && is_disconnect(&error) => return Err(link.broken()),
             Err(error) => return Err(error),
         };
         let (sub_stats, extra) = PartnerStats::split(&link.figures()?);
         let stats = [main_stats, sub_stats];
-        let elapsed = Duration::from_nanos(stats[1].at.saturating_sub(begun));
-        Ok(ExchangeResult { begun, elapsed, stats, extra })
+        let elapsed = Duration::from_nanos(stats[1].end_ns.saturating_sub(start_ns));
+        Ok(ExchangeResult { start_ns, elapsed, stats, extra })
     }
 }
 
@@ -238,9 +238,9 @@ impl Participant<'_> {
         role(&mut *self.end, warm_up)?;
         self.wait(SUB_WARMED_UP)?;
         let before = (Used::so_far(), self.end.calls());
-        let begun = now();
+        let start_ns = now();
         role(&mut *self.end, measured)?;
-        Ok((begun, self.stats_since(&before), self.end))
+        Ok((start_ns, self.stats_since(&before), self.end))
     }
 
     fn run_sub(mut self, role: SubRole<'_>) -> io::Result<()> {

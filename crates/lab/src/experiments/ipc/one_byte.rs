@@ -178,7 +178,7 @@ impl OneByte {
         let figures = link.figures()?;
         let (sub_stats, [received, ..]) = PartnerStats::split(&figures);
         Ok(TransferResult {
-            elapsed: Duration::from_nanos(stats.at.saturating_sub(from)),
+            elapsed: Duration::from_nanos(stats.end_ns.saturating_sub(from)),
             stats: [stats, sub_stats],
             received,
         })

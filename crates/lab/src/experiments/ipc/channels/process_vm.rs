@@ -16,28 +16,22 @@ use crate::support::calls::{Call, Tally};
 /// The kernel copies once from memory to memory; a ring announces the messages.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "process-vm-writev",
-    summary: "written into the memory of the other process (process_vm_writev), announced by a \
-        ring",
+    summary: "written into the other process by the kernel (process_vm_writev); ring",
     waiting: WaitStrategy::SpinThenSleep,
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: false,
     unavailable: |_| {
         let tried = Landing::try_it();
-        tried.err().map(|error| {
-            format!(
-                "writing into the memory of another process is refused: \
-            {error}"
-            )
-        })
+        tried.err().map(|error| format!("process_vm_writev is refused: {error}"))
     },
     make: |config| {
         let shape = Shape { slots: small_ring_slots(config.bytes), bytes: 0 };
-        let inbound = || {
+        let announcements = || {
             let memory = Mapping::new(Backing::Shared, shape.length())?;
             ring(memory, shape, SPIN_THEN_SLEEP)
         };
         let landing = || Landing::new(shape.slots as usize, config.bytes).map(Arc::new);
-        let (to_sub, to_main) = (inbound()?, inbound()?);
+        let (to_sub, to_main) = (announcements()?, announcements()?);
         let (in_sub, in_main) = (landing()?, landing()?);
         let processes = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 2])?);
         let endpoint = |who, inbound, outbound, landing: &Arc<Landing>, partners: &Arc<Landing>| {

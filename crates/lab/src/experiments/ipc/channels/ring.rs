@@ -95,9 +95,10 @@ pub fn small_ring_slots(bytes: usize) -> u32 {
 /// Size of a ring that fits into an L1 cache, in bytes.
 const SMALL_RING_BYTES: usize = 8 << 10;
 
-/// Returns as many slots as fit, from [`MIN_SLOTS`] to `max`.
+/// Minimum number of slots of a ring.
 const MIN_SLOTS: u32 = 4;
 
+/// Returns as many slots as fit, from [`MIN_SLOTS`] to `max`.
 fn slots(ring_bytes: usize, message_bytes: usize, max: u32) -> u32 {
     u32::try_from(ring_bytes / message_bytes.max(1)).map_or(max, |fit| fit.clamp(MIN_SLOTS, max))
 }
