@@ -9,8 +9,10 @@ mod ci;
 mod generate;
 mod lint;
 mod manifest;
+mod picture;
 mod pre_commit;
 mod process;
+mod random;
 mod test;
 
 use std::path::Path;
@@ -33,6 +35,7 @@ Tasks:
                          Count phrases in the subjects of commits
   test [--full] [ARGS]   Run the README's test command; --full runs every random case
   generate               Rewrite schemas and generated pages; completions and man pages to target/
+  picture [PROGRAM]      Run contend in a terminal, and draw its report to docs/images/pipe.svg
   bench [NAME [ARGS]]    Run a benchmark program; without a name, list them
   pre-commit             Check what changed, in under a minute on a warm build
 ";
@@ -51,7 +54,7 @@ fn run(arguments: &[String]) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
     std::env::set_current_dir(root).with_context(|| format!("cannot enter {}", root.display()))?;
     let Some((task, rest)) = arguments.split_first() else { bail!("no task given\n\n{USAGE}") };
-    if !matches!(task.as_str(), "test" | "bench" | "language") {
+    if !matches!(task.as_str(), "test" | "bench" | "language" | "picture") {
         reject_arguments(task, rest)?;
     }
     match task.as_str() {
@@ -61,6 +64,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "language" => check::language(&check::Request::parse(rest)?),
         "test" => test::run(rest),
         "generate" => generate::run(),
+        "picture" => picture::run(rest),
         "bench" => bench::run(rest),
         "pre-commit" => pre_commit::run(),
         "help" | "--help" | "-h" => {
