@@ -10,8 +10,10 @@ mod ci;
 mod generate;
 mod lint;
 mod manifest;
+mod picture;
 mod pre_commit;
 mod process;
+mod random;
 mod test;
 
 use std::path::Path;
@@ -35,6 +37,7 @@ Tasks:
   test [--full] [ARGS]   Run the README's test command; --full runs every random case
   generate               Rewrite schemas and generated pages; completions and man pages to target/
   book [--update]        Check the book's links and build it; --update replaces output on its pages
+  picture [PROGRAM]      Run contend in a terminal, and draw its report to docs/images/pipe.svg
   bench [NAME [ARGS]]    Run a benchmark program; without a name, list them
   pre-commit             Check what changed, in under a minute on a warm build
 ";
@@ -53,7 +56,7 @@ fn run(arguments: &[String]) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
     std::env::set_current_dir(root).with_context(|| format!("cannot enter {}", root.display()))?;
     let Some((task, rest)) = arguments.split_first() else { bail!("no task given\n\n{USAGE}") };
-    if !matches!(task.as_str(), "test" | "bench" | "language" | "book") {
+    if !matches!(task.as_str(), "test" | "bench" | "language" | "book" | "picture") {
         reject_arguments(task, rest)?;
     }
     match task.as_str() {
@@ -64,6 +67,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "test" => test::run(rest),
         "generate" => generate::run(),
         "book" => book::run(rest),
+        "picture" => picture::run(rest),
         "bench" => bench::run(rest),
         "pre-commit" => pre_commit::run(),
         "help" | "--help" | "-h" => {
