@@ -115,7 +115,7 @@ impl Location {
     }
 }
 
-/// Returns why files in a tmpfs may not use this much memory, or `None` if they may. A tmpfs can be
+/// Returns why files in a tmpfs may not use `needed` bytes, or `None` if they may. A tmpfs can be
 /// configured larger than the memory of the machine.
 fn insufficient_memory(needed: u64, available: u64) -> Option<String> {
     let free = available.saturating_sub(limits::memory_floor());

@@ -44,7 +44,7 @@ fn bytes(parameters: &Parameters) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Returns the exchange of a case, with this many warm-up messages.
+/// Returns the exchange of a case, with `warm_up` messages before the measured ones.
 ///
 /// # Errors
 /// Returns an error if the mechanism does not exist.

@@ -20,7 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "pipeline/hold",
     summary: "delay of each line through cat, sort and xargs, which may hold output back",
     about: "The process of the case writes five lines to a stage, with a pause after each, and \
-        reads what comes out. The stage is `cat`, which passes each line on; `sort` or `xargs \
+        reads its output. The stage is `cat`, which passes each line on; `sort` or `xargs \
         echo`, which need all input first; or `xargs -n 1 echo`, which starts a command for each \
         line. The value is the median time from the production of a line to its arrival. The times \
         of every line are in the record.",

@@ -43,7 +43,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         for threads also vm.max_map_count, RLIMIT_AS, RLIMIT_DATA and strict overcommit); the \
         memory of a unit is measured with 64 of them. Then it creates units that wait, until the \
         kernel refuses or `cap` is reached, and identifies the limit: by the kernel's counter of \
-        refusals where there is one, by what is in use at that moment, and for RLIMIT_NPROC by \
+        refusals where there is one, by the usage of each limit, and for RLIMIT_NPROC by \
         raising it and retrying. Nearly all of these limits give the same error, EAGAIN. A \
         watchdog process stops the search before less than a twentieth of the memory, or 256 MiB, \
         is left. At the limit, no program on this machine (with RLIMIT_NPROC: of this user) can \
@@ -183,7 +183,8 @@ const TOLERANCE_UNITS: f64 = 4.0;
 /// The same for memory, which is estimated from a few units.
 const MEMORY_TOLERANCE_RATIO: f64 = 0.3;
 
-/// Whether the prediction was right, as far as the search went; `None` if it cannot be told.
+/// Whether the prediction was right, as far as the search went; `None` if the search does not show
+/// it.
 fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
     let predicted = predicted?;
     let about = (predicted.allows as f64 * TOLERANCE_RATIO).max(TOLERANCE_UNITS);

@@ -22,9 +22,9 @@ pub struct Callbacks {
 
 /// Commands to the spawner.
 enum SpawnerCommand {
-    /// Allocate room for this many addresses.
+    /// Allocate room for a number of addresses.
     Reserve(usize, Reply<()>),
-    /// Create this many units; the reply is the number created.
+    /// Create a number of units; the reply is the number actually created.
     Add(u64, Reply<u64>),
     /// Send the message to all units from this index on.
     Release(usize, Reply<()>),

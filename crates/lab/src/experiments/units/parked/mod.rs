@@ -46,7 +46,7 @@ pub trait ParkedUnits: Debug {
     /// Returns an error if a unit did not wait or did not end normally.
     fn release(&mut self) -> Result<(), SubjectError>;
 
-    /// Allocates the creator's bookkeeping for this many units.
+    /// Allocates the creator's bookkeeping for a number of units.
     ///
     /// # Errors
     /// Returns an error if there is not enough memory.
