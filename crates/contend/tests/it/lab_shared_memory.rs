@@ -191,7 +191,7 @@ fn the_suite_fits_the_width() {
         output(again.env("COLUMNS", "80")).stdout
     };
     let (summary, full) = (show(&[]), show(&["--full"]));
-    let has_table = |report: &[u8]| text(report).lines().any(|line| line == "ipc/one-way");
+    let has_table = |report: &[u8]| text(report).lines().any(|line| line == "ipc/one-byte");
     assert!(!has_table(&summary) && has_table(&full), "only --full has every table");
     let printed = [(60, measured.stdout), (60, measured.stderr), (80, summary), (80, full)];
     for (width, printed) in printed {
