@@ -302,3 +302,18 @@ fn a_record_has_the_version_and_the_footprint_of_a_program() {
     assert!(metric("requests_per_s") > 0.0, "{case}");
     assert!(metric("errors").abs() < 0.5, "{case}");
 }
+
+#[test]
+fn idle_connections_stay_open() {
+    let test = "idle_connections_stay_open";
+    for name in ["puma", "nginx", "node"] {
+        if !is_there(test, name) {
+            continue;
+        }
+        let mut command = lab(&["run", "server/idle", "--quick", "--set", "connections=1000"]);
+        let record = lab_record_of(command.args(["--set", &format!("program={name}")]));
+        let case = &cases(&record)[0];
+        assert_eq!(case["facts"]["answered"], 1000, "{case}");
+        assert!(case["median"].as_f64().is_some_and(|bytes| bytes > 0.0), "{case}");
+    }
+}
