@@ -248,8 +248,11 @@ fn a_program_that_does_not_start_is_named_with_what_it_wrote() {
     let place = Public::new();
     let (scratch, folder) = (tempfile::tempdir().expect("a folder"), place.path());
     for (text, reason) in [
-        ("#!/bin/sh\necho no such gem >&2\nexit 1\n", "puma: it ended; it wrote: no such gem"),
-        ("#!/bin/sh\nkill -9 $$\n", "puma: it ended"),
+        (
+            "#!/bin/sh\necho no such gem >&2\nexit 1\n",
+            "puma: the program ended; output: no such gem",
+        ),
+        ("#!/bin/sh\nkill -9 $$\n", "puma: the program ended"),
     ] {
         fs::write(folder.join("script"), text).expect("room");
         let script = folder.join("script");
