@@ -248,8 +248,11 @@ fn a_program_that_does_not_start_is_named_with_what_it_wrote() {
     let place = Public::new();
     let (scratch, folder) = (tempfile::tempdir().expect("a folder"), place.path());
     for (text, reason) in [
-        ("#!/bin/sh\necho no such gem >&2\nexit 1\n", "puma: it ended; it wrote: no such gem"),
-        ("#!/bin/sh\nkill -9 $$\n", "puma: it ended"),
+        (
+            "#!/bin/sh\necho no such gem >&2\nexit 1\n",
+            "puma: the program ended; output: no such gem",
+        ),
+        ("#!/bin/sh\nkill -9 $$\n", "puma: the program ended"),
     ] {
         fs::write(folder.join("script"), text).expect("room");
         let script = folder.join("script");
@@ -301,4 +304,19 @@ fn a_record_has_the_version_and_the_footprint_of_a_program() {
     assert!(metric("memory") >= metric("private") && metric("private") > 0.0, "{case}");
     assert!(metric("requests_per_s") > 0.0, "{case}");
     assert!(metric("errors").abs() < 0.5, "{case}");
+}
+
+#[test]
+fn idle_connections_stay_open() {
+    let test = "idle_connections_stay_open";
+    for name in ["puma", "nginx", "node"] {
+        if !is_there(test, name) {
+            continue;
+        }
+        let mut command = lab(&["run", "server/idle", "--quick", "--set", "connections=1000"]);
+        let record = lab_record_of(command.args(["--set", &format!("program={name}")]));
+        let case = &cases(&record)[0];
+        assert_eq!(case["facts"]["answered"], 1000, "{case}");
+        assert!(case["median"].as_f64().is_some_and(|bytes| bytes > 0.0), "{case}");
+    }
 }

@@ -95,7 +95,7 @@ impl Probe {
         let mut child = spawn::spawn_bound(&mut command).attempt("start the probe")?;
         let (commands, answers) = (child.stdin.take(), child.stdout.take());
         let answers =
-            BufReader::new(answers.ok_or_else(|| SubjectError::wrong("it has no output"))?);
+            BufReader::new(answers.ok_or_else(|| SubjectError::wrong("the probe has no output"))?);
         let version = String::new();
         let has_processes = row.task == Some(Kind::Process);
         let mut probe = Self {

@@ -52,7 +52,8 @@ impl LimitReporter {
         }
         let limit = of_error(error).or_else(|| self.spent());
         let limit = limit.unwrap_or_else(|| "unknown limit".to_owned());
-        let _ = print_line(&format!("stopped cannot {what}: {error}: {limit}")); // otherwise the case has ended
+        // If it fails, the case has ended.
+        let _ = print_line(&format!("stopped cannot {what}: {error}: {limit}"));
     }
 
     /// Returns the limit that was reached: one that has refused a request, or the first that is

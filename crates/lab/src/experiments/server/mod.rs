@@ -86,8 +86,8 @@ const OFF: &str = "off";
 /// Number of a program's processes.
 const PROCESSES: Setting = Setting::number(
     names::PROCESSES,
-    "processes of a program that serve requests [default: 64 for unicorn and gunicorn, one per CPU for nginx, 1 \
-     for puma and node]",
+    "processes of a program that serve requests [default: 2 per CPU and one more for unicorn and \
+     gunicorn, one per CPU for nginx, 1 for puma and node]",
     1,
     1024,
 );
@@ -95,7 +95,7 @@ const PROCESSES: Setting = Setting::number(
 /// Number of a program's threads.
 const THREADS: Setting = Setting::number(
     names::THREADS,
-    "threads in each process of a program, for puma [default: 64]",
+    "threads in each process of a program, for puma [default: 5]",
     1,
     1024,
 );

@@ -64,7 +64,8 @@ impl ServerProcess {
         }
         .attempt("start the server")?;
         let input = child.stdin.take();
-        let output = child.stdout.take().ok_or_else(|| SubjectError::wrong("it has no output"))?;
+        let output =
+            child.stdout.take().ok_or_else(|| SubjectError::wrong("the server has no output"))?;
         let output = BufReader::new(output);
         let mut server = Self { child, input, output, port: 0, stopped: None, supervised: None };
         server.port = server.value("port")?;

@@ -161,7 +161,7 @@ impl Server {
                 Response::Complete { .. } => Ok(true),
                 Response::Incomplete | Response::Wrong => {
                     let text = gist(&String::from_utf8_lossy(&response));
-                    Err(self.failed(&format!("it answered: {text}")))
+                    Err(self.failed(&format!("unexpected response: {text}")))
                 }
             },
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(false),
@@ -187,7 +187,7 @@ impl Server {
             }
         }
         if let Ok(Some(_)) = child::peek(Which::One(self.pid())) {
-            return Err(self.failed("it ended"));
+            return Err(self.failed("the program ended"));
         }
         if has_input && rustix::io::read(&stdin, &mut [0; 64]).attempt("read")? == 0 {
             return Ok(Wake::EndOfInput);
@@ -201,7 +201,7 @@ impl Server {
         let log = fs::read(self.folder.path().join(LOG_FILE)).unwrap_or_default();
         match gist(&String::from_utf8_lossy(&log)) {
             log if log.is_empty() => SubjectError::wrong(format!("{name}: {reason}")),
-            log => SubjectError::wrong(format!("{name}: {reason}; it wrote: {log}")),
+            log => SubjectError::wrong(format!("{name}: {reason}; output: {log}")),
         }
     }
 

@@ -1,13 +1,14 @@
 //! Gunicorn with sync workers: processes that are forked in advance, each with one request at a
 //! time.
 //!
-//! There are as many as our pools have. They share the memory of the application, which is loaded
-//! before the fork (`preload_app`).
+//! The default is two for each CPU and one more, as Gunicorn's documentation advises. They share
+//! the memory of the application, which is loaded before the fork (`preload_app`).
 
 use super::super::client::Reuse;
 use super::super::http::{HANDLER_DELAY, Handler};
-use super::super::models::POOL_SIZE;
-use super::{BACKLOG, Concurrency, File, INTERPRETER_FILE, Launch, Program, can_answer};
+use super::{
+    BACKLOG, Concurrency, File, INTERPRETER_FILE, Launch, Program, can_answer, worker_processes,
+};
 
 pub const ROW: Program = Program {
     name: "gunicorn",
@@ -16,7 +17,7 @@ pub const ROW: Program = Program {
     unit: "process",
     reuse: Reuse::PerRequest,
     version: "--version",
-    default: || Concurrency { processes: POOL_SIZE, threads: 1 },
+    default: || Concurrency { processes: worker_processes(), threads: 1 },
     refuses: |concurrency| {
         (concurrency.threads > 1).then_some("gunicorn's sync workers have one thread a process")
     },

@@ -13,6 +13,8 @@ mod unicorn;
 
 use std::path::{Path, PathBuf};
 
+use contend_sys::cpu;
+
 use super::client::Reuse;
 use super::http::Handler;
 use super::models::BACKLOG;
@@ -108,6 +110,12 @@ pub fn find(name: &str) -> Option<&'static Program> {
 /// Returns the names of all.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|program| program.name).collect()
+}
+
+/// Returns the default number of processes with one request at a time each: two for each CPU and
+/// one more, as Gunicorn's documentation advises.
+fn worker_processes() -> u64 {
+    2 * cpu::allowed() as u64 + 1
 }
 
 /// For programs that answer in every way.

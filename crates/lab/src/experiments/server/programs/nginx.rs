@@ -29,13 +29,16 @@ pub const ROW: Program = Program {
     arguments: &["-e", "stderr", "-p", ".", "-c", "nginx.conf"],
 };
 
-/// Connections of a worker in addition to those of the load: listeners and channels.
-const SPARE_CONNECTIONS: u64 = 64;
+/// Returns the connections that a worker needs room for: all of the load, as it may get all of them,
+/// and listeners and channels. When less than a sixteenth is free, nginx closes idle connections.
+fn worker_connections(of_load: u64) -> u64 {
+    const SPARE_CONNECTIONS: u64 = 64;
+    of_load + of_load / 8 + SPARE_CONNECTIONS
+}
 
 fn files(launch: &Launch) -> Vec<File> {
     let Launch { port, connections, concurrency: Concurrency { processes, .. }, .. } = launch;
-    // One worker may get all of the connections.
-    let connections = connections + SPARE_CONNECTIONS;
+    let connections = worker_connections(*connections);
     // The workers of root would run as another user.
     let user = if rustix::process::geteuid().is_root() { "user root;\n" } else { "" };
     let text = format!(

@@ -1,15 +1,17 @@
 //! Puma: threads of one process, or of several in cluster mode.
 //!
-//! The default is one process with as many threads as our pools have, so that the cost of a thread
-//! can be compared. All threads of a process share Ruby's global lock, and Puma's own default is 5:
-//! `--set threads=5 --set processes=2`.
+//! The default is Puma's own: 5 threads in one process. They share Ruby's global lock, so with many
+//! more, requests that need CPU time wait for each other. More processes use more CPUs:
+//! `--set processes=2`.
 
 use super::super::client::Reuse;
-use super::super::models::POOL_SIZE;
 use super::{
     BACKLOG, Concurrency, File, IDLE_TIMEOUT_S, Launch, Program, accepts_all, can_answer,
     rack_application,
 };
+
+/// Puma's default for Ruby's own interpreter.
+const DEFAULT_THREADS: u64 = 5;
 
 pub const ROW: Program = Program {
     name: "puma",
@@ -18,7 +20,7 @@ pub const ROW: Program = Program {
     unit: "thread",
     reuse: Reuse::Persistent,
     version: "-V",
-    default: || Concurrency { processes: 1, threads: POOL_SIZE },
+    default: || Concurrency { processes: 1, threads: DEFAULT_THREADS },
     refuses: accepts_all,
     cannot_answer: can_answer,
     other_processes: |Concurrency { processes, .. }| if processes > 1 { processes } else { 0 },

@@ -1,11 +1,12 @@
 //! Unicorn: processes that are forked in advance, each with one request at a time.
 //!
-//! There are as many as our pools have. They share the memory of the application, which is loaded
-//! before the fork (`preload_app`).
+//! The default is two for each CPU and one more, as Gunicorn's documentation advises. They share
+//! the memory of the application, which is loaded before the fork (`preload_app`).
 
 use super::super::client::Reuse;
-use super::super::models::POOL_SIZE;
-use super::{BACKLOG, Concurrency, File, Launch, Program, can_answer, rack_application};
+use super::{
+    BACKLOG, Concurrency, File, Launch, Program, can_answer, rack_application, worker_processes,
+};
 
 pub const ROW: Program = Program {
     name: "unicorn",
@@ -14,7 +15,7 @@ pub const ROW: Program = Program {
     unit: "process",
     reuse: Reuse::PerRequest,
     version: "-v",
-    default: || Concurrency { processes: POOL_SIZE, threads: 1 },
+    default: || Concurrency { processes: worker_processes(), threads: 1 },
     refuses: |concurrency| (concurrency.threads > 1).then_some("unicorn has one thread a process"),
     cannot_answer: can_answer,
     other_processes: |concurrency| concurrency.processes,
