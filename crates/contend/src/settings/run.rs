@@ -52,8 +52,8 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     }
     let json = json.as_deref().map(Path::new).map(ReportFile::prepare).transpose()?;
     if json.as_ref().is_some_and(ReportFile::is_stdout) && !args.explain {
-        let message = "--json needs a file: the pipeline's output goes to standard output (--json without a file \
-                       is for --explain)";
+        let message = "--json needs a file, except with --explain: the pipeline's output goes to \
+                       standard output";
         return Err(UsageError(message.to_owned()).into());
     }
     let progress = shows_progress(args.execution.no_progress);

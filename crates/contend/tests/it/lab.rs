@@ -127,7 +127,7 @@ fn without_a_terminal(arguments: &[&str]) -> (Option<i32>, String) {
 fn the_process_limit_is_not_exhausted_without_being_asked() {
     let refused = |(status, message): &(Option<i32>, String), cap: &str| {
         let start = format!("contend: --cap {cap} exhausts ");
-        let end = ", which other programs share; pass --yes to run it without a terminal\n";
+        let end = ", which other programs share: add --yes to run it without a terminal\n";
         *status == Some(2) && message.starts_with(&start) && message.ends_with(end)
     };
     let none: [&[&str]; 4] = [
@@ -381,10 +381,10 @@ fn wrong_words_are_reported_with_a_remedy() {
     let cases: [(&[&str], &str); 12] = [
         (&["run", "units/nothing"], "no experiment 'units/nothing'; `contend lab list` shows"),
         (&["run", "engine/empty", "--only", "x=1"], "unknown parameter 'x'"),
-        (&["run", "process-thread"], "is a suite; run `contend lab suite process-thread`"),
+        (&["run", "process-thread"], "is a suite: use `contend lab suite process-thread`"),
         (&["suite", "x"], "no suite 'x'; suites: callback, pipeline, process-thread"),
         (&["run", "engine/empty", "--step-seconds", "-1"], "seconds from 0 to 86400"),
-        (&["run", "units/limit", "--cap", "0"], "a number from 1, or none"),
+        (&["run", "units/limit", "--cap", "0"], "a number from 1, or `none`"),
         (&["run", "units/create", "--only", "kind"], "expected NAME=VALUE"),
         (&["run", "units/create", "--only", "kind=x"], "kind=x matches no case; values of kind: "),
         (&["run", "units/creat"], "no experiment 'units/creat'; did you mean 'units/create'?"),

@@ -460,7 +460,7 @@ mod tests {
         store.connection.execute_batch("PRAGMA user_version = 99").expect("room");
         drop(store);
         let error = Store::open(&path).expect_err("it is newer").to_string();
-        assert!(error.contains("newer contend (version 99"), "{error}");
+        assert!(error.contains("newer contend (format 99"), "{error}");
         assert!(Store::open_to_read(&path).is_err());
     }
 
