@@ -155,7 +155,7 @@ static STAGES: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\b[Ss]tages? \d+(?:(?:, | and |-|–)\d+)*"));
 /// Bars of blocks, and those of a stage's states (`##==::..`), which are never words.
 static BARS: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"[\u{2580}-\u{259f}\u{2800}-\u{28ff}]+|[#=:.o]{3,}"));
+    LazyLock::new(|| regex(r"[\u{2580}-\u{259f}\u{2800}-\u{28ff}]+|[#=:.o?]{3,}"));
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"[~≈<>+−]?\d[\d,]*(?:\.\d+)?",
