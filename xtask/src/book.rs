@@ -10,6 +10,9 @@ use crate::process::{self, cargo, succeeds, target_dir};
 
 const INSTALL: &str = "cargo install mdbook --version 0.5.4 --locked --no-default-features";
 
+/// Set, it makes the test of the book's commands write their output to the pages.
+const UPDATE: &str = "CONTEND_UPDATE_BOOK";
+
 /// Checks the book's links and builds it in `target/book`; with `--update`, runs all commands on
 /// its pages instead, and replaces their output there.
 ///
@@ -41,5 +44,9 @@ fn mdbook() -> Result<Command> {
 
 fn update() -> Result<()> {
     let words = "test --package contend --test alone --locked -- book:: --nocapture";
-    process::run(cargo().args(words.split(' ')).env("CONTEND_UPDATE_BOOK", "1"))
+    let mut command = cargo();
+    if std::env::var_os(UPDATE).is_none() {
+        command.env(UPDATE, "1");
+    }
+    process::run(command.args(words.split(' ')))
 }

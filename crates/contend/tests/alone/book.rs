@@ -22,7 +22,7 @@ use crate::support::{has, skip};
 /// How often a command may run until its output is that of the page.
 const ATTEMPTS: u64 = 5;
 
-/// Replaces the output on the pages if it is set.
+/// Replaces the output on the pages if it is set; if it is `full`, gaps as well.
 const UPDATE: &str = "CONTEND_UPDATE_BOOK";
 /// Selects the pages whose path contains it.
 const PAGE: &str = "CONTEND_BOOK_PAGE";
@@ -111,8 +111,8 @@ fn check(pages: &[&str]) {
             continue;
         }
         in_turn(|| {
-            if std::env::var_os(UPDATE).is_some() {
-                update::page(&root().join(path), path, &page);
+            if let Some(mode) = std::env::var_os(UPDATE) {
+                update::page(&root().join(path), path, &page, mode == "full");
             } else {
                 problems.extend(problems_of(path, &page));
             }

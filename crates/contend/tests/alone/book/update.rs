@@ -8,8 +8,9 @@ use super::page::{Item, Page, Step};
 use super::sandbox::{Lab, Sandbox};
 use crate::support::report;
 
-/// Runs the commands of a page as they are printed, and replaces their output on it.
-pub fn page(path: &Path, name: &str, page: &Page) {
+/// Runs the commands of a page as they are printed, and replaces their output on it: with
+/// `replaces_gaps` all of it.
+pub fn page(path: &Path, name: &str, page: &Page, replaces_gaps: bool) {
     let sandbox = Sandbox::new(Lab::AsTyped);
     let text = std::fs::read_to_string(path).expect("it was read before");
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -20,7 +21,7 @@ pub fn page(path: &Path, name: &str, page: &Page) {
             Item::Block(block) if is_skipped(name, block) => {}
             Item::Block(block) => {
                 for step in &block.steps {
-                    let output = updated(name, step, &sandbox);
+                    let output = updated(name, step, &sandbox, replaces_gaps);
                     let indent = " ".repeat(block.indent);
                     let output = output.iter().map(|line| format!("{indent}{line}"));
                     let output: Vec<_> = output.map(|line| line.trim_end().to_owned()).collect();
@@ -37,14 +38,15 @@ pub fn page(path: &Path, name: &str, page: &Page) {
 }
 
 /// Returns the new output of a command, or the old one if that cannot be assigned.
-fn updated(name: &str, step: &Step, sandbox: &Sandbox) -> Vec<String> {
+fn updated(name: &str, step: &Step, sandbox: &Sandbox, replaces_gaps: bool) -> Vec<String> {
     let ran = sandbox.run(&step.command);
     let lines: Vec<_> = ran.output.trim_matches('\n').lines().map(str::to_owned).collect();
     if ran.exit_code != step.exit_code {
         report(&format!("{name}:{}: exit code {}: left as it is", step.line, ran.exit_code));
         return step.output.clone();
     }
-    refreshed(&step.output, &lines).unwrap_or_else(|missing| {
+    let page = if replaces_gaps { &[] } else { step.output.as_slice() };
+    refreshed(page, &lines).unwrap_or_else(|missing| {
         report(&format!("{name}:{}: left as it is, no line is like: {missing}", step.line));
         step.output.clone()
     })

@@ -132,9 +132,10 @@ fn list(schema: &str, value: &Value) -> String {
 fn object(schema: &str, value: &Value) -> String {
     match (value["properties"].as_object(), &value["additionalProperties"]) {
         (Some(fields), _) => {
-            let name = |(name, field): (&String, &Value)| match field["properties"].is_object() {
-                true => format!("`{name}`: {{…}}"),
-                false => format!("`{name}`: {}", type_of(schema, field)),
+            let name = |(name, field): (&String, &Value)| {
+                let is_nested = field["properties"].is_object();
+                let kind = if is_nested { "{…}".to_owned() } else { type_of(schema, field) };
+                format!("`{name}`: {kind}")
             };
             format!("{{{}}}", fields.iter().map(name).collect::<Vec<_>>().join(", "))
         }
