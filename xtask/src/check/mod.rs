@@ -66,7 +66,9 @@ pub fn run() -> Result<()> {
     let page = invariants::page().context("ARCHITECTURE.md")?;
     violations.extend(invariants::check(&page, &sources));
     violations.extend(layers::check(&manifest::packages()?));
-    violations.extend(links::check(&self::sources(Path::new("."), "md")?, &|path| path.exists()));
+    let (code, pages) = texts()?;
+    violations.extend(links::check(&pages, &|path| path.exists()));
+    violations.extend(language::check(&code, &pages)?);
     fail_if_any(&violations)
 }
 
