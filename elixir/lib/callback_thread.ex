@@ -1,10 +1,9 @@
 defmodule CallbackThread do
   @moduledoc """
-  Callback threads: units of concurrency without a stack.
+  Callback threads: stackless units of concurrency.
 
-  A callback thread is a function that is called when there is something to do. While it waits, there is
-  neither a stack nor a process: only what it will do next. A callback says what it waits for by what it
-  returns, as `CallbackThread.Outcome` lists:
+  A callback thread is a function that is called on an event. While it waits it has neither a stack nor a process,
+  only its next callback. The return value of a callback selects the next event, as `CallbackThread.Outcome` lists:
 
       receptor = CallbackThread.Receptor.new()
 
@@ -17,7 +16,7 @@ defmodule CallbackThread do
 
       CallbackThread.send(id, :hello)
 
-  A receptor owns workers, one for each scheduler. Each worker holds threads; callbacks run in processes of its own.
+  A receptor owns workers, one for each scheduler. Each worker holds threads; callbacks run in the worker's own processes.
   A thread's callbacks run one at a time and in order; those of different threads run in any order.
 
   ## Two storages
@@ -25,27 +24,27 @@ defmodule CallbackThread do
   *Closures* are the general form. A waiting closure is a slot of 24 bytes and a row in ETS, about 148 bytes with one
   captured integer.
 
-  *Registered functions* with one 64-bit integer as their whole state are the small form. The waiting unit is its slot of 24
-  bytes and nothing else. See `register/2` and `spawn_registered/4`.
+  *Registered functions*, whose state is one 64-bit integer, are the small form. A waiting unit is only its slot of
+  24 bytes. See `register/2` and `spawn_registered/4`.
 
   ## What a callback may do
 
-  Anything a function may. One that returns promptly costs no process. One that blocks (sleeps, calls a server)
-  is found out within a few milliseconds; the callbacks behind it are then run by another process, so
-  nobody waits for it. But it costs a BEAM process for as long as it blocks. `{:after, ms, fun}` costs none.
+  Anything a function may. One that returns promptly costs no process. One that blocks (sleeps, calls a server) is
+  detected within a few milliseconds; another process then runs the callbacks queued after it. But it occupies a BEAM
+  process while it blocks. `{:after, ms, fun}` does not.
 
   Callbacks share processes, so links, monitors, registered names and the process dictionary do not last from one callback to
   the next, and messages to `self()` are lost when the callback returns. Use `send/2` with a thread's id. A message that
   is sent to `self()` later than that, as by `Process.send_after/3`, may reach a callback of another thread.
 
-  A crash ends only the thread whose callback crashed. It is logged, and told to its monitors.
+  A crash ends only the thread whose callback crashed. It is logged, and its monitors are notified.
 
   A callback that waits in `spawn/2` or `call/3` for room in its own receptor keeps a process busy. If `:max_runners`
-  callbacks of a worker do, none of them goes on: use `try_spawn/2` in callbacks where that may happen.
+  callbacks of a worker do, they deadlock: use `try_spawn/2` in callbacks where that may happen.
 
   ## Ids
 
-  An id names one thread for ever. When the thread has ended, the id is an error
+  An id names one thread for ever. After the thread's end, using the id is an error
   (`{:error, :no_such_thread}`), also after its slot has been used again. A worker that has died and been replaced knows none of
   its predecessor's ids.
 
@@ -57,7 +56,7 @@ defmodule CallbackThread do
     * `{:error, :worker_down}`: the worker died before it answered, or all workers are being replaced. The thread
       may have begun, but it has ended with its worker
 
-  A thread goes on when the process that started it ends, as a process does.
+  A thread continues when the process that started it ends, as a process does.
   """
 
   import CallbackThread.Outcome, only: [is_callback: 1, is_argument: 1, is_milliseconds: 1]
@@ -90,7 +89,7 @@ defmodule CallbackThread do
             when ms == :infinity or (is_integer(ms) and ms >= 0 and ms <= @max_patience)
 
   @doc """
-  Starts a thread. Waits while all workers have `:max_waiting` requests that have not begun to run.
+  Starts a thread. Blocks while every worker has `:max_waiting` requests that have not started.
 
   A request that waits is not withdrawn when its process dies.
 
@@ -138,8 +137,8 @@ defmodule CallbackThread do
   @doc """
   Waits for the next reply to a `spawn_reply/2`, at most `timeout` milliseconds (up to 2^32 - 1, or `:infinity`).
 
-  `{:error, reason}`: the thread has ended, with a reason of `monitor/1`. `{:error, :timeout}`: it has not replied yet, and
-  goes on.
+  `{:error, reason}`: the thread has ended, with a reason of `monitor/1`. `{:error, :timeout}`: it has not replied
+  yet, and continues.
   """
   @spec await(reference(), timeout()) :: {:ok, term()} | {:error, term()}
   def await(ref, timeout \\ 5_000) when is_reference(ref) and is_patience(timeout) do
@@ -156,7 +155,7 @@ defmodule CallbackThread do
 
   `{:error, :timeout}`: the thread has been cancelled, or it has never begun because no worker had room for it in this time.
   `{:error, reason}` otherwise: it ended without a reply, with a reason of `monitor/1`, or did not begin.
-  A thread that goes on after its first reply is not cancelled; what it replies later is dropped.
+  A thread that continues after its first reply is not cancelled; later replies are dropped.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> CallbackThread.call(receptor, fn -> {:after, 10, fn -> {:reply, 42} end} end)
@@ -191,21 +190,21 @@ defmodule CallbackThread do
   @doc """
   Registers a function under itself as its name, and returns its code.
 
-  It is called as `fun.(integer)` or `fun.(integer, event)`; the event is `:due` or `{:message, message}`. There may be
-  4,094 in a receptor, then it is `{:error, :too_many_functions}`. A code is worth something only to the receptor which gave
-  it, and to none that takes its place.
+  It is called as `fun.(integer)` or `fun.(integer, event)`; the event is `:due` or `{:message, message}`. A receptor
+  has at most 4,094; then the result is `{:error, :too_many_functions}`. A code is valid only for the receptor that
+  issued it, not for its replacement.
   """
   @spec register(receptor(), (integer() -> term()) | (integer(), event :: term() -> term())) ::
           {:ok, code()} | {:error, :too_many_functions | :no_such_receptor}
   def register(receptor, fun), do: register(receptor, fun, fun)
 
   @doc """
-  Registers a function under a name, as `register/2`. If the name has a function, the new one takes its place and its code.
+  Registers a function under a name, as `register/2`. If the name has a function, the new one replaces it and takes its code.
   """
   @spec register(receptor(), name :: term(), function()) ::
           {:ok, code()} | {:error, :too_many_functions | :no_such_receptor}
   def register(receptor, name, fun) when is_function(fun, 1) or is_function(fun, 2) do
-    # A process that is no receptor might never answer.
+    # A process that is not a receptor might never answer.
     with [_ | _] <- Route.all_workers(receptor),
          {:ok, answer} <- Route.ask(receptor, {:register, name, fun}) do
       answer
@@ -218,9 +217,9 @@ defmodule CallbackThread do
   Starts a thread that waits as a registered function and its integer, in 24 bytes.
 
   `after: ms` says after how many milliseconds it is called first (up to 10^12), `after: :infinity` that it waits for a
-  message; at once by default. It is not counted as a waiting request: it has its place already, so the only limit is memory.
+  message; at once by default. It is not counted as a waiting request: it has a slot already, so only memory limits it.
 
-  `{:error, :no_such_function}`: the receptor has no function with this code. An argument that is no 64-bit integer, an
+  `{:error, :no_such_function}`: the receptor has no function with this code. An argument other than a 64-bit integer, an
   unknown option or a wrong time raise.
 
       iex> receptor = CallbackThread.Receptor.new()
@@ -241,10 +240,10 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Starts one thread for each argument, as `spawn_registered/4`, and says how many. Their ids are not kept.
+  Starts one thread for each argument, as `spawn_registered/4`, and returns their number. Their ids are not kept.
 
-  They are started in groups of 4,096. An error, and an argument that raises, say nothing about the groups before it: their
-  threads go on.
+  They are started in groups of 4,096. An error, or an argument that raises, does not affect earlier groups: their
+  threads continue.
   """
   @spec spawn_registered_many(receptor(), code(), Enumerable.t(),
           after: non_neg_integer() | :infinity
@@ -276,7 +275,7 @@ defmodule CallbackThread do
   @doc """
   Sends a message without waiting for the answer. If the thread has ended or is full, the message is dropped.
 
-  Nothing holds a sender back that is faster than the worker.
+  There is no back-pressure on a sender that is faster than the worker.
   """
   @spec cast(id(), term()) :: :ok
   def cast({:callback_thread, worker, key}, message) when is_id(worker, key),
@@ -291,8 +290,8 @@ defmodule CallbackThread do
   @doc """
   When the thread ends, the calling process gets `{:DOWN, ref, :callback_thread, id, reason}`.
 
-  The reason is `:normal`, `:cancelled`, `{:worker_down, reason}`, `{:bad_return, value}`, or that with which a process would
-  have ended. A monitor ends with the process that asked for it.
+  The reason is `:normal`, `:cancelled`, `{:worker_down, reason}`, `{:bad_return, value}`, or the exit reason of a
+  process. A monitor ends with the process that created it.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> {:ok, id} = CallbackThread.spawn(receptor, fn -> {:receive, fn _ -> exit(:shutdown) end} end)
@@ -337,7 +336,7 @@ defmodule CallbackThread do
   def count(receptor), do: stats(receptor).alive
 
   @doc """
-  Figures of all workers together; all are 0 where there is no receptor.
+  Figures of all workers together; all are 0 if there is no receptor.
 
   `alive`; `spawned`, `ended`, `crashed`, `cancelled` since the workers started; `waiting` requests that have not begun to run, `parked`
   spawners; `ready` callbacks; `runners` (processes); `chunks` of 256 slots and `rows` in ETS; `inboxes` that hold messages, `dropped`
@@ -358,7 +357,7 @@ defmodule CallbackThread do
   @doc """
   Ends a receptor with its workers and threads. When it returns, no callback is running any more.
 
-  Monitors are told `{:worker_down, :shutdown}`. Exits with `:noproc` where there is no receptor, as `GenServer.stop/1`.
+  Monitors receive the reason `{:worker_down, :shutdown}`. Exits with `:noproc` if there is no receptor, as `GenServer.stop/1`.
   """
   @spec stop(receptor()) :: :ok
   def stop(receptor), do: GenServer.stop(receptor)

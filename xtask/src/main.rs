@@ -27,7 +27,7 @@ Usage: cargo xtask TASK [ARGUMENTS]
 Tasks:
   ci                     Run every check that CI runs: lint, loom, sanitizer, all tests, Elixir
   lint                   Check formatting, lints, documentation and the repository's own rules
-  check                  Check the repository's own rules only: names, layers, links
+  check                  Check the repository's own rules only: names, layers, links, language
   language [PLACE]       Count phrases of literal English by package and page; list those of one.
                          An absolute path counts those of other Rust sources, to compare
   language --check       Fail if a package or page is above the limit

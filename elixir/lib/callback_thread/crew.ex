@@ -1,18 +1,18 @@
 defmodule CallbackThread.Crew do
   @moduledoc """
-  A worker's runners: who runs what, and what to do when a callback blocks.
+  A worker's runners: which jobs each runs, and how blocked callbacks are handled.
 
   Callbacks run in batches, one runner a worker, as long as they return promptly: no process is started for
-  them. `look/1`, called about every millisecond while a batch runs, finds a runner that waits inside a
-  callback (or computes in the same one for 10 looks). The rest of its batch is then taken away and given
-  to a new runner, and the blocked one is a plain process until its callback returns.
+  them. `look/1`, called about every millisecond while a batch runs, detects a runner that waits inside a callback
+  (or computes in the same one for 10 samples). The rest of its batch then moves to a new runner, and
+  the blocked one is an ordinary process until its callback returns.
 
-  Each such find costs the others a millisecond or two, so it is counted: 64 points a find, one point
-  less a prompt callback. From 256 points on, every job gets a process of its own at once, until the
-  points are used up. 10,000 callbacks that sleep thus cost four finds and then 10,000 processes.
+  Each detection costs the others a millisecond or two, so it is counted: 64 points for each, minus one point for
+  each prompt callback. From 256 points on, every job gets its own process immediately, until the points are used up.
+  10,000 sleeping callbacks thus cost four detections and then 10,000 processes.
 
-  `others` holds the runners that are not the batch's, with the jobs they have claimed and not reported;
-  outcomes come in order, so the last of them is the one it may be in.
+  `others` holds the runners other than the batch's, with the jobs they have claimed and not reported. Outcomes
+  arrive in order, so such a runner may be in its last job.
   """
 
   import Bitwise, only: [<<<: 2]
@@ -28,7 +28,7 @@ defmodule CallbackThread.Crew do
   defstruct [
     :context,
     :max,
-    # the runner for batches, and what it is doing
+    # the runner for batches, and its current job
     runner: nil,
     claim: nil,
     pending: [],
@@ -38,7 +38,7 @@ defmodule CallbackThread.Crew do
     inside: %{},
     points: 0,
     solo: false,
-    # what the last look saw
+    # the previous sample
     mark: nil,
     stuck: 0
   ]
@@ -114,8 +114,8 @@ defmodule CallbackThread.Crew do
   defp prompt(crew), do: %{crew | points: crew.points - 1}
 
   @doc """
-  A runner has ended. Returns the threads it was in (one, or none) and the jobs that are to be run
-  again by somebody else, because it never claimed them.
+  A runner has ended. Returns the threads it was in (one, or none) and the jobs that another runner has to run
+  because it never claimed them.
   """
   @spec exited(t(), pid()) :: {[CallbackThread.Slots.key()], [Runner.job()], t()}
   def exited(%{runner: runner} = crew, runner) when runner != nil do
@@ -137,7 +137,7 @@ defmodule CallbackThread.Crew do
     claimed = :atomics.get(crew.claim, 1)
 
     cond do
-      # All is done; the outcomes are in our mailbox.
+      # The batch is complete; its outcomes are in our mailbox.
       claimed > crew.got + length(crew.pending) ->
         {[], %{crew | mark: nil}}
 
@@ -149,7 +149,7 @@ defmodule CallbackThread.Crew do
     end
   end
 
-  # Waiting without having done anything since the last look is blocking. One that computes gets more time:
+  # Waiting without progress since the last sample counts as blocking. A computing callback gets more time:
   # it may only be waiting for a scheduler.
   defp look_again(%{mark: {claimed, before}} = crew, {status, _} = effort) do
     stuck = crew.stuck + 1
@@ -164,7 +164,7 @@ defmodule CallbackThread.Crew do
   defp effort(crew) do
     case Process.info(crew.runner, [:status, :reductions]) do
       [status: status, reductions: reductions] -> {status, reductions}
-      # Its exit signal is on the way.
+      # Its exit signal is in transit.
       nil -> {:gone, 0}
     end
   end
@@ -176,7 +176,7 @@ defmodule CallbackThread.Crew do
 
   @doc """
   Stops a thread that has been given to a runner. If its callback is running, its process is killed.
-  Returns the jobs that are to be run again by somebody else.
+  Returns the jobs that another runner has to run.
   """
   @spec interrupt(t(), CallbackThread.Slots.key()) :: {[Runner.job()], t()}
   def interrupt(crew, key) do

@@ -1,10 +1,10 @@
 defmodule CallbackThread.Directory do
   @moduledoc """
-  Knows which workers a receptor has, and outlives them.
+  Keeps the list of a receptor's workers, and outlives them.
 
-  The routes stand in a table that callers read themselves, so a spawn costs one message to a worker
-  and one back. Who watches a worker's threads stands in a table that belongs to this process, one for
-  each worker: when a worker dies, all who wait for its threads are told, and the loss is logged.
+  Callers read the routes from a table, so a spawn costs one message to a worker and one back. This process owns a
+  table for each worker with the watchers of its threads: when a worker dies, they are notified, and the loss is
+  logged.
   """
 
   use GenServer
@@ -13,7 +13,7 @@ defmodule CallbackThread.Directory do
   alias CallbackThread.Watchers
 
   @table __MODULE__
-  # A second in all.
+  # One second in total.
   @attempts 100
   @pause_ms 10
 
@@ -89,7 +89,7 @@ defmodule CallbackThread.Directory do
 
   def handle_call({:join, worker, receptor, index, tally}, _from, state) do
     watchers = Watchers.table()
-    # A receptor that has gone leaves no rows behind.
+    # A receptor that has ended leaves no rows.
     if :ets.member(@table, receptor), do: :ets.insert(@table, {{receptor, index}, worker})
 
     {:reply, watchers,

@@ -2,7 +2,7 @@ defmodule CallbackThread.Functions do
   @moduledoc """
   The registered functions of one receptor, in a table that its runners read.
 
-  A code is a small integer, so that it fits into a slot's kind. Codes are never given back; a name that is
+  A code is a small integer, so that it fits into a slot's kind. Codes are never reused; a name that is
   registered again keeps its code and gets the new function.
   """
 

@@ -1,12 +1,12 @@
 defmodule CallbackThread.Memory do
   @moduledoc """
-  How much memory the BEAM's operating system process holds.
+  The memory of the BEAM's operating system process.
   """
 
   @doc """
-  The proportional set size of this process, in bytes, from `/proc/self/smaps_rollup`; `nil` where there is none.
+  The proportional set size of this process, in bytes, from `/proc/self/smaps_rollup`; `nil` if that does not exist.
 
-  Shared pages count in parts, one for each process that shares them. Memory that the BEAM keeps for later counts.
+  Shared pages count proportionally. Memory that the BEAM keeps for later use counts.
   """
   @spec pss() :: non_neg_integer() | nil
   def pss do
@@ -34,7 +34,7 @@ defmodule CallbackThread.Memory do
   end
 
   @doc """
-  An integer with its thousands apart.
+  Formats an integer with thousands separators.
 
       iex> CallbackThread.Memory.digits(-1_234_567)
       "-1,234,567"

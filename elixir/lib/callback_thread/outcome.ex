@@ -1,6 +1,6 @@
 defmodule CallbackThread.Outcome do
   @moduledoc """
-  What a callback's return value means.
+  The meaning of a callback's return value.
 
   | return value | the thread |
   |---|---|
@@ -11,14 +11,14 @@ defmodule CallbackThread.Outcome do
   | `{:receive, code, integer, ms}` | waits for a message in the same form, at most `ms` |
   | `{:after, ms, integer}`, `{:receive, integer}`, `{:receive, integer, ms}` | from a registered function: itself again |
   | `{:reply, value}` | sends `value` to its spawner and ends |
-  | `{:reply, value, next}` | sends `value` to its spawner and goes on as `next`, any return value |
+  | `{:reply, value, next}` | sends `value` to its spawner and continues as `next`, any return value |
   | anything else | ends |
 
   `ms` is an integer of milliseconds from 0 to 10^12 (31 years), counted from the callback's return; a wait for a message may
   also have `:infinity`. An `integer` has 64 bits with its sign. `fun` and `on_timeout` take the thread's id or nothing, a
   `handler` takes the message, or the message and the id.
 
-  A tuple that begins with `:after`, `:receive` or `:reply` and has none of these forms is a mistake, and the thread
+  A tuple that begins with `:after`, `:receive` or `:reply` and does not have one of these forms is an error, and the thread
   ends with the reason `{:bad_return, value}`.
   """
 

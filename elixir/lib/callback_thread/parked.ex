@@ -2,8 +2,8 @@ defmodule CallbackThread.Parked do
   @moduledoc """
   Spawners that wait until a worker has room for their requests, first come, first served.
 
-  One whose spawner has lost patience is withdrawn by the reference that it came with. All steps take about
-  constant time, and what has been withdrawn leaves nothing behind.
+  After a timeout, a spawner is withdrawn by its reference. All steps take about constant time, and a withdrawn entry
+  leaves nothing.
   """
 
   defstruct first: 0, next: 0, entries: %{}, numbers: %{}

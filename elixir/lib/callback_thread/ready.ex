@@ -55,7 +55,7 @@ defmodule CallbackThread.Ready do
   end
 
   @doc """
-  A thread whose job may be here has been cancelled; `live?` tells of each key whether it still names a thread.
+  A thread whose job may be here has been cancelled; `live?` returns whether a key still names a thread.
 
       iex> alias CallbackThread.Ready
       iex> ready = Enum.reduce(1..4, %Ready{}, &Ready.push(&2, {&1, {:start, fn -> 1 end}}))

@@ -7,8 +7,7 @@ defmodule CallbackThread.Receptor do
       receptor = CallbackThread.Receptor.new()
       send(receptor, {:spawn, fn id -> IO.inspect(id) end})
 
-  A message `{:spawn, fun}` is the raw form: it is never refused, nobody learns the thread's id, and the
-  only limit is memory. `CallbackThread.spawn/2` waits while too many requests are waiting, and
+  A message `{:spawn, fun}` is the raw form: it is never refused, returns no id, and is limited only by memory. `CallbackThread.spawn/2` waits while too many requests are waiting, and
   `CallbackThread.try_spawn/2` refuses.
 
   In a supervision tree, with `CallbackThread.Receptor` as a child:
@@ -27,11 +26,11 @@ defmodule CallbackThread.Receptor do
   ## What happens when a worker dies
 
   The supervisor starts another. The threads of the dead one have ended, with the reason `{:worker_down, reason}`; their
-  monitors and spawners are told, their number is logged, and so is the number of raw requests which
-  the worker had not read (at most 1,024, because it is given no more before it asks). The receptor keeps the others.
+  monitors and spawners are notified, their number is logged, and so is the number of raw requests which
+  the worker had not read (at most 1,024, because it then has to request more). The receptor keeps the others.
 
-  After more than 20 deaths within 5 seconds the receptor ends, too. Its registered functions end with it: codes are worth
-  nothing to a receptor that takes its place.
+  After more than 20 deaths within 5 seconds the receptor ends, too. Its registered functions end with it: their
+  codes are invalid for its replacement.
   """
 
   use GenServer, shutdown: :infinity
@@ -40,8 +39,8 @@ defmodule CallbackThread.Receptor do
   alias CallbackThread.{Directory, Functions, Options, Worker}
 
   @idle_ms 100
-  # Raw requests that a worker is given before it has asked for more. A worker's mailbox is thus short, and
-  # its callbacks' outcomes are not behind a million requests; and no more than these die with it.
+  # Raw requests that a worker is given before it has asked for more. A worker's mailbox is thus short:
+  # its callbacks' outcomes do not queue after a million requests, and at most these are lost with it.
   @credit 1_024
 
   @type option ::
@@ -52,7 +51,7 @@ defmodule CallbackThread.Receptor do
           | {:name, GenServer.name()}
 
   @doc """
-  Starts a receptor that belongs to nobody, and returns its pid. `CallbackThread.stop/1` ends it.
+  Starts a receptor without a supervisor, and returns its pid. `CallbackThread.stop/1` ends it.
 
   Raises `ArgumentError` when an option is unknown or wrong, or the name is taken.
 
@@ -98,7 +97,7 @@ defmodule CallbackThread.Receptor do
 
   @impl true
   def init(options) do
-    # So that workers have ended when the receptor has.
+    # Ensures that workers end before the receptor.
     Process.flag(:trap_exit, true)
 
     case Directory.enroll(options[:workers]) do
@@ -116,14 +115,14 @@ defmodule CallbackThread.Receptor do
         Supervisor.child_spec({Worker, arguments}, id: index)
       end
 
-    # A dying worker is a bug or somebody's kill; a few of either must not end the others.
+    # A worker dies of a bug or is killed; a few such deaths must not end the others.
     {:ok, supervisor} =
       Supervisor.start_link(children, strategy: :one_for_one, max_restarts: 20, max_seconds: 5)
 
     {:ok, new_state(supervisor, directory, functions, options[:workers])}
   end
 
-  # `workers` has `{pid, tally, credit}` by index, `credit` their sum, `held` the requests that nobody may have yet.
+  # `workers` has `{pid, tally, credit}` by index, `credit` their sum, `held` the requests without credit.
   defp new_state(supervisor, directory, functions, count) do
     %{
       supervisor: supervisor,
@@ -150,7 +149,7 @@ defmodule CallbackThread.Receptor do
     {:noreply, state, @idle_ms}
   end
 
-  # The one before it has died, even if that is not known here yet.
+  # The previous one has died, even if its exit signal has not arrived.
   def handle_info({:worker_up, index, pid, tally}, state) do
     state = retire(state, index)
     Process.monitor(pid)
@@ -168,7 +167,7 @@ defmodule CallbackThread.Receptor do
     end
   end
 
-  # The workers' routes and watchers have gone with it.
+  # The workers' routes and watchers ended with it.
   def handle_info({:DOWN, directory, :process, _pid, _reason}, %{directory: directory} = state),
     do: {:stop, {:shutdown, :directory_down}, state}
 
@@ -179,7 +178,7 @@ defmodule CallbackThread.Receptor do
     end
   end
 
-  # The supervisor has given up, or somebody who linked himself to the receptor has crashed.
+  # The supervisor has given up, or a process that was linked to the receptor has crashed.
   def handle_info({:EXIT, _pid, reason}, state) when reason != :normal,
     do: {:stop, reason, state}
 
@@ -196,7 +195,7 @@ defmodule CallbackThread.Receptor do
   def handle_call(:workers, _from, state),
     do: {:reply, Directory.workers(self()), state, @idle_ms}
 
-  # Somebody's mistake must not end the threads of others.
+  # An unknown message must not end the threads of others.
   def handle_call(request, _from, state) do
     Logger.warning("#{inspect(self())} refuses a call of #{inspect(request)}")
     {:reply, {:error, :unknown_request}, state, @idle_ms}
@@ -222,7 +221,7 @@ defmodule CallbackThread.Receptor do
   defp stop_workers(supervisor) do
     Supervisor.stop(supervisor, :shutdown)
   catch
-    # It is going down already.
+    # It is already shutting down.
     :exit, _ -> :ok
   end
 

@@ -1,9 +1,9 @@
 defmodule CallbackThread.Route do
   @moduledoc """
-  The way from a caller to a worker: which worker it asks, and what it makes of one that is full or dead.
+  Routes a caller's request to a worker, and handles workers that are full or dead.
 
-  The caller reads `CallbackThread.Directory` itself. Workers never block, so their answers are waited for without
-  a limit; only the wait for room may have a deadline.
+  The caller reads `CallbackThread.Directory` itself. Workers never block, so waiting for an answer has no timeout;
+  only waiting for room may have a deadline.
   """
 
   alias CallbackThread.Directory
@@ -74,7 +74,7 @@ defmodule CallbackThread.Route do
     end
   end
 
-  # The worker answers at once now, if it has not let the request in meanwhile.
+  # The worker answers at once, unless it has accepted the request already.
   defp withdraw(worker, ref, id) do
     GenServer.cast(worker, {:withdraw, ref})
     id |> :gen_server.wait_response(:infinity) |> answer()

@@ -3,15 +3,15 @@ defmodule CallbackThread.Runner do
   The process in which callbacks run.
 
   A worker has one runner for batches. The runner claims each job of its batch by raising a counter that it
-  shares with the worker; the worker takes the rest away by setting the counter beyond the end. Both are
+  shares with the worker; the worker revokes the rest by setting the counter beyond the end. Both are
   one atomic operation, so a job is run by exactly one of them. Every outcome is sent on its own, because the
   next job may block.
 
-  One callback must not meet what another one left in the process. Messages and the process dictionary are removed. A
+  A callback must not see state that another one left in the process. Messages and the process dictionary are removed. A
   link, a monitor, a registered name, a priority and such end the runner, and the next callback gets a new one: a later exit
-  signal through a link, say, would end somebody else's callback.
+  signal through a link, for example, would end another thread's callback.
 
-  A runner that blocks keeps what it has claimed and ends with it. It is linked to its worker and does not trap
+  A runner that blocks keeps its claimed job and ends with it. It is linked to its worker and does not trap
   exits, so it dies with it, even in the middle of a callback (unless the callback traps them).
   """
 
@@ -19,7 +19,7 @@ defmodule CallbackThread.Runner do
   require Logger
 
   @thread {__MODULE__, :thread}
-  # What a callback may change in its process.
+  # State of the process that a callback may change.
   @traits [
     :links,
     :monitors,
@@ -82,7 +82,7 @@ defmodule CallbackThread.Runner do
       {^tag, :stop} ->
         :ok
 
-      # Late replies and such, meant for callbacks that have returned.
+      # Late messages for callbacks that have returned.
       _other ->
         serve(context)
     end
@@ -156,7 +156,7 @@ defmodule CallbackThread.Runner do
   defp code({:registered, code, _, _}), do: code
   defp code(_), do: nil
 
-  # The reasons are those with which a process would have ended.
+  # The same reasons as for a process.
   defp ended(:exit, reason, _stack, _id) when reason in [:normal, :shutdown], do: reason
   defp ended(:exit, {:shutdown, _} = reason, _stack, _id), do: reason
   defp ended(:exit, reason, stack, id), do: report(:exit, reason, stack, id, reason)

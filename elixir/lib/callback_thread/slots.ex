@@ -1,6 +1,6 @@
 defmodule CallbackThread.Slots do
   @moduledoc """
-  Where a worker's threads are kept: chunks of 256 slots in `:atomics`, and the timers over them.
+  Storage of a worker's threads: chunks of 256 slots in `:atomics`, and the timers over them.
 
   Only the worker reads and writes its slots. `:atomics` is used because it is the one mutable memory
   of the BEAM without a header for each element, not for sharing.
@@ -15,8 +15,8 @@ defmodule CallbackThread.Slots do
   | 2 | sequence number (34 bits), generation (12 bits), kind (13 bits) |
   | 3 | the integer argument; in a free slot the next free one |
 
-  The kind says what is waiting: a closure, whose row is in ETS, or a registered function, whose
-  code is part of the kind, so that the slot is all there is.
+  The kind is either a closure, whose row is in ETS, or a registered function, whose code is part of the kind, so
+  that it needs only the slot.
 
   ## Keys
 
@@ -153,7 +153,7 @@ defmodule CallbackThread.Slots do
 
   @doc """
   Takes up to `max` threads whose due tick is `now` or earlier, in the order of their due ticks.
-  They are running from now on; what they waited as is returned.
+  They count as running afterwards; their former kinds are returned.
   """
   @spec take_due(t(), CallbackThread.Clock.tick(), non_neg_integer()) ::
           {[{key(), kind(), integer()}], t()}
@@ -299,7 +299,7 @@ defmodule CallbackThread.Slots do
     {slot, gen}
   end
 
-  # After its last generation a slot stays out of the list: a key must never come back.
+  # After its last generation a slot never returns to the list, as keys must be unique.
   defp free_slot(ref, slot, @last_gen), do: set(ref, slot, meta(0, @last_gen, @kind_free), 0)
 
   defp free_slot(ref, slot, gen) do

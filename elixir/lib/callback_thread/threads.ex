@@ -1,8 +1,8 @@
 defmodule CallbackThread.Threads do
   @moduledoc """
-  The threads of one worker: which there are, what each waits for, and what is ready to run.
+  The threads of one worker: their states, and the queue of ready ones.
 
-  A thread is in one of these places, and has at most one job at a time:
+  A thread is in one of these states, and has at most one job at a time:
 
   | place | its slot's kind | its closure |
   |---|---|---|
@@ -12,10 +12,10 @@ defmodule CallbackThread.Threads do
   | the same, as a registered function | the function's code | none |
 
   The queue of ready jobs is checked when a job is taken from it: if the thread has been cancelled, its key is
-  worth nothing. Due timers are taken only while the queue is short, so a million units that fall due together do
+  invalid. Due timers are taken only while the queue is short, so a million units that fall due together do
   not all become jobs at once.
 
-  Nothing here waits or sends, except to those who watch a thread.
+  This module neither waits nor sends, except to watchers of a thread.
   """
 
   import CallbackThread.Outcome, only: [is_argument: 1]

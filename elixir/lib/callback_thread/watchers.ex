@@ -1,27 +1,27 @@
 defmodule CallbackThread.Watchers do
   @moduledoc """
-  Who is told what becomes of a worker's threads: monitors, and the spawner who wants a thread's replies.
+  The watchers of a worker's threads: monitors, and spawners that receive replies.
 
-  The rows stand in a table that belongs to `CallbackThread.Directory`, so they outlive the worker:
+  The rows are in a table that belongs to `CallbackThread.Directory`, so they outlive the worker:
 
-  | row | who |
+  | row | watcher |
   |---|---|
   | `{{key, 0}, pid, ref}` | the spawner; there is one at most |
   | `{{key, ref}, pid, nil}` | a monitor |
 
-  The table is ordered, so the rows of one thread stand together and each is found, entered and removed without a
-  look at the others, however many watch the same thread.
+  The table is ordered, so the rows of one thread are adjacent, and each is found, inserted and removed without
+  reading the others.
 
-  A watcher that dies leaves its rows behind. They are removed by a sweep, in a process of its own, after as many
-  new rows as there were at the last sweep (at least 1,024): so there are never many more dead rows than living
-  ones, and each row pays for one look on average. Watchers on other nodes are taken to be alive.
+  The rows of a dead watcher remain. A separate process sweeps them after as many new rows as there were at the last
+  sweep (at least 1,024). So dead rows never greatly outnumber live ones, and each row is checked once on average.
+  Watchers on other nodes are assumed to be alive.
   """
 
   @sweep_after 1_024
   @sweep_at_once 512
 
   @enforce_keys [:table]
-  # `any` spares every end a look where nobody watches; `fresh` rows were entered since the last sweep.
+  # `any` avoids the lookup if there are no watchers; `fresh` rows were inserted since the last sweep.
   defstruct [:table, any: false, fresh: 0, sweep_after: @sweep_after]
 
   @type t :: %__MODULE__{}
@@ -69,9 +69,9 @@ defmodule CallbackThread.Watchers do
   end
 
   @doc """
-  Tells of a thread's end, and forgets who watched it.
+  Notifies the watchers of a thread's end, and removes them.
 
-  A spawner that has its last reply (`replied`) need not be told of a normal end.
+  A spawner that has its last reply (`replied`) needs no notification of a normal end.
   """
   @spec ended(t(), CallbackThread.id(), term(), replied :: boolean()) :: t()
   def ended(%{any: false} = watchers, _id, _reason, _replied), do: watchers
@@ -83,7 +83,7 @@ defmodule CallbackThread.Watchers do
 
   # A number comes before every reference, so the spawner comes first.
   defp tell(table, {key, _} = row, key, id, reason, replied) do
-    # It may have been swept away meanwhile.
+    # A sweep may have removed it.
     case :ets.take(table, row) do
       [{{_, 0}, _, _}] when replied and reason == :normal -> :ok
       [watcher] -> down(watcher, id, reason)
@@ -137,7 +137,7 @@ defmodule CallbackThread.Watchers do
       :ets.select(table, [{{:"$1", :"$2", :_}, [], [{{:"$1", :"$2"}}]}], @sweep_at_once)
     )
   rescue
-    # The worker has died meanwhile, and its table with it.
+    # The worker has died, and its table with it.
     ArgumentError -> :ok
   end
 

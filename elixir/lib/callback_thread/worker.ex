@@ -2,12 +2,12 @@ defmodule CallbackThread.Worker do
   @moduledoc """
   The process that holds threads: it takes requests, gives ready jobs to runners, and keeps time.
 
-  What a thread is doing is in `CallbackThread.Threads`. A worker never runs a callback itself, so it never
-  blocks; `CallbackThread.Crew` does. Each message makes a change and then a turn, in which everything follows that
-  the change makes possible: threads that are due become ready, ready jobs are run, spawners that waited for room are let
-  in. A turn is bounded: it takes at most 4,096 due threads and gives at most one batch of jobs away.
+  `CallbackThread.Threads` has the threads' states. A worker never runs a callback itself, so it never
+  blocks; `CallbackThread.Crew` does. Each message makes a change and then a turn: threads that are due become ready,
+  ready jobs start, waiting spawners are accepted. A turn is bounded: it takes at most 4,096 due threads and starts at
+  most one batch of jobs.
 
-  When a worker dies its threads end with it; `CallbackThread.Directory` tells those who watch them.
+  When a worker dies its threads end with it; `CallbackThread.Directory` notifies their watchers.
   """
 
   use GenServer, restart: :permanent
@@ -127,7 +127,7 @@ defmodule CallbackThread.Worker do
     {:noreply, turn(%{state | threads: threads})}
   end
 
-  # A spawner has lost patience. If it has been let in meanwhile, it has its answer.
+  # A spawner's timeout. If its request was accepted before, it has its answer.
   def handle_cast({:withdraw, ref}, state) do
     case Parked.withdraw(state.parked, ref) do
       :unknown ->
@@ -175,7 +175,7 @@ defmodule CallbackThread.Worker do
 
   def handle_info(_other, state), do: {:noreply, state}
 
-  # -- one turn: what follows from a change --
+  # -- one turn: the consequences of a change --
 
   defp turn(state) do
     %{state | threads: Threads.fire(state.threads)}
@@ -186,7 +186,7 @@ defmodule CallbackThread.Worker do
     |> ask_for_more()
   end
 
-  # Gives ready jobs to the runners.
+  # Hands ready jobs to the runners.
   defp dispatch(%{threads: %{ready: %{count: 0}}} = state), do: state
 
   defp dispatch(state) do
@@ -200,7 +200,7 @@ defmodule CallbackThread.Worker do
     end
   end
 
-  # Lets spawners in that waited for room: afterwards there is none, or nobody waits.
+  # Accepts spawners until there is no room or none is waiting.
   defp admit(state) do
     with true <- room?(state), {entry, parked} <- Parked.pop(state.parked) do
       admit(accept(%{state | parked: parked}, entry))
@@ -209,7 +209,7 @@ defmodule CallbackThread.Worker do
     end
   end
 
-  # Where every job gets a process there may be room for more at once, but others want a turn.
+  # If every job gets a process there may be room for more, but other messages need a turn.
   defp come_again(%{more: true} = state), do: state
 
   defp come_again(state) do

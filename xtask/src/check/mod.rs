@@ -68,7 +68,9 @@ pub fn run() -> Result<()> {
     let page = invariants::page().context("ARCHITECTURE.md")?;
     violations.extend(invariants::check(&page, &sources));
     violations.extend(layers::check(&manifest::packages()?));
-    violations.extend(of_links(&self::sources(Path::new("."), "md")?));
+    let (code, pages) = texts()?;
+    violations.extend(of_links(&pages));
+    violations.extend(language::check(&code, &pages)?);
     fail_if_any(&violations)
 }
 

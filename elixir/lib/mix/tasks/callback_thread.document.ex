@@ -2,14 +2,14 @@ defmodule Mix.Tasks.CallbackThread.Document do
   @shortdoc "The evaluation of 2018 again, with its memory read at rest and its sleepers timed"
 
   @moduledoc """
-  The evaluation of "lightweight callback threads" (2018) again.
+  Repeats the evaluation of "lightweight callback threads" (2018).
 
       mix callback_thread.document [N ...]
 
   For each N there are three runs:
 
     * *callback*: the evaluation's own form. A receptor gets N messages `{:spawn, fn _tid -> Process.sleep(1000) end}`;
-      only the module that gives the receptor is another
+      only the receptor's module differs
     * *after*: the same with `{:after, 1000, fun}`, which sleeps without a process
     * *process*: N processes that sleep for 10 s
 

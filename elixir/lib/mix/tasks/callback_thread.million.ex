@@ -6,12 +6,11 @@ defmodule Mix.Tasks.CallbackThread.Million do
 
       mix callback_thread.million [N] [--only registered|closures] [--wait SECONDS]
 
-  Both storages are measured, each in a BEAM of its own, because what one leaves behind would
-  serve the other. Units are started in five steps; after each of them the task waits until all of them
+  Measures both storages, each in a separate BEAM, because the second would reuse memory of the first. Units are started in five steps; after each of them the task waits until all of them
   wait, counts them, and reads the PSS of the BEAM's operating system process from
-  `/proc/self/smaps_rollup`. The figure for one unit is the slope through these readings, so what the program
-  itself needs is not in it. All units fall due at the same time, `--wait` seconds after the start. Each has a counter
-  of its own (part of "before"), so that it is seen that each was completed exactly once.
+  `/proc/self/smaps_rollup`. The figure for one unit is the slope through these readings, which excludes the
+  program's own memory. All units fall due at the same time, `--wait` seconds after the start. Each has a counter
+  of its own (part of "before"), which proves that each was completed exactly once.
 
   If units fall due before all of them wait, the task fails and asks for a longer `--wait`. A BEAM that it starts ends
   when it does, however it ends.
@@ -22,7 +21,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
 
   @steps [0.1, 0.25, 0.5, 0.75, 1.0]
   @counters {__MODULE__, :counters}
-  # So long without any unit ending means that none will.
+  # After this time without a completed unit, no more will complete.
   @stuck_ms 60_000
   # Gives a BEAM its parent's pipe as descriptor 3, since the BEAM reads descriptor 0 itself. Its end is the parent's.
   @with_parent ~S(exec "$0" "$@" 3<&0 </dev/null)
