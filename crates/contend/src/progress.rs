@@ -1,4 +1,4 @@
-//! What is to be seen of a run of the lab while it goes on.
+//! Progress of a run of the lab: a line on the terminal, demonstrations, and the unfinished record.
 
 use std::time::{Duration, Instant};
 
@@ -11,37 +11,37 @@ use contend_report::store::{Kept, Store, StoreError};
 
 use crate::output;
 
-/// Shorter runs are over before anyone could read.
+/// Time before the first line; shorter runs show none.
 const DELAY: Duration = Duration::from_secs(1);
-/// The line is drawn no more often than this.
+/// Minimum time between two updates of the line.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Follows a run: a line on the terminal, the steps of demonstrations, and the store.
+/// The observer of a run: draws the progress line, prints demonstrations, and saves the record.
 #[derive(Debug)]
 pub struct Follower {
-    /// Whether there is a terminal that wants the line.
+    /// Whether to draw the progress line.
     draws: bool,
-    /// Whether steps are told as they happen.
+    /// Whether to print steps of demonstrations.
     tells: bool,
     drawn: Option<Instant>,
-    /// The part of the run that was last shown as over.
+    /// Part of the run that was last shown as complete.
     part: f64,
     telling: Option<String>,
     keeper: Option<Keeper>,
 }
 
 impl Follower {
-    /// Follows a run that has not begun.
+    /// Creates the observer of a run that has not started.
     pub fn new(draws: bool, tells: bool, keeper: Option<Keeper>) -> Self {
         Self { draws, tells, drawn: None, part: 0.0, telling: None, keeper }
     }
 
-    /// The run is over.
+    /// Clears the line and saves the complete record.
     ///
     /// # Errors
-    /// What went wrong in keeping it.
+    /// If the record cannot be saved.
     pub fn finish(mut self, record: &RunRecord) -> Result<Option<Fate>, StoreError> {
         self.clear();
         self.keeper.as_ref().map(|keeper| keeper.finish(record)).transpose()
@@ -60,10 +60,10 @@ impl Observer for Follower {
         if !self.draws || !due || progress.elapsed < DELAY {
             return;
         }
-        // Estimates get better; what has been shown is not taken back.
+        // Estimates get better, but the shown part never decreases.
         self.part = self.part.max(progress.part().min(0.99));
         let line = line(progress, self.part);
-        // A key that is pressed, such as ^C, is shown behind it.
+        // Leaves room for the echo of a key such as ^C.
         let room = output::width().saturating_sub(4);
         let line: String = printable(&line).chars().take(room).collect();
         output::terminal(&format!("{CLEAR_LINE}{line}"));
@@ -83,7 +83,7 @@ impl Observer for Follower {
             self.telling = Some(name.to_owned());
         }
         text.push_str(&timeline::step(step, output::width()));
-        let _ = output::stdout(&text); // the report will say it if nothing can be written
+        let _ = output::stdout(&text); // the report reports the error
     }
 
     fn save(&mut self, record: &RunRecord) {
@@ -111,7 +111,7 @@ impl Drop for Follower {
     }
 }
 
-/// Puts what there is so far into the store.
+/// Saves the record of a run in the store, while it is unfinished and at its end.
 #[derive(Debug)]
 pub struct Keeper {
     store: Store,
@@ -120,15 +120,15 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps runs of this title here.
+    /// Creates a keeper of one run with this title.
     pub fn new(store: Store, title: String) -> Self {
         Self { store, title, id: None }
     }
 
-    /// Finds out before any time is spent whether the store can be written.
+    /// Checks that the store can be written, before any time is spent.
     ///
     /// # Errors
-    /// When it cannot.
+    /// If it cannot be written.
     pub fn check(&self, started_at: &str) -> Result<(), StoreError> {
         self.store.check_writable(&self.kept(started_at, Ending::Unfinished, "{}"))
     }
@@ -144,7 +144,7 @@ impl Keeper {
         Kept { started_at, schema, title: &self.title, ending, record }
     }
 
-    /// Puts in what there is so far. If this does not work, the last time will tell.
+    /// Saves the unfinished record. Ignores errors: the last save reports them.
     fn keep(&mut self, record: &RunRecord) {
         if record.is_empty() {
             return;
@@ -171,14 +171,14 @@ impl Keeper {
     }
 }
 
-/// What became of a run that was to be kept.
+/// The outcome of saving a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is kept under this number.
+    /// It was saved under this number.
     Kept(i64),
-    /// Nothing was measured, so there is nothing to keep.
+    /// Nothing was measured, so that nothing was saved.
     Empty,
-    /// The user has removed the run with this number while it went on.
+    /// The user removed the run with this number before it ended.
     Removed(i64),
 }
 
