@@ -1,4 +1,4 @@
-//! Progress of a lab run: a line on the terminal, steps of demonstrations, and the saved record.
+//! Progress of a run of the lab: a line on the terminal, demonstrations, and the unfinished record.
 
 use std::time::{Duration, Instant};
 
@@ -11,37 +11,37 @@ use contend_report::store::{Store, StoreError, StoredRun};
 
 use crate::output;
 
-/// Shorter runs show no progress.
+/// Time before the first line; shorter runs show none.
 const DELAY: Duration = Duration::from_secs(1);
-/// Least time between two drawings of the line.
+/// Minimum time between two updates of the line.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Follows a run: draws the line, prints steps, and saves the record.
+/// The observer of a run: draws the progress line, prints demonstrations, and saves the record.
 #[derive(Debug)]
 pub struct Follower {
-    /// Whether to draw the line on the terminal.
+    /// Whether to draw the progress line.
     draws: bool,
-    /// Whether to print steps as they happen.
+    /// Whether to print steps of demonstrations.
     tells: bool,
     drawn: Option<Instant>,
-    /// Share of the run that was last shown as completed.
+    /// Part of the run that was last shown as complete.
     part: f64,
     telling: Option<String>,
     keeper: Option<Keeper>,
 }
 
 impl Follower {
-    /// Creates the follower of a run that has not started.
+    /// Creates the observer of a run that has not started.
     pub fn new(draws: bool, tells: bool, keeper: Option<Keeper>) -> Self {
         Self { draws, tells, drawn: None, part: 0.0, telling: None, keeper }
     }
 
-    /// Saves the complete run, and removes the line.
+    /// Clears the line and saves the complete record.
     ///
     /// # Errors
-    /// If the run cannot be saved.
+    /// If the record cannot be saved.
     pub fn finish(mut self, record: &RunRecord) -> Result<Option<Fate>, StoreError> {
         self.clear();
         self.keeper.as_ref().map(|keeper| keeper.finish(record)).transpose()
@@ -60,10 +60,10 @@ impl Observer for Follower {
         if !self.draws || !due || progress.elapsed < DELAY {
             return;
         }
-        // Estimates change, but the shown share never decreases.
+        // Estimates get better, but the shown part never decreases.
         self.part = self.part.max(progress.part().min(0.99));
         let line = line(progress, self.part);
-        // The terminal echoes keys, such as ^C, at the end of the line.
+        // Leaves room for the echo of a key such as ^C.
         let room = output::width().saturating_sub(4);
         let line: String = printable(&line).chars().take(room).collect();
         output::terminal(&format!("{CLEAR_LINE}{line}"));
@@ -83,7 +83,7 @@ impl Observer for Follower {
             self.telling = Some(name.to_owned());
         }
         text.push_str(&timeline::step(step, output::width()));
-        let _ = output::stdout(&text); // the report will fail with the same error
+        let _ = output::stdout(&text); // the report reports the error
     }
 
     fn save(&mut self, record: &RunRecord) {
@@ -111,7 +111,7 @@ impl Drop for Follower {
     }
 }
 
-/// Saves a run in the store while it continues.
+/// Saves the record of a run in the store, while it is unfinished and at its end.
 #[derive(Debug)]
 pub struct Keeper {
     store: Store,
@@ -120,15 +120,15 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Creates the keeper of a run with this title.
+    /// Creates a keeper of one run with this title.
     pub fn new(store: Store, title: String) -> Self {
         Self { store, title, id: None }
     }
 
-    /// Checks that the store can be written, before anything is measured.
+    /// Checks that the store can be written, before any time is spent.
     ///
     /// # Errors
-    /// If it cannot.
+    /// If it cannot be written.
     pub fn check(&self, started_at: &str) -> Result<(), StoreError> {
         self.store.check_writable(&self.kept(started_at, Ending::Unfinished, "{}"))
     }
@@ -144,7 +144,7 @@ impl Keeper {
         StoredRun { started_at, schema, title: &self.title, ending, record }
     }
 
-    /// Saves the results so far. Ignores errors: the last save reports them.
+    /// Saves the unfinished record. Ignores errors: the last save reports them.
     fn keep(&mut self, record: &RunRecord) {
         if record.is_empty() {
             return;
@@ -171,14 +171,14 @@ impl Keeper {
     }
 }
 
-/// The result of saving a run.
+/// The outcome of saving a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is saved under this number.
+    /// It was saved under this number.
     Kept(i64),
-    /// It measured nothing, so it is not saved.
+    /// Nothing was measured, so that nothing was saved.
     Empty,
-    /// The user removed the run with this number before its end.
+    /// The user removed the run with this number before it ended.
     Removed(i64),
 }
 

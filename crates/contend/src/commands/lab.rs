@@ -128,7 +128,7 @@ fn list(width: usize) -> String {
         let text = format!("{}{}", experiment.summary, missing(experiment));
         out.push_str(&listing::entry(experiment.name, &text, column, width));
     }
-    out.push_str("\nSuites (contend lab suite NAME), with the time that they take here:\n");
+    out.push_str("\nSuites (contend lab suite NAME), with their duration:\n");
     for suite in suites {
         let [full, quick] = [Size::Full, Size::Quick].map(|size| suite_plan(suite, size));
         let quick = match quick.left_out {

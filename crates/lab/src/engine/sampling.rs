@@ -20,7 +20,8 @@ const MIN_INTERVAL_SAMPLES: usize = 12;
 #[derive(Debug)]
 pub struct Samples {
     sampling: Sampling,
-    max_samples: usize,
+    /// Upper bound on the number of samples.
+    limit: usize,
     seed: u64,
     taken: Vec<Sample>,
     /// Indexes of samples that were taken while other programs used the CPUs.
@@ -35,10 +36,10 @@ pub struct Samples {
 
 impl Samples {
     /// Creates an empty set of samples.
-    pub fn new(sampling: Sampling, max_samples: usize, seed: u64) -> Self {
+    pub fn new(sampling: Sampling, limit: usize, seed: u64) -> Self {
         Self {
             sampling,
-            max_samples,
+            limit,
             seed,
             taken: Vec::new(),
             disturbed: Vec::new(),
@@ -76,7 +77,7 @@ impl Samples {
     pub fn check_complete(&mut self) -> Option<Stopped> {
         match self.sampling {
             Sampling::Fixed(count) => (self.taken.len() >= count).then_some(Stopped::Count),
-            Sampling::Adaptive if self.taken.len() >= self.max_samples => Some(Stopped::Count),
+            Sampling::Adaptive if self.taken.len() >= self.limit => Some(Stopped::Count),
             Sampling::Adaptive if self.undisturbed() < self.next_check => None,
             Sampling::Adaptive => {
                 self.next_check = self.undisturbed() + self.undisturbed().div_ceil(4);

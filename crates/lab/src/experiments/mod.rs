@@ -1,4 +1,4 @@
-//! The experiments: one file each, and the one table.
+//! The experiments, a file each, and the table of them all.
 
 mod copy;
 mod engine;
@@ -16,7 +16,7 @@ mod units;
 use crate::engine::experiment::Experiment;
 use crate::engine::registry::{Calibrators, Registry};
 
-/// Every experiment.
+/// All experiments, in the order of lists and reports.
 pub const TABLE: &[&Experiment] = &[
     &engine::empty::EXPERIMENT,
     &engine::clock::EXPERIMENT,
@@ -66,7 +66,7 @@ pub const TABLE: &[&Experiment] = &[
     &pipeline::STARTUP,
 ];
 
-/// All of it, for the engine.
+/// Experiments and suites for the engine.
 pub const REGISTRY: Registry = Registry {
     experiments: TABLE,
     suites: suites::SUITES,
@@ -94,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_whole_and_every_case_different() {
+    fn rows_are_complete_and_cases_distinct() {
         let mut names = HashSet::new();
         for experiment in TABLE {
-            assert!(names.insert(experiment.name), "{} is there twice", experiment.name);
+            assert!(names.insert(experiment.name), "{} occurs twice", experiment.name);
             assert!(!experiment.summary.is_empty() && !experiment.about.is_empty());
             assert!(experiment.name.contains('/'));
             for size in [Size::Full, Size::Quick, Size::Smallest] {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_is_done() {
+    fn experiments_apply_chosen_values() {
         for experiment in TABLE {
             for setting in experiment.settings {
                 let value = setting.example();
@@ -136,7 +136,7 @@ mod tests {
                 let mut scope = Scope::of(Size::Full);
                 scope.choices.add(setting.name, value.clone());
                 for case in (experiment.cases)(&scope) {
-                    // Only those that sleep have a tick.
+                    // Only cases that sleep have a tick.
                     let untouched = setting.name == "tick_us" && case.get("tick_us").is_none();
                     let heeded = case.get(setting.name) == Some(&value);
                     assert!(heeded || untouched, "{} {}: {case}", experiment.name, setting.name);

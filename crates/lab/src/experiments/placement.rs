@@ -9,7 +9,7 @@ use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::setting::Setting;
-use crate::support::pair::{Kind, Pair, Placement};
+use crate::support::partners::{Kind, Pair, Placement};
 
 /// The definition of `placement/cpus`.
 pub const EXPERIMENT: Experiment = Experiment {

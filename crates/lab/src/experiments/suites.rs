@@ -1,4 +1,4 @@
-//! The suites.
+//! The suites, each with the experiments of a source document.
 
 use contend_record::lab::Chapter;
 
@@ -9,7 +9,7 @@ use crate::engine::suite::Suite;
 pub const SUITES: &[Suite] = &[
     Suite {
         name: "process-thread",
-        summary: "what a process and a thread cost: sharing, memory, creation, limit, start-up",
+        summary: "cost of a process and of a thread: sharing, memory, creation, limits, start-up",
         chapter: Chapter::ProcessThread,
         patterns: &["sharing/*", "units/create", "units/memory", "units/limit", "units/startup"],
         only: &[],
@@ -17,7 +17,7 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         name: "pipeline",
-        summary: "what pipes cost and bring: a JSON parser in awk, seds, filters, sort, start-up",
+        summary: "cost and benefit of pipes: a JSON parser in awk, sed, filters, sort, start-up",
         chapter: Chapter::Pipeline,
         patterns: &["pipeline/*"],
         only: &[],
@@ -25,7 +25,7 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         name: "synchronisation",
-        summary: "what hand-offs and waiting cost: semaphores, sleeping, ticks, one thread or several",
+        summary: "cost of hand-offs and of waiting: semaphores, sleeping, timer ticks, one or more threads",
         chapter: Chapter::Synchronisation,
         patterns: &[
             "handoff/mechanisms",
@@ -43,7 +43,7 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         name: "callback",
-        summary: "what a unit costs in every runtime: memory, creation, messages; the evaluation of 2018",
+        summary: "cost of a task in each runtime: memory, creation, messages; the evaluation of 2018",
         chapter: Chapter::Runtimes,
         patterns: &["runtime/*"],
         only: &[],
@@ -51,7 +51,7 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         name: "shared-memory",
-        summary: "what a message and a copy cost: pipes, shared memory and every way between",
+        summary: "cost of a message and of a copy: pipes, shared memory and the mechanisms between",
         chapter: Chapter::SharedMemory,
         patterns: &[
             "engine/cache-line",

@@ -1,4 +1,4 @@
-//! What pipelines are given to work on: the same bytes on every machine.
+//! Inputs of pipelines: the same bytes on every machine.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -6,18 +6,18 @@ use std::os::fd::AsRawFd;
 
 use rustix::fs::MemfdFlags;
 
-/// The document that is repeated.
+/// JSON document that [`json_array`] repeats.
 pub const EXAMPLE: &str = include_str!("menu.json");
 
-/// Characters of a line of [`base64_lines`], as in `base64 -w 76`.
+/// Length of a line of [`base64_lines`] in characters, as with `base64 -w 76`.
 pub const LINE: usize = 76;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const SEED: u64 = 20_211_216;
 
-/// Writes a JSON array of so many times [`EXAMPLE`], 243 bytes each.
+/// Writes a JSON array of `count` copies of [`EXAMPLE`], 243 bytes each.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If a write fails.
 pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
     let mut to = BufWriter::with_capacity(1 << 16, to);
     to.write_all(b"[")?;
@@ -29,10 +29,10 @@ pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
     to.flush()
 }
 
-/// Writes so many lines of characters drawn from the base64 alphabet, always the same.
+/// Writes `count` lines of pseudo-random characters of the base64 alphabet.
 ///
 /// # Errors
-/// When they cannot be written.
+/// If a write fails.
 pub fn base64_lines(to: impl Write, count: u64) -> io::Result<()> {
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut to = BufWriter::with_capacity(1 << 16, to);
@@ -50,7 +50,7 @@ pub fn base64_lines(to: impl Write, count: u64) -> io::Result<()> {
     to.flush()
 }
 
-/// An input in memory, which any number of readers can read from its start.
+/// An input in memory that any number of readers can read from its start.
 #[derive(Debug)]
 pub struct Input {
     file: File,
@@ -58,10 +58,10 @@ pub struct Input {
 }
 
 impl Input {
-    /// Makes one of what `write` writes.
+    /// Creates an input with what `write` writes.
     ///
     /// # Errors
-    /// When the kernel has no files in memory, or no memory.
+    /// If the kernel has no memfd, or no memory.
     pub fn of(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<Self> {
         let file = File::from(rustix::fs::memfd_create("contend-input", MemfdFlags::CLOEXEC)?);
         write(&file)?;
@@ -69,15 +69,15 @@ impl Input {
         Ok(Self { file, bytes })
     }
 
-    /// How long it is.
+    /// Returns its length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// A reader of its own.
+    /// Opens a reader at the start of the input.
     ///
     /// # Errors
-    /// When it cannot be opened once more.
+    /// If it cannot be opened.
     pub fn open(&self) -> io::Result<File> {
         File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
@@ -89,7 +89,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn lines_are_of_base64_and_always_the_same() {
+    fn lines_are_base64_and_the_same_every_time() {
         let [first, second] = [(), ()].map(|()| {
             let mut text = Vec::new();
             base64_lines(&mut text, 1000).expect("memory");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_array_holds_the_example_so_many_times() {
+    fn the_array_holds_copies_of_the_example() {
         let example: serde_json::Value = serde_json::from_str(EXAMPLE).expect("JSON");
         for count in [0, 1, 3] {
             let mut text = Vec::new();
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(input.bytes(), 3);
         for _ in 0..2 {
             let mut text = String::new();
-            input.open().expect("it is there").read_to_string(&mut text).expect("text");
+            input.open().expect("an open input").read_to_string(&mut text).expect("text");
             assert_eq!(text, "abc");
         }
     }

@@ -1,8 +1,8 @@
-//! The limits on how many processes or threads can exist at once: where each is set, how much
-//! of it is in use, and how many more it allows.
+//! Limits on the number of processes and threads: where each is set, how much of it is in use, and
+//! how many more units it allows.
 //!
-//! Several of them make creation fail with the same error, so which one it was has to be found
-//! out: by counters that the kernel keeps for one of them, or by what is in use when it fails.
+//! Several limits make creation fail with the same error. Which one it was follows from a counter of
+//! refusals that the kernel keeps for some, or from what is in use when creation fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use contend_sys::cgroup::{self, Group, Version};
 use contend_sys::procfs::{MemInfo, Status, read_once};
 use rustix::process::{Resource, getpid, getrlimit, getuid};
 
-/// What is created.
+/// A kind of unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Processes, by fork.
@@ -21,18 +21,18 @@ pub enum Kind {
     Thread,
 }
 
-/// What one unit takes.
+/// The resources of one unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OfUnit {
-    /// Memory, the kernel's included, in bytes.
+    /// Memory, including that of the kernel, in bytes.
     pub memory: f64,
     /// Address space of a thread's stack, in bytes.
     pub stack: u64,
-    /// Mappings of a thread.
+    /// Memory mappings of a thread.
     pub mappings: f64,
 }
 
-/// What a unit takes on common machines, where it has not been measured.
+/// Returns the resources of a unit on common machines, for units that have not been measured.
 pub fn usual_unit(kind: Kind) -> OfUnit {
     let memory = match kind {
         Kind::Process => 130e3,
@@ -41,15 +41,15 @@ pub fn usual_unit(kind: Kind) -> OfUnit {
     OfUnit { memory, stack: 8 << 20, mappings: 2.0 }
 }
 
-/// A limit, and how to see how much of it is in use at any moment.
+/// A limit, and a way to read how much of it is in use.
 pub struct Watched {
-    /// The limit as it is now.
+    /// The limit, as it was when it was first read.
     pub limit: Limit,
     in_use: Box<dyn Fn() -> Option<u64> + Send>,
-    /// How often it has refused, where the kernel counts that.
+    /// File with the number of refusals, if the kernel counts them.
     refusals: Option<PathBuf>,
     refused_before: u64,
-    /// The kernel cannot use all of it.
+    /// Part of the limit that the kernel cannot use.
     slack: u64,
 }
 
@@ -59,19 +59,19 @@ impl std::fmt::Debug for Watched {
     }
 }
 
-/// Whether a limit is at its end.
+/// Whether a limit is exhausted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spent {
     /// The kernel has counted a refusal.
     Refused {
-        /// How many, and where.
+        /// The number of refusals, and the file that counts them.
         evidence: String,
-        /// Nothing is left of it either.
+        /// Whether all of it is in use too.
         is_full: bool,
     },
-    /// Nothing is left of it.
+    /// All of it is in use.
     Full(String),
-    /// There is room.
+    /// It allows more units.
     No,
 }
 
@@ -100,11 +100,11 @@ impl Watched {
         self
     }
 
-    /// Whether it is what stands in the way now.
+    /// Returns whether it is exhausted now.
     pub fn spent(&self) -> Spent {
         let Limit { name, value, per_unit, .. } = &self.limit;
         let used = (self.in_use)();
-        // A part of one thousandth may come and go meanwhile: others create and end too.
+        // Other programs create and end units too: one thousandth is tolerated.
         let near = value.saturating_sub(self.slack).saturating_sub(value / 1000);
         let is_full = used.is_some_and(|used| used as f64 + per_unit > near as f64);
         let refused = self.refusals.as_deref().and_then(counted).unwrap_or(0);
@@ -117,28 +117,28 @@ impl Watched {
             (more, _) => {
                 let file = self.refusals.as_deref().unwrap_or(Path::new("")).display();
                 let plural = if more == 1 { "" } else { "s" };
-                let evidence = format!("the kernel has counted {more} refusal{plural} in {file}");
+                let evidence = format!("the kernel counted {more} refusal{plural} in {file}");
                 Spent::Refused { evidence, is_full }
             }
         }
     }
 }
 
-/// The number after `max` in a cgroup's events.
+/// Returns the number after `max` in the events of a cgroup.
 fn counted(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix("max "))?.trim().parse().ok()
 }
 
-/// Memory that is left for whatever else runs here: a twentieth of what this process could ever
-/// have, and 64 MiB at least.
+/// Returns the memory that stays free for other programs: a twentieth of what this process could
+/// use, and at least 64 MiB.
 pub fn memory_floor() -> u64 {
     let all = cgroup::memory_limit().unwrap_or(u64::MAX).min(MemInfo::read().total);
     (all / 20).max(64 << 20)
 }
 
-/// Memory that could be used, by the machine and by the cgroups of this process. Files that the
-/// kernel keeps in memory but can drop count as free.
+/// Returns the memory that the machine and the cgroups of this process have available. Page cache
+/// that the kernel can drop counts as available.
 pub fn memory_available() -> u64 {
     let left = |group: &Group| {
         let (limit, used, files) = match group.version {
@@ -154,7 +154,7 @@ pub fn memory_available() -> u64 {
     cgroup::of("memory").iter().filter_map(left).fold(MemInfo::read().available, u64::min)
 }
 
-/// Every limit that applies to this process, the tightest first.
+/// Returns all limits that apply to this process, the tightest first.
 pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
     let mut all: Vec<Watched> = Vec::new();
     all.extend(processes_of_user());
@@ -167,7 +167,7 @@ pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
         0,
         tasks,
     ));
-    // The kernel does not give out the numbers below 300 a second time.
+    // The kernel does not reuse process ids below 300.
     let early = (1..300).filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).count() as u64;
     all.extend(number("/proc/sys/kernel/pid_max").and_then(|value| {
         let path = "/proc/sys/kernel/pid_max";
@@ -181,34 +181,34 @@ pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
     all
 }
 
-/// Names of the limits that all processes of this user, of this cgroup or of the machine share: whoever
-/// reaches one keeps others from starting anything. Those of one process's memory map are its own affair,
-/// and a guard watches the memory of the machine.
+/// Names of limits that all processes of this user, this cgroup or the machine share: a process that
+/// exhausts one keeps the others from starting anything. Limits on the memory map concern only their
+/// process, and a guard watches the memory of the machine.
 const SHARED: [&str; 5] =
     [NPROC, CGROUP_PIDS, "kernel.threads-max", "kernel.pid_max", "vm.overcommit"];
 
-/// The tightest limit that other programs share, of those on units of this kind.
+/// Returns the tightest limit on units of this kind that other programs share.
 pub fn tightest_shared(kind: Kind) -> Option<Limit> {
     let all = applying(kind, usual_unit(kind)).into_iter().map(|watched| watched.limit);
     all.into_iter().find(|limit| SHARED.contains(&limit.name.as_str()))
 }
 
-/// How many units a limit allows if some of it stays free for other programs that share it.
+/// Returns the number of units that a limit allows while some of it stays free for other programs.
 pub fn usable(limit: &Limit) -> u64 {
     limit.allows.saturating_sub(spare(limit))
 }
 
-/// What stays free of a limit that others share: a twentieth of what is left.
+/// Returns the units that stay free for other programs: a twentieth of what a shared limit allows.
 fn spare(limit: &Limit) -> u64 {
     if SHARED.contains(&limit.name.as_str()) { limit.allows.div_ceil(20) } else { 0 }
 }
 
-/// Why there cannot be so many more units, if so.
+/// Returns why there cannot be `n` more units; none if there can.
 pub fn not_so_many(kind: Kind, n: u64) -> Option<String> {
     not_so_many_of(kind, usual_unit(kind), n)
 }
 
-/// The same of units that take this.
+/// The same for units with these resources.
 pub fn not_so_many_of(kind: Kind, unit: OfUnit, n: u64) -> Option<String> {
     let limits = applying(kind, unit).into_iter().map(|watched| watched.limit);
     let mut short = limits.filter(|limit| usable(limit) <= n);
@@ -221,7 +221,7 @@ fn refusal(limit: &Limit, n: u64) -> String {
         spare if *allows > n => format!(", of which {spare} stay free for other programs"),
         _ => String::new(),
     };
-    format!("{name} = {value} allows {allows} more{spare}, and {n} are needed")
+    format!("{name} = {value} allows {allows} more{spare}, but {n} are needed")
 }
 
 fn memory(unit: OfUnit) -> Option<Watched> {
@@ -232,12 +232,12 @@ fn memory(unit: OfUnit) -> Option<Watched> {
     Watched::new("memory", source, available, unit.memory.max(1.0), floor, used)
 }
 
-/// Mappings of this process.
+/// Returns the number of memory mappings of this process.
 pub fn own_mappings() -> u64 {
     fs::read_to_string("/proc/self/maps").map_or(0, |text| text.lines().count() as u64)
 }
 
-/// Limits on the memory map of one process, which all its threads share.
+/// Returns the limits on the memory map of a process, which all its threads share.
 fn of_address_space(unit: OfUnit) -> Vec<Watched> {
     let guard = 4096;
     let path = "/proc/sys/vm/max_map_count";
@@ -261,8 +261,8 @@ fn of_address_space(unit: OfUnit) -> Vec<Watched> {
     [mappings, address_space, data, commit].into_iter().flatten().collect()
 }
 
-/// `RLIMIT_NPROC` counts the tasks of a user, and does not hold root or whoever has
-/// `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN`: those of the first user namespace, not of another.
+/// Returns `RLIMIT_NPROC`, which counts the tasks of a user. It does not apply to root, nor to holders
+/// of `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN` in the initial user namespace.
 fn processes_of_user() -> Option<Watched> {
     const EXEMPTING: u64 = 1 << 24 | 1 << 21;
     if in_first_user_namespace() && (getuid().is_root() || capabilities() & EXEMPTING != 0) {
@@ -279,7 +279,7 @@ pub const NPROC: &str = "RLIMIT_NPROC";
 /// The name of the limit on the tasks of a cgroup.
 const CGROUP_PIDS: &str = "cgroup pids.max";
 
-/// Whether every user is who it seems to be: the first namespace maps all numbers to themselves.
+/// Returns whether this is the initial user namespace, which maps all ids to themselves.
 fn in_first_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let numbers: Vec<&str> = map.split_whitespace().collect();
@@ -292,7 +292,7 @@ fn capabilities() -> u64 {
     line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Tasks of this user that can be seen, threads included.
+/// Returns the number of visible tasks of this user, threads included.
 fn tasks_of_user() -> Option<u64> {
     let user = getuid().as_raw();
     let mut buffer = [0; 4096];
@@ -313,7 +313,7 @@ fn tasks_of_user() -> Option<u64> {
     Some(count)
 }
 
-/// Tasks of the whole machine.
+/// Returns the number of tasks of the machine.
 pub fn tasks() -> Option<u64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
@@ -331,7 +331,7 @@ fn cgroup_pids() -> Vec<Watched> {
     cgroup::of("pids").into_iter().filter_map(watched).collect()
 }
 
-/// A file with one number; `max` is none.
+/// Reads a file with one number; none for `max`.
 fn number(path: impl AsRef<Path>) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_others_share_is_never_used_up_unasked() {
+    fn a_shared_limit_keeps_units_free_for_other_programs() {
         let limit = |name: &str| Limit {
             name: name.to_owned(),
             source: String::new(),
@@ -366,12 +366,12 @@ mod tests {
         assert_eq!((spare(&shared), spare(&own)), (50, 0));
         assert_eq!(
             refusal(&shared, 999),
-            "RLIMIT_NPROC = 1000 allows 1000 more, of which 50 stay free for other programs, and 999 \
+            "RLIMIT_NPROC = 1000 allows 1000 more, of which 50 stay free for other programs, but 999 \
              are needed"
         );
         assert_eq!(
             refusal(&own, 2000),
-            "vm.max_map_count = 1000 allows 1000 more, and 2000 are needed"
+            "vm.max_map_count = 1000 allows 1000 more, but 2000 are needed"
         );
         for kind in [Kind::Process, Kind::Thread] {
             let tightest = tightest_shared(kind).expect("Linux has some");

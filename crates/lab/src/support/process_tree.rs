@@ -1,4 +1,4 @@
-//! A process with all that it has started: what they take and use.
+//! Memory and CPU time of a process and all its descendants.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use contend_sys::{Pid, cpu};
 
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// What processes take, in bytes.
+/// The memory of some processes, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Their proportional sets.
+    /// Proportional set size.
     pub pss: u64,
-    /// Page tables of theirs, and the stacks and objects of the kernel, which are those of the whole machine.
+    /// Their page tables, and the kernel stacks and slab objects of the whole machine.
     pub kernel: u64,
 }
 
-/// What a process and those that it has started take now.
+/// Returns the memory of a process and its descendants.
 ///
 /// # Errors
-/// When this user may not see it.
+/// If this user may not read it.
 pub fn taken(root: Pid) -> Result<Taken, SubjectError> {
-    let machine = MemInfo::read(); // first: to look at processes takes kernel memory itself
+    let machine = MemInfo::read(); // first: reading processes takes kernel memory
     let mut taken =
         Taken { kernel: machine.kernel_stacks + machine.slab_unreclaimable, ..Taken::default() };
     for pid in with_descendants(root) {
@@ -33,20 +33,20 @@ pub fn taken(root: Pid) -> Result<Taken, SubjectError> {
     Ok(taken)
 }
 
-/// What processes take when the kernel and the runtime have done what they do some time later: when two looks
-/// in a row agree, or a second is over.
+/// Reads memory until two consecutive readings agree, or for a second: kernels and runtimes defer
+/// some of their work.
 ///
 /// # Errors
-/// When they cannot be looked at.
-pub fn settled(look: impl Fn() -> Result<Taken, SubjectError>) -> Result<Taken, SubjectError> {
-    const STEP: Duration = Duration::from_millis(50);
-    const STEPS: usize = 20;
-    const CLOSE: u64 = 64 << 10;
-    let mut before = look()?;
-    for _ in 0..STEPS {
-        std::thread::sleep(STEP);
-        let now = look()?;
-        if now.pss.abs_diff(before.pss) <= CLOSE {
+/// If it cannot be read.
+pub fn settled(read: impl Fn() -> Result<Taken, SubjectError>) -> Result<Taken, SubjectError> {
+    const POLL_INTERVAL: Duration = Duration::from_millis(50);
+    const MAX_POLLS: usize = 20;
+    const TOLERANCE_BYTES: u64 = 64 << 10;
+    let mut before = read()?;
+    for _ in 0..MAX_POLLS {
+        std::thread::sleep(POLL_INTERVAL);
+        let now = read()?;
+        if now.pss.abs_diff(before.pss) <= TOLERANCE_BYTES {
             return Ok(now);
         }
         before = now;
@@ -54,14 +54,14 @@ pub fn settled(look: impl Fn() -> Result<Taken, SubjectError>) -> Result<Taken, 
     Ok(before)
 }
 
-/// CPU time so far of a process and of those that it has started. Of those that it has waited for, the
-/// kernel tells it in hundredths of a second.
+/// Returns the CPU time of a process and its descendants so far. That of children that it has waited
+/// for is in hundredths of a second.
 pub fn cpu(root: Pid) -> Duration {
     let living: Duration = with_descendants(root).into_iter().filter_map(cpu::time_of).sum();
     living + waited_for(root).unwrap_or_default()
 }
 
-/// CPU time of the children that a process has waited for.
+/// Returns the CPU time of the children that a process has waited for.
 fn waited_for(pid: Pid) -> Option<Duration> {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let ticks = Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?.children_ticks;
@@ -74,7 +74,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn whoever_was_started_counts_also_when_it_has_ended() {
+    fn descendants_count_even_after_they_have_ended() {
         let work = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
         let script = format!("sh -c '{work}'; echo; sh -c 'read x'; :");
         let mut command = Command::new("sh");
@@ -87,9 +87,9 @@ mod tests {
         while with_descendants(pid).len() < 2 {
             std::thread::yield_now();
         }
-        assert!(cpu(pid) > cpu::time_of(pid).expect("it lives"));
+        assert!(cpu(pid) > cpu::time_of(pid).expect("a living process"));
         assert!(taken(pid).expect("ours").pss > Rollup::of(pid).expect("ours").private);
         drop(child.stdin.take());
-        assert!(child.wait().expect("it ends").success());
+        assert!(child.wait().expect("it exits").success());
     }
 }

@@ -1,9 +1,9 @@
-//! The programs of this machine that experiments start.
+//! Programs that experiments start.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// Where a program is.
+/// Returns the path of a program in PATH.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| {
@@ -11,7 +11,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Why something that needs these programs cannot be done here, if so.
+/// Returns the reason if one of these programs is not installed.
 pub fn missing<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let missing = names.into_iter().find(|name| find(name).is_none())?;
     Some(format!("{missing} is not installed"))

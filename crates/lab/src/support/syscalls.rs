@@ -1,4 +1,4 @@
-//! Counting system calls where they are made.
+//! Counters of system calls, which experiments increment where they make a call.
 
 macro_rules! calls {
     ($($variant:ident = $name:literal),* $(,)?) => {
@@ -8,10 +8,10 @@ macro_rules! calls {
             $(#[doc = concat!("`", $name, "(2)`.")] $variant),*
         }
 
-        /// By the names that strace(1) gives them.
+        /// Names, as strace(1) prints them.
         const NAMES: [&str; KINDS] = [$($name),*];
 
-        /// How many kinds are counted.
+        /// Number of system calls that are counted.
         pub const KINDS: usize = [$($name),*].len();
     };
 }
@@ -45,44 +45,44 @@ calls! {
     Fcntl = "fcntl",
 }
 
-/// How many calls of each kind were made.
+/// The number of calls of each system call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally([u64; KINDS]);
 
 impl Tally {
-    /// One more.
+    /// Counts a call.
     #[inline]
     pub fn add(&mut self, call: Call) {
         self.0[call as usize] += 1;
     }
 
-    /// So many more.
+    /// Counts several calls.
     pub fn add_many(&mut self, call: Call, count: u64) {
         self.0[call as usize] += count;
     }
 
-    /// Those that were made since there were these.
+    /// Returns the calls since an earlier tally.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self(std::array::from_fn(|kind| self.0[kind] - before.0[kind]))
     }
 
-    /// As numbers, always in the same order.
+    /// Returns the counts in a fixed order.
     pub fn figures(&self) -> [u64; KINDS] {
         self.0
     }
 
-    /// From what it is as numbers.
+    /// Creates a tally from counts in that order.
     pub fn from_figures(figures: [u64; KINDS]) -> Self {
         Self(figures)
     }
 
-    /// The kinds that were made, by name.
+    /// Returns the system calls that were made, by name.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
-    /// How many in all.
+    /// Returns the total number of calls.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }

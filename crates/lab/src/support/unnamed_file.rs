@@ -1,4 +1,4 @@
-//! Files without a name, which go with their last user, whatever ends it.
+//! Files without a name, which the kernel removes when their last user exits.
 
 use std::fs::File;
 use std::io;
@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 
-/// A name in a folder that nobody else uses.
+/// Returns a path in a directory that no other process uses.
 pub fn name_in(folder: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     folder.join(format!("contend-{}-{number}.tmp", std::process::id()))
 }
 
-/// A new file in a folder, to read and write, without a name.
+/// Creates a file without a name in a directory, for reading and writing.
 ///
 /// # Errors
-/// What the kernel says of making it.
+/// If the file cannot be created.
 pub fn unnamed_in(folder: &Path) -> io::Result<File> {
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
     let file = openat(CWD, folder, flags | OFlags::TMPFILE, mode).or_else(|_| {
-        // Not every file system can do that.
+        // Not every file system supports O_TMPFILE.
         let path = name_in(folder);
         let file = openat(CWD, &path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
         unlinkat(CWD, &path, AtFlags::empty())?;
@@ -31,7 +31,7 @@ pub fn unnamed_in(folder: &Path) -> io::Result<File> {
     Ok(File::from(file))
 }
 
-/// By what others can open a file of this process.
+/// Returns the path by which other processes can open a file of this process.
 pub fn path_of(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
 }

@@ -1,26 +1,26 @@
-//! Work of a chosen CPU time.
+//! Computations that take a chosen CPU time.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use contend_sys::cpu;
 
-/// Computes, for as long as was asked for on a CPU of its own.
+/// A computation of a fixed number of steps.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
     steps: u64,
 }
 
 impl Work {
-    /// None.
+    /// No computation.
     pub const NONE: Self = Self { steps: 0 };
 
-    /// Finds out how much can be computed in this time: the median of several tries of some
-    /// milliseconds each.
+    /// Creates a computation that takes this CPU time, from the median rate of several trials of some
+    /// milliseconds.
     pub fn of(time: Duration) -> Self {
         const STEPS: u64 = 2_000_000;
-        const TRIES: usize = 9;
-        let mut rates: Vec<f64> = (0..TRIES)
+        const TRIALS: usize = 9;
+        let mut rates: Vec<f64> = (0..TRIALS)
             .map(|_| {
                 let begun = cpu::own_thread_time();
                 Self { steps: STEPS }.work();
@@ -28,31 +28,31 @@ impl Work {
             })
             .collect();
         rates.sort_unstable_by(f64::total_cmp);
-        Self::at(rates[TRIES / 2], time)
+        Self::at(rates[TRIALS / 2], time)
     }
 
-    /// What can be computed in this time, if a step takes so many seconds.
+    /// Creates a computation that takes this time if a step takes `step` seconds.
     fn at(step: f64, time: Duration) -> Self {
         let steps = time.as_secs_f64() / step.max(1e-12);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "it is positive, and no larger than it can be"
+            reason = "positive, and saturates"
         )]
         Self { steps: steps.round() as u64 }
     }
 
-    /// So many steps, whatever they take.
+    /// Creates a computation of this number of steps.
     pub fn steps(steps: u64) -> Self {
         Self { steps }
     }
 
-    /// So many times as much.
+    /// Returns a computation with `factor` times as many steps.
     pub fn times(self, factor: u64) -> Self {
         Self { steps: self.steps * factor }
     }
 
-    /// Does it.
+    /// Runs the computation.
     pub fn work(self) {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         for _ in 0..self.steps {

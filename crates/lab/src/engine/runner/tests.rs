@@ -1,4 +1,4 @@
-//! The engine in a world of known figures.
+//! Runs in a simulated world, in which figures are known and time is exact.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use contend_record::parameters::Parameters;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A world in which time passes only when something is measured.
+/// A world in which time passes only during samples.
 struct Mock {
     state: Rc<RefCell<State>>,
     script: fn(&Parameters, usize) -> Result<f64, SessionError>,
@@ -30,13 +30,13 @@ struct State {
     taken: Vec<String>,
     of_case: BTreeMap<String, usize>,
     interrupt_after: Option<usize>,
-    /// While this many samples have been taken, others keep a CPU busy.
+    /// Numbers of samples so far at which another program keeps a CPU busy.
     neighbour: std::ops::Range<usize>,
     busy: Duration,
     open: usize,
     most_open: usize,
     opened: usize,
-    /// Scatters the samples.
+    /// Source of scatter; none for exact samples.
     noise: Option<fastrand::Rng>,
 }
 
@@ -145,7 +145,7 @@ impl Session for MockSession {
         let value = (self.script)(&self.parameters, taken)?;
         let mut state = self.state.borrow_mut();
         let scatter = state.noise.as_mut().map_or(0.0, |random| {
-            // About normal, with a standard deviation of one.
+            // About normal, with a standard deviation of 1.
             (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
         });
         let value = value * (1.0 + 0.05 * scatter);
@@ -173,7 +173,7 @@ impl Drop for MockSession {
 }
 
 fn no_subject(_: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    Err(SubjectError::Wrong("the mock needs none".to_owned()))
+    Err(SubjectError::Wrong("never created".to_owned()))
 }
 
 pub(super) const ADAPTIVE: Experiment = Experiment {
@@ -216,8 +216,8 @@ fn plan(experiments: &[&'static Experiment], budget: Duration) -> Plan {
     Plan::new(None, experiments, Scope::of(Size::Full), &[], Some(budget), 42)
 }
 
-/// n milliseconds, always the same.
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every script")]
+/// Takes n milliseconds in each iteration.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a script")]
 fn steady(parameters: &Parameters, _: usize) -> Result<f64, SessionError> {
     Ok(1e6 * parameters.number("n").unwrap_or(0) as f64)
 }
@@ -238,10 +238,10 @@ fn figures_are_those_of_the_world() {
     assert!((line.slope - 1e6).abs() < 1.0 && line.intercept.abs() < 1.0, "{line:?}");
 }
 
-/// Samples that scatter by 5 % around a truth that is known: how often does an interval hold
-/// it, and how often do those of two runs meet?
+/// Samples scatter by 5 % around a known truth. Counts how often an interval contains the truth, and
+/// how often the intervals of two runs overlap.
 #[test]
-fn intervals_hold_the_truth_and_meet_each_other() {
+fn intervals_contain_the_truth_and_overlap() {
     let once = |seed: u64| {
         let mock = Mock::new(steady);
         mock.state.borrow_mut().noise = Some(fastrand::Rng::with_seed(seed));
@@ -264,7 +264,7 @@ fn intervals_hold_the_truth_and_meet_each_other() {
 }
 
 #[test]
-fn every_sample_has_a_process_of_its_own() {
+fn every_sample_has_its_own_process() {
     let (record, state) = Mock::new(steady).run(&plan(&[&ADAPTIVE], 100_000 * MS));
     let samples: usize = record.cases.iter().map(|case| case.samples.len()).sum();
     assert_eq!(state.borrow().opened, samples);
@@ -272,14 +272,14 @@ fn every_sample_has_a_process_of_its_own() {
 }
 
 #[test]
-fn iterations_make_samples_of_the_length_that_is_wanted() {
+fn iterations_reach_the_target_length_of_samples() {
     let (record, _) = Mock::new(steady).run(&plan(&[&ADAPTIVE], 100_000 * MS));
     let iterations: Vec<_> = record.cases.iter().map(|case| case.iterations).collect();
     assert_eq!(iterations, [20, 10, 7], "20 ms of 1, 2 and 3 ms");
 }
 
 #[test]
-fn cases_take_turns_in_an_order_that_the_seed_decides() {
+fn cases_alternate_in_an_order_that_the_seed_determines() {
     let wide = |parameters: &Parameters, taken: usize| {
         Ok(1e6 * (parameters.number("n").unwrap_or(0) + taken as u64 % 7) as f64 + 1e6)
     };
@@ -294,7 +294,7 @@ fn cases_take_turns_in_an_order_that_the_seed_decides() {
         *counts.entry(name).or_default() += 1;
     }
     assert_eq!(counts.len(), 3);
-    // No case is left behind: none gets its last sample before another has had half of its own.
+    // Cases progress evenly: none gets its last sample before another has had half of its own.
     for name in counts.keys() {
         let last = first.iter().rposition(|taken| taken == name).expect("it was measured");
         assert!(last > first.len() / 2, "{name} was over after {last} of {}", first.len());
@@ -308,11 +308,11 @@ fn the_budget_ends_a_run_whose_intervals_stay_wide() {
     assert!(record.cases.iter().all(|case| case.stopped == Some(Stopped::Budget)));
     let now = state.borrow().now;
     assert!(now >= 500 * MS && now < 1200 * MS, "{now:?}");
-    assert_eq!(state.borrow().open, 0, "every process is given back");
+    assert_eq!(state.borrow().open, 0, "every process has ended");
 }
 
 #[test]
-fn a_set_number_of_samples_is_taken_once_whatever_the_budget() {
+fn the_first_of_a_fixed_number_of_samples_ignores_the_budget() {
     let (record, _) = Mock::new(steady).run(&plan(&[&FIXED, &ADAPTIVE], Duration::ZERO));
     let counts: Vec<_> = record.cases.iter().map(|case| case.samples.len()).collect();
     assert_eq!(counts, [1, 1, 1, 0, 0, 0]);
@@ -323,7 +323,7 @@ fn a_set_number_of_samples_is_taken_once_whatever_the_budget() {
 }
 
 #[test]
-fn what_is_not_there_is_skipped_with_its_reason() {
+fn unavailable_cases_are_skipped_with_their_reason() {
     let (record, state) = Mock::new(steady).run(&plan(&[&ABSENT], 1000 * MS));
     assert!(record.cases.iter().all(|c| c.skipped.as_deref() == Some("it is not installed")));
     assert!(record.cases.iter().all(|case| case.samples.is_empty() && case.median.is_none()));
@@ -331,7 +331,7 @@ fn what_is_not_there_is_skipped_with_its_reason() {
 }
 
 #[test]
-fn a_subject_that_fails_costs_only_its_own_case() {
+fn a_failure_affects_only_its_own_case() {
     let failing = |parameters: &Parameters, taken: usize| match parameters.number("n") {
         Some(1) => Err(SessionError::Failed("it broke".to_owned())),
         Some(2) if taken > 6 => Err(SessionError::Failed("it broke later".to_owned())),
@@ -347,7 +347,7 @@ fn a_subject_that_fails_costs_only_its_own_case() {
 }
 
 #[test]
-fn an_interrupted_run_keeps_what_it_has() {
+fn an_interrupted_run_keeps_its_samples() {
     let mock = Mock::new(steady);
     mock.state.borrow_mut().interrupt_after = Some(4);
     let (record, state) = mock.run(&plan(&[&ADAPTIVE], 3000 * MS));
@@ -356,18 +356,21 @@ fn an_interrupted_run_keeps_what_it_has() {
     assert!(record.cases.iter().any(|case| {
         case.skipped.as_deref() == Some("the run was interrupted before its first sample")
     }));
-    assert_eq!(state.borrow().taken.len(), 4, "nothing is measured after that");
+    assert_eq!(state.borrow().taken.len(), 4, "no sample after the interrupt");
     assert_eq!(state.borrow().open, 0);
 }
 
 #[test]
-fn samples_beside_a_busy_neighbour_are_retaken_or_marked() {
+fn samples_under_other_load_are_retaken_or_marked() {
     let wobbling = |_: &Parameters, taken: usize| Ok(20e6 + 1e5 * (taken % 3) as f64);
     let mock = Mock::new(wobbling);
     mock.state.borrow_mut().neighbour = 10..40;
     let (record, _) = mock.run(&plan(&[&ADAPTIVE], 60_000 * MS));
     assert!(record.cases.iter().any(|case| case.retaken > 0));
-    assert!(record.cases.iter().all(|case| case.disturbed.is_empty()), "there was time enough");
+    assert!(
+        record.cases.iter().all(|case| case.disturbed.is_empty()),
+        "enough time to retake them"
+    );
 
     let mock = Mock::new(wobbling);
     mock.state.borrow_mut().neighbour = 0..10_000;
@@ -379,7 +382,7 @@ fn samples_beside_a_busy_neighbour_are_retaken_or_marked() {
     assert!(record.warnings.iter().any(|warning| warning.id == WarningId::OtherLoad));
 }
 
-/// How many samples there were whenever something was to be last_saved.
+/// The number of samples at each save.
 #[derive(Default)]
 struct SaveCounter(Vec<usize>);
 
@@ -393,7 +396,7 @@ impl Observer for SaveCounter {
 }
 
 #[test]
-fn what_there_is_is_kept_from_the_first_sample_on() {
+fn the_record_is_saved_from_the_first_sample_on() {
     let mut counter = SaveCounter::default();
     Mock::new(long_or_short).run_before(&plan(&[&ADAPTIVE, &LONG], 500 * MS), &mut counter);
     assert_eq!(counter.0.first(), Some(&1), "{:?}", counter.0);
@@ -404,7 +407,7 @@ fn what_there_is_is_kept_from_the_first_sample_on() {
     );
     let mut counter = SaveCounter::default();
     Mock::new(steady).run_before(&plan(&[&ABSENT], 500 * MS), &mut counter);
-    assert!(counter.0.is_empty(), "there is nothing to keep");
+    assert!(counter.0.is_empty(), "nothing to save");
 }
 
 /// The progress that a run reported: time since its start, time until its end, and the part that was
@@ -420,7 +423,7 @@ impl Observer for Reported {
     fn save(&mut self, _: &RunRecord) {}
 }
 
-/// Milliseconds, but about ten seconds each for the long ones.
+/// Takes milliseconds, or about ten seconds for long cases.
 fn long_or_short(parameters: &Parameters, taken: usize) -> Result<f64, SessionError> {
     let n = parameters.number("n").unwrap_or(0) as f64;
     match parameters.text("kind") {
@@ -430,7 +433,7 @@ fn long_or_short(parameters: &Parameters, taken: usize) -> Result<f64, SessionEr
 }
 
 #[test]
-fn progress_includes_cases_with_a_set_number_of_samples() {
+fn progress_includes_cases_with_a_fixed_number_of_samples() {
     for budget in [500 * MS, 8000 * MS, 200_000 * MS] {
         let mut mock = Mock::new(long_or_short);
         let mut reported = Reported::default();
@@ -476,7 +479,11 @@ fn a_time_limit_ends_a_run_that_is_slower_than_planned() {
     let mut mock = Mock::new(long_or_short);
     let plan = Plan { budget: 500 * MS, ..limited(&[&LONG, &ADAPTIVE], 13_000 * MS) };
     let record = mock.run_before(&plan, &mut Ignore);
-    assert_eq!(mock.now(), 13_000 * MS - CLOSING_TIME, "the first long case was killed");
+    assert_eq!(
+        mock.now(),
+        (13_000 * MS).saturating_sub(CLOSING_TIME),
+        "the first long case was killed"
+    );
     let counts: Vec<_> = record.cases.iter().map(|case| case.samples.len()).collect();
     assert_eq!(counts, [0, 0, 0, 0, 1, 1, 1], "cheap cases come first");
     for case in &record.cases[..4] {
@@ -503,7 +510,7 @@ fn cases_with_samples_stop_at_the_deadline_and_keep_them() {
     });
     let plan = Plan { budget: 60_000 * MS, ..limited(&[&ADAPTIVE], 5000 * MS) };
     let record = mock.run_before(&plan, &mut Ignore);
-    assert!(mock.now() <= 5000 * MS - CLOSING_TIME, "{:?}", mock.now());
+    assert!(mock.now() <= (5000 * MS).saturating_sub(CLOSING_TIME), "{:?}", mock.now());
     for case in &record.cases {
         assert!(case.samples.len() > 3 && case.skipped.is_none(), "{case:?}");
         assert_eq!(case.stopped, Some(Stopped::Budget));
@@ -543,7 +550,7 @@ fn a_run_without_a_sample_is_not_complete() {
 }
 
 #[test]
-fn a_record_survives_being_written_and_read() {
+fn records_survive_serialization() {
     let (record, _) = Mock::new(steady).run(&plan(&[&ADAPTIVE, &ABSENT], 9000 * MS));
     let text = serde_json::to_string(&record).expect("JSON");
     let again: lab::RunRecord = serde_json::from_str(&text).expect("a record");

@@ -10,7 +10,7 @@ use contend_sys::mapping::{Backing, Mapping};
 use rustix::fs::{Advice, fadvise, fsync};
 
 use super::location::Location;
-use crate::support::files::{path_of, unnamed_in};
+use crate::support::unnamed_file::{path_of, unnamed_in};
 
 /// A source and a target file, both without a name in the file system.
 #[derive(Debug)]

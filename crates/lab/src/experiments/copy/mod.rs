@@ -43,7 +43,7 @@ use crate::engine::experiment::{
     never_hands_over,
 };
 use crate::engine::setting::Setting;
-use crate::support::calls::Tally;
+use crate::support::syscalls::Tally;
 
 /// The definition of `copy/file`.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use contend_sys::mapping::{Backing, Mapping};
 use rustix::fs::ftruncate;
 
-use crate::support::files::unnamed_in;
+use crate::support::unnamed_file::unnamed_in;
 
 /// The cost of single operations, in nanoseconds: the minimum of [`ROUNDS`] measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use contend_sys::cpu::{self, Clock};
 
-use crate::support::pair::Sub;
+use crate::support::partners::Sub;
 
 /// Samples the CPU time of main and sub at a fixed interval.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
 use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
-use crate::support::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
-use crate::support::pair::{Pair, Placement, Used};
+use crate::support::partners::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
+use crate::support::partners::{Pair, Placement, Used};
 
 /// The definition of `handoff/mechanisms`.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::primitives::{Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::support::pair::{Link, Observer, Pair, Release, Used};
+use crate::support::partners::{Link, Observer, Pair, Release, Used};
 
 /// The work of one partner in a turn.
 pub type TurnWork<'a> = &'a (dyn Fn() + Sync);
@@ -218,7 +218,7 @@ mod tests {
 
     use super::super::primitives::{TABLE, find};
     use super::*;
-    use crate::support::pair::{Kind, Placement, Sub};
+    use crate::support::partners::{Kind, Placement, Sub};
 
     /// Returns the number of turns of a session: `default`, or that in `HANDOFF_TURNS` (a tenth of it
     /// for threads).

@@ -1,7 +1,7 @@
 //! What a program of the test report consists of.
 
 use super::primitives::{Mechanism, SEMAPHORE};
-use crate::support::pair::Placement;
+use crate::support::partners::Placement;
 
 /// A program of the test report: the values of parameters that are not set.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::settings::{TICK, TURNS};
 use super::turn_taking::{ResolvedCase, SETTINGS, TurnTaking};
 use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, Scope};
 use crate::engine::setting::Setting;
-use crate::support::pair::Placement;
+use crate::support::partners::Placement;
 
 const EVENTS: Preset =
     Preset { mechanisms: [EVENT; 4], factor: 1, main_works: false, placement: Placement::Free };

@@ -16,8 +16,8 @@ use super::settings::{
 use crate::engine::experiment::{Facts, Sample, Subject, SubjectError};
 use crate::engine::setting::Setting;
 use crate::support::histogram::{histogram, note, percentiles};
-use crate::support::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair};
-use crate::support::pair::{Pair, Used};
+use crate::support::partners::settings::{PARTNERS, PLACEMENT, SLACK, pair};
+use crate::support::partners::{Pair, Used};
 use crate::support::work::Work;
 
 /// Parameters that can be set.

@@ -12,7 +12,7 @@ use contend_sys::{Signal, child};
 
 use super::channels::{Endpoint, Mechanism, TABLE, WaitStrategy};
 use super::exchange::{EXTRA_FIGURES, Exchange};
-use crate::support::pair::{Kind, Pair, Placement, Sub};
+use crate::support::partners::{Kind, Pair, Placement, Sub};
 
 fn exchange(mechanism: &'static Mechanism, kind: Kind, bytes: usize) -> Exchange {
     let pair = Pair { kind, placement: Placement::Free, slack: Some(Duration::from_nanos(1)) };

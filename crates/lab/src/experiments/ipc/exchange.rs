@@ -16,10 +16,10 @@ use rustix::thread::gettid;
 use super::channels::{ChannelConfig, Endpoint, Mechanism};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::engine::timing::now;
-use crate::support::calls::{KINDS, Tally};
-use crate::support::pair::link::FIGURES;
-use crate::support::pair::used::USED;
-use crate::support::pair::{IsThrough, Link, Observer, Pair, Release, Used};
+use crate::support::partners::link::FIGURES;
+use crate::support::partners::usage::USED;
+use crate::support::partners::{IsThrough, Link, Observer, Pair, Release, Used};
+use crate::support::syscalls::{KINDS, Tally};
 
 /// Two partners and the mechanism that carries their messages.
 #[derive(Debug, Clone, Copy)]

@@ -13,7 +13,7 @@ use crate::engine::experiment::{
 };
 use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
 use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
-use crate::support::pair::{Placement, Used};
+use crate::support::partners::{Placement, Used};
 
 /// The definition of `ipc/one-way`.
 pub const ONE_WAY: Experiment = row(

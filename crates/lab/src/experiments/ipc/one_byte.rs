@@ -14,9 +14,9 @@ use crate::engine::experiment::{
 };
 use crate::engine::setting::Setting;
 use crate::engine::timing::now;
-use crate::support::calls::Tally;
-use crate::support::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
-use crate::support::pair::{Link, Pair, Placement, Release, Used};
+use crate::support::partners::settings::{PARTNERS, PLACEMENT, pair, placement};
+use crate::support::partners::{Link, Pair, Placement, Release, Used};
+use crate::support::syscalls::Tally;
 
 /// The definition of `ipc/one-byte`.
 pub const EXPERIMENT: Experiment = Experiment {

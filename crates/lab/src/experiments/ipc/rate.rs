@@ -18,8 +18,8 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::engine::timing::now;
 use crate::support::histogram::{histogram, note, percentiles};
-use crate::support::pair::Placement;
-use crate::support::pair::settings::{PARTNERS, PLACEMENT};
+use crate::support::partners::Placement;
+use crate::support::partners::settings::{PARTNERS, PLACEMENT};
 
 /// The definition of `ipc/rate`.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -9,8 +9,8 @@ use super::channels::{self, ChannelConfig, Mechanism};
 use super::exchange::Exchange;
 use crate::engine::experiment::SubjectError;
 use crate::engine::setting::Setting;
-use crate::support::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
-use crate::support::pair::{Link, Placement};
+use crate::support::partners::settings::{PARTNERS, PLACEMENT, pair, placement};
+use crate::support::partners::{Link, Placement};
 
 /// The mechanism that carries messages.
 pub const MECHANISM: Setting =

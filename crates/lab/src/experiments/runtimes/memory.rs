@@ -12,7 +12,7 @@ use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::engine::setting::Setting;
-use crate::support::tree::settled;
+use crate::support::process_tree::settled;
 
 /// The row of the table of experiments.
 pub const EXPERIMENT: Experiment = Experiment {

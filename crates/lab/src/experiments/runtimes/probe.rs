@@ -15,9 +15,9 @@ use super::builtin;
 use super::program::{Build, gist};
 use super::table::{Row, Source};
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::support::files::unnamed_in;
 use crate::support::limits::Kind;
-use crate::support::tree::{self, Taken};
+use crate::support::process_tree::{self, Taken};
+use crate::support::unnamed_file::unnamed_in;
 
 /// A running probe.
 #[derive(Debug)]
@@ -276,7 +276,7 @@ impl Probe {
     /// # Errors
     /// Fails if this user may not read it.
     pub fn taken(&self) -> Result<Taken, SubjectError> {
-        tree::taken(Pid::from_child(&self.child))
+        process_tree::taken(Pid::from_child(&self.child))
     }
 }
 

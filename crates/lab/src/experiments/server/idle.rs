@@ -12,7 +12,7 @@ use super::{CONNECTIONS, DEMANDS, MODEL, PROCESSES, PROGRAM, THREADS, cases, una
 use crate::engine::experiment::{
     Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
-use crate::support::tree::{Taken, settled};
+use crate::support::process_tree::{Taken, settled};
 
 /// The row of the table of experiments.
 pub const EXPERIMENT: Experiment = Experiment {

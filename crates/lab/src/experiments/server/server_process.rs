@@ -18,7 +18,7 @@ use super::setup::{Server, Setup};
 use super::supervisor::end_descendants;
 use super::verb::VERB;
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::support::tree::{self, Taken};
+use crate::support::process_tree::{self, Taken};
 
 /// A server in processes of its own. The process of the case has no other children. Dropping it
 /// ends all of them and reaps them.
@@ -135,12 +135,12 @@ impl ServerProcess {
     /// # Errors
     /// Fails if this user may not read it.
     pub fn taken(&self) -> Result<Taken, SubjectError> {
-        tree::taken(self.pid())
+        process_tree::taken(self.pid())
     }
 
     /// Returns the CPU time of all its processes so far.
     pub fn cpu(&self) -> Duration {
-        tree::cpu(self.pid())
+        process_tree::cpu(self.pid())
     }
 
     /// Returns the limit that stopped it, if it has reported one by now.

@@ -1,4 +1,4 @@
-//! What two that work together know of each other.
+//! The memory that partners share: the state of sub, and its results.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{array, io};
@@ -7,32 +7,37 @@ use contend_sys::shared::{Line, Shared};
 
 use crate::engine::experiment::SubjectError;
 
-/// Sub is on its way, …
+/// Sub has not finished.
 const BEGUN: u64 = 0;
-/// … has done all that it has to, …
+/// Sub has finished its part.
 const DONE: u64 = 1;
-/// … or one of the two has ended before.
+/// One of the partners ended before that.
 const GONE: u64 = 2;
 
-/// Numbers that sub can tell at its end.
+/// Number of figures that sub can pass to main.
 pub const FIGURES: usize = 48;
-/// Words of an explanation.
+/// Length of an explanation, in words of 8 bytes.
 const WORDS: usize = 24;
 
-/// What both of them have, and what sub has to tell.
+/// The link between two partners.
+///
+/// ```text
+/// BEGUN ── sub calls finish ──────────────────► DONE   figures are valid
+///   └───── a partner ends, or main fails ─────► GONE   the explanation may be valid
+/// ```
 #[derive(Debug)]
 pub struct Link {
     state: Shared<Line<AtomicU64>>,
     figures: Shared<[AtomicU64; FIGURES]>,
-    /// Why sub has ended too early, as text, with zeros behind it.
+    /// Why sub ended too early, as text, padded with zeros.
     why: Shared<[AtomicU64; WORDS]>,
 }
 
 impl Link {
-    /// One for a single run.
+    /// Creates the link of one run.
     ///
     /// # Errors
-    /// `ENOMEM`.
+    /// Fails with `ENOMEM`.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             state: Shared::new(Line(AtomicU64::new(BEGUN)))?,
@@ -41,18 +46,17 @@ impl Link {
         })
     }
 
-    /// Says that one of them has ended, unless sub was done before. Whether it was not, and nobody
-    /// has said so yet.
-    pub(super) fn gone(&self) -> bool {
+    /// Marks the link as broken, unless sub has finished. Returns whether this call has marked it.
+    pub(super) fn mark_gone(&self) -> bool {
         self.state.compare_exchange(BEGUN, GONE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether one of them has ended too early.
+    /// Returns whether a partner has ended too early.
     pub fn is_broken(&self) -> bool {
         self.state.load(Ordering::Relaxed) == GONE
     }
 
-    /// Says that sub is done, and these figures, as many as there can be.
+    /// Marks sub as finished, and passes on its first [`FIGURES`] figures.
     pub fn finish(&self, figures: &[u64]) {
         for (to, &figure) in self.figures.iter().zip(figures) {
             to.store(figure, Ordering::Relaxed);
@@ -60,10 +64,10 @@ impl Link {
         let _ = self.state.compare_exchange(BEGUN, DONE, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// What sub has told at its end.
+    /// Returns the figures of sub.
     ///
     /// # Errors
-    /// When it ended without.
+    /// If sub has not finished.
     pub fn figures(&self) -> Result<[u64; FIGURES], SubjectError> {
         if self.state.load(Ordering::Acquire) != DONE {
             return Err(self.broken());
@@ -71,7 +75,7 @@ impl Link {
         Ok(array::from_fn(|place| self.figures[place].load(Ordering::Relaxed)))
     }
 
-    /// Says why sub ends too early.
+    /// Stores why sub ends too early.
     pub(super) fn explain(&self, why: &io::Error) {
         let text = why.to_string();
         for (to, bytes) in self.why.iter().zip(text.as_bytes().chunks(8)) {
@@ -81,7 +85,7 @@ impl Link {
         }
     }
 
-    /// What it means that it is broken, and what sub has said of it, if it still could.
+    /// Returns the error of a broken link, with the explanation of sub if there is one.
     pub fn broken(&self) -> SubjectError {
         const BROKEN: &str = "the partner has ended before it was done";
         let words = self.why.each_ref().map(|word| word.load(Ordering::Relaxed).to_le_bytes());

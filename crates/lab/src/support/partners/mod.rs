@@ -1,9 +1,14 @@
-//! Two that work together: main, which is the thread that calls, and sub, a process forked from it
-//! or another thread beside it.
+//! Two partners that work together: main, which is the calling thread, and sub, which is a forked
+//! process or a second thread.
 //!
-//! Neither waits for one that has gone. Where sub ends before it has said that it is done, the link
-//! between them says so, and main is released from whatever it waits for; where main fails, sub is
-//! killed or, as a thread, released as well. A sub whose main is killed is killed by the kernel.
+//! No partner waits for one that has ended:
+//!
+//! | event | consequence |
+//! |---|---|
+//! | sub ends before it called [`Link::finish`] | the link is broken, and [`Release::main`] wakes main |
+//! | main fails, and sub is a process | sub is killed |
+//! | main fails, and sub is a thread | the link is broken, and [`Release::sub`] wakes sub |
+//! | main is killed | the kernel kills sub |
 
 pub mod link;
 pub mod placement;
@@ -21,12 +26,11 @@ use rustix::thread::{sched_getaffinity, sched_setaffinity, set_current_timer_sla
 
 pub use link::Link;
 pub use placement::Placement;
-pub use usage as used;
-pub use usage::Used; // a name that experiments still import
+pub use usage::Used;
 
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// What the two of them are.
+/// What the partners are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Two processes.
@@ -35,28 +39,28 @@ pub enum Kind {
     Threads,
 }
 
-/// Two that work together, and where.
+/// A pair of partners, and where they run.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
     /// What they are.
     pub kind: Kind,
     /// Where they run.
     pub placement: Placement,
-    /// How late the kernel may end their sleeps; as late as usual, if nothing is said.
+    /// Timer slack of both; none for the default of the kernel.
     pub slack: Option<Duration>,
 }
 
-/// Sub, as others see it.
+/// Sub, for an observer.
 #[derive(Debug, Clone, Copy)]
 pub enum Sub {
     /// A process.
     Process(Pid),
-    /// A thread, by the clock of its CPU time.
+    /// A thread, identified by the clock of its CPU time.
     Thread(Option<cpu::Clock>),
 }
 
 impl Sub {
-    /// The clock of its CPU time, if the kernel gives it.
+    /// Returns the clock of its CPU time; none if the kernel has none.
     pub fn clock(self) -> Option<cpu::Clock> {
         match self {
             Self::Process(pid) => cpu::Clock::of_process(pid),
@@ -65,31 +69,30 @@ impl Sub {
     }
 }
 
-/// Who is told of sub when it has just begun.
+/// A function that is called when sub has started.
 pub type Observer<'a> = &'a (dyn Fn(Sub) + Sync);
 
-/// What is done when one of them has gone. Each is told whether the one who is released is through with its
-/// part, also where that could not begin.
+/// Functions that wake a partner when the other one has ended. Each gets a predicate that says
+/// whether the partner to wake has finished its part, or could not start it.
 #[derive(Clone, Copy)]
 pub struct Release<'a> {
-    /// Sub has ended: main is not to wait for it any more. Called by another thread than main's.
+    /// Wakes main after sub has ended. Called by another thread than main's.
     pub main: &'a (dyn Fn(IsThrough<'_>) + Sync),
-    /// Main has failed, and sub, which is a thread, has not ended.
+    /// Wakes sub, a thread that has not ended, after main has failed.
     pub sub: &'a (dyn Fn(IsThrough<'_>) + Sync),
 }
 
-/// Whether one of them is through with its part.
+/// Whether a partner has finished its part.
 pub type IsThrough<'a> = &'a (dyn Fn() -> bool + Sync);
 
 impl Pair {
-    /// Has both do their part. Each has what its part owns for itself: what the other one's owns is
-    /// dropped first, where they are processes. Before it ends, sub calls [`Link::finish`].
-    ///
-    /// There must be no other thread in this process, where they are processes.
+    /// Runs both parts and returns the result of main. Sub has to call [`Link::finish`] before it
+    /// ends. If the partners are processes, each drops what the other part owns before it starts, and
+    /// this process must have no other thread.
     ///
     /// # Errors
-    /// That of main; where it has none, that of a sub that is a thread; or when one of them cannot
-    /// begin.
+    /// Returns the error of main, else that of a sub that is a thread, or one that kept a partner from
+    /// starting.
     pub fn run<T>(
         &self,
         link: &Link,
@@ -120,7 +123,7 @@ impl Pair {
         let pid = fork(|| {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
             if rustix::process::getppid() != Some(creator) {
-                return 1; // it has died before it was to be told of that
+                return 1; // main died before the kernel was asked to report that
             }
             parts.0 = None;
             let done = self.seat(1).and_then(|()| parts.1.take().map_or(Ok(()), |sub| sub()));
@@ -131,13 +134,16 @@ impl Pair {
         });
         let pid = pid.attempt("create a process")?;
         parts.1 = None;
-        let main = parts.0.take().ok_or_else(|| SubjectError::Wrong("it has begun".to_owned()))?;
+        let main = parts
+            .0
+            .take()
+            .ok_or_else(|| SubjectError::Wrong("main's part has already started".to_owned()))?;
         observer(Sub::Process(pid));
         let through = AtomicBool::new(false);
         let done = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let _ = child::wait_for_end(pid);
-                link.gone();
+                link.mark_gone();
                 (release.main)(&|| through.load(Ordering::Acquire));
             });
             let _through = AtDrop(|| through.store(true, Ordering::Release));
@@ -146,7 +152,7 @@ impl Pair {
             });
             let done = self.as_main(main);
             if done.is_ok() {
-                std::mem::forget(end); // it ends by itself
+                std::mem::forget(end); // sub exits on its own
             }
             done
         });
@@ -172,7 +178,7 @@ impl Pair {
             let other = scope.spawn(|| {
                 observer(Sub::Thread(cpu::Clock::of_this_thread()));
                 let _ended = AtDrop(|| {
-                    link.gone();
+                    link.mark_gone();
                     (release.main)(&|| is_through(0));
                 });
                 let _through = sub_through;
@@ -180,7 +186,7 @@ impl Pair {
                 done.inspect_err(|error| link.explain(error))
             });
             let end = AtDrop(|| {
-                if link.gone() {
+                if link.mark_gone() {
                     (release.sub)(&|| is_through(1));
                 }
             });
@@ -189,25 +195,25 @@ impl Pair {
                 self.as_main(main)
             };
             if done.is_ok() {
-                std::mem::forget(end); // sub has done, or will have done, all that it has to
+                std::mem::forget(end); // sub finishes its part without help
             } else {
                 drop(end);
             }
             let other = other.join();
             let other = other.map_err(|_| SubjectError::Wrong("the partner has panicked".into()));
-            let other = other.and_then(|done| done.attempt("do the partner's part"));
+            let other = other.and_then(|done| done.attempt("run the partner's part"));
             done.and_then(|done| other.map(|()| done))
         })
     }
 
-    /// Has the calling thread run as main (0) or sub (1).
+    /// Binds the calling thread to the CPU of main (0) or sub (1), and sets its timer slack.
     fn seat(&self, who: usize) -> io::Result<()> {
         let slack = self.slack.and_then(|slack| NonZeroU64::new(slack.as_nanos().try_into().ok()?));
         set_current_timer_slack(slack)?;
         self.placement.cpus().map_or(Ok(()), |cpus| cpu::pin(cpus[who]))
     }
 
-    /// Does main's part while both CPUs are kept awake, if they are to be.
+    /// Runs main's part, with threads that keep both CPUs awake if the placement asks for that.
     fn as_main<T>(
         &self,
         main: impl FnOnce() -> Result<T, SubjectError>,
@@ -238,7 +244,7 @@ impl Pair {
     }
 }
 
-/// Does something when it is dropped, also by a panic: the partner is not to wait for ever.
+/// Calls a function on drop, also during a panic, so that the partner does not wait forever.
 pub struct AtDrop<F: Fn()>(pub F);
 
 impl<F: Fn()> Drop for AtDrop<F> {

@@ -1,28 +1,28 @@
-//! Where two partners run.
+//! The CPUs of two partners.
 
 use contend_sys::topology::{self, Cpu, Distance};
 
-/// Where the partners run.
+/// The CPUs on which partners run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// Wherever the scheduler puts them.
+    /// Any CPUs, as the scheduler decides.
     Free,
     /// Both on the same CPU.
     Same,
-    /// Each on a core of its own, which is idle while its partner waits.
+    /// Each on a core of its own, which is idle while the partner waits.
     Apart,
-    /// The same, but something that yields to all others keeps both CPUs awake.
+    /// The same, while threads of the lowest priority keep both CPUs awake.
     Awake,
     /// On two hardware threads of one core.
     Sibling,
     /// On two cores without a common cache.
     OtherCache,
-    /// On these CPUs.
+    /// On two given CPUs.
     On([usize; 2]),
 }
 
 impl Placement {
-    /// Those with a name.
+    /// Placements with a name.
     pub const NAMED: [(&'static str, Self); 6] = [
         ("free", Self::Free),
         ("same-cpu", Self::Same),
@@ -32,38 +32,38 @@ impl Placement {
         ("other-cache", Self::OtherCache),
     ];
 
-    /// The names.
+    /// Returns the names.
     pub fn names() -> Vec<&'static str> {
         Self::NAMED.iter().map(|(name, _)| *name).collect()
     }
 
-    /// Its name; nothing for one of certain CPUs.
+    /// Returns its name; empty for given CPUs.
     pub fn name(self) -> &'static str {
         let named = Self::NAMED.into_iter().find(|(_, known)| *known == self);
         named.map_or("", |(name, _)| name)
     }
 
-    /// The one of this name.
+    /// Returns the placement with this name.
     pub fn find(name: &str) -> Option<Self> {
         Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, placement)| placement)
     }
 
-    /// Why partners cannot be placed so here, if so.
+    /// Returns why this machine does not allow the placement; none if it does.
     pub fn unavailable(self) -> Option<String> {
         let missing = match self {
             Self::Free | Self::Same | Self::On(_) => return None,
             Self::Apart | Self::Awake => "needs two CPUs, and only one may be used",
             Self::Sibling => {
-                "needs two hardware threads of one core, and no two of the CPUs that may be used are"
+                "needs two hardware threads of one core, but no two available CPUs share a core"
             }
             Self::OtherCache => {
-                "needs two cores without a common cache, and all CPUs that may be used have one"
+                "needs two cores without a common cache, but all available CPUs share one"
             }
         };
         self.cpus().is_none().then(|| missing.to_owned())
     }
 
-    /// Whether the partners are on two CPUs for sure.
+    /// Returns whether the partners certainly run on two CPUs.
     pub fn crosses(self) -> bool {
         match self {
             Self::Free | Self::Same => false,
@@ -72,7 +72,7 @@ impl Placement {
         }
     }
 
-    /// The CPUs of main and sub, if they are bound to any.
+    /// Returns the CPUs of main and sub; none if they are not bound.
     pub fn cpus(self) -> Option<[usize; 2]> {
         self.of(&topology::allowed())
     }
@@ -89,7 +89,7 @@ impl Placement {
         }
     }
 
-    /// In some words: which CPUs, and how far they are apart.
+    /// Describes the CPUs and their distance.
     pub fn describe(self) -> Option<String> {
         let cpus = topology::allowed();
         let [main, sub] = self.of(&cpus)?;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_of_their_own_come_before_threads_of_one() {
+    fn separate_cores_come_before_hardware_threads() {
         let large = cpus(&[0, 0, 2, 2, 4], &[0, 0, 0, 0, 4]);
         let of = |placement: Placement, cpus: &[Cpu]| placement.of(cpus);
         assert_eq!(of(Placement::Apart, &large), Some([0, 2]));

@@ -1,4 +1,4 @@
-//! What can be chosen of two that work together.
+//! Parameters of partners.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use contend_record::parameters::{Parameters, names};
 use super::{Kind, Pair, Placement};
 use crate::engine::setting::Setting;
 
-/// What the partners are.
+/// The kind of the partners.
 pub const PARTNERS: Setting = Setting::named(
     names::PARTNERS,
-    "two processes (`process`, by itself) or two threads of one (`thread`)",
+    "two processes (`process`) or two threads of one process (`thread`) [default: process]",
     || vec!["process", "thread"],
 );
 
-/// Where they run.
+/// The CPUs of the partners.
 pub const PLACEMENT: Setting = Setting::named(
     names::PLACEMENT,
-    "where the partners run: `free`, `same-cpu`, `two-cpus`, `two-awake`, `smt-sibling` or \
+    "CPUs of the partners: `free`, `same-cpu`, `two-cpus`, `two-awake`, `smt-sibling` or \
               `other-cache`",
     Placement::names,
 );
 
-/// How late the kernel may end a sleep.
+/// The timer slack of the partners.
 pub const SLACK: Setting = Setting::number(
     "slack_ns",
-    "by how many nanoseconds the kernel may end a sleep later than asked for, to end several \
-              together (PR_SET_TIMERSLACK); 50,000 by itself",
+    "timer slack in nanoseconds (PR_SET_TIMERSLACK): how much later than requested the kernel \
+              may end a sleep, to end several together [default: 50000]",
     1,
     1_000_000_000,
 );
 
-/// What the parameters say of the partners.
+/// Returns the kind of the partners.
 pub fn kind(parameters: &Parameters) -> Kind {
     match parameters.text(PARTNERS.name) {
         Some("thread") => Kind::Threads,
@@ -39,17 +39,17 @@ pub fn kind(parameters: &Parameters) -> Kind {
     }
 }
 
-/// What they say of the place, or this.
+/// Returns the placement of the partners, `usual` by default.
 pub fn placement(parameters: &Parameters, usual: Placement) -> Placement {
     parameters.text(PLACEMENT.name).and_then(Placement::find).unwrap_or(usual)
 }
 
-/// What they say of the slack of timers.
+/// Returns the timer slack of the partners; none for the default of the kernel.
 pub fn slack(parameters: &Parameters) -> Option<Duration> {
     parameters.number(SLACK.name).map(Duration::from_nanos)
 }
 
-/// The pair that they say, at this place if they say none.
+/// Returns the pair that the parameters describe, with placement `usual` by default.
 pub fn pair(parameters: &Parameters, usual: Placement) -> Pair {
     Pair {
         kind: kind(parameters),

@@ -1,4 +1,4 @@
-//! What a thread has used.
+//! Resource usage of a partner.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use contend_sys::{child, cpu};
 
 use crate::engine::timing::nanoseconds;
 
-/// How many numbers that is.
+/// Number of figures of [`Used`].
 pub const USED: usize = 5;
 
-/// What one of two has used.
+/// The resources that a partner has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Used {
     /// CPU time.
     pub cpu: Duration,
-    /// The part of it in the kernel, as the kernel samples it by ticks.
+    /// The part of it in the kernel, which the kernel samples by ticks.
     pub system: Duration,
-    /// How often it has waited.
+    /// Number of context switches because it waited.
     pub voluntary_switches: u64,
-    /// How often it was made to wait.
+    /// Number of context switches because it was preempted.
     pub involuntary_switches: u64,
-    /// How often it touched a page that was not there, or not its own.
+    /// Number of minor page faults.
     pub faults: u64,
 }
 
 impl Used {
-    /// What the calling thread has used so far.
+    /// Returns what the calling thread has used so far.
     pub fn so_far() -> Self {
         let usage = child::thread_usage();
         Self {
@@ -37,7 +37,7 @@ impl Used {
         }
     }
 
-    /// What it has used since it had used this.
+    /// Returns what the calling thread has used since an earlier reading.
     #[must_use]
     pub fn since(self) -> Self {
         let now = Self::so_far();
@@ -50,12 +50,12 @@ impl Used {
         }
     }
 
-    /// How often it was switched from.
+    /// Returns the number of context switches.
     pub fn switches(&self) -> u64 {
         self.voluntary_switches + self.involuntary_switches
     }
 
-    /// As numbers: times in nanoseconds, switches, faults.
+    /// Returns the figures: times in nanoseconds, switches, faults.
     pub fn to_figures(self) -> [u64; USED] {
         [
             nanoseconds(self.cpu),
@@ -66,7 +66,7 @@ impl Used {
         ]
     }
 
-    /// From what it is as numbers.
+    /// Creates the usage from its figures.
     pub fn from_figures([cpu, system, voluntary, involuntary, faults]: [u64; USED]) -> Self {
         Self {
             cpu: Duration::from_nanos(cpu),

@@ -8,7 +8,7 @@ use rustix::fs::{copy_file_range, sendfile};
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, pipe, splice};
 
 use super::{CopyJob, CopyMethod, always_available};
-use crate::support::calls::Call;
+use crate::support::syscalls::Call;
 
 /// With `copy_file_range`, the file system or the disk may share blocks instead of copying them.
 pub const COPY_FILE_RANGE: CopyMethod = CopyMethod {

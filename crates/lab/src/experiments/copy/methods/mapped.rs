@@ -7,7 +7,7 @@ use contend_sys::mapping::{Backing, Mapping};
 
 use super::super::location::Location;
 use super::{CopyJob, CopyMethod, MappingAdvice};
-use crate::support::calls::Call;
+use crate::support::syscalls::Call;
 
 const ADVICES: &[&str] = &["none", "sequential", "populate", "huge-pages"];
 

@@ -18,7 +18,7 @@ use contend_sys::uring::Uring;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::location::Location;
-use crate::support::calls::{Call, Tally};
+use crate::support::syscalls::{Call, Tally};
 
 /// The input of a copy, and the counters that it fills in.
 pub struct CopyJob<'a> {

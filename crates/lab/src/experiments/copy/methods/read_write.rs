@@ -1,7 +1,7 @@
 //! Copies by `read` and `write`.
 
 use super::{CopyMethod, Resources, always_available};
-use crate::support::calls::Call;
+use crate::support::syscalls::Call;
 
 /// One block at a time. With a block of one byte, the file is smaller.
 pub const METHOD: CopyMethod = CopyMethod {

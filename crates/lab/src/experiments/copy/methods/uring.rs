@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use contend_sys::uring::{Operation, Uring};
 
 use super::{CopyJob, CopyMethod, Resources};
-use crate::support::calls::Call;
+use crate::support::syscalls::Call;
 
 /// Each buffer is read into, then written from, independently of the others.
 pub const METHOD: CopyMethod = CopyMethod {

@@ -7,7 +7,7 @@ use contend_sys::ring::{Receiver, Sender, ring};
 
 use super::ring::{SPIN_THEN_SLEEP, ring_calls, shape};
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
-use crate::support::calls::Tally;
+use crate::support::syscalls::Tally;
 
 /// The sender hands over a page of messages at a time.
 pub const MECHANISM: Mechanism = Mechanism {

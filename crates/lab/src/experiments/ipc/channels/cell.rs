@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use contend_sys::shared::{Line, Shared};
 
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy, always_available, duplex};
-use crate::support::calls::{Call, Tally};
+use crate::support::syscalls::{Call, Tally};
 
 /// The minimal correct protocol: the sender waits until the cell is empty, the receiver until it is
 /// full.

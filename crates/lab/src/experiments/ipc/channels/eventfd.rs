@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy, always_available, duplex};
-use crate::support::calls::{Call, Tally};
+use crate::support::syscalls::{Call, Tally};
 
 /// The message is in the lower bytes of a number that the kernel adds to a counter. Two of them
 /// exceed the capacity of the counter, so the second write blocks until the first was read.

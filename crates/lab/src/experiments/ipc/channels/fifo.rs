@@ -7,7 +7,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat, openat, unli
 
 use super::stream::duplex_streams;
 use super::{Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
-use crate::support::files::name_in;
+use crate::support::unnamed_file::name_in;
 
 /// A named pipe, as `mkfifo` creates it.
 pub const MECHANISM: Mechanism = Mechanism {

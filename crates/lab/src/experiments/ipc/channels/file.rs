@@ -9,8 +9,8 @@ use rustix::io::{pread, pwrite};
 use super::{
     ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available, duplex,
 };
-use crate::support::calls::{Call, Tally};
-use crate::support::files::unnamed_in;
+use crate::support::syscalls::{Call, Tally};
+use crate::support::unnamed_file::unnamed_in;
 
 /// What programs do that share only a file system: the file is a ring of messages, and each side
 /// polls how far the other has come.

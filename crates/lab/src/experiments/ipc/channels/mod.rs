@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::payload;
-use crate::support::calls::{Call, Tally};
-use crate::support::pair::Link;
+use crate::support::partners::Link;
+use crate::support::syscalls::{Call, Tally};
 
 /// An endpoint of a channel that carries whole messages of one length in both directions. Both
 /// endpoints are created before the partners separate, and each partner owns one.

@@ -10,7 +10,7 @@ use super::{
     ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, duplex, exceeds_sysctl,
     sysctl,
 };
-use crate::support::calls::{Call, Tally};
+use crate::support::syscalls::{Call, Tally};
 
 /// A queue from `mq_open(3)` with the largest capacity that any user may have by default, and a
 /// smaller one for long messages.

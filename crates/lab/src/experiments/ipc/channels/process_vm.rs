@@ -11,7 +11,7 @@ use contend_sys::shared::{Line, Shared};
 
 use super::ring::{SPIN_THEN_SLEEP, ring_calls, small_ring_slots};
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy};
-use crate::support::calls::{Call, Tally};
+use crate::support::syscalls::{Call, Tally};
 
 /// The kernel copies once from memory to memory; a ring announces the messages.
 pub const MECHANISM: Mechanism = Mechanism {

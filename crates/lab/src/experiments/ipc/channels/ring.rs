@@ -11,8 +11,8 @@ use rustix::fs::{FallocateFlags, fallocate};
 use super::{
     ChannelConfig, Endpoint, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available,
 };
-use crate::support::calls::{Call, Tally};
-use crate::support::files::unnamed_in;
+use crate::support::syscalls::{Call, Tally};
+use crate::support::unnamed_file::unnamed_in;
 
 /// The ring in the pages of a file.
 pub const MAPPED_FILE: Mechanism = Mechanism {

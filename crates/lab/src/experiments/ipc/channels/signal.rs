@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy};
-use crate::support::calls::{Call, Tally};
+use crate::support::syscalls::{Call, Tally};
 
 /// A signal as `sigqueue(3)` sends it, to a thread. The kernel limits the queued signals of a user,
 /// so the receiver grants credit: it acknowledges messages in groups.

@@ -8,7 +8,7 @@ use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 use super::stream::read_whole;
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
-use crate::support::calls::{Call, Tally};
+use crate::support::syscalls::{Call, Tally};
 
 /// The pipe refers to the sender's pages, so bytes are copied once instead of twice.
 pub const MECHANISM: Mechanism = Mechanism {

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::{ChannelConfig, Endpoint};
-use crate::support::calls::{Call, Tally};
+use crate::support::syscalls::{Call, Tally};
 
 /// An endpoint with two descriptors, or one that works in both directions.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use contend_sys::queue::{Envelope, SysvQueue};
 use super::{
     ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, duplex, exceeds_sysctl,
 };
-use crate::support::calls::{Call, Tally};
+use crate::support::syscalls::{Call, Tally};
 
 /// A queue from `msgget(2)`.
 pub const MECHANISM: Mechanism = Mechanism {

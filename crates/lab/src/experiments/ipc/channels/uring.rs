@@ -7,7 +7,7 @@ use contend_sys::uring::{HERE, Operation, Uring};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy};
-use crate::support::calls::{Call, Tally};
+use crate::support::syscalls::{Call, Tally};
 
 /// One submission and one system call for each message.
 pub const MECHANISM: Mechanism = Mechanism {
