@@ -167,19 +167,23 @@ Examples:
   contend pipe --what-if 'stage 2 x2' --what-if 'cpus 8' 'cat words.txt | sort'";
 
 const DETAILS: &str = "\
-Columns:
-  real, user, sys, cpu   Wall time from start to end, and CPU time, as `time` prints them. A
-                         stage is a command with all its children and threads.
-  on CPU                 Share of wall time spent running.
-  queue                  Ready to run, but no CPU was free.
-  starved                Waiting for input.
-  blocked                Waiting for room in the output pipe: the next stage was slower.
-  other                  Waiting for something else: sleep, lock, disk, child, poll, network,
-                         another pipe, terminal; `stopped` by Ctrl-Z.
-  ?                      Time that no sample explains.
+Report:
+  wall, CPU, exit        Wall time, CPU time of all stages, and the exit status.
+  CPU                    CPU time of a stage with its children and threads.
+  time spent             A bar as long as the run: `#` running on a CPU, `=` queued for one, `.`
+                         starved of input, `:` blocked because the next stage is slower, `o`
+                         waiting for something else (sleep, lock, disk, child, poll, network,
+                         another pipe, terminal; `stopped` by Ctrl-Z), `?` unknown. The word next
+                         to it names what took longest, in percent of the run.
   in, out                Bytes read and written; `~` marks an estimate, such as one that may
                          include standard error.
-  reads, writes          System calls for them (about 12 reads are the dynamic loader).
+  exit                   Exit status or signal of a stage, if one failed.
+  >                      The bottleneck.
+
+With --verbose, in percent of the stage's lifetime where it says so:
+  wall, user, sys, cpu   Wall time from start to end, and CPU time, as `time` prints them.
+  running, queued, …     As above.
+  reads, writes          System calls for the data (about 12 reads are the dynamic loader).
   switches               Context switches, voluntary and involuntary.
   memory                 Peak RSS, not counting pages inherited from the shell.
   1st out                Time of the first observed output.

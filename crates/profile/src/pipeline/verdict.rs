@@ -21,6 +21,9 @@ const MIN_SERVICE_SHARE: f64 = 0.25;
 const MIN_OUTSIDE_WAIT_SHARE: f64 = 0.15;
 /// A neighbour's wait for the bottleneck is mentioned if it is longer than this share of the run.
 const MIN_NEIGHBOUR_WAIT_SHARE: f64 = 0.05;
+/// A stage with more than this share of the slowest stage's service time limits the pipeline almost
+/// as much.
+const SIMILAR_SERVICE_SHARE: f64 = 0.9;
 /// Fewest samples that suffice for a verdict.
 const MIN_SAMPLES: u64 = 10;
 
@@ -197,7 +200,11 @@ fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
     let next = others.max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds()));
     let next = next.map(|stage| {
         let (index, busy) = (stage.index, time(stage.service_seconds()));
-        format!("the next busiest, stage {index}, needed only {busy}")
+        if stage.service_seconds() > SIMILAR_SERVICE_SHARE * slowest.service_seconds() {
+            format!("stage {index} needed almost as long ({busy})")
+        } else {
+            format!("the next busiest, stage {index}, needed only {busy}")
+        }
     });
     [blocked, starved, next].into_iter().flatten().map(|part| format!("; {part}")).collect()
 }
@@ -261,6 +268,14 @@ mod tests {
         let found = judge(&stages, 2.0);
         assert_eq!((found.kind, found.stage), (BottleneckKind::Stage, Some(2)));
         assert_eq!(found.limit, Some(Limit::Wait));
+    }
+
+    #[test]
+    fn a_stage_that_is_almost_as_slow_is_mentioned() {
+        let found = judge(&[busy(1, 3.6, 0.0), busy(2, 3.5, 0.0)], 4.0);
+        assert!(found.evidence.contains("stage 2 needed almost as long"), "{}", found.evidence);
+        let found = judge(&[busy(1, 3.6, 0.0), busy(2, 0.5, 0.0)], 4.0);
+        assert!(found.evidence.contains("stage 2, needed only"), "{}", found.evidence);
     }
 
     #[test]

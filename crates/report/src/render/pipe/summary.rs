@@ -99,6 +99,7 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
         let exits = of(&|stage| if failed(stage) { ending(stage) } else { String::new() });
         columns.push(Column::new("exit", false, exits));
     }
+    let has_unknown = columns[1].cells.iter().any(|bar| bar.contains(Activity::Unknown.symbol()));
     let gap = usize::from(gap(width));
     let taken: usize = columns.iter().map(|column| column.width() + gap).sum();
     let index = record.stages.len().to_string().len();
@@ -117,7 +118,7 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
         let text = row(&columns, first, gap, style, |column| &column.cells[place]);
         let _ = writeln!(out, "{text}");
     }
-    dimmed(out, &legend(record, index + 3, width), width);
+    dimmed(out, &legend(record, has_unknown, index + 3, width), width);
 }
 
 /// Whether the stage is the bottleneck.
@@ -187,16 +188,13 @@ fn main_activity(stage: &Stage, wall_seconds: f64, width: usize) -> String {
 }
 
 /// Returns the meaning of the symbols, on one line.
-fn legend(record: &PipeRecord, indent: usize, width: usize) -> String {
+fn legend(record: &PipeRecord, has_unknown: bool, indent: usize, width: usize) -> String {
     let long = |activity: Activity| match activity {
         Activity::Starved => "starved (no input)",
         Activity::Blocked => "blocked (output full)",
         _ => activity.name(),
     };
-    let is_shown = |activity: &Activity| {
-        let unknown = |stage: &Stage| stage.unexplained_seconds > 0.005 * record.wall_seconds;
-        *activity != Activity::Unknown || record.stages.iter().any(unknown)
-    };
+    let is_shown = |activity: &Activity| *activity != Activity::Unknown || has_unknown;
     let legend = |name: &dyn Fn(Activity) -> &'static str| {
         let shown = Activity::ALL.into_iter().filter(is_shown);
         let parts = shown.map(|activity| format!("{} {}", activity.symbol(), name(activity)));
@@ -241,6 +239,6 @@ mod tests {
     #[test]
     fn the_headline_has_wall_time_cpu_time_and_exit_code() {
         let text = plain(|out| headline(out, &record(), 80));
-        assert_eq!(text, "4.00 s wall | 0.70 s CPU (0.2 of 2 CPUs busy) | exit 0\n");
+        assert_eq!(text, "4.00 s wall | 700 ms CPU (0.2 of 2 CPUs busy) | exit 0\n");
     }
 }
