@@ -8,6 +8,7 @@
 mod output;
 mod page;
 mod sandbox;
+mod translation;
 mod update;
 
 use std::path::{Path, PathBuf};
@@ -59,8 +60,26 @@ fn the_measurements_show_what_happens() {
 }
 
 #[test]
-fn the_japanese_pages_show_what_happens() {
-    check_folder("docs/ja");
+fn translations_have_the_sessions_of_the_originals() {
+    if std::env::var_os(UPDATE).is_some() {
+        return; // `update` copies the sessions
+    }
+    let originals = pages_below("docs").into_iter().chain(["README.md".into()]);
+    let pairs = originals.filter_map(|page| Some((translation::of(&page)?, page)));
+    let mut compared = 0;
+    for (translation, original) in pairs {
+        let sessions = |page: &Path| {
+            let text = std::fs::read_to_string(root().join(page)).expect("a page");
+            translation::sessions(&text)
+        };
+        let (expected, found) = (sessions(&original), sessions(&translation));
+        assert_eq!(found.len(), expected.len(), "sessions of {}", translation.display());
+        for (expected, found) in expected.iter().zip(&found) {
+            assert_eq!(found, expected, "{}", translation.display());
+            compared += 1;
+        }
+    }
+    assert!(compared > 50, "only {compared} sessions");
 }
 
 #[test]
@@ -113,6 +132,13 @@ fn check(pages: &[&str]) {
         in_turn(|| {
             if let Some(mode) = std::env::var_os(UPDATE) {
                 update::page(&root().join(path), path, &page, mode == "full");
+                if let Some(translation) = translation::of(Path::new(path)) {
+                    let text = |page: &Path| std::fs::read_to_string(page).expect("a page");
+                    let sessions = translation::sessions(&text(&root().join(path)));
+                    let translation = root().join(translation);
+                    let new = translation::with_sessions(&text(&translation), &sessions);
+                    std::fs::write(translation, new).expect("room");
+                }
             } else {
                 problems.extend(problems_of(path, &page));
             }
