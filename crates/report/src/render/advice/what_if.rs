@@ -35,8 +35,7 @@ pub fn answers(out: &mut String, record: &PipeRecord, width: usize) {
     let mut table = plain_table();
     table.set_header(headings.iter().map(|h| (*h).to_owned()).enumerate().map(aligned));
     table.add_row(unchanged.into_iter().enumerate().map(aligned));
-    // The questions get a third of the line, the figures what they need, and the last column the
-    // rest.
+    // The questions get a third of the line, and the last column what the figures leave over.
     let widest = width / 3;
     let question = |answer: &WhatIf| cut(&printable(&answer.question), widest);
     let longest = record.what_if.iter().map(|answer| question(answer).width()).max().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! A bar that shows where a stage's time went: a cell stands for a share of the run, and its symbol
-//! for what the stage did.
+//! A bar that shows where a stage's time went: the symbol of each cell is the stage's activity during
+//! a share of the run.
 
 use anstyle::{AnsiColor, Style};
 use contend_record::pipe::Stage;
@@ -79,8 +79,8 @@ impl Activity {
     }
 }
 
-/// Returns a bar of at most `cells` columns, without styles. `shares` are parts of the whole that
-/// `cells` columns stand for. Cells are distributed by largest remainder, so the length of the bar
+/// Returns a bar of at most `cells` columns, without styles. `shares` are parts of the whole, which
+/// `cells` columns represent. Cells are distributed by largest remainder, so the length of the bar
 /// is right, and each part is off by less than one cell.
 pub fn bar(shares: &[(Activity, f64)], cells: usize) -> String {
     let sum: f64 = shares.iter().map(|(_, share)| share.max(0.0)).sum();

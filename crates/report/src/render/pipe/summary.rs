@@ -80,7 +80,7 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
     let of = |cell: &dyn Fn(&Stage) -> String| record.stages.iter().map(cell).collect::<Vec<_>>();
     let size = |figure, value: fn(&Stage) -> Option<u64>| {
         of(&|stage| match value(stage) {
-            // What a program reads when it starts is subtracted, so this is none.
+            // The bytes of its libraries are subtracted, so nothing was read.
             Some(0) if stage.is_approximate(figure) => "-".to_owned(),
             count => optional(count, stage.is_approximate(figure), bytes),
         })
