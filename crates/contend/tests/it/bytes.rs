@@ -119,7 +119,13 @@ fn a_pipe_is_marked_where_neither_side_proves_its_count() {
 #[test]
 fn the_table_of_pipes_shows_the_mark() {
     let mut command = Command::new(contend());
-    command.args(["pipe", "--no-advice", "--discard", "nosuchcmd | (sleep 0.1; true)"]);
+    command.args([
+        "pipe",
+        "--verbose",
+        "--no-advice",
+        "--discard",
+        "nosuchcmd | (sleep 0.1; true)",
+    ]);
     let report = text(&run(&mut command, "").stderr);
     let row = report.lines().find(|line| line.trim_start().starts_with("1-2")).expect("a row");
     let cells: Vec<_> = row.split_whitespace().collect();
