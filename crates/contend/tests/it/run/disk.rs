@@ -207,7 +207,7 @@ fn on_one_cpu_it_runs_plain_unless_chunks_are_forced() {
         place.run(command)
     };
     let explained = text(&on_one(&["--explain"], "sed s/a/b/ | sort").stdout);
-    assert!(explained.contains("\nplain: there is one CPU to use"), "{explained}");
+    assert!(explained.contains("\nplain: only one CPU is available"), "{explained}");
     for pipeline in ["sed s/a/b/ | sort", "sort -k2", "sort | uniq -c", "grep foo | head -n 2"] {
         let expected = place.run(bash(pipeline));
         assert_eq!(on_one(&[], pipeline), expected, "{pipeline}");
