@@ -2,9 +2,9 @@ defmodule CallbackThread do
   @moduledoc """
   Callback threads: units of concurrency without a stack.
 
-  A callback thread is a function that is called when there is something to do. While it waits, there is
-  neither a stack nor a process: only what it will do next. A callback says what it waits for by what it
-  returns, as `CallbackThread.Outcome` lists:
+  A callback thread is a sequence of callbacks. While it waits, it has neither a stack nor a
+  process, only the function that it will run next. The return value of a callback is the next
+  wait; `CallbackThread.Outcome` lists the possible values:
 
       receptor = CallbackThread.Receptor.new()
 
@@ -17,37 +17,41 @@ defmodule CallbackThread do
 
       CallbackThread.send(id, :hello)
 
-  A receptor owns workers, one for each scheduler. Each worker holds threads; callbacks run in processes of its own.
-  A thread's callbacks run one at a time and in order; those of different threads run in any order.
+  A receptor owns workers, one for each scheduler. Each worker holds threads; callbacks run in
+  separate processes of the worker. The callbacks of one thread run one at a time and in order;
+  those of different threads run in any order.
 
   ## Two storages
 
   *Closures* are the general form. A waiting closure is a slot of 24 bytes and a row in ETS, about 148 bytes with one
   captured integer.
 
-  *Registered functions* with one 64-bit integer as their whole state are the small form. The waiting unit is its slot of 24
-  bytes and nothing else. See `register/2` and `spawn_registered/4`.
+  *Registered functions* with one 64-bit integer as their whole state are the small form. A
+  waiting unit takes only its slot of 24 bytes. See `register/2` and `spawn_registered/4`.
 
-  ## What a callback may do
+  ## Rules for callbacks
 
-  Anything a function may. One that returns promptly costs no process. One that blocks (sleeps, calls a server)
-  is found out within a few milliseconds; the callbacks behind it are then run by another process, so
-  nobody waits for it. But it costs a BEAM process for as long as it blocks. `{:after, ms, fun}` costs none.
+  A callback may do anything that a function may. One that returns promptly costs no process. The
+  worker detects a callback that blocks (sleeps, calls a server) within a few milliseconds;
+  another process then runs the callbacks queued after it, so they do not wait for it. But it
+  occupies a BEAM process for as long as it blocks. `{:after, ms, fun}` occupies none.
 
   Callbacks share processes, so links, monitors, registered names and the process dictionary do not last from one callback to
   the next, and messages to `self()` are lost when the callback returns. Use `send/2` with a thread's id. A message that
   is sent to `self()` later than that, as by `Process.send_after/3`, may reach a callback of another thread.
 
-  A crash ends only the thread whose callback crashed. It is logged, and told to its monitors.
+  A crash ends only the thread whose callback crashed. It is logged, and its monitors are
+  notified.
 
-  A callback that waits in `spawn/2` or `call/3` for room in its own receptor keeps a process busy. If `:max_runners`
-  callbacks of a worker do, none of them goes on: use `try_spawn/2` in callbacks where that may happen.
+  A callback that waits in `spawn/2` or `call/3` for room in its own receptor occupies a process.
+  If `:max_runners` callbacks of a worker wait in this way, they deadlock: use `try_spawn/2` in
+  callbacks where that may happen.
 
   ## Ids
 
-  An id names one thread for ever. When the thread has ended, the id is an error
-  (`{:error, :no_such_thread}`), also after its slot has been used again. A worker that has died and been replaced knows none of
-  its predecessor's ids.
+  An id names one thread forever. When the thread has ended, functions return `{:error,
+  :no_such_thread}` for its id, even after its slot has been reused. Ids do not survive the death
+  of their worker.
 
   ## Errors and units
 
@@ -57,26 +61,26 @@ defmodule CallbackThread do
     * `{:error, :worker_down}`: the worker died before it answered, or all workers are being replaced. The thread
       may have begun, but it has ended with its worker
 
-  A thread goes on when the process that started it ends, as a process does.
+  A thread continues when the process that started it ends, as a process does.
   """
 
   import CallbackThread.Outcome, only: [is_callback: 1, is_argument: 1, is_milliseconds: 1]
   import CallbackThread.Route, only: [is_id: 2]
   alias CallbackThread.{Receptor, Route, Runner}
 
-  # Registered spawns per message, so that a worker can do other things between.
+  # Registered spawns per message. The worker handles other messages in between.
   @bulk 4_096
 
-  @typedoc "Names one thread for ever."
+  @typedoc "Names one thread, forever."
   @opaque id :: {:callback_thread, pid(), non_neg_integer()}
   @typedoc "A receptor: its pid or its registered name."
   @type receptor :: GenServer.server()
-  @typedoc "What a registered function is called by."
+  @typedoc "Identifies a registered function."
   @type code :: non_neg_integer()
   @typedoc "The first callback; an argument is the thread's id."
   @type callback :: (() -> term()) | (id() -> term())
 
-  # The longest that a process can wait for a message.
+  # The largest timeout of `receive`.
   @max_patience 0xFFFFFFFF
   @no_figures Map.new(
                 [:alive, :spawned, :ended, :crashed, :cancelled, :waiting, :parked, :ready] ++
@@ -90,9 +94,9 @@ defmodule CallbackThread do
             when ms == :infinity or (is_integer(ms) and ms >= 0 and ms <= @max_patience)
 
   @doc """
-  Starts a thread. Waits while all workers have `:max_waiting` requests that have not begun to run.
+  Starts a thread. Waits while all workers have `:max_waiting` pending requests.
 
-  A request that waits is not withdrawn when its process dies.
+  A pending request is not withdrawn when its process dies.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> {:ok, id} = CallbackThread.spawn(receptor, fn -> {:receive, fn _ -> :done end} end)
@@ -105,8 +109,8 @@ defmodule CallbackThread do
     do: Route.patiently(receptor, fun, nil, :infinity)
 
   @doc """
-  Starts a thread, or refuses with `{:error, :full}` when all workers have `:max_waiting` requests that have not begun to
-  run.
+  Starts a thread, or returns `{:error, :full}` when all workers have `:max_waiting` pending
+  requests.
   """
   @spec try_spawn(receptor(), callback()) ::
           {:ok, id()} | {:error, :full | :no_such_receptor | :worker_down}
@@ -114,10 +118,12 @@ defmodule CallbackThread do
     do: Route.to_a_worker(receptor, {:spawn, fun, nil, :try})
 
   @doc """
-  Starts a thread whose replies the calling process gets, as messages `{:reply, ref, value}`.
+  Starts a thread that sends its replies to the calling process, as messages `{:reply, ref,
+  value}`.
 
-  When the thread ends otherwise than by a reply, the caller gets `{:DOWN, ref, :callback_thread, id, reason}`, with
-  the reasons of `monitor/1`. Waits for room as `spawn/2`. `demonitor/2` ends the replies.
+  When the thread ends without a reply, the caller receives `{:DOWN, ref, :callback_thread, id,
+  reason}`, with the reasons of `monitor/1`. Waits for room as `spawn/2` does. `demonitor/2` ends
+  the replies.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> {:ok, _id, ref} =
@@ -138,8 +144,8 @@ defmodule CallbackThread do
   @doc """
   Waits for the next reply to a `spawn_reply/2`, at most `timeout` milliseconds (up to 2^32 - 1, or `:infinity`).
 
-  `{:error, reason}`: the thread has ended, with a reason of `monitor/1`. `{:error, :timeout}`: it has not replied yet, and
-  goes on.
+  Returns `{:error, reason}` if the thread has ended, with a reason of `monitor/1`, and `{:error,
+  :timeout}` if it has not replied yet. The thread then continues.
   """
   @spec await(reference(), timeout()) :: {:ok, term()} | {:error, term()}
   def await(ref, timeout \\ 5_000) when is_reference(ref) and is_patience(timeout) do
@@ -152,11 +158,13 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Starts a thread and waits for its first reply, at most `timeout` milliseconds (up to 2^32 - 1, or `:infinity`) in all.
+  Starts a thread and waits for its first reply, at most `timeout` milliseconds in total (up to
+  2^32 - 1, or `:infinity`).
 
-  `{:error, :timeout}`: the thread has been cancelled, or it has never begun because no worker had room for it in this time.
-  `{:error, reason}` otherwise: it ended without a reply, with a reason of `monitor/1`, or did not begin.
-  A thread that goes on after its first reply is not cancelled; what it replies later is dropped.
+  After the timeout it cancels the thread, if it has started, and returns `{:error, :timeout}`. It
+  returns another `{:error, reason}` if the thread could not start, or ended without a reply, with
+  a reason of `monitor/1`. A thread that continues after its first reply is not cancelled; its
+  later replies are dropped.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> CallbackThread.call(receptor, fn -> {:after, 10, fn -> {:reply, 42} end} end)
@@ -179,7 +187,7 @@ defmodule CallbackThread do
     end
   end
 
-  # After `demonitor/2` no more can come.
+  # After `demonitor/2` no further reply can arrive.
   defp drop_replies(ref) do
     receive do
       {:reply, ^ref, _} -> drop_replies(ref)
@@ -191,21 +199,23 @@ defmodule CallbackThread do
   @doc """
   Registers a function under itself as its name, and returns its code.
 
-  It is called as `fun.(integer)` or `fun.(integer, event)`; the event is `:due` or `{:message, message}`. There may be
-  4,094 in a receptor, then it is `{:error, :too_many_functions}`. A code is worth something only to the receptor which gave
-  it, and to none that takes its place.
+  The function is called as `fun.(integer)` or `fun.(integer, event)`; the event is `:due` or
+  `{:message, message}`. A receptor has at most 4,094 functions; beyond them the result is
+  `{:error, :too_many_functions}`. A code is valid only for the receptor that returned it, and not
+  for one that replaces it.
   """
   @spec register(receptor(), (integer() -> term()) | (integer(), event :: term() -> term())) ::
           {:ok, code()} | {:error, :too_many_functions | :no_such_receptor}
   def register(receptor, fun), do: register(receptor, fun, fun)
 
   @doc """
-  Registers a function under a name, as `register/2`. If the name has a function, the new one takes its place and its code.
+  Registers a function under a name, as `register/2`. A new function under an existing name
+  replaces the old one and gets its code.
   """
   @spec register(receptor(), name :: term(), function()) ::
           {:ok, code()} | {:error, :too_many_functions | :no_such_receptor}
   def register(receptor, name, fun) when is_function(fun, 1) or is_function(fun, 2) do
-    # A process that is no receptor might never answer.
+    # A process that is not a receptor might never answer.
     with [_ | _] <- Route.all_workers(receptor),
          {:ok, answer} <- Route.ask(receptor, {:register, name, fun}) do
       answer
@@ -217,11 +227,12 @@ defmodule CallbackThread do
   @doc """
   Starts a thread that waits as a registered function and its integer, in 24 bytes.
 
-  `after: ms` says after how many milliseconds it is called first (up to 10^12), `after: :infinity` that it waits for a
-  message; at once by default. It is not counted as a waiting request: it has its place already, so the only limit is memory.
+  `after: ms` is the delay of the first call in milliseconds (up to 10^12, default 0); with
+  `after: :infinity` the thread waits for a message. It has its slot already, so it does not count
+  as a pending request, and memory is the only limit.
 
-  `{:error, :no_such_function}`: the receptor has no function with this code. An argument that is no 64-bit integer, an
-  unknown option or a wrong time raise.
+  Returns `{:error, :no_such_function}` if the receptor has no function with this code. Raises if
+  the argument is not a 64-bit integer, or an option is unknown or invalid.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> me = self()
@@ -241,10 +252,11 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Starts one thread for each argument, as `spawn_registered/4`, and says how many. Their ids are not kept.
+  Starts one thread for each argument, as `spawn_registered/4` does, and returns their number,
+  without their ids.
 
-  They are started in groups of 4,096. An error, and an argument that raises, say nothing about the groups before it: their
-  threads go on.
+  Threads are started in groups of 4,096. Threads of earlier groups continue after an error or an
+  argument that raises.
   """
   @spec spawn_registered_many(receptor(), code(), Enumerable.t(),
           after: non_neg_integer() | :infinity
@@ -266,33 +278,38 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Sends a message to a thread. `:ok` means that the thread has it or will have it, unless it ends first.
+  Sends a message to a thread. `:ok` means that the thread receives it, unless the thread ends
+  first.
 
-  Messages of one sender arrive in order. `{:error, :full}`: the thread is not waiting for a message and has `:max_inbox` of them.
+  Messages of one sender arrive in order. Returns `{:error, :full}` if the thread is not waiting
+  for a message and has `:max_inbox` messages.
   """
   @spec send(id(), term()) :: :ok | {:error, :no_such_thread | :full}
   def send(id, message), do: Route.to_thread(id, &{:send, &1, message})
 
   @doc """
-  Sends a message without waiting for the answer. If the thread has ended or is full, the message is dropped.
+  Sends a message without waiting for the worker. If the thread has ended or its inbox is full,
+  the message is dropped.
 
-  Nothing holds a sender back that is faster than the worker.
+  There is no back-pressure on a sender that is faster than the worker.
   """
   @spec cast(id(), term()) :: :ok
   def cast({:callback_thread, worker, key}, message) when is_id(worker, key),
     do: GenServer.cast(worker, {:send, key, message})
 
   @doc """
-  Ends a thread, with the reason `:cancelled`. If one of its callbacks is running, the callback is killed in the middle.
+  Ends a thread with the reason `:cancelled`. If one of its callbacks is running, that callback is
+  killed.
   """
   @spec cancel(id()) :: :ok | {:error, :no_such_thread}
   def cancel(id), do: Route.to_thread(id, &{:cancel, &1})
 
   @doc """
-  When the thread ends, the calling process gets `{:DOWN, ref, :callback_thread, id, reason}`.
+  Monitors a thread. When it ends, the calling process receives `{:DOWN, ref, :callback_thread,
+  id, reason}`.
 
-  The reason is `:normal`, `:cancelled`, `{:worker_down, reason}`, `{:bad_return, value}`, or that with which a process would
-  have ended. A monitor ends with the process that asked for it.
+  The reason is `:normal`, `:cancelled`, `{:worker_down, reason}`, `{:bad_return, value}`, or the
+  exit reason that a process would have. A monitor ends with the process that created it.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> {:ok, id} = CallbackThread.spawn(receptor, fn -> {:receive, fn _ -> exit(:shutdown) end} end)
@@ -311,7 +328,8 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Ends a monitor, or the replies of `spawn_reply/2`, and removes a `:DOWN` message of it that has arrived.
+  Removes a monitor, or ends the replies of `spawn_reply/2`, and flushes its `:DOWN` message from
+  the mailbox.
   """
   @spec demonitor(id(), reference()) :: :ok
   def demonitor(id, ref) when is_reference(ref) do
@@ -324,20 +342,20 @@ defmodule CallbackThread do
     end
   end
 
-  @doc "Has the thread not ended?"
+  @doc "Returns whether the thread has not ended yet."
   @spec alive?(id()) :: boolean()
   def alive?(id), do: Route.to_thread(id, &{:alive?, &1}) == true
 
-  @doc "The thread whose callback is running in the calling process; `nil` elsewhere."
+  @doc "Returns the id of the thread whose callback runs in the calling process, or `nil` if there is none."
   @spec current() :: id() | nil
   def current, do: Runner.current()
 
-  @doc "How many threads a receptor has; 0 where there is no receptor."
+  @doc "Returns the number of threads of a receptor, or 0 if there is no receptor."
   @spec count(receptor()) :: non_neg_integer()
   def count(receptor), do: stats(receptor).alive
 
   @doc """
-  Figures of all workers together; all are 0 where there is no receptor.
+  Returns the counters of all workers together. All are 0 if there is no receptor.
 
   `alive`; `spawned`, `ended`, `crashed`, `cancelled` since the workers started; `waiting` requests that have not begun to run, `parked`
   spawners; `ready` callbacks; `runners` (processes); `chunks` of 256 slots and `rows` in ETS; `inboxes` that hold messages, `dropped`
@@ -356,9 +374,10 @@ defmodule CallbackThread do
   defp add_figures(one, other), do: Map.merge(one, other, fn _, a, b -> a + b end)
 
   @doc """
-  Ends a receptor with its workers and threads. When it returns, no callback is running any more.
+  Stops a receptor, its workers and its threads. No callback runs after it has returned.
 
-  Monitors are told `{:worker_down, :shutdown}`. Exits with `:noproc` where there is no receptor, as `GenServer.stop/1`.
+  Monitors receive `{:worker_down, :shutdown}`. Exits with `:noproc` if there is no receptor, as
+  `GenServer.stop/1` does.
   """
   @spec stop(receptor()) :: :ok
   def stop(receptor), do: GenServer.stop(receptor)

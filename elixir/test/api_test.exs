@@ -89,7 +89,7 @@ defmodule CallbackThread.ApiTest do
       receptor = receptor()
       assert CT.call(receptor, fn -> {:receive, fn _ -> 1 end} end, 20) == {:error, :timeout}
       assert CT.count(receptor) == 0
-      # Nor does one leave later replies behind.
+      # Later replies of a call are dropped as well.
       assert CT.call(receptor, fn -> {:reply, 1, {:reply, 2}} end) == {:ok, 1}
       refute_receive _, 20
     end

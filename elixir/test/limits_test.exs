@@ -25,7 +25,7 @@ defmodule CallbackThread.LimitsTest do
     {receptor, runner, _} = blocked(max_waiting: 5)
     see = seer()
 
-    # Up to 128 requests may have gone to the blocked runner before it was found out; those were taken back.
+    # The blocked runner may have had up to 128 requests before it was detected; the worker took them back.
     results = for i <- 1..10, do: CT.try_spawn(receptor, fn -> see.(i) end)
     assert Enum.map(results, &elem(&1, 0)) == List.duplicate(:ok, 5) ++ List.duplicate(:error, 5)
     assert Enum.all?(Enum.drop(results, 5), &(&1 == {:error, :full}))
@@ -166,7 +166,7 @@ defmodule CallbackThread.LimitsTest do
     see = seer()
     for i <- 1..60, do: {:ok, _} = CT.spawn(receptor, fn -> Process.sleep(20) && see.(i) end)
     most = Enum.max(for _ <- 1..20, do: Process.sleep(2) && CT.stats(receptor).runners)
-    # One more: a runner that has just been told to end.
+    # One more: a runner that has not exited yet.
     assert most in 1..11
     assert Enum.sort(collect(60)) == Enum.to_list(1..60)
   end

@@ -15,7 +15,7 @@ defmodule CallbackThread.MemoryTest do
         ids = for _ <- 1..50, do: elem(CT.spawn(receptor, fn -> {:receive, fn _ -> 1 end} end), 1)
         {:ok, 450} = CT.spawn_registered_many(receptor, code, 1..450, after: 1)
         for id <- ids, do: CT.send(id, :end)
-        # Counted by what has ended: a raw request that is on its way is not alive yet.
+        # Counts ended threads, since a raw request in a mailbox is not alive yet.
         wanted = Process.get(:wanted, 0) + 1_000
         Process.put(:wanted, wanted)
         figures(receptor, %{ended: wanted, alive: 0})

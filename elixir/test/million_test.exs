@@ -4,7 +4,7 @@ defmodule CallbackThread.MillionTest do
   import ExUnit.CaptureIO
   alias Mix.Tasks.CallbackThread.Million
 
-  # Compiles what is missing, starts two BEAMs, on a busy machine.
+  # Long enough to compile and to start two BEAMs on a busy machine.
   @moduletag timeout: 300_000
   @patience_ms 120_000
 
@@ -41,7 +41,7 @@ defmodule CallbackThread.MillionTest do
     end
   end
 
-  # Processes that measure one kind of so many units.
+  # Processes that measure one kind with this number of units.
   defp children(units) do
     for directory <- Path.wildcard("/proc/[0-9]*"),
         {:ok, line} <- [File.read(Path.join(directory, "cmdline"))],

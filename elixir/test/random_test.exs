@@ -2,10 +2,10 @@ defmodule CallbackThread.RandomTest do
   @moduledoc """
   Random threads, messages and cancellations against a simple model.
 
-  A thread carries out a plan, a list of steps, and enters each step into a table when it runs. Afterwards, for
-  every thread: each step ran at most once and those before it had run; what it received is the beginning of what was
-  accepted for it, in order; no timer was early; it ended exactly once, for the reason that the plan and
-  the cancellations allow.
+  A thread executes a plan, a list of steps, and logs each step in a table. The test then checks
+  for every thread: each step ran at most once, after all steps before it; the received messages
+  are a prefix of the accepted ones; no timer was early; the thread ended exactly once, for a
+  reason that the plan and the cancellations allow.
   """
 
   use ExUnit.Case, async: false
@@ -34,7 +34,7 @@ defmodule CallbackThread.RandomTest do
     end
   end
 
-  # -- what is done --
+  # -- operations --
 
   defp operate(receptor, code, log, threads, i) do
     case :rand.uniform(10) do

@@ -4,7 +4,7 @@ defmodule CallbackThread.Helpers do
   @moduledoc "What several tests need."
   import ExUnit.Assertions, only: [assert: 1]
 
-  # Long enough for a loaded machine; nothing waits this long when all is well.
+  # Long enough for a loaded machine; only a failing test waits this long.
   @patience_ms 20_000
 
   def receptor(options \\ []) do

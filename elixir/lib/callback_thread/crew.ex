@@ -1,18 +1,20 @@
 defmodule CallbackThread.Crew do
   @moduledoc """
-  A worker's runners: who runs what, and what to do when a callback blocks.
+  The runners of a worker: their jobs, and the detection of callbacks that block.
 
-  Callbacks run in batches, one runner a worker, as long as they return promptly: no process is started for
-  them. `look/1`, called about every millisecond while a batch runs, finds a runner that waits inside a
-  callback (or computes in the same one for 10 looks). The rest of its batch is then taken away and given
-  to a new runner, and the blocked one is a plain process until its callback returns.
+  As long as callbacks return promptly, one runner per worker runs them in batches, and no process
+  is started for them. `look/1`, called about every millisecond while a batch runs, detects a
+  runner that waits inside a callback (or computes in the same one for 10 calls). A new runner
+  then takes over the rest of the batch, and the blocked runner continues as a separate process
+  until its callback returns.
 
-  Each such find costs the others a millisecond or two, so it is counted: 64 points a find, one point
-  less a prompt callback. From 256 points on, every job gets a process of its own at once, until the
-  points are used up. 10,000 callbacks that sleep thus cost four finds and then 10,000 processes.
+  Each detection delays the other jobs by a millisecond or two, so it is counted: a detection adds
+  64 points, a prompt callback subtracts one. From 256 points on, every job gets a process of its
+  own, until the points are used up. 10,000 callbacks that sleep thus cost four detections and
+  then 10,000 processes.
 
-  `others` holds the runners that are not the batch's, with the jobs they have claimed and not reported;
-  outcomes come in order, so the last of them is the one it may be in.
+  `others` holds the runners apart from the batch's, with the jobs that they have claimed and not
+  reported. Outcomes arrive in order, so only the last of these jobs can be running.
   """
 
   import Bitwise, only: [<<<: 2]
@@ -28,7 +30,7 @@ defmodule CallbackThread.Crew do
   defstruct [
     :context,
     :max,
-    # the runner for batches, and what it is doing
+    # the runner for batches, and its jobs
     runner: nil,
     claim: nil,
     pending: [],
@@ -38,7 +40,7 @@ defmodule CallbackThread.Crew do
     inside: %{},
     points: 0,
     solo: false,
-    # what the last look saw
+    # the state at the last call of look/1
     mark: nil,
     stuck: 0
   ]
@@ -49,21 +51,21 @@ defmodule CallbackThread.Crew do
   @spec new(Runner.context(), pos_integer()) :: t()
   def new(context, max), do: %__MODULE__{context: context, max: max}
 
-  @doc "How many jobs it would take now."
+  @doc "Returns the number of jobs that it accepts now."
   @spec room(t()) :: non_neg_integer()
   def room(%{pending: [_ | _]}), do: 0
   def room(%{solo: true} = crew), do: max(0, min(@batch, crew.max - map_size(crew.others)))
   def room(crew), do: if(map_size(crew.others) < crew.max, do: @batch, else: 0)
 
-  @doc "Is a batch running?"
+  @doc "Returns whether a batch is running."
   @spec busy?(t()) :: boolean()
   def busy?(crew), do: crew.pending != []
 
-  @doc "How many runners there are."
+  @doc "Returns the number of runners."
   @spec runners(t()) :: non_neg_integer()
   def runners(crew), do: map_size(crew.others) + if(crew.runner, do: 1, else: 0)
 
-  @doc "Runs jobs, not more than there is room for."
+  @doc "Runs jobs, at most as many as `room/1` returns."
   @spec run(t(), [Runner.job()]) :: t()
   def run(crew, []), do: crew
   def run(%{solo: true} = crew, jobs), do: Enum.reduce(jobs, crew, &run_solo/2)
@@ -81,7 +83,7 @@ defmodule CallbackThread.Crew do
     %{crew | others: others, inside: Map.put(crew.inside, key, runner)}
   end
 
-  @doc "Takes note of an outcome."
+  @doc "Records an outcome."
   @spec reported(t(), pid(), CallbackThread.Slots.key(), non_neg_integer()) :: t()
   def reported(%{runner: runner} = crew, runner, key, _us) do
     [{^key, _} | pending] = crew.pending
@@ -114,8 +116,8 @@ defmodule CallbackThread.Crew do
   defp prompt(crew), do: %{crew | points: crew.points - 1}
 
   @doc """
-  A runner has ended. Returns the threads it was in (one, or none) and the jobs that are to be run
-  again by somebody else, because it never claimed them.
+  Handles the exit of a runner. Returns the threads whose callback it was running (one, or none)
+  and the jobs that it never claimed, which another runner must run.
   """
   @spec exited(t(), pid()) :: {[CallbackThread.Slots.key()], [Runner.job()], t()}
   def exited(%{runner: runner} = crew, runner) when runner != nil do
@@ -129,7 +131,7 @@ defmodule CallbackThread.Crew do
     {lost, [], %{crew | others: others, inside: Map.drop(crew.inside, lost)}}
   end
 
-  @doc "Looks whether the batch's runner is blocked. Returns the jobs taken away from it, if so."
+  @doc "Checks whether the batch's runner is blocked. If so, returns the jobs taken away from it."
   @spec look(t()) :: {[Runner.job()], t()}
   def look(%{pending: []} = crew), do: {[], crew}
 
@@ -137,7 +139,7 @@ defmodule CallbackThread.Crew do
     claimed = :atomics.get(crew.claim, 1)
 
     cond do
-      # All is done; the outcomes are in our mailbox.
+      # All jobs are done; their outcomes are in the worker's mailbox.
       claimed > crew.got + length(crew.pending) ->
         {[], %{crew | mark: nil}}
 
@@ -149,8 +151,8 @@ defmodule CallbackThread.Crew do
     end
   end
 
-  # Waiting without having done anything since the last look is blocking. One that computes gets more time:
-  # it may only be waiting for a scheduler.
+  # A runner that waits and has made no progress since the last call is blocked. One that computes gets more
+  # time, since it may only be waiting for a scheduler.
   defp look_again(%{mark: {claimed, before}} = crew, {status, _} = effort) do
     stuck = crew.stuck + 1
 
@@ -164,7 +166,7 @@ defmodule CallbackThread.Crew do
   defp effort(crew) do
     case Process.info(crew.runner, [:status, :reductions]) do
       [status: status, reductions: reductions] -> {status, reductions}
-      # Its exit signal is on the way.
+      # The exit signal has not arrived yet.
       nil -> {:gone, 0}
     end
   end
@@ -175,19 +177,19 @@ defmodule CallbackThread.Crew do
   end
 
   @doc """
-  Stops a thread that has been given to a runner. If its callback is running, its process is killed.
-  Returns the jobs that are to be run again by somebody else.
+  Stops a thread that has been given to a runner. If its callback is running, its process is
+  killed. Returns the jobs that another runner must run.
   """
   @spec interrupt(t(), CallbackThread.Slots.key()) :: {[Runner.job()], t()}
   def interrupt(crew, key) do
     ours = List.keymember?(crew.pending, key, 0)
     {rest, crew} = if ours, do: detach(crew), else: {[], crew}
-    # The runner can claim nothing more, so this hits no other thread.
+    # The runner can claim no further job, so the kill cannot hit another thread.
     with %{^key => runner} <- crew.inside, do: Process.exit(runner, :kill)
     {List.keydelete(rest, key, 0), crew}
   end
 
-  @doc "Ends the runner for batches when it has nothing to do, so that its memory is given back."
+  @doc "Ends the runner for batches when it is idle, which frees its memory."
   @spec rest(t()) :: t()
   def rest(%{pending: [], runner: runner} = crew) when runner != nil do
     Runner.stop(runner, crew.context)

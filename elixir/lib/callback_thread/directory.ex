@@ -1,10 +1,10 @@
 defmodule CallbackThread.Directory do
   @moduledoc """
-  Knows which workers a receptor has, and outlives them.
+  The process that knows the workers of each receptor, and outlives them.
 
-  The routes stand in a table that callers read themselves, so a spawn costs one message to a worker
-  and one back. Who watches a worker's threads stands in a table that belongs to this process, one for
-  each worker: when a worker dies, all who wait for its threads are told, and the loss is logged.
+  Callers read the routes from a table directly, so a spawn costs one message to a worker and one
+  back. For each worker this process owns a table of the watchers of its threads. When a worker
+  dies, the directory notifies them and logs the loss.
   """
 
   use GenServer
@@ -24,8 +24,9 @@ defmodule CallbackThread.Directory do
   def start_link(_), do: GenServer.start_link(__MODULE__, nil, name: __MODULE__)
 
   @doc """
-  Enters the calling process as a receptor with `count` workers, and monitors the directory: without it there are
-  neither routes nor watchers. Waits a little for one that is being started again.
+  Registers the calling process as a receptor with `count` workers, and monitors the directory,
+  since there are neither routes nor watchers without it. Waits up to a second for a directory
+  that is being restarted.
   """
   @spec enroll(pos_integer()) :: {:ok, monitor :: reference()} | {:error, :no_directory}
   def enroll(count), do: enroll(count, @attempts)
@@ -45,13 +46,13 @@ defmodule CallbackThread.Directory do
     end
   end
 
-  @doc "Enters the calling process as the receptor's worker number `index`; returns its table of watchers."
+  @doc "Registers the calling process as the receptor's worker number `index`, and returns its table of watchers."
   @spec join(pid(), non_neg_integer(), tally()) :: :ets.tid()
   def join(receptor, index, tally) do
     GenServer.call(__MODULE__, {:join, self(), receptor, index, tally}, :infinity)
   end
 
-  @doc "The receptor's workers, the one whose turn it is first; `[]` when this node does not know it."
+  @doc "Returns the receptor's workers in round-robin order, or `[]` if this node does not know the receptor."
   @spec workers(pid()) :: [pid()]
   def workers(receptor) do
     case :ets.lookup(@table, receptor) do
@@ -66,7 +67,7 @@ defmodule CallbackThread.Directory do
         do: pid
   end
 
-  @doc "All workers of a receptor, in their fixed order."
+  @doc "Returns all workers of a receptor, ordered by their index."
   @spec all(pid()) :: [pid()]
   def all(receptor) do
     case :ets.lookup(@table, receptor) do
@@ -89,7 +90,7 @@ defmodule CallbackThread.Directory do
 
   def handle_call({:join, worker, receptor, index, tally}, _from, state) do
     watchers = Watchers.table()
-    # A receptor that has gone leaves no rows behind.
+    # Rows of a receptor that has exited must not stay in the table.
     if :ets.member(@table, receptor), do: :ets.insert(@table, {{receptor, index}, worker})
 
     {:reply, watchers,

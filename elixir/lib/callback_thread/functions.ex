@@ -2,8 +2,8 @@ defmodule CallbackThread.Functions do
   @moduledoc """
   The registered functions of one receptor, in a table that its runners read.
 
-  A code is a small integer, so that it fits into a slot's kind. Codes are never given back; a name that is
-  registered again keeps its code and gets the new function.
+  A code is a small integer, so that it fits into a slot's kind. Codes are never freed. A name
+  that is registered again keeps its code and gets the new function.
   """
 
   alias CallbackThread.Slots
@@ -12,7 +12,7 @@ defmodule CallbackThread.Functions do
   @first_kind 4
   @max_code div(Slots.max_kind() - @first_kind - 1, 2)
 
-  @doc "A table, owned by the calling process, the only one that may register."
+  @doc "Creates a table. Only its owner, the calling process, can register functions."
   @spec new() :: :ets.tid()
   def new, do: :ets.new(:callback_thread_functions, [:set, :protected, read_concurrency: true])
 
@@ -38,19 +38,19 @@ defmodule CallbackThread.Functions do
     end
   end
 
-  @doc "Is there a function with this code?"
+  @doc "Returns whether a function has this code."
   @spec member?(:ets.tid(), term()) :: boolean()
   def member?(table, code), do: is_integer(code) and :ets.member(table, code)
 
-  @doc "The function with this code, which exists."
+  @doc "Returns the function with this code, which must exist."
   @spec fetch!(:ets.tid(), CallbackThread.code()) :: function()
   def fetch!(table, code), do: :ets.lookup_element(table, code, 2)
 
-  @doc "The kind of slot in which a unit of this code waits."
+  @doc "Returns the kind of slot in which a unit of this code waits."
   @spec kind(CallbackThread.code(), receiving :: boolean()) :: Slots.kind()
   def kind(code, receiving), do: @first_kind + 2 * code + if(receiving, do: 1, else: 0)
 
-  @doc "The code that a kind of slot stands for, and whether it takes messages."
+  @doc "Returns the code of a kind of slot, and whether it receives messages."
   @spec from_kind(Slots.kind()) :: {CallbackThread.code(), receiving :: boolean()}
   def from_kind(kind), do: {div(kind - @first_kind, 2), rem(kind - @first_kind, 2) == 1}
 end

@@ -7,7 +7,7 @@ defmodule CallbackThread.Inbox do
 
   @type t :: %{optional(CallbackThread.Slots.key()) => {pos_integer(), :queue.queue()}}
 
-  @doc "Keeps a message, unless there are `limit` already."
+  @doc "Stores a message, unless the thread has `limit` messages already."
   @spec put(t(), CallbackThread.Slots.key(), term(), pos_integer()) :: {:ok, t()} | :full
   def put(inboxes, key, message, limit) do
     case inboxes do

@@ -1,12 +1,13 @@
 defmodule CallbackThread.Memory do
   @moduledoc """
-  How much memory the BEAM's operating system process holds.
+  The memory of the BEAM's operating system process.
   """
 
   @doc """
-  The proportional set size of this process, in bytes, from `/proc/self/smaps_rollup`; `nil` where there is none.
+  Returns the proportional set size of this process in bytes, from `/proc/self/smaps_rollup`, or
+  `nil` where that file does not exist.
 
-  Shared pages count in parts, one for each process that shares them. Memory that the BEAM keeps for later counts.
+  A page that k processes share counts as 1/k. Memory that the BEAM keeps for reuse is included.
   """
   @spec pss() :: non_neg_integer() | nil
   def pss do
@@ -19,7 +20,7 @@ defmodule CallbackThread.Memory do
   end
 
   @doc """
-  The slope of a line through points, by least squares.
+  Returns the slope of a line through points, by least squares.
 
       iex> CallbackThread.Memory.slope([{0, 5}, {10, 25}, {20, 45}])
       2.0
@@ -34,7 +35,7 @@ defmodule CallbackThread.Memory do
   end
 
   @doc """
-  An integer with its thousands apart.
+  Formats an integer with thousands separators.
 
       iex> CallbackThread.Memory.digits(-1_234_567)
       "-1,234,567"

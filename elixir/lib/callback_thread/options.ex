@@ -1,10 +1,10 @@
 defmodule CallbackThread.Options do
   @moduledoc false
-  # Reads a receptor's options. A limit of zero would mean that nothing ever runs, so it is refused at once.
+  # Reads a receptor's options. Rejects limits of zero, with which no callback would ever run.
 
   @counts [:workers, :max_waiting, :max_inbox, :max_runners]
 
-  @doc "The options with their defaults. Raises `ArgumentError` in words when one is unknown or wrong."
+  @doc "Returns the options with their defaults. Raises `ArgumentError` if one is unknown or invalid."
   @spec read!(keyword()) :: keyword()
   def read!(options) do
     unless Keyword.keyword?(options),

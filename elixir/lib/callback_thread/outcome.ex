@@ -1,6 +1,6 @@
 defmodule CallbackThread.Outcome do
   @moduledoc """
-  What a callback's return value means.
+  The return values of callbacks.
 
   | return value | the thread |
   |---|---|
@@ -11,15 +11,15 @@ defmodule CallbackThread.Outcome do
   | `{:receive, code, integer, ms}` | waits for a message in the same form, at most `ms` |
   | `{:after, ms, integer}`, `{:receive, integer}`, `{:receive, integer, ms}` | from a registered function: itself again |
   | `{:reply, value}` | sends `value` to its spawner and ends |
-  | `{:reply, value, next}` | sends `value` to its spawner and goes on as `next`, any return value |
+  | `{:reply, value, next}` | sends `value` to its spawner and continues with `next`, any return value |
   | anything else | ends |
 
   `ms` is an integer of milliseconds from 0 to 10^12 (31 years), counted from the callback's return; a wait for a message may
   also have `:infinity`. An `integer` has 64 bits with its sign. `fun` and `on_timeout` take the thread's id or nothing, a
   `handler` takes the message, or the message and the id.
 
-  A tuple that begins with `:after`, `:receive` or `:reply` and has none of these forms is a mistake, and the thread
-  ends with the reason `{:bad_return, value}`.
+  A tuple that begins with `:after`, `:receive` or `:reply` but has another form is a mistake: the
+  thread ends with the reason `{:bad_return, value}`.
   """
 
   alias CallbackThread.{Clock, Functions}
@@ -33,7 +33,7 @@ defmodule CallbackThread.Outcome do
           | {:registered, CallbackThread.code(), integer(), Clock.tick() | :never,
              receiving :: boolean()}
           | {:ended, reason :: term()}
-  @typedoc "The replies, first one first, and what comes next."
+  @typedoc "The replies in order, and the next wait or the end."
   @type t :: {[term()], next()}
 
   defguardp is_wait(ms) when is_integer(ms) and ms >= 0 and ms <= @max_ms
@@ -44,15 +44,16 @@ defmodule CallbackThread.Outcome do
   defguardp is_word(int)
             when is_integer(int) and int >= -0x8000000000000000 and int <= 0x7FFFFFFFFFFFFFFF
 
-  @doc "May this be what a thread starts with, or runs after a wait?"
+  @doc "Whether a thread can start with this value or run it after a wait."
   defguard is_callback(fun) when is_function(fun, 0) or is_function(fun, 1)
-  @doc "May this be the argument of a registered function?"
+  @doc "Whether this value can be the argument of a registered function."
   defguard is_argument(int) when is_word(int)
-  @doc "May a wait take this many milliseconds?"
+  @doc "Whether this is a valid duration of a wait in milliseconds."
   defguard is_milliseconds(ms) when is_wait(ms)
 
   @doc """
-  Reads a return value. Waits count from now; `code` is that of the registered function which returned, or `nil`.
+  Reads a return value. Waits start now. `code` is the code of the registered function that
+  returned, or `nil`.
 
       iex> context = %{base: CallbackThread.Clock.base(), functions: nil}
       iex> CallbackThread.Outcome.read({:reply, 1, {:reply, 2}}, context, nil)

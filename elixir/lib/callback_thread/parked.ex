@@ -2,8 +2,8 @@ defmodule CallbackThread.Parked do
   @moduledoc """
   Spawners that wait until a worker has room for their requests, first come, first served.
 
-  One whose spawner has lost patience is withdrawn by the reference that it came with. All steps take about
-  constant time, and what has been withdrawn leaves nothing behind.
+  A spawner whose timeout has passed withdraws its request by the request's reference. All
+  operations take about constant time, and a withdrawn request uses no memory.
   """
 
   defstruct first: 0, next: 0, entries: %{}, numbers: %{}
@@ -12,11 +12,11 @@ defmodule CallbackThread.Parked do
   @type reply_to :: {pid(), reference()} | nil
   @type entry :: {CallbackThread.callback(), reply_to(), GenServer.from()}
 
-  @doc "How many wait."
+  @doc "Returns the number of waiting requests."
   @spec count(t()) :: non_neg_integer()
   def count(parked), do: map_size(parked.entries)
 
-  @doc "Adds one at the end."
+  @doc "Adds a request at the end."
   @spec push(t(), entry()) :: t()
   def push(%{next: next} = parked, {_, reply_to, _} = entry) do
     numbers =
@@ -30,7 +30,7 @@ defmodule CallbackThread.Parked do
   end
 
   @doc """
-  Takes the first one.
+  Takes the first request.
 
       iex> alias CallbackThread.Parked
       iex> [one, two] = for _ <- 1..2, do: make_ref()
@@ -52,7 +52,7 @@ defmodule CallbackThread.Parked do
     end
   end
 
-  @doc "Takes the one that came with this reference."
+  @doc "Takes the request with this reference."
   @spec withdraw(t(), reference()) :: {entry(), t()} | :unknown
   def withdraw(parked, ref) do
     case parked.numbers do

@@ -1,11 +1,13 @@
 defmodule CallbackThread.Ready do
   @moduledoc """
-  The queue of jobs that are ready to run, with its lengths at hand. Every step takes constant time on average.
+  The queue of jobs that are ready to run, with its lengths. Every operation takes amortised
+  constant time.
 
-  `fresh` counts the jobs that start a thread: those are the spawn requests that wait.
+  `fresh` counts the jobs that start a thread, which are the pending spawn requests.
 
-  A cancelled thread's job stays in the queue and means nothing there. When more than half of the jobs may be such
-  (`stale`), they are removed, so they neither keep memory nor count as requests for long.
+  The job of a cancelled thread stays in the queue and is ignored. When more than half of the jobs
+  may be of this kind (`stale`), the queue removes them, so that they do not use memory or count
+  as requests for long.
   """
 
   alias CallbackThread.{Runner, Slots}
@@ -26,7 +28,7 @@ defmodule CallbackThread.Ready do
   end
 
   @doc """
-  Takes the first job.
+  Takes the first job from the queue.
 
       iex> ready = CallbackThread.Ready.push(%CallbackThread.Ready{}, {7, {:due, &self/0}})
       iex> {{7, {:due, _}}, rest} = CallbackThread.Ready.pop(ready)
@@ -41,7 +43,7 @@ defmodule CallbackThread.Ready do
     {job, %{ready | jobs: jobs, count: ready.count - 1, fresh: ready.fresh - fresh(work)}}
   end
 
-  @doc "Puts jobs that were taken and not run back to the front. Takes a step for each of them."
+  @doc "Returns jobs that were taken and not run to the front of the queue, in time linear in their number."
   @spec give_back(t(), [Runner.job()]) :: t()
   def give_back(ready, []), do: ready
 
@@ -55,7 +57,8 @@ defmodule CallbackThread.Ready do
   end
 
   @doc """
-  A thread whose job may be here has been cancelled; `live?` tells of each key whether it still names a thread.
+  Handles the cancellation of a thread that may have a job in the queue. `live?` returns whether a
+  key still names a thread.
 
       iex> alias CallbackThread.Ready
       iex> ready = Enum.reduce(1..4, %Ready{}, &Ready.push(&2, {&1, {:start, fn -> 1 end}}))

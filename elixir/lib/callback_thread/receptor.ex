@@ -2,14 +2,14 @@ defmodule CallbackThread.Receptor do
   @moduledoc """
   Accepts functions and hands them to its workers in turn.
 
-  `new/1` starts one outside any supervision tree of yours and returns its pid:
+  `new/1` starts a receptor outside of your supervision tree and returns its pid:
 
       receptor = CallbackThread.Receptor.new()
       send(receptor, {:spawn, fn id -> IO.inspect(id) end})
 
-  A message `{:spawn, fun}` is the raw form: it is never refused, nobody learns the thread's id, and the
-  only limit is memory. `CallbackThread.spawn/2` waits while too many requests are waiting, and
-  `CallbackThread.try_spawn/2` refuses.
+  A message `{:spawn, fun}` is the raw form: it is never refused, the sender does not learn the
+  thread's id, and memory is the only limit. If too many requests are pending,
+  `CallbackThread.spawn/2` waits, and `CallbackThread.try_spawn/2` returns an error.
 
   In a supervision tree, with `CallbackThread.Receptor` as a child:
 
@@ -17,21 +17,24 @@ defmodule CallbackThread.Receptor do
 
   ## Options
 
-    * `:workers` - how many; by default one for each scheduler
-    * `:max_waiting` - how many bounded spawn requests each worker accepts that have not begun to run (default 10,000)
-    * `:max_inbox` - how many messages are kept for a thread that is not waiting for one (default 1,000)
-    * `:max_runners` - how many processes each worker has at most for callbacks that block (by
-      default all workers together at most half of the BEAM's process limit)
+    * `:workers` - the number of workers (default: one per scheduler)
+    * `:max_waiting` - the largest number of pending spawn requests per worker; raw requests do
+      not count (default: 10,000)
+    * `:max_inbox` - the largest number of messages stored for a thread that is not waiting for
+      one (default: 1,000)
+    * `:max_runners` - the largest number of processes per worker for callbacks that block
+      (default: half of the BEAM's process limit, divided among the workers)
     * `:name` - a name to register under (`start_link/1`)
 
-  ## What happens when a worker dies
+  ## Death of a worker
 
-  The supervisor starts another. The threads of the dead one have ended, with the reason `{:worker_down, reason}`; their
-  monitors and spawners are told, their number is logged, and so is the number of raw requests which
-  the worker had not read (at most 1,024, because it is given no more before it asks). The receptor keeps the others.
+  The supervisor restarts the worker. Its threads have ended with the reason `{:worker_down,
+  reason}`, and their monitors and spawners are notified. The log has the number of threads, and
+  of raw requests that the worker had not read: at most 1,024, since a worker gets no further
+  requests until it asks for them. The receptor keeps all other raw requests.
 
-  After more than 20 deaths within 5 seconds the receptor ends, too. Its registered functions end with it: codes are worth
-  nothing to a receptor that takes its place.
+  After more than 20 deaths within 5 seconds the receptor exits, too. Its registered functions are
+  lost: their codes are not valid for a receptor that replaces it.
   """
 
   use GenServer, shutdown: :infinity
@@ -40,8 +43,8 @@ defmodule CallbackThread.Receptor do
   alias CallbackThread.{Directory, Functions, Options, Worker}
 
   @idle_ms 100
-  # Raw requests that a worker is given before it has asked for more. A worker's mailbox is thus short, and
-  # its callbacks' outcomes are not behind a million requests; and no more than these die with it.
+  # Largest number of raw requests that a worker gets before it asks for more. This keeps its mailbox short, so that
+  # outcomes of callbacks do not queue after a million requests, and bounds the requests that are lost when it dies.
   @credit 1_024
 
   @type option ::
@@ -52,9 +55,10 @@ defmodule CallbackThread.Receptor do
           | {:name, GenServer.name()}
 
   @doc """
-  Starts a receptor that belongs to nobody, and returns its pid. `CallbackThread.stop/1` ends it.
+  Starts a receptor that is not linked to any process, and returns its pid.
+  `CallbackThread.stop/1` stops it.
 
-  Raises `ArgumentError` when an option is unknown or wrong, or the name is taken.
+  Raises `ArgumentError` if an option is unknown or invalid, or the name is taken.
 
       iex> receptor = CallbackThread.Receptor.new(workers: 1, max_waiting: 100)
       iex> CallbackThread.stats(receptor).workers
@@ -83,7 +87,7 @@ defmodule CallbackThread.Receptor do
   @doc """
   Starts a receptor linked to the calling process, usually a supervisor.
 
-  Raises `ArgumentError` when an option is unknown or wrong.
+  Raises `ArgumentError` if an option is unknown or invalid.
   """
   @spec start_link([option()]) :: GenServer.on_start()
   def start_link(options \\ []) do
@@ -91,14 +95,14 @@ defmodule CallbackThread.Receptor do
     GenServer.start_link(__MODULE__, options, Keyword.take(options, [:name]))
   end
 
-  @doc "A child of a supervisor, under its name if it has one, so that a supervisor may have several."
+  @doc "Returns a child specification. Its id is the receptor's name, if it has one, so a supervisor can have several."
   @spec child_spec([option()]) :: Supervisor.child_spec()
   def child_spec(options),
     do: Map.put(super(options), :id, Keyword.get(options, :name, __MODULE__))
 
   @impl true
   def init(options) do
-    # So that workers have ended when the receptor has.
+    # Workers must end before the receptor does.
     Process.flag(:trap_exit, true)
 
     case Directory.enroll(options[:workers]) do
@@ -116,14 +120,15 @@ defmodule CallbackThread.Receptor do
         Supervisor.child_spec({Worker, arguments}, id: index)
       end
 
-    # A dying worker is a bug or somebody's kill; a few of either must not end the others.
+    # A worker dies by a bug or an external kill; a few deaths must not end the other workers.
     {:ok, supervisor} =
       Supervisor.start_link(children, strategy: :one_for_one, max_restarts: 20, max_seconds: 5)
 
     {:ok, new_state(supervisor, directory, functions, options[:workers])}
   end
 
-  # `workers` has `{pid, tally, credit}` by index, `credit` their sum, `held` the requests that nobody may have yet.
+  # `workers` maps an index to `{pid, tally, credit}`, `credit` is the sum of these credits, and `held` has the requests
+  # that no worker has credit for yet.
   defp new_state(supervisor, directory, functions, count) do
     %{
       supervisor: supervisor,
@@ -150,7 +155,7 @@ defmodule CallbackThread.Receptor do
     {:noreply, state, @idle_ms}
   end
 
-  # The one before it has died, even if that is not known here yet.
+  # Its predecessor has died, even if the receptor has not been notified yet.
   def handle_info({:worker_up, index, pid, tally}, state) do
     state = retire(state, index)
     Process.monitor(pid)
@@ -168,7 +173,7 @@ defmodule CallbackThread.Receptor do
     end
   end
 
-  # The workers' routes and watchers have gone with it.
+  # The routes and watchers of the workers are lost with the directory.
   def handle_info({:DOWN, directory, :process, _pid, _reason}, %{directory: directory} = state),
     do: {:stop, {:shutdown, :directory_down}, state}
 
@@ -179,11 +184,11 @@ defmodule CallbackThread.Receptor do
     end
   end
 
-  # The supervisor has given up, or somebody who linked himself to the receptor has crashed.
+  # The supervisor has given up, or another process that is linked to the receptor has crashed.
   def handle_info({:EXIT, _pid, reason}, state) when reason != :normal,
     do: {:stop, reason, state}
 
-  # After a storm of raw requests there is much garbage.
+  # A burst of raw requests leaves a lot of garbage.
   def handle_info(:timeout, state), do: {:noreply, state, :hibernate}
   def handle_info(_other, state), do: {:noreply, state, @idle_ms}
 
@@ -196,7 +201,7 @@ defmodule CallbackThread.Receptor do
   def handle_call(:workers, _from, state),
     do: {:reply, Directory.workers(self()), state, @idle_ms}
 
-  # Somebody's mistake must not end the threads of others.
+  # An invalid message must not end the threads of other processes.
   def handle_call(request, _from, state) do
     Logger.warning("#{inspect(self())} refuses a call of #{inspect(request)}")
     {:reply, {:error, :unknown_request}, state, @idle_ms}
@@ -222,7 +227,7 @@ defmodule CallbackThread.Receptor do
   defp stop_workers(supervisor) do
     Supervisor.stop(supervisor, :shutdown)
   catch
-    # It is going down already.
+    # The worker is exiting already.
     :exit, _ -> :ok
   end
 
@@ -248,7 +253,7 @@ defmodule CallbackThread.Receptor do
     end
   end
 
-  # To the next worker with credit; there is one.
+  # Sends to the next worker with credit. The caller ensures that one has credit.
   defp forward(state, fun) do
     turn = rem(state.turn + 1, state.count)
 

@@ -1,9 +1,9 @@
 defmodule CallbackThread.Route do
   @moduledoc """
-  The way from a caller to a worker: which worker it asks, and what it makes of one that is full or dead.
+  Routes the requests of callers to workers, and handles workers that are full or dead.
 
-  The caller reads `CallbackThread.Directory` itself. Workers never block, so their answers are waited for without
-  a limit; only the wait for room may have a deadline.
+  The caller reads the table of `CallbackThread.Directory` itself. Workers never block, so waits
+  for their answers have no timeout; only the wait for room can have a deadline.
   """
 
   alias CallbackThread.Directory
@@ -11,22 +11,22 @@ defmodule CallbackThread.Route do
   @typedoc "A monotonic time in milliseconds."
   @type deadline :: integer() | :infinity
 
-  @doc "May these be the parts of an id? Anything else would be an error in the worker."
+  @doc "Whether these can be the parts of an id. Other values would crash the worker."
   defguard is_id(worker, key) when is_pid(worker) and is_integer(key)
 
-  @doc "The time when `ms` milliseconds will have passed."
+  @doc "Returns the time `ms` milliseconds from now."
   @spec deadline(timeout()) :: deadline()
   def deadline(:infinity), do: :infinity
   def deadline(ms), do: System.monotonic_time(:millisecond) + ms
 
-  @doc "The milliseconds until a deadline, at least 0."
+  @doc "Returns the milliseconds until a deadline, at least 0."
   @spec left(deadline()) :: timeout()
   def left(:infinity), do: :infinity
   def left(deadline), do: max(0, deadline - System.monotonic_time(:millisecond))
 
   @doc """
-  Starts a thread. Waits in the queue of one worker when all are full, until the deadline. A deadline needs a `reply_to`,
-  by which the request is withdrawn.
+  Starts a thread. When all workers are full, waits in the queue of one of them until the
+  deadline. A deadline requires a `reply_to`, whose reference withdraws the request.
   """
   @spec patiently(
           CallbackThread.receptor(),
@@ -41,8 +41,8 @@ defmodule CallbackThread.Route do
   end
 
   @doc """
-  Asks the worker whose turn it is. One that is down has not seen the request, and one that is full has refused it; then
-  it is the next one's turn.
+  Asks the workers in round-robin order, until one accepts the request. A worker that is down has
+  not seen it, and one that is full has refused it.
   """
   @spec to_a_worker(CallbackThread.receptor(), tuple(), deadline()) :: term()
   def to_a_worker(receptor, request, deadline \\ :infinity) do
@@ -74,7 +74,7 @@ defmodule CallbackThread.Route do
     end
   end
 
-  # The worker answers at once now, if it has not let the request in meanwhile.
+  # The worker now answers immediately, unless it has accepted the request in the meantime.
   defp withdraw(worker, ref, id) do
     GenServer.cast(worker, {:withdraw, ref})
     id |> :gen_server.wait_response(:infinity) |> answer()
@@ -83,7 +83,7 @@ defmodule CallbackThread.Route do
   defp answer({:reply, answer}), do: {:ok, answer}
   defp answer({:error, {reason, _worker}}), do: {:error, reason}
 
-  @doc "Asks a thread's worker; `request` makes a request of the thread's key."
+  @doc "Asks a thread's worker. `request` builds the request from the thread's key."
   @spec to_thread(CallbackThread.id(), (CallbackThread.Slots.key() -> tuple())) :: term()
   def to_thread({:callback_thread, worker, key}, request) when is_id(worker, key) do
     case ask(worker, request.(key)) do
@@ -100,7 +100,7 @@ defmodule CallbackThread.Route do
     end
   end
 
-  @doc "All workers. Asking for figures must not change whose turn it is."
+  @doc "Returns all workers, without advancing the round-robin order."
   @spec all_workers(CallbackThread.receptor()) :: [pid()]
   def all_workers(receptor) do
     case GenServer.whereis(receptor) do
@@ -110,7 +110,7 @@ defmodule CallbackThread.Route do
     end
   end
 
-  # On another node, whose directory cannot be read from here.
+  # The receptor is on another node, whose directory this node cannot read.
   defp remote_workers(receptor) do
     case ask(receptor, :workers) do
       {:ok, workers} -> workers
@@ -118,7 +118,7 @@ defmodule CallbackThread.Route do
     end
   end
 
-  @doc "Calls a server; an error is its reason to have ended."
+  @doc "Calls a server. An error is its exit reason."
   @spec ask(GenServer.server(), term()) :: {:ok, term()} | {:error, term()}
   def ask(server, request) do
     {:ok, GenServer.call(server, request, :infinity)}

@@ -2,24 +2,26 @@ defmodule CallbackThread.Runner do
   @moduledoc """
   The process in which callbacks run.
 
-  A worker has one runner for batches. The runner claims each job of its batch by raising a counter that it
-  shares with the worker; the worker takes the rest away by setting the counter beyond the end. Both are
-  one atomic operation, so a job is run by exactly one of them. Every outcome is sent on its own, because the
-  next job may block.
+  A worker has one runner for batches. The runner claims each job of its batch by raising a
+  counter that it shares with the worker; the worker takes the rest away by setting the counter
+  beyond the end. Both are one atomic operation, so a job is run by exactly one of them. Every
+  outcome is sent separately, because the next job may block.
 
-  One callback must not meet what another one left in the process. Messages and the process dictionary are removed. A
-  link, a monitor, a registered name, a priority and such end the runner, and the next callback gets a new one: a later exit
-  signal through a link, say, would end somebody else's callback.
+  Callbacks must not see state that earlier callbacks left in the process. Messages and the
+  process dictionary are removed. After a link, a monitor, a registered name, a changed priority
+  and the like, the runner ends, and the next callback gets a new one: a later exit signal through
+  a link, for example, would end the callback of another thread.
 
-  A runner that blocks keeps what it has claimed and ends with it. It is linked to its worker and does not trap
-  exits, so it dies with it, even in the middle of a callback (unless the callback traps them).
+  A runner that blocks keeps its claimed job and ends after it. It is linked to its worker and
+  does not trap exits, so it dies with the worker, even in the middle of a callback (unless the
+  callback traps exits).
   """
 
   alias CallbackThread.{Functions, Outcome}
   require Logger
 
   @thread {__MODULE__, :thread}
-  # What a callback may change in its process.
+  # Process state that a callback can change.
   @traits [
     :links,
     :monitors,
@@ -31,13 +33,13 @@ defmodule CallbackThread.Runner do
     :min_heap_size
   ]
 
-  @typedoc "What is to be run, for which thread."
+  @typedoc "A callback to run, and the key of its thread."
   @type job :: {CallbackThread.Slots.key(), work()}
   @type work ::
           {:start | :due, function()}
           | {:message, function(), term()}
           | {:registered, CallbackThread.code(), integer(), :due | {:message, term()}}
-  @typedoc "What every runner of a worker knows."
+  @typedoc "Data that all runners of a worker have."
   @type context :: %{
           worker: pid(),
           base: CallbackThread.Clock.base(),
@@ -55,21 +57,21 @@ defmodule CallbackThread.Runner do
   @spec start_solo(context(), job()) :: pid()
   def start_solo(context, job), do: spawn_link(fn -> run_timed(job, context) end)
 
-  @doc "Gives a runner that has nothing to do a tuple of jobs, and the counter to claim them with."
+  @doc "Gives an idle runner a tuple of jobs, and the counter to claim them with."
   @spec give(pid(), context(), tuple(), :atomics.atomics_ref()) :: :ok
   def give(runner, context, jobs, claim) do
     send(runner, {context.tag, :run, jobs, claim})
     :ok
   end
 
-  @doc "Ends a runner that has nothing to do."
+  @doc "Ends an idle runner."
   @spec stop(pid(), context()) :: :ok
   def stop(runner, context) do
     send(runner, {context.tag, :stop})
     :ok
   end
 
-  @doc "The thread whose callback the calling process runs."
+  @doc "Returns the id of the thread whose callback runs in the calling process."
   @spec current() :: CallbackThread.id() | nil
   def current, do: Process.get(@thread)
 
@@ -82,7 +84,7 @@ defmodule CallbackThread.Runner do
       {^tag, :stop} ->
         :ok
 
-      # Late replies and such, meant for callbacks that have returned.
+      # Late replies and other messages for callbacks that have returned.
       _other ->
         serve(context)
     end
@@ -99,7 +101,7 @@ defmodule CallbackThread.Runner do
     end
   end
 
-  # The time tells the worker whether callbacks still block.
+  # From the time the worker sees whether callbacks still block.
   defp run_timed({key, _} = job, context) do
     began = System.monotonic_time(:microsecond)
     outcome = run(job, context)
@@ -116,7 +118,7 @@ defmodule CallbackThread.Runner do
     if Process.info(self(), @traits) != traits, do: exit(:normal)
   end
 
-  # All but the worker's, which may have the next batch here already.
+  # Except messages of the worker, which may have sent the next batch already.
   defp drop_messages(tag) do
     receive do
       message when not is_tuple(message) when message == {} when elem(message, 0) != tag ->
@@ -156,7 +158,7 @@ defmodule CallbackThread.Runner do
   defp code({:registered, code, _, _}), do: code
   defp code(_), do: nil
 
-  # The reasons are those with which a process would have ended.
+  # The reasons equal the exit reasons of a process.
   defp ended(:exit, reason, _stack, _id) when reason in [:normal, :shutdown], do: reason
   defp ended(:exit, {:shutdown, _} = reason, _stack, _id), do: reason
   defp ended(:exit, reason, stack, id), do: report(:exit, reason, stack, id, reason)

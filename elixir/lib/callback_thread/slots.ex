@@ -1,9 +1,9 @@
 defmodule CallbackThread.Slots do
   @moduledoc """
-  Where a worker's threads are kept: chunks of 256 slots in `:atomics`, and the timers over them.
+  The storage of a worker's threads: chunks of 256 slots in `:atomics`, with their timers.
 
-  Only the worker reads and writes its slots. `:atomics` is used because it is the one mutable memory
-  of the BEAM without a header for each element, not for sharing.
+  Only the worker reads and writes its slots. They are in `:atomics` not for sharing, but because
+  it is the BEAM's only mutable memory without a header per element.
 
   ## A slot
 
@@ -15,14 +15,14 @@ defmodule CallbackThread.Slots do
   | 2 | sequence number (34 bits), generation (12 bits), kind (13 bits) |
   | 3 | the integer argument; in a free slot the next free one |
 
-  The kind says what is waiting: a closure, whose row is in ETS, or a registered function, whose
-  code is part of the kind, so that the slot is all there is.
+  The kind distinguishes a closure, which has a row in ETS, from a registered function, whose code
+  is part of the kind, so that it needs only the slot.
 
   ## Keys
 
-  A key is the chunk's serial number, the generation and the slot's index. A slot that has used up its
-  generations is not used again, and serial numbers of chunks never are, so a key names one thread
-  for ever. A chunk without threads is dropped.
+  A key is the chunk's serial number, the generation and the slot's index. A slot that has used
+  all generations is not reused, and serial numbers of chunks are unique, so a key names one
+  thread forever. A chunk without threads is dropped.
 
   ## Timers
 
@@ -64,20 +64,20 @@ defmodule CallbackThread.Slots do
             dropped: 0
 
   @type t :: %__MODULE__{}
-  @typedoc "Names one thread of this worker, for ever."
+  @typedoc "Names one thread of this worker, forever."
   @type key :: non_neg_integer()
-  @typedoc "What a waiting slot holds; 2 and above are the caller's."
+  @typedoc "The kind of a slot. The caller defines the kinds from 2 up."
   @type kind :: non_neg_integer()
 
-  @doc "No slots."
+  @doc "Returns an empty storage."
   @spec new() :: t()
   def new, do: %__MODULE__{}
 
-  @doc "How many chunks there are."
+  @doc "Returns the number of chunks."
   @spec chunks(t()) :: non_neg_integer()
   def chunks(slots), do: map_size(slots.chunks)
 
-  @doc "The largest kind that fits into a slot."
+  @doc "Returns the largest kind that fits into a slot."
   @spec max_kind() :: kind()
   def max_kind, do: @max_kind
 
@@ -94,7 +94,7 @@ defmodule CallbackThread.Slots do
     {key(serial, gen, slot), slots}
   end
 
-  @doc "The kind and the argument of a thread that exists."
+  @doc "Returns the kind and the argument of a thread, or `nil` if it has ended."
   @spec fetch(t(), key()) :: {:running | kind(), integer()} | nil
   def fetch(slots, key) do
     with {ref, slot, _serial, gen} <- locate(slots, key),
@@ -109,7 +109,7 @@ defmodule CallbackThread.Slots do
     end
   end
 
-  @doc "Makes a thread wait, as `kind` with `argument`, until the tick `due` or for ever."
+  @doc "Makes a thread wait as `kind` with `argument`, until the tick `due` or forever."
   @spec park(t(), key(), kind(), CallbackThread.Clock.tick() | :never, integer()) :: t()
   def park(slots, key, kind, due, argument) when kind in 2..@max_kind do
     {ref, slot, serial, gen} = locate(slots, key)
@@ -121,14 +121,14 @@ defmodule CallbackThread.Slots do
     if due == :never, do: slots, else: schedule(slots, serial, {due, seq})
   end
 
-  @doc "Ends a thread's wait: it is running again."
+  @doc "Ends a thread's wait and marks it as running."
   @spec unpark(t(), key()) :: :ok
   def unpark(slots, key) do
     {ref, slot, _serial, gen} = locate(slots, key)
     set_running(ref, slot, gen)
   end
 
-  @doc "Gives a thread's slot back. Its key is worth nothing from now on."
+  @doc "Frees a thread's slot and invalidates its key."
   @spec release(t(), key()) :: t()
   def release(slots, key) do
     {ref, slot, serial, gen} = locate(slots, key)
@@ -145,15 +145,15 @@ defmodule CallbackThread.Slots do
     end
   end
 
-  @doc "The earliest tick at which something may be due."
+  @doc "Returns the earliest tick at which a thread may be due."
   @spec next_due(t()) :: CallbackThread.Clock.tick() | nil
   def next_due(slots) do
     if :gb_sets.is_empty(slots.queue), do: nil, else: elem(:gb_sets.smallest(slots.queue), 0)
   end
 
   @doc """
-  Takes up to `max` threads whose due tick is `now` or earlier, in the order of their due ticks.
-  They are running from now on; what they waited as is returned.
+  Takes up to `max` threads whose due tick is `now` or earlier, in the order of their due ticks,
+  and marks them as running. Returns the key, kind and argument of each.
   """
   @spec take_due(t(), CallbackThread.Clock.tick(), non_neg_integer()) ::
           {[{key(), kind(), integer()}], t()}
@@ -229,7 +229,7 @@ defmodule CallbackThread.Slots do
     end
   end
 
-  # Takes the opened units that come before `limit`, the first unit of all other chunks.
+  # Takes the opened units that are due before `limit`, the first unit of all other chunks.
   defp fire([{due, seq, slot} = unit | opened], ref, serial, limit, room, taken)
        when room > 0 do
     cond do
@@ -299,7 +299,7 @@ defmodule CallbackThread.Slots do
     {slot, gen}
   end
 
-  # After its last generation a slot stays out of the list: a key must never come back.
+  # A slot that has used its last generation is not added to the free list, since a key must never be reused.
   defp free_slot(ref, slot, @last_gen), do: set(ref, slot, meta(0, @last_gen, @kind_free), 0)
 
   defp free_slot(ref, slot, gen) do

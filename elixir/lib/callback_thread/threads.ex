@@ -1,6 +1,6 @@
 defmodule CallbackThread.Threads do
   @moduledoc """
-  The threads of one worker: which there are, what each waits for, and what is ready to run.
+  The threads of one worker: their states, and the queue of jobs that are ready to run.
 
   A thread is in one of these places, and has at most one job at a time:
 
@@ -11,17 +11,17 @@ defmodule CallbackThread.Threads do
   | waiting for a timer, or for a message and perhaps a timer | closure | a row in ETS |
   | the same, as a registered function | the function's code | none |
 
-  The queue of ready jobs is checked when a job is taken from it: if the thread has been cancelled, its key is
-  worth nothing. Due timers are taken only while the queue is short, so a million units that fall due together do
-  not all become jobs at once.
+  A job whose thread has been cancelled is dropped when it is taken from the queue, since its key
+  is invalid. Due timers are taken only while the queue is short, so that a million units that
+  fall due together do not all become jobs at once.
 
-  Nothing here waits or sends, except to those who watch a thread.
+  The functions of this module never wait, and send messages only to the watchers of a thread.
   """
 
   import CallbackThread.Outcome, only: [is_argument: 1]
   alias CallbackThread.{Clock, Functions, Inbox, Outcome, Ready, Runner, Slots, Watchers}
 
-  # Kinds of slots; those of registered functions follow.
+  # Kinds of slots. Larger numbers are registered functions.
   @timer 2
   @receive 3
 
@@ -45,8 +45,8 @@ defmodule CallbackThread.Threads do
   @type key :: Slots.key()
 
   @doc """
-  No threads. The calling process is their worker; `:tally`, `:watchers` (a table), `:base`, `:functions` and
-  `:max_inbox` are needed.
+  Returns a state without threads, for the calling process as their worker. `:tally`, `:watchers`
+  (a table), `:base`, `:functions` and `:max_inbox` are required.
   """
   @spec new(keyword()) :: t()
   def new(options) do
@@ -62,7 +62,7 @@ defmodule CallbackThread.Threads do
 
   # -- beginnings --
 
-  @doc "Starts a thread: its first job is ready."
+  @doc "Starts a thread and queues its first job."
   @spec start(t(), CallbackThread.callback(), CallbackThread.Parked.reply_to()) ::
           {CallbackThread.id(), t()}
   def start(threads, fun, reply_to) do
@@ -71,7 +71,7 @@ defmodule CallbackThread.Threads do
     {id(key), push(threads, {key, {:start, fun}})}
   end
 
-  @doc "Starts a thread for each argument, which waits as a registered function. Returns the last one's id."
+  @doc "Starts a thread for each argument, which waits as a registered function. Returns the id of the last one."
   @spec start_registered(t(), CallbackThread.code(), [integer()], timeout()) ::
           {{:ok, CallbackThread.id() | nil} | {:error, :no_such_function}, t()}
   def start_registered(threads, code, arguments, ms) do
@@ -97,15 +97,15 @@ defmodule CallbackThread.Threads do
 
   # -- jobs --
 
-  @doc "How many jobs are ready."
+  @doc "Returns the number of ready jobs."
   @spec ready(t()) :: non_neg_integer()
   def ready(threads), do: threads.ready.count
 
-  @doc "How many of them start a thread."
+  @doc "Returns the number of ready jobs that start a thread."
   @spec fresh(t()) :: non_neg_integer()
   def fresh(threads), do: threads.ready.fresh
 
-  @doc "Takes up to `room` ready jobs, first one first."
+  @doc "Takes up to `room` ready jobs, in order."
   @spec take_jobs(t(), non_neg_integer()) :: {[Runner.job()], t()}
   def take_jobs(threads, room), do: take_jobs(threads, room, [])
 
@@ -125,18 +125,18 @@ defmodule CallbackThread.Threads do
     end
   end
 
-  @doc "Takes back jobs that were taken and not run."
+  @doc "Returns jobs that were taken and not run to the queue."
   @spec give_back(t(), [Runner.job()]) :: t()
   def give_back(threads, jobs), do: %{threads | ready: Ready.give_back(threads.ready, jobs)}
 
   # -- time --
 
-  @doc "The earliest tick at which something may be due, unless the queue is too long to take it."
+  @doc "Returns the earliest tick at which a thread may be due, or `nil` while the queue is too long."
   @spec next_due(t()) :: Clock.tick() | nil
   def next_due(%{ready: %{count: count}}) when count >= @short_queue, do: nil
   def next_due(threads), do: Slots.next_due(threads.slots)
 
-  @doc "Makes threads ready whose time has come, while the queue is short."
+  @doc "Queues the jobs of due threads, while the queue is short."
   @spec fire(t()) :: t()
   def fire(threads) do
     due = next_due(threads)
@@ -162,9 +162,9 @@ defmodule CallbackThread.Threads do
     push(threads, {key, {:registered, code, argument, :due}})
   end
 
-  # -- what callbacks returned --
+  # -- outcomes of callbacks --
 
-  @doc "Goes on as a callback's return value says. A cancelled thread's means nothing any more."
+  @doc "Applies a callback's return value. Ignores it if the thread has been cancelled."
   @spec outcome(t(), key(), Outcome.t()) :: t()
   def outcome(threads, key, {replies, next}) do
     if alive?(threads, key) do
@@ -207,7 +207,7 @@ defmodule CallbackThread.Threads do
 
   # -- messages --
 
-  @doc "Gives a thread a message."
+  @doc "Delivers a message to a thread."
   @spec deliver(t(), key(), term()) :: {:ok | {:error, :no_such_thread | :full}, t()}
   def deliver(threads, key, message) do
     case Slots.fetch(threads.slots, key) do
@@ -244,7 +244,7 @@ defmodule CallbackThread.Threads do
 
   # -- watchers --
 
-  @doc "Enters a monitor of a thread that exists."
+  @doc "Adds a monitor to a thread."
   @spec monitor(t(), key(), pid(), reference()) ::
           {{:ok, reference()} | {:error, :no_such_thread}, t()}
   def monitor(threads, key, pid, ref) do
@@ -261,7 +261,7 @@ defmodule CallbackThread.Threads do
 
   # -- ends --
 
-  @doc "Where is this thread?"
+  @doc "Returns whether a thread is running or waiting, or `nil` if it has ended."
   @spec place(t(), key()) :: :running | :waiting | nil
   def place(threads, key) do
     case Slots.fetch(threads.slots, key) do
@@ -271,7 +271,7 @@ defmodule CallbackThread.Threads do
     end
   end
 
-  @doc "Has this thread not ended?"
+  @doc "Returns whether a thread has not ended yet."
   @spec alive?(t(), key()) :: boolean()
   def alive?(threads, key), do: Slots.fetch(threads.slots, key) != nil
 
@@ -312,15 +312,15 @@ defmodule CallbackThread.Threads do
 
   # -- memory and figures --
 
-  @doc "How many chunks have been dropped since `collected/1`."
+  @doc "Returns the number of chunks dropped since `collected/1`."
   @spec dropped_chunks(t()) :: non_neg_integer()
   def dropped_chunks(threads), do: threads.slots.dropped
 
-  @doc "Takes note that the worker collects its garbage."
+  @doc "Records that the worker collects its garbage."
   @spec collected(t()) :: t()
   def collected(threads), do: %{threads | slots: %{threads.slots | dropped: 0}}
 
-  @doc "Figures for `CallbackThread.stats/1`."
+  @doc "Returns the counters for `CallbackThread.stats/1`."
   @spec stats(t()) :: map()
   def stats(threads) do
     Map.merge(threads.counts, %{
@@ -334,7 +334,7 @@ defmodule CallbackThread.Threads do
     })
   end
 
-  @doc "The id of one of the calling worker's threads."
+  @doc "Returns the id of a thread of the calling worker."
   @spec id(key()) :: CallbackThread.id()
   def id(key), do: {:callback_thread, self(), key}
 

@@ -1,50 +1,51 @@
 defmodule CallbackThread.Watchers do
   @moduledoc """
-  Who is told what becomes of a worker's threads: monitors, and the spawner who wants a thread's replies.
+  The watchers of a worker's threads: monitors, and spawners that want replies.
 
-  The rows stand in a table that belongs to `CallbackThread.Directory`, so they outlive the worker:
+  The rows are in a table that `CallbackThread.Directory` owns, so they outlive the worker:
 
-  | row | who |
+  | row | watcher |
   |---|---|
-  | `{{key, 0}, pid, ref}` | the spawner; there is one at most |
+  | `{{key, 0}, pid, ref}` | the spawner, at most one per thread |
   | `{{key, ref}, pid, nil}` | a monitor |
 
-  The table is ordered, so the rows of one thread stand together and each is found, entered and removed without a
-  look at the others, however many watch the same thread.
+  The table is ordered, so the rows of one thread are neighbours. Finding, adding and removing a
+  row does not visit the others, even if many watch the same thread.
 
-  A watcher that dies leaves its rows behind. They are removed by a sweep, in a process of its own, after as many
-  new rows as there were at the last sweep (at least 1,024): so there are never many more dead rows than living
-  ones, and each row pays for one look on average. Watchers on other nodes are taken to be alive.
+  Rows of watchers that have died are removed by a sweep in a separate process. It runs after as
+  many new rows as the last sweep has left (at least 1,024), so the dead rows hardly outnumber the
+  living ones, and each row is visited once on average. Watchers on other nodes are assumed to be
+  alive.
   """
 
   @sweep_after 1_024
   @sweep_at_once 512
 
   @enforce_keys [:table]
-  # `any` spares every end a look where nobody watches; `fresh` rows were entered since the last sweep.
+  # While `any` is false, the end of a thread needs no lookup. `fresh` is the number of rows since the last sweep.
   defstruct [:table, any: false, fresh: 0, sweep_after: @sweep_after]
 
   @type t :: %__MODULE__{}
   @type key :: CallbackThread.Slots.key()
 
-  @doc "A table for one worker, owned by the calling process."
+  @doc "Creates a table for one worker, owned by the calling process."
   @spec table() :: :ets.tid()
   def table, do: :ets.new(:callback_thread_watchers, [:ordered_set, :public])
 
-  @doc "The watchers in a table."
+  @doc "Returns the watchers in a table."
   @spec new(:ets.tid()) :: t()
   def new(table), do: %__MODULE__{table: table}
 
-  @doc "How many there are, with those that have died and have not been swept away."
+  @doc "Returns the number of rows, including those of dead watchers that no sweep has removed yet."
   @spec size(t()) :: non_neg_integer()
   def size(watchers), do: :ets.info(watchers.table, :size)
 
-  @doc "Enters the spawner who wants replies, if there is one."
+  @doc "Adds the spawner that wants replies, if there is one."
   @spec reply_to(t(), key(), {pid(), reference()} | nil) :: t()
   def reply_to(watchers, _key, nil), do: watchers
   def reply_to(watchers, key, {pid, ref}), do: enter(watchers, {{key, 0}, pid, ref})
 
-  @doc "Enters a monitor."
+  @doc "Adds a monitor."
   @spec monitor(t(), key(), pid(), reference()) :: t()
   def monitor(watchers, key, pid, ref), do: enter(watchers, {{key, ref}, pid, nil})
 
@@ -69,9 +70,9 @@ defmodule CallbackThread.Watchers do
   end
 
   @doc """
-  Tells of a thread's end, and forgets who watched it.
+  Notifies the watchers of a thread of its end, and removes them.
 
-  A spawner that has its last reply (`replied`) need not be told of a normal end.
+  A spawner that has received its last reply (`replied`) is not notified of a normal end.
   """
   @spec ended(t(), CallbackThread.id(), term(), replied :: boolean()) :: t()
   def ended(%{any: false} = watchers, _id, _reason, _replied), do: watchers
@@ -83,7 +84,7 @@ defmodule CallbackThread.Watchers do
 
   # A number comes before every reference, so the spawner comes first.
   defp tell(table, {key, _} = row, key, id, reason, replied) do
-    # It may have been swept away meanwhile.
+    # A sweep may have removed the row.
     case :ets.take(table, row) do
       [{{_, 0}, _, _}] when replied and reason == :normal -> :ok
       [watcher] -> down(watcher, id, reason)
@@ -101,7 +102,7 @@ defmodule CallbackThread.Watchers do
   defp down({{_, ref}, pid, nil}, id, reason),
     do: send(pid, {:DOWN, ref, :callback_thread, id, reason})
 
-  @doc "Tells all who are in a table that their threads have ended with the worker, and deletes it."
+  @doc "Notifies all watchers in a table that the worker and its threads have ended, and deletes the table."
   @spec worker_down(:ets.tid(), pid(), term()) :: true
   def worker_down(table, worker, reason) do
     :ets.foldl(
@@ -137,7 +138,7 @@ defmodule CallbackThread.Watchers do
       :ets.select(table, [{{:"$1", :"$2", :_}, [], [{{:"$1", :"$2"}}]}], @sweep_at_once)
     )
   rescue
-    # The worker has died meanwhile, and its table with it.
+    # The worker has died during the sweep, and the directory has deleted its table.
     ArgumentError -> :ok
   end
 

@@ -1,13 +1,16 @@
 defmodule CallbackThread.Worker do
   @moduledoc """
-  The process that holds threads: it takes requests, gives ready jobs to runners, and keeps time.
+  The process that owns threads: it handles requests, dispatches ready jobs to runners, and has
+  the timer.
 
-  What a thread is doing is in `CallbackThread.Threads`. A worker never runs a callback itself, so it never
-  blocks; `CallbackThread.Crew` does. Each message makes a change and then a turn, in which everything follows that
-  the change makes possible: threads that are due become ready, ready jobs are run, spawners that waited for room are let
-  in. A turn is bounded: it takes at most 4,096 due threads and gives at most one batch of jobs away.
+  `CallbackThread.Threads` has the states of the threads. A worker never blocks, since it does not
+  run callbacks itself: the runners of `CallbackThread.Crew` do. After each message the worker
+  takes a turn: it queues due threads, dispatches ready jobs, and admits spawners that waited for
+  room. A turn is bounded: it takes at most 4,096 due threads and dispatches at most one batch of
+  jobs.
 
-  When a worker dies its threads end with it; `CallbackThread.Directory` tells those who watch them.
+  When a worker dies, its threads end with it, and `CallbackThread.Directory` notifies their
+  watchers.
   """
 
   use GenServer, restart: :permanent
@@ -15,10 +18,11 @@ defmodule CallbackThread.Worker do
 
   alias CallbackThread.{Clock, Crew, Directory, Parked, Threads}
 
-  # Raw requests after which more are asked for, while fewer than that are ready; well below the receptor's credit.
+  # The worker asks for more raw requests after this number, while fewer jobs than that are ready. Well below the
+  # receptor's credit.
   @ask_after 256
   @look_ms 1
-  # Jobs and words of heap from which a worker that has become idle collects its garbage.
+  # An idle worker collects its garbage after this number of jobs or words of heap.
   @much_work 256
   @much_heap 32_768
   @many_chunks 8
@@ -32,12 +36,12 @@ defmodule CallbackThread.Worker do
     :threads,
     :crew,
     :max_waiting,
-    # raw requests since the receptor was last asked for more
+    # raw requests since the worker last asked the receptor for more
     owed: 0,
     parked: %Parked{},
     timer: nil,
     looking: false,
-    # is a `:more` in the mailbox?
+    # whether a `:more` is in the mailbox
     more: false,
     since_gc: 0
   ]
@@ -47,7 +51,7 @@ defmodule CallbackThread.Worker do
 
   @impl true
   def init(options) do
-    # Runners are linked, and must not take the worker with them.
+    # Runners are linked, and their exits must not end the worker.
     Process.flag(:trap_exit, true)
     tally = :atomics.new(3, signed: true)
     base = Clock.base()
@@ -127,7 +131,7 @@ defmodule CallbackThread.Worker do
     {:noreply, turn(%{state | threads: threads})}
   end
 
-  # A spawner has lost patience. If it has been let in meanwhile, it has its answer.
+  # A spawner's timeout has passed. If its request has been admitted in the meantime, it has its answer.
   def handle_cast({:withdraw, ref}, state) do
     case Parked.withdraw(state.parked, ref) do
       :unknown ->
@@ -175,7 +179,7 @@ defmodule CallbackThread.Worker do
 
   def handle_info(_other, state), do: {:noreply, state}
 
-  # -- one turn: what follows from a change --
+  # -- one turn --
 
   defp turn(state) do
     %{state | threads: Threads.fire(state.threads)}
@@ -200,7 +204,7 @@ defmodule CallbackThread.Worker do
     end
   end
 
-  # Lets spawners in that waited for room: afterwards there is none, or nobody waits.
+  # Admits spawners that waited for room, until the worker is full or no spawner waits.
   defp admit(state) do
     with true <- room?(state), {entry, parked} <- Parked.pop(state.parked) do
       admit(accept(%{state | parked: parked}, entry))
@@ -209,7 +213,7 @@ defmodule CallbackThread.Worker do
     end
   end
 
-  # Where every job gets a process there may be room for more at once, but others want a turn.
+  # If every job gets a process, there may be room for more jobs, but other messages are handled first.
   defp come_again(%{more: true} = state), do: state
 
   defp come_again(state) do
@@ -267,8 +271,8 @@ defmodule CallbackThread.Worker do
     %{state | crew: crew} |> give_back(rest) |> start_looking()
   end
 
-  # Nothing has been running for a while. Memory is given back: hibernation leaves a heap with no room to
-  # spare, which matters where a million threads wait.
+  # No callback has run for a while. Frees memory: hibernation shrinks the heap to its live data, which matters where a
+  # million threads wait.
   defp idle(%{threads: %{ready: %{count: 0}}} = state) do
     {_, heap} = Process.info(self(), :total_heap_size)
 

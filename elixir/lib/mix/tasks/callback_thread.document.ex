@@ -1,22 +1,23 @@
 defmodule Mix.Tasks.CallbackThread.Document do
-  @shortdoc "The evaluation of 2018 again, with its memory read at rest and its sleepers timed"
+  @shortdoc "Repeats the evaluation of 2018, reads its memory at rest and times its sleepers"
 
   @moduledoc """
-  The evaluation of "lightweight callback threads" (2018) again.
+  Repeats the evaluation of "lightweight callback threads" (2018).
 
       mix callback_thread.document [N ...]
 
   For each N there are three runs:
 
-    * *callback*: the evaluation's own form. A receptor gets N messages `{:spawn, fn _tid -> Process.sleep(1000) end}`;
-      only the module that gives the receptor is another
+    * *callback*: the evaluation's own form. A receptor gets N messages `{:spawn, fn _tid ->
+      Process.sleep(1000) end}`; only the module of the receptor differs
     * *after*: the same with `{:after, 1000, fun}`, which sleeps without a process
     * *process*: N processes that sleep for 10 s
 
-  Memory is the difference of `:erlang.memory(:total)` to a time before the receptor was started, after a garbage
-  collection. The evaluation read it at once after the last message, when most units were queued
-  messages. It is read here at that time too, and at rest: after 0.5 s, when all units sleep; after 1 s and after 6 s; and
-  when the units have ended and the receptor is stopped. "All done" is the time from the first message to the end of the last unit.
+  Memory is the increase of `:erlang.memory(:total)` since a garbage collection before the start
+  of the receptor. The evaluation read it immediately after the last message, when most units were
+  queued messages. The task reads it at that time too, and at rest: after 0.5 s, when all units
+  sleep; after 1 s and after 6 s; and when the units have ended and the receptor is stopped. "All
+  done" is the time from the first message to the end of the last unit.
 
   It takes about two minutes.
   """
@@ -122,7 +123,7 @@ defmodule Mix.Tasks.CallbackThread.Document do
     end
   end
 
-  # Asked only when they may have ended, so that asking does not disturb the start.
+  # Asks only when the units may have ended, so that the question does not disturb the start.
   defp ended?({:process, others, _count}, elapsed) do
     elapsed >= 10_000 and :erlang.system_info(:process_count) <= others
   end

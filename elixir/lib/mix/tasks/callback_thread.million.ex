@@ -6,12 +6,13 @@ defmodule Mix.Tasks.CallbackThread.Million do
 
       mix callback_thread.million [N] [--only registered|closures] [--wait SECONDS]
 
-  Both storages are measured, each in a BEAM of its own, because what one leaves behind would
-  serve the other. Units are started in five steps; after each of them the task waits until all of them
-  wait, counts them, and reads the PSS of the BEAM's operating system process from
-  `/proc/self/smaps_rollup`. The figure for one unit is the slope through these readings, so what the program
-  itself needs is not in it. All units fall due at the same time, `--wait` seconds after the start. Each has a counter
-  of its own (part of "before"), so that it is seen that each was completed exactly once.
+  Both storages are measured, each in a BEAM of its own, because the second would reuse memory
+  that the first has freed. Units are started in five steps; after each of them the task waits
+  until all of them wait, counts them, and reads the PSS of the BEAM's operating system process
+  from `/proc/self/smaps_rollup`. The figure for one unit is the slope through these readings, so
+  it does not include the memory of the program itself. All units fall due at the same time,
+  `--wait` seconds after the start. Each has a counter of its own (part of "before"), which shows
+  that it was completed exactly once.
 
   If units fall due before all of them wait, the task fails and asks for a longer `--wait`. A BEAM that it starts ends
   when it does, however it ends.
@@ -22,9 +23,10 @@ defmodule Mix.Tasks.CallbackThread.Million do
 
   @steps [0.1, 0.25, 0.5, 0.75, 1.0]
   @counters {__MODULE__, :counters}
-  # So long without any unit ending means that none will.
+  # The task fails if no unit ends within this time.
   @stuck_ms 60_000
-  # Gives a BEAM its parent's pipe as descriptor 3, since the BEAM reads descriptor 0 itself. Its end is the parent's.
+  # Passes the parent's pipe to a BEAM as descriptor 3, since the BEAM reads descriptor 0 itself. EOF on it means that
+  # the parent has exited.
   @with_parent ~S(exec "$0" "$@" 3<&0 </dev/null)
 
   @impl true
@@ -57,7 +59,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
     if status != 0, do: Mix.raise("#{kind}: failed")
   end
 
-  # Ends this BEAM when the one that has started it has ended, also by SIGKILL: the kernel then closes the pipe.
+  # Ends this BEAM when its parent has exited, even by SIGKILL: the kernel then closes the pipe.
   defp end_with_parent do
     spawn(fn ->
       port = Port.open({:fd, 3, 3}, [:in, :eof])
@@ -108,7 +110,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
 
   defp starter("closures", receptor) do
     fn numbers, due ->
-      # Nothing is collected: a list of a million results would be measured as well.
+      # Drops the results: a list of a million of them would be measured as well.
       Enum.each(numbers, fn i ->
         {:ok, _} =
           CallbackThread.spawn(receptor, fn -> {:after, max(0, due - now()), fn -> hit(i) end} end)
@@ -205,7 +207,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
     end
   end
 
-  # Waits until none is left, unless their number stays the same until the deadline.
+  # Waits until all threads have ended. Fails if their number does not change until the deadline.
   defp wait_for_the_end(receptor, before, deadline) do
     count = CallbackThread.count(receptor)
 
