@@ -54,6 +54,9 @@ fn every_experiment_conforms() {
                 "disabled",
                 "refused",
                 "came with Java",
+                "without a module",
+                "keeps no idle connections",
+                "closes each connection",
             ];
             let fit = reason.is_none_or(|reason| known.iter().any(|known| reason.contains(known)));
             assert!(fit, "{case}");

@@ -49,7 +49,7 @@ const AWKWARD: &[(&str, &str)] = &[
     ("dd status=none", "it counts blocks from the start of the input"),
     ("wc in", "it reads files named in its arguments"),
     ("diff - in", "it compares whole files"),
-    ("iconv -f UTF-16 -t UTF-8", "`UTF-16` may depend on what came before"),
+    ("iconv -f UTF-16 -t UTF-8", "`UTF-16` may depend on earlier input"),
     ("./my-filter", "nothing is known of `./my-filter`"),
 ];
 
@@ -59,12 +59,12 @@ const FOR_SHELL: &[(&str, &str)] = &[
         "sort | while read -r line; do echo \"$line\"; done",
         "`while read -r line; do echo \"$line\"; done` is not a plain command",
     ),
-    ("sort | read -r line", "`read` is built into the shell"),
+    ("sort | read -r line", "`read` is a shell builtin"),
     ("sort | (cat; cat)", "`(cat; cat)` is not a plain command"),
     ("sort | no-such-program", "`no-such-program` is not found"),
     ("sort $OTHER", "`sort $OTHER` is not a plain command"),
     ("sort i*", "`sort i*` is not a plain command"),
-    ("printf 'b\\na\\n' | sort", "`printf` is built into the shell"),
+    ("printf 'b\\na\\n' | sort", "`printf` is a shell builtin"),
 ];
 
 /// Returns the output of `--explain` as data.
@@ -153,9 +153,9 @@ fn files_that_the_first_stage_has_to_read_are_explained() {
     let cases = [
         ("sort nowhere | uniq", "`nowhere` cannot be read: No such file or directory"),
         ("cat in nowhere | sort", "`nowhere` cannot be read: No such file or directory"),
-        ("cut -f1 open in | sort", "`open` ends in the middle of a record"),
+        ("cut -f1 open in | sort", "`open` ends with an incomplete record"),
         ("sort empty | uniq", "`empty` is empty"),
-        ("sort /dev/null | uniq", "`/dev/null` is no regular file"),
+        ("sort /dev/null | uniq", "`/dev/null` is not a regular file"),
     ];
     let mut wrong = Vec::new();
     for (pipeline, why) in cases {
