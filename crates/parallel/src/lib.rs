@@ -2,8 +2,8 @@
 //!
 //! - [`operators`]: commands that contend carries out itself.
 //! - [`plan`]: from stages to a plan. It knows no process and no machine.
-//! - [`execute`]: carrying out a plan with processes of this machine.
-//! - [`run`]: what `contend run` does: decides, plans, and supervises the execution.
+//! - [`execute`]: carries out a plan with processes of this machine.
+//! - [`run`]: the engine of `contend run`: decides, plans, and supervises the execution.
 
 pub mod execute;
 pub mod operators;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 const DEFAULT_BYTES_PER_SECOND: f64 = 1e9;
 /// The longest delay.
 const MAX_REST: Duration = Duration::from_millis(1);
-/// There is no delay before this many bytes have gone through a pipe, in bytes: they may be all
-/// there is.
+/// Bytes that must have passed through a pipe before there is a delay: a small amount may be the
+/// whole stream.
 const MIN_MOVED_BYTES: u64 = 64 << 10;
 
 /// The polling delay for one end of a pipe.
@@ -18,7 +18,7 @@ const MIN_MOVED_BYTES: u64 = 64 << 10;
 pub(super) struct PollBackoff {
     /// The bytes that should go through the pipe during a delay: half of its capacity.
     stride: f64,
-    /// The bytes that have gone through the pipe.
+    /// The number of bytes that have passed through the pipe.
     moved: u64,
     /// When the pipe was last found idle, and the value of `moved` at that moment.
     idle: Option<(Instant, u64)>,
@@ -36,8 +36,8 @@ impl PollBackoff {
         self.moved += bytes as u64;
     }
 
-    /// Starts a delay for as long as the pipe takes to move half of its capacity, because there is
-    /// nothing to do now.
+    /// Starts a delay for as long as the pipe takes to move half of its capacity, because it is
+    /// empty or full now.
     pub(super) fn note_idle(&mut self, now: Instant) {
         if self.moved < MIN_MOVED_BYTES {
             return;

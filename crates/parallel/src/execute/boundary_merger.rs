@@ -11,7 +11,7 @@ use super::sink::OutputSink;
 use crate::plan::ir::Combine;
 
 /// Concatenates outputs. With [`Combine::Adjoin`], equal lines on both sides of a chunk boundary
-/// become one line.
+/// are merged into one line.
 #[derive(Debug)]
 pub(super) struct BoundaryMerger<T> {
     pub output: T,

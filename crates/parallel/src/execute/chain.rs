@@ -1,4 +1,4 @@
-//! Operators that run one after another on blocks of input, without processes or pipes.
+//! Operators that run in turn on blocks of input, without processes or pipes.
 
 use std::io;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -14,7 +14,7 @@ use super::sink::OutputSink;
 use crate::operators::Operation;
 use crate::plan::ir::{Command, StatusRule};
 
-/// The block size in bytes: a block and what operators make of it fit into the CPU's second-level
+/// Block size in bytes. A block and the operators' output for it fit into the CPU's second-level
 /// cache.
 const BLOCK_BYTES: usize = 128 << 10;
 
@@ -120,7 +120,8 @@ impl Chain {
         self.links[..links].iter().all(Link::succeeded)
     }
 
-    /// Returns how the operators ended. One whose reader has left counts as successful.
+    /// Returns how the operators ended. An operator counts as successful if its reader stopped
+    /// reading.
     pub(super) fn end(self) -> Ended {
         let codes = self.links.iter().map(|link| link.code.unwrap_or(0));
         Ended {

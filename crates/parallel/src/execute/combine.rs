@@ -93,7 +93,7 @@ fn totals(
     }
     pass_through(command, context, sink, |stdin| {
         for text in &texts {
-            let _ = stdin.write(text)?; // the exit status tells whether it has read enough
+            let _ = stdin.write(text)?; // the exit status shows whether it has read enough
         }
         Ok(Continue(()))
     })?;
@@ -113,7 +113,7 @@ fn filter_outputs(
 ) -> Result<(), GroupError> {
     pass_through(command, context, sink, |stdin| {
         for output in outputs {
-            let _ = output.copy_to(stdin)?; // the exit status tells whether it has read enough
+            let _ = output.copy_to(stdin)?; // the exit status shows whether it has read enough
         }
         Ok(Continue(()))
     })

@@ -85,7 +85,7 @@ impl Scanner {
         }
     }
 
-    /// Tells the scanner that `bytes` have been removed from the front of the data.
+    /// Records that `bytes` have been removed from the front of the data.
     pub(super) fn taken(&mut self, bytes: usize) {
         self.scanned -= bytes.min(self.scanned);
         self.found = None;
@@ -153,7 +153,7 @@ pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<
     }
 }
 
-/// Describes for users how `data` violates the guard.
+/// Describes how `data` violates the guard, for users.
 pub(super) fn breach(guard: &Guard, data: &[u8]) -> String {
     if let Some(byte) = data.iter().find(|&&byte| guard.without.contains(byte)) {
         return format!(

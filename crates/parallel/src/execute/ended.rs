@@ -24,12 +24,12 @@ pub(super) struct Ended {
 pub(super) struct Cost {
     /// CPU time of its process, or of contend's thread while that ran its operator.
     pub cpu: Duration,
-    /// It was a process, not an operator.
+    /// It was a process rather than an operator.
     pub has_process: bool,
 }
 
 impl Cost {
-    /// The cost of a process that used this much CPU time.
+    /// Returns the cost of a process with this CPU time.
     pub(super) fn of_process(cpu: Duration) -> Self {
         Self { cpu, has_process: true }
     }

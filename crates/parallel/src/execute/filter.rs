@@ -74,7 +74,7 @@ impl<'a> Filter<'a> {
             drop(input);
             let copied = copied.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let fed = fed?;
-            let _ = copied.transpose()?; // all has been copied: the reader's state no longer matters
+            let _ = copied.transpose()?; // everything is copied: the reader's state no longer matters
             Ok(fed)
         })
     }

@@ -89,7 +89,7 @@ impl Ready {
         &self.pipe
     }
 
-    /// Discards the output, of which everything has been read if `read` is true.
+    /// Ends the output's use by a command, which has read all of it if `read` is true.
     ///
     /// # Errors
     /// Errors if everything was read and the commands failed.
@@ -241,13 +241,13 @@ impl Work<'_> {
         }
     }
 
-    /// Returns how many commands have ended by the time the others begin to write.
+    /// Returns how many commands have ended when the others begin to write.
     fn first_commands(&self) -> usize {
         let each = &self.group.each;
         each.iter().position(|command| command.sorts).unwrap_or(each.len() - 1)
     }
 
-    /// Feeds commands with chunks while there are any. Output that arrives early is kept.
+    /// Feeds commands with chunks until there are no more. Output that arrives early is kept.
     fn feed(
         &self,
         mut next: impl FnMut() -> io::Result<NextChunk>,

@@ -15,7 +15,7 @@ use super::{Context, combine, concatenate, sorted, whole};
 use crate::plan::estimate;
 use crate::plan::ir::{Combine, Group};
 
-/// At most this many bytes of a stream are read to decide whether chunks pay off.
+/// The maximum number of bytes of a stream that are read to decide whether chunks pay off.
 const MAX_PEEK_BYTES: usize = 1 << 20;
 
 /// Runs a group.
@@ -109,7 +109,7 @@ fn run_into(
     }
 }
 
-/// Runs the group over chunks, in the way that its combination needs.
+/// Runs the group over chunks in the way that its combiner requires.
 fn over_chunks<'a>(
     group: &Group,
     context: &Context<'_>,
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_failure_over_a_part_is_repaired_by_one_run_over_all() {
-        // Both fail unless they see the first line, as they do over the whole input.
+        // Both fail unless they read the first line, as they do over the whole input.
         let stderr = "read -r line; echo $line; cat; [ $line = one ] || echo remark >&2";
         let fails = "read -r line; echo $line; cat; [ $line = one ]";
         for text in [stderr, fails] {

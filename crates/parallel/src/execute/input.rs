@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Several workers take chunks from one [`ChunkSource`]. If the group has to fall back,
-//! [`ChunkSource::rest`] yields what has not been processed.
+//! [`ChunkSource::rest`] yields the unprocessed input.
 
 mod feed;
 mod files;
@@ -106,11 +106,11 @@ pub(super) struct ChunkSource<'a> {
     guard: GuardState,
     state: Mutex<State>,
     stop: StopToken<'a>,
-    /// Counts what is handed out, for the first group.
+    /// Counts the bytes that are handed out, for the first group.
     counted: Option<&'a Intake>,
     /// What to do when a stream falls silent.
     lull: Lull<'a>,
-    /// How many bytes are searched for a cut at most.
+    /// The maximum number of bytes that are searched for a cut.
     longest: usize,
 }
 
@@ -337,14 +337,14 @@ impl<'a> ChunkSource<'a> {
         Ok(NextChunk::Chunk(Chunk { index: 0, data: ChunkData::FileRange(range) }))
     }
 
-    /// Makes the memory of a processed chunk available for later ones.
+    /// Makes the memory of a processed chunk available for later chunks.
     pub(super) fn used(&self, bytes: Vec<u8>) {
         if let Some(files) = self.source.files() {
             files.recycle(bytes);
         }
     }
 
-    /// Checks all of the files against the guard, once.
+    /// Checks whether the guard accepts all of the files, once.
     ///
     /// # Errors
     /// Errors if the files cannot be read.

@@ -49,7 +49,7 @@ impl<'a> Instance<'a> {
         Processes::start_aloud(launcher, commands).map(Self::Processes)
     }
 
-    /// Feeds the commands in pieces of this many bytes; see [`Processes::in_pieces`].
+    /// Feeds the commands in pieces of `piece` bytes; see [`Processes::in_pieces`].
     pub(super) fn in_pieces(self, piece: usize) -> Self {
         match self {
             Self::Chain(chain) => Self::Chain(chain),
@@ -107,7 +107,7 @@ impl<'a> Instance<'a> {
                     early.extend_from_slice(bytes);
                     Ok(ControlFlow::Continue(()))
                 };
-                let _ = chain.drain(&mut keep)?; // all is wanted
+                let _ = chain.drain(&mut keep)?; // `keep` never returns `Break`
                 let (nothing, _) = io::pipe()?;
                 Ok(File::from(OwnedFd::from(nothing)))
             }

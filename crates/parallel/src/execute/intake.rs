@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How much of an input has been handed out.
+/// The amount of an input that has been handed out.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
     bytes: AtomicU64,

@@ -239,7 +239,7 @@ impl Local<'_> {
     }
 }
 
-/// Returns an input that consists of these files in order.
+/// Returns a file from which the contents of these files can be read in order.
 fn one_after_the_other(files: Vec<File>) -> io::Result<File> {
     match <[File; 1]>::try_from(files) {
         Ok([file]) => Ok(file),

@@ -1,5 +1,4 @@
-//! Runs commands in the C locale over chunks that are ASCII, if that changes nothing but their
-//! speed.
+//! Runs commands in the C locale over chunks that are ASCII, if their output is the same there.
 
 use std::io;
 
@@ -19,12 +18,12 @@ impl<'g> LocaleVariants<'g> {
         Self { commands, in_c: in_c.then(|| commands.iter().map(in_the_c_locale).collect()) }
     }
 
-    /// The commands in their own locale only.
+    /// Returns the commands in their own locale only.
     pub(super) fn as_they_are(commands: &'g [Command]) -> Self {
         Self { commands, in_c: None }
     }
 
-    /// Returns whether commands are to run in the C locale over this chunk.
+    /// Returns whether commands run in the C locale over this chunk.
     ///
     /// # Errors
     /// Errors if the chunk cannot be read.

@@ -76,7 +76,7 @@ impl<R: Read> Run<R> {
         Ok(true)
     }
 
-    /// Returns what is compared: the line without its separator.
+    /// Returns the bytes to compare: the line without its separator.
     fn key(&self) -> &[u8] {
         &self.buffer[self.key..self.end - 1]
     }
@@ -144,7 +144,7 @@ struct Merged {
     last: Option<Vec<u8>>,
     count: u64,
     equal: Equal,
-    /// How many more lines are wanted.
+    /// How many more lines to write; `None` for all.
     left: Option<u64>,
 }
 

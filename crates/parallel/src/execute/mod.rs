@@ -75,18 +75,18 @@ pub use plain::Plain;
 pub use tally::{StageTally, Tally};
 pub use threads::spawn;
 
-/// Executes plans. An executor depends on nothing but the plan, so another one may run plans on
-/// other machines.
+/// Executes plans. An executor depends only on the plan, so another one may run plans on other
+/// machines.
 pub trait Executor {
-    /// Runs the plan to its end, from standard input to standard output.
+    /// Runs the plan until it ends, from standard input to standard output.
     ///
     /// # Errors
-    /// Errors if the plan cannot be executed. What has been written until then is a prefix of the
-    /// output.
+    /// Errors if the plan cannot be executed. The output written before the error is a prefix of
+    /// the correct output.
     fn execute(&self, plan: &Plan) -> Result<(), ExecuteError>;
 }
 
-/// What all groups of a run share, and what is known about one group.
+/// Properties of the run, which all groups share, and of one group.
 #[derive(Debug, Clone, Copy)]
 struct Context<'a> {
     launcher: &'a Launcher,
@@ -118,7 +118,7 @@ impl Context<'_> {
         self.plain[self.at].store(true, Ordering::Relaxed);
     }
 
-    /// Returns how many bytes of output may wait for their turn.
+    /// Returns how many bytes of output the reorder buffer may hold.
     fn held_bytes(&self) -> usize {
         usize::try_from(self.memory / 4).unwrap_or(usize::MAX)
     }

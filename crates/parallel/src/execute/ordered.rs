@@ -16,9 +16,9 @@ use super::size::Sizes;
 use super::threads::{self, Patience, is_scarcity};
 use crate::plan::ir::Group;
 
-/// Commands that need more than this for each byte of a chunk, in seconds, are so much slower than
-/// scanning that the guard is checked over the whole input before the next chunk. If the guard
-/// rejects it, little work is lost.
+/// Commands that need more CPU time per byte than this, in seconds, are much slower than a scan. So
+/// the guard is checked over the whole input before their second chunk, and little work is lost if
+/// it rejects the input.
 const SLOW_SECONDS_PER_BYTE: f64 = 10e-9;
 
 /// How a run over chunks ended.
@@ -28,7 +28,7 @@ pub(super) enum Ending<T> {
     Complete(T),
     /// The reader wants no more.
     Enough,
-    /// The rest of the input must be processed by one run.
+    /// One run must process the rest of the input.
     FallBack {
         /// Where its output goes.
         merger: T,
@@ -112,7 +112,7 @@ fn work<T: OutputSink + Send>(
     }
 }
 
-/// Runs the commands over one chunk. `Break` if no more chunks are to be run.
+/// Runs the commands over one chunk. `Break` if no further chunk should run.
 fn run_chunk<T: OutputSink + Send>(
     variants: &LocaleVariants<'_>,
     context: &Context<'_>,

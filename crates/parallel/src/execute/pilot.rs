@@ -1,4 +1,4 @@
-//! Runs a group's commands over a sample of their input to measure their CPU time and output.
+//! Runs a group's commands over a sample of their input, to measure their CPU time and output.
 
 use std::ops::ControlFlow::Continue;
 
@@ -14,7 +14,7 @@ use crate::plan::flow::{Flow, Stream};
 use crate::plan::ir::{Combine, Command, Group, Step};
 use crate::plan::rates;
 
-/// The largest sample in bytes. Over it, commands need more time than for starting.
+/// The largest sample in bytes. It takes commands longer than their start-up does.
 const MAX_SAMPLE_BYTES: usize = 1 << 20;
 /// The smallest sample in bytes for commands that are not slow.
 const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
@@ -22,7 +22,7 @@ const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
 const SAMPLE_DIVISOR: u64 = 100;
 /// The share of CPU time in the time that starting a command takes.
 const START_CPU_SHARE: f64 = 0.6;
-/// If a command takes less time than this many starts, its own starting time is measured.
+/// If a command takes less time than this number of starts, its own start-up time is measured.
 const MIN_STARTS: f64 = 6.0;
 /// The limit of CPU time for a trial in seconds, unless the sample is the smallest one.
 const MAX_TRIAL_SECONDS: f64 = 0.01;
@@ -32,12 +32,12 @@ const MIN_SAMPLE_BYTES: usize = 1 << 10;
 const SLOW_SECONDS_PER_BYTE: f64 = 1.9e-9;
 /// The memory that sort needs, as a multiple of its input.
 const SORT_MEMORY_FACTOR: u64 = 4;
-/// A smaller gain is lost to costs that do not depend on the size of the input, in seconds.
+/// A smaller gain is lost to costs that do not depend on the input's size, in seconds.
 const MIN_GAIN_SECONDS: f64 = 0.01;
-/// Commands that are expected to need less CPU time than this are not tried, in seconds.
+/// Commands with a lower expected CPU time are not tried, in seconds.
 const MIN_CPU_SECONDS: f64 = 0.1;
 
-/// What a trial predicts about a group.
+/// The result of a trial of a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trial {
     /// Chunks pay off.
@@ -91,7 +91,7 @@ pub(super) fn judge(
     let sorts_here = estimate::sorts_here(group);
     let gain = estimate::gain(&flows, &beside, handling, context.jobs, sorts_here);
     let seconds = chunks.size().map(|bytes| gain * bytes as f64 * 1e-9);
-    // Without a limit, sort uses as much memory as it wants.
+    // Without a limit, sort uses all available memory.
     let has_room = |bytes: u64| bytes.saturating_mul(SORT_MEMORY_FACTOR) < context.memory;
     let must_be_bounded = sorts.is_some() && !chunks.size().is_some_and(has_room);
     let is_worth_it = is_sure
@@ -100,9 +100,9 @@ pub(super) fn judge(
     Ok(Trial { is_worth_it, rate: Some(rate) })
 }
 
-/// Returns the CPU time of the commands of other steps, in nanoseconds for a byte of the group's
-/// input. `volume` and `line` describe the group's output. After a step that combines outputs, the
-/// amount of data is unknown, so later steps are left out.
+/// Returns the CPU time of the commands of other steps, in nanoseconds per byte of the group's
+/// input. `volume` and `line` describe the group's output. Steps after one that combines outputs
+/// are left out, because the amount of their input is unknown.
 fn beside(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f64> {
     let (before, rest) = context.steps.split_at(context.at);
     let (before, _) = estimate::before(before);
@@ -131,7 +131,7 @@ fn sample_size(of: Option<u64>, cpu: f64) -> usize {
     size.min(enough).max(MIN_SAMPLE_BYTES)
 }
 
-/// Returns the CPU time of starting these commands for every chunk, in nanoseconds a byte.
+/// Returns the CPU time of starting these commands for every chunk, in nanoseconds per byte.
 fn starts(
     group: &Group,
     commands: &[Command],

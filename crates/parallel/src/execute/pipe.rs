@@ -16,7 +16,7 @@ pub(super) fn wide() -> io::Result<(File, File)> {
     Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
 }
 
-/// Reduces the capacity of an empty pipe to about this many bytes; returns the actual capacity.
+/// Reduces the capacity of an empty pipe to about `bytes`; returns the actual capacity.
 pub(super) fn narrow(pipe: &File, bytes: usize) -> usize {
     let _ = fcntl_setpipe_size(pipe, bytes.min(MAX_PIPE_BYTES)); // on failure the capacity stays
     capacity(pipe)

@@ -24,8 +24,8 @@ pub struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// Starts the commands. The first one reads `stdin` and the last one writes to `stdout`;
-    /// without these, they inherit contend's.
+    /// Starts the commands. The first one reads `stdin` and the last one writes to `stdout`; if
+    /// these are `None`, they inherit contend's.
     ///
     /// # Errors
     /// Errors if a command cannot be started or a pipe cannot be created.
@@ -63,9 +63,9 @@ impl<'a> Plain<'a> {
 
     /// Starts a stage.
     ///
-    /// If the next stage were started only once this one has executed its program, the kernel would
-    /// often keep both on one CPU for their first milliseconds. So contend waits only for the last
-    /// stage.
+    /// If contend started the next stage only once this one has executed its program, the kernel
+    /// would often keep both on one CPU for their first milliseconds. So contend waits only for the
+    /// last stage.
     fn start_one(
         &mut self,
         prepared: &Prepared,
@@ -122,7 +122,8 @@ impl<'a> Plain<'a> {
         Ok(true)
     }
 
-    /// Returns whether the last command died of this signal. A shell ignores how the others ended.
+    /// Returns whether this signal terminated the last command. Like a shell, ignores how the
+    /// others ended.
     pub fn died_of(&self, signal: i32) -> bool {
         self.ended.last() == Some(&ExitStatus::Signaled(signal))
     }

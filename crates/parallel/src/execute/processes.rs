@@ -30,9 +30,9 @@ const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal:
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 /// A read of at least this many bytes means that the poll did not return too early.
 pub(super) const FULL_READ_BYTES: usize = 128 << 10;
-/// How many bytes of the commands' standard error are kept.
+/// The maximum number of bytes of the commands' standard error that are kept.
 const MAX_STDERR_BYTES: usize = 64 << 10;
-/// How long to poll a command that neither reads nor writes before the next check.
+/// How long a poll for a command that neither reads nor writes lasts before the next check.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Processes over one chunk of the input, or over several.
@@ -135,8 +135,8 @@ impl<'a> Processes<'a> {
         Ok(processes)
     }
 
-    /// Feeds the commands in pieces of this many bytes. At most one piece waits in the pipe, so
-    /// that the rest is left for workers that would otherwise be idle.
+    /// Feeds the commands in pieces of `piece` bytes. At most one piece waits in the pipe, so that
+    /// the rest is left for workers that would otherwise be idle.
     pub(super) fn in_pieces(mut self, piece: usize) -> Self {
         if let Some(stdin) = &self.stdin {
             self.feeding = PollBackoff::of(pipe::narrow(stdin, piece));
@@ -222,7 +222,7 @@ impl<'a> Processes<'a> {
     pub(super) fn hand_over(&mut self) -> io::Result<File> {
         self.stdin = None;
         let Some(stdout) = self.stdout.take() else {
-            // The output has ended already. If the last command failed, its exit status says so.
+            // The output has ended already. If the last command failed, its exit status shows that.
             let (nothing, _) = io::pipe()?;
             return Ok(File::from(OwnedFd::from(nothing)));
         };
@@ -230,7 +230,8 @@ impl<'a> Processes<'a> {
         Ok(stdout)
     }
 
-    /// Polls once and reads or writes what is ready. `Break` if the reader wants no more output.
+    /// Polls once, and reads or writes the pipes that are ready. `Break` if the reader wants no
+    /// more output.
     fn turn(
         &mut self,
         left: Option<&mut ChunkInput<'_>>,
@@ -296,7 +297,7 @@ impl<'a> Processes<'a> {
                 }
             }
             Err(error) if is_for_later(&error) => {}
-            // The command has closed its input; its exit status says why.
+            // The command has closed its input; its exit status shows why.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
             Err(error) => return Err(error),
         }
@@ -313,7 +314,7 @@ impl<'a> Processes<'a> {
         Ok(text)
     }
 
-    /// Waits for the first `commands` commands, whose readers come later in the pipeline. Returns
+    /// Waits for the first `commands` commands, whose readers follow in the pipeline. Returns
     /// whether all of them succeeded.
     ///
     /// # Errors

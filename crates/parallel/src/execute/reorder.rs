@@ -53,7 +53,7 @@ pub(super) struct ReorderBuffer<J> {
     changed: Condvar,
     /// Used only by the worker of the current chunk.
     writer: Mutex<Writer<J>>,
-    /// How many bytes of outputs and of kept chunks may be held.
+    /// The maximum size of held outputs and kept chunks, in bytes.
     limit: usize,
     /// Chunks are kept until their output has been written, so that a fallback can read them again.
     keeps_chunks: bool,
@@ -80,7 +80,7 @@ struct Complete {
     failed: Option<Fallback>,
 }
 
-/// What remains after all workers have ended.
+/// State of the buffer after all workers have ended.
 pub(super) struct Left<J> {
     pub combiner: J,
     pub stopped: Option<Stopped>,
@@ -120,7 +120,7 @@ impl<J: Combiner> ReorderBuffer<J> {
         self.changed.notify_all();
     }
 
-    /// Returns what remains. All handles must have been dropped.
+    /// Returns the final state. All handles must have been dropped.
     pub(super) fn finish(self) -> Left<J> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let writer = self.writer.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -1,23 +1,23 @@
 //! Finds lines that occurred before, by their hashes.
 //!
-//! Looking up a line among many takes longer than sorting one more line. So if few lines repeat,
+//! Looking a line up among many takes longer than sorting one more line. So if few lines repeat,
 //! only a sample of the lines is looked up, until more of them repeat. The sample consists of the
-//! lines whose hashes have certain bits clear: all occurrences of a line are in it or none, so its
-//! share of repeated lines estimates the share among all lines.
+//! lines whose hashes have certain bits clear. It contains either all occurrences of a line or
+//! none, so its share of repeated lines estimates the share among all lines.
 
 use std::hash::BuildHasher as _;
 
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// Hash bits that are zero in the sample: one line in 16. The table uses the lowest and the highest
-/// bits.
+/// Hash bits that are zero for lines of the sample: one line in 16. The table uses the lowest and
+/// the highest bits.
 const OTHERS: u64 = 15 << 40;
-/// After this many lines of the sample, it is decided again what to look up.
+/// The number of lines of the sample between two decisions on which lines to look up.
 const WINDOW_LINES: u32 = 1024;
-/// With at least this many repeated lines among them, all lines are looked up.
+/// All lines are looked up if at least this number of lines in a window are repeated.
 const MANY_REPEATS: u32 = WINDOW_LINES / 4;
-/// With fewer repeated lines than this, only the sample is looked up.
+/// Only the sample is looked up if fewer lines in a window are repeated.
 const FEW_REPEATS: u32 = WINDOW_LINES / 8;
 
 /// The indices of lines, by hash.
@@ -47,8 +47,8 @@ impl Seen {
         }
     }
 
-    /// Returns the index of an equal line, if it is known; otherwise the caller must store the line
-    /// at the next index. `at` returns the line with an index.
+    /// Returns the index of an equal line, if it is known. Otherwise, the caller must store the
+    /// line at the next index. `at` returns the line with an index.
     pub(super) fn place<'t>(
         &mut self,
         line: &[u8],
@@ -112,7 +112,7 @@ impl Seen {
 mod tests {
     use super::*;
 
-    /// Returns how many lines are stored, and whether all lines are looked up at the end.
+    /// Returns how many lines are stored, and whether all lines are looked up in the end.
     fn kept(lines: impl Iterator<Item = u32>) -> (usize, bool) {
         let mut seen = Seen::new();
         let mut kept: Vec<String> = Vec::new();

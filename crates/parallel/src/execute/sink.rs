@@ -31,7 +31,7 @@ impl<F: FnMut(&[u8]) -> Result<ControlFlow<()>, GroupError>> OutputSink for F {
 #[derive(Debug)]
 pub(super) struct FirstLines<'o, S> {
     output: &'o mut S,
-    /// How many more lines are wanted; `None` for all.
+    /// How many more lines to write; `None` for all.
     left: Option<u64>,
 }
 
@@ -71,8 +71,7 @@ pub(super) struct Sink<'a> {
     launcher: &'a Launcher,
     /// The bytes written so far.
     written: u64,
-    /// How many of the next bytes to skip, because they were written before the output started
-    /// again.
+    /// The number of bytes to skip, because they were written before the output started again.
     skipped: u64,
     /// The reader has closed the output.
     left: Arc<AtomicBool>,
@@ -89,7 +88,8 @@ impl<'a> Sink<'a> {
         Arc::clone(&self.left)
     }
 
-    /// Skips what has already been written: the output is produced again from its beginning.
+    /// Skips the bytes that have already been written, because the output is produced again from
+    /// its beginning.
     pub(super) fn start_again(&mut self) {
         self.skipped = self.written;
     }
@@ -105,8 +105,8 @@ impl<'a> Sink<'a> {
         self.file.metadata().is_ok_and(|metadata| metadata.is_file())
     }
 
-    /// Returns whether the last command would fail once its reader has gone, because SIGPIPE is
-    /// ignored.
+    /// Returns whether the last command would fail after its reader has closed the pipe, because
+    /// SIGPIPE is ignored.
     fn fails_unread(&self) -> bool {
         self.before_write.is_some() && inherited::sigpipe_ends_nothing()
     }

@@ -9,18 +9,18 @@ use super::input::ChunkSource;
 use crate::plan::ir::Command;
 use crate::plan::rates;
 
-/// How long a chunk should take. Starting its commands then takes about a hundredth of that, and at
-/// most a twentieth for commands that are slow to start.
+/// The intended duration of a chunk. Starting its commands then takes about a hundredth of that,
+/// and at most a twentieth for commands that are slow to start.
 const CHUNK_TIME: Duration = Duration::from_millis(150);
 const STARTS_PER_CHUNK: f64 = 20.0;
 /// The size of chunks in bytes until their speed is known.
 const FIRST_CHUNK_BYTES: u64 = 256 << 10;
-/// The first chunks of a stream have the wanted size divided by this.
+/// The first chunks of a stream have the intended size divided by this.
 const EARLY_DIVISOR: u64 = 8;
 /// The largest chunk of a file, and the largest one that must be in memory, in bytes.
 const MAX_CHUNK_BYTES: u64 = 64 << 20;
 const MAX_CHUNK_BYTES_IN_MEMORY: u64 = 16 << 20;
-/// The last chunks are at least the wanted size divided by this, and at least `MIN_CHUNK_BYTES`.
+/// The last chunks have at least the intended size divided by this, and at least `MIN_CHUNK_BYTES`.
 const LAST_DIVISOR: u64 = 4;
 const MIN_CHUNK_BYTES: u64 = 512;
 
@@ -48,7 +48,7 @@ pub(super) struct Sizes {
     /// The size of the input in bytes, if known.
     total: Option<u64>,
     most: u64,
-    /// How long a chunk should take, in seconds.
+    /// The intended duration of a chunk, in seconds.
     seconds: f64,
     wanted: AtomicU64,
     given: AtomicU64,
@@ -115,7 +115,7 @@ impl Sizes {
         usize::try_from(size.min(self.most)).unwrap_or(usize::MAX)
     }
 
-    /// Records that a chunk of this many bytes took `time`.
+    /// Records that a chunk of `bytes` took `time`.
     pub(super) fn took(&self, bytes: usize, time: Duration) {
         self.set_rate(bytes as f64 / time.as_secs_f64().max(1e-6));
     }

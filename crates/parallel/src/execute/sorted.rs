@@ -27,7 +27,7 @@ use crate::plan::ir::{Combine, Command, Group, LineOrder};
 /// The approximate number of bytes merged at a time.
 const RANGE_BYTES: usize = 1 << 20;
 
-/// What to sort, and how.
+/// The task of a sort inside contend.
 #[derive(Debug)]
 pub(super) struct Task<'g> {
     /// The commands before the sort.
@@ -35,7 +35,7 @@ pub(super) struct Task<'g> {
     sort: &'g Command,
     order: LineOrder,
     equal: Equal,
-    /// If set, only this many lines from the beginning are wanted.
+    /// The number of lines from the beginning to write; `None` for all.
     first: Option<u64>,
     /// The directory for lines that do not fit into memory, if the command line names one.
     folder: Option<&'g str>,
@@ -147,7 +147,7 @@ fn stop_if_rereadable(chunks: &ChunkSource<'_>) {
 }
 
 /// Sorts the output of the commands over the rest of the input. They run as in the plain pipeline:
-/// standard error is not captured, and what they write before a failure is sorted.
+/// standard error is not captured, and their output is sorted even if they fail.
 fn gather_rest(
     task: &Task<'_>,
     context: &Context<'_>,

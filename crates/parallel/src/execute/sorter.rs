@@ -1,9 +1,9 @@
 //! Sorts lines in memory, and on disk if they do not fit.
 //!
-//! An external `sort` would get its input through a pipe and return its output through another, and
-//! would move equal lines like all others. Here lines stay where they were read. Only entries move:
-//! the offset of a line, and the first eight bytes of its key, which decide most comparisons. If
-//! equal lines are merged or counted, most are found by their hashes and kept once; the others are
+//! An external `sort` would receive its input and return its output through pipes, and would move
+//! equal lines like all others. Here, lines stay where they were read. Only entries move: the
+//! offset of a line, and the first eight bytes of its key, which decide most comparisons. If equal
+//! lines are merged or counted, most are found by their hashes and stored once. The others are
 //! merged when sorting has made them neighbours.
 
 use std::fs::File;
@@ -20,8 +20,8 @@ use super::{counted, keyed};
 
 /// The largest text that is held, in bytes: offsets have 32 bits.
 const MAX_TEXT_BYTES: usize = 1 << 31;
-/// With no room on disk, memory for lines is doubled only if that takes at most the available
-/// memory divided by this: other workers do the same.
+/// If there is no room on disk, memory for lines is doubled only if that takes at most the
+/// available memory divided by this, because other workers do the same.
 const MEMORY_DIVISOR: u64 = 8;
 
 /// Lines that are being collected.

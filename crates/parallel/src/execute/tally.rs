@@ -1,4 +1,4 @@
-//! What is counted while a plan is executed.
+//! Counters of the execution of a plan.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -111,8 +111,8 @@ impl Tally {
         }
     }
 
-    /// Records how commands over a chunk ended. If they failed, they run again over its input, and
-    /// only their cost counts here.
+    /// Records how commands over a chunk ended. If they failed, only their cost counts here,
+    /// because they run again over its input.
     pub(super) fn ended_over_chunk(&self, commands: &[Command], ended: &Ended) {
         if ended.succeeded {
             self.ended(commands, ended);
@@ -131,8 +131,8 @@ impl Tally {
         stage.starts += u64::from(cost.has_process);
     }
 
-    /// Records the exit status of a command. A command such as `grep` succeeds if it has found a
-    /// match in any chunk.
+    /// Records the exit status of a command. A command such as `grep` succeeds if it finds a match
+    /// in any chunk.
     pub(super) fn status(&self, command: &Command, status: ExitStatus) {
         let code = status.shell_code();
         let mut stages = self.lock();
@@ -169,8 +169,7 @@ impl Tally {
         self.status(command, ExitStatus::Exited(0));
     }
 
-    /// Records that the reader of the group's output has gone, which ends the last stage by
-    /// SIGPIPE.
+    /// Records that the reader has closed the group's output, which ends the last stage by SIGPIPE.
     pub(super) fn cut_off(&self, group: &Group) {
         let Some(command) = group.serial.last() else { return };
         let mut stages = self.lock();

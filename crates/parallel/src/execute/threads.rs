@@ -1,7 +1,7 @@
 //! Starts threads and processes when limits on them may be reached.
 //!
-//! If a limit prevents a start, the attempt is repeated after a delay, as shells do: others may end
-//! in the meantime.
+//! If a limit prevents a start, the attempt is repeated after a delay, as shells do, because
+//! another process or thread may end.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,9 +18,9 @@ const MAX_RETRY_DELAY: Duration = Duration::from_millis(250);
 /// How long attempts are repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// Briefly: there is an alternative.
+    /// A short time, because there is an alternative.
     Brief,
-    /// As long as bash does: there is no alternative.
+    /// As long as bash does, because there is no alternative.
     Long,
 }
 
@@ -99,7 +99,7 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>>
     })
 }
 
-/// Runs `work` on up to `count` threads, of which this is one, as far as they can be started. Waits
+/// Runs `work` on up to `count` threads, including this one, as far as they can be started. Waits
 /// for all of them.
 pub(super) fn all_do<T: Send>(count: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {

@@ -75,7 +75,7 @@ pub(super) fn run(
 ) -> Result<Reader, GroupError> {
     context.runs_plain();
     let commands = &group.serial;
-    // Reading a file, sort would use as much memory as there is. That is right only if it has no
+    // With a file as input, sort would use all available memory. That is right only if it has no
     // room for temporary files.
     let sorts = context.launcher.bounds_sorting() && group.each.iter().any(|it| it.sorts);
     let reading = if sorts { None } else { reading(group, chunks)? };

@@ -1,8 +1,9 @@
 //! Commands that contend carries out itself, without a process: one file for each, and one row of
 //! the table below.
 //!
-//! An operator is tried only for a command with a class. The class proves that the program is the
-//! one that the operator stands for, and its guard holds for what the operator reads.
+//! An operator is tried only for a command with a class. The class proves that the command's
+//! program is the one that the operator replaces, and its guard holds for the input of the
+//! operator.
 
 mod count;
 mod translate;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// The specification of an operator, which is part of a plan.
 trait Definition: Sized {
-    /// Commands for which tests compare it with the program.
+    /// Commands for which tests compare the operator with the program.
     #[cfg(test)]
     const EXAMPLES: &'static [&'static str];
 
@@ -26,10 +27,10 @@ trait Definition: Sized {
     fn start(&self) -> Box<dyn Operation>;
 }
 
-/// A running operator. Its input comes in blocks of any size.
+/// A running operator. Its input arrives in blocks of any size.
 pub(crate) trait Operation: Send {
-    /// Processes a block of the input. Appends to `output` at most what the command would have
-    /// written by then.
+    /// Processes a block of the input. Appends to `output` at most the bytes that the command could
+    /// have written by now.
     fn push(&mut self, input: &[u8], output: &mut Vec<u8>);
 
     /// Ends the input. Appends the rest of the output, and returns the exit code.

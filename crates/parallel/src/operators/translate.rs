@@ -15,7 +15,7 @@ pub struct Translate {
     images: Vec<u8>,
     /// The bytes that are deleted.
     deleted: ByteSet,
-    /// Bytes of the output of which equal neighbours are squeezed into one.
+    /// Bytes of the output whose runs are squeezed into one byte.
     squeezed: ByteSet,
 }
 
@@ -97,8 +97,8 @@ impl Operation for Deletion {
     fn push(&mut self, input: &[u8], output: &mut Vec<u8>) {
         let start = output.len();
         output.resize(start + input.len(), 0);
-        // A branch might be mispredicted half of the time, so there is none: deleted bytes are
-        // overwritten.
+        // A branch might be mispredicted half of the time. Instead, the next byte overwrites a
+        // deleted one.
         let mut end = start;
         for byte in input {
             output[end] = self.images[usize::from(*byte)];

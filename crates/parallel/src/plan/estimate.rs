@@ -1,4 +1,4 @@
-//! Estimates whether chunks pay off.
+//! Estimates whether running over chunks is worth its cost.
 
 use contend_record::run::Decision;
 
@@ -9,7 +9,7 @@ use crate::plan::ir::{Combine, Command, Group, Plan, Step};
 
 /// The time for planning and threads, in seconds.
 const OVERHEAD_SECONDS: f64 = 0.004;
-/// Chunks must save at least this many times what they cost.
+/// Running over chunks must save at least this multiple of its cost.
 const MIN_BENEFIT_FACTOR: f64 = 2.0;
 
 /// Returns the decision if no stage can run over chunks.
@@ -41,7 +41,7 @@ pub fn decide(plan: &Plan, input: Option<Amount>, jobs: usize) -> Decision {
     expect(&plan.steps, input, jobs).decision(input.bytes)
 }
 
-/// The expected gain and cost of running over chunks, in seconds.
+/// Expected gain and cost of running over chunks, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expectation {
     cpu: f64,
@@ -67,40 +67,40 @@ impl Expectation {
 }
 
 /// CPU time for handing out chunks, of files and of streams, and for collecting their outputs, in
-/// nanoseconds a byte.
+/// nanoseconds per byte.
 const HAND_OUT_NS_PER_BYTE: f64 = 0.2;
 const HAND_OUT_STREAM_NS_PER_BYTE: f64 = 0.6;
 const COLLECT_NS_PER_BYTE: f64 = 0.4;
-/// The additional time of commands that write to a file and not to a pipe, in nanoseconds a byte.
+/// Additional CPU time of commands that write to a file instead of a pipe, in nanoseconds per byte.
 const TO_FILE_NS_PER_BYTE: f64 = 0.3;
-/// How much longer work takes than if workers got equal shares and never waited.
+/// Wall time of uneven work, relative to workers that have equal shares and never wait.
 const IMBALANCE_FACTOR: f64 = 1.08;
-/// Each pipe makes a pipeline take longer than its CPU time on all CPUs by this share, since
-/// commands wait for each other; pipes beyond the maximum add nothing.
+/// Commands of a pipeline wait for each other. Each pipe, up to a maximum number, adds this share
+/// to the time that the CPU time of the commands takes on all CPUs.
 const STALL_SHARE: f64 = 0.05;
 const MAX_STALLING_PIPES: usize = 4;
-/// The CPU time of contend's own sort, relative to that of `sort`.
+/// CPU time of contend's own sort, relative to that of `sort`.
 const OWN_SORT_FACTOR: f64 = 0.4;
 
-/// The smallest assumed output of commands, in bytes for a byte of input.
+/// The smallest output that commands are assumed to have, in bytes per byte of input.
 const MIN_OUTPUT_SHARE: f64 = 0.01;
 /// Commands of other steps may need as little as their usual CPU time divided by this.
 const UNCERTAINTY_FACTOR: f64 = 2.0;
 
-/// What running over chunks involves.
+/// The work that chunks add, apart from that of the commands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handling {
     /// The input is a stream.
     pub is_stream: bool,
-    /// The output in bytes for a byte of input, and whether it goes to a file.
+    /// The output in bytes per byte of input.
     pub output: f64,
     pub to_file: bool,
-    /// The CPU time of starting the commands for each chunk, in nanoseconds a byte.
+    /// CPU time for starting the commands of each chunk, in nanoseconds per byte.
     pub starts: f64,
 }
 
 impl Handling {
-    /// Returns the CPU time that this takes, in nanoseconds for a byte of input.
+    /// Returns the CPU time of this work, in nanoseconds per byte of input.
     fn cpu(&self) -> f64 {
         let handing_out =
             if self.is_stream { HAND_OUT_STREAM_NS_PER_BYTE } else { HAND_OUT_NS_PER_BYTE };
@@ -108,10 +108,9 @@ impl Handling {
     }
 }
 
-/// Returns how much wall time these commands save over chunks, compared with a pipeline whose
-/// stages run concurrently, in nanoseconds for a byte of their input. `beside` is the CPU time of
-/// each command of other steps that runs at the same time, in nanoseconds for a byte of the same
-/// input.
+/// Returns how much wall time chunks save for these commands, compared with a pipeline whose stages
+/// run concurrently, in nanoseconds per byte of their input. `concurrent` is the CPU time of each
+/// command of other steps that runs at the same time, in nanoseconds per byte of the same input.
 pub(crate) fn gain(
     flows: &[Flow],
     beside: &[f64],
@@ -125,7 +124,7 @@ pub(crate) fn gain(
     let pipes = (flows.len() + beside.len()).saturating_sub(1).min(MAX_STALLING_PIPES);
     let jobs = jobs as f64;
     let writing = if parts.to_file { TO_FILE_NS_PER_BYTE * parts.output } else { 0.0 };
-    // A sort works once all commands before it have ended, and has threads of its own.
+    // A sort starts working once all commands before it have ended, and has threads of its own.
     let (first, sorting) =
         flows.split_at(flows.iter().position(|it| it.sorts).unwrap_or(flows.len()));
     let (mut at_once, mut slowest) = (cpu(first) + others, slowest_other);
@@ -142,7 +141,7 @@ pub(crate) fn gain(
     plain - parts.max(slowest_other)
 }
 
-/// Returns whether a later step may be faster over chunks, judging by the usual rates of known
+/// Returns whether a later step may be faster over chunks, according to the usual rates of known
 /// commands.
 pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
     let (usual, mut stream) = before(&steps[..at]);
@@ -158,7 +157,7 @@ pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usiz
 }
 
 /// Returns the CPU time of each command that is still running when the output of these steps is
-/// read, in nanoseconds for a byte of that output, and a description of the output.
+/// read, in nanoseconds per byte of that output, and a description of the output.
 pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
     let mut stream = Stream::of_lines(USUAL_LINE_BYTES);
     let mut rates = Vec::new();
@@ -175,7 +174,7 @@ pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
     (rates, Stream { volume: 1.0, ..stream })
 }
 
-/// Returns the commands of a step as the pipeline has them.
+/// Returns the commands of a step as written in the pipeline.
 pub(crate) fn commands(step: &Step) -> &[Command] {
     match step {
         Step::Serial(commands) => commands,
@@ -183,7 +182,7 @@ pub(crate) fn commands(step: &Step) -> &[Command] {
     }
 }
 
-/// Returns whether any output of these steps can be seen before the end of their input.
+/// Returns whether these steps may write output before their input ends.
 pub fn answers_early(steps: &[Step]) -> bool {
     for step in steps {
         match step {
@@ -239,8 +238,8 @@ pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
     Expectation { cpu: cpu * seconds, gain: gain * seconds, cost: cost(starts, jobs) }
 }
 
-/// Returns the size of an input, in bytes, below which chunks do not pay off for this step. `line`
-/// is the mean length of its lines.
+/// Returns the input size in bytes from which chunks are worth their cost for this step. `line` is
+/// the mean length of its lines.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
 pub(crate) fn enough(step: &Step, line: f64, jobs: usize) -> u64 {
     let for_a_byte = expect(std::slice::from_ref(step), Amount { bytes: 1, line }, jobs);
@@ -248,7 +247,7 @@ pub(crate) fn enough(step: &Step, line: f64, jobs: usize) -> u64 {
 }
 
 /// Returns an upper bound of the gain on any number of CPUs, for commands that together need `cpu`
-/// nanoseconds a byte.
+/// nanoseconds per byte.
 pub(crate) fn at_best(cpu: f64, commands: usize, bytes: u64) -> Expectation {
     let cpu = cpu * bytes as f64 * 1e-9;
     Expectation { cpu, gain: cpu, cost: cost(START_SECONDS * commands as f64, 2) }

@@ -1,5 +1,4 @@
-//! Decides without a plan. Often names and sizes already show that the input is too small for
-//! chunks.
+//! Decides without a plan: names and sizes often show that the input is too small for chunks.
 
 use contend_commands::awk::Awk;
 use contend_commands::{Simple, Word, head, purity};
@@ -13,14 +12,14 @@ use super::planner::Annotation;
 /// Programs whose output may be large although their input is small or empty.
 const UNBOUNDED: &[&str] = &["jq", "xargs"];
 
-/// Programs that write while they read.
+/// Programs that write output while they read input.
 const STREAMING: &[&str] =
     &["cat", "col", "cut", "egrep", "expand", "fgrep", "fold", "grep", "iconv", "rev", "tr"];
-/// A pipeline that ends after at most this many lines gains nothing from chunks.
+/// A pipeline that reads at most this number of lines gains nothing from chunks.
 const FEW_LINES: u64 = 1000;
 
-/// Returns the decision to run these stages as they are written, if names and sizes are enough for
-/// it. `standard` is the amount of standard input, if known.
+/// Returns the decision to run these stages as written, if names and sizes are enough for it.
+/// `standard` is the amount of standard input, if known.
 pub fn fast_path(
     stages: &[Simple],
     annotations: &[Annotation],
@@ -67,7 +66,7 @@ pub fn may_write_first(stages: &[Simple]) -> bool {
     })
 }
 
-/// Returns whether a `head` ends the pipeline after a few lines, which come as soon as there is
+/// Returns whether a `head` ends the pipeline after a few lines, which arrive as soon as there is
 /// input.
 fn has_soon_enough(stages: &[Simple]) -> bool {
     let few = |stage: &Simple| head::head(stage).is_some_and(|lines| lines.count <= FEW_LINES);

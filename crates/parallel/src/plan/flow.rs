@@ -24,16 +24,16 @@ const BEGINNING_BYTES: usize = 16 << 10;
 /// The data that passes through a command, and the command's rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Flow {
-    /// The CPU time that the command needs, in nanoseconds a byte.
+    /// The CPU time that the command needs, in nanoseconds per byte.
     pub rate: f64,
-    /// The input of the command, in bytes for a byte of the pipeline's input.
+    /// The input of the command, in bytes per byte of the pipeline's input.
     pub volume: f64,
     /// The command is a sort.
     pub sorts: bool,
 }
 
 impl Flow {
-    /// Returns the CPU time of the command, in nanoseconds for a byte of the pipeline's input.
+    /// Returns the CPU time of the command, in nanoseconds per byte of the pipeline's input.
     pub(crate) fn cpu(&self) -> f64 {
         self.rate * self.volume
     }
@@ -42,7 +42,7 @@ impl Flow {
 /// The data between two commands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stream {
-    /// The amount, in bytes for a byte of the pipeline's input.
+    /// The amount, in bytes per byte of the pipeline's input.
     pub volume: f64,
     /// The mean length of its lines in bytes.
     pub line: f64,
@@ -54,7 +54,7 @@ impl Stream {
         Self { volume: 1.0, line }
     }
 
-    /// Passes the data through a command; usual values stand in for what is unknown.
+    /// Passes the data through a command. Unknown properties have their usual values.
     pub(crate) fn usual(&mut self, command: &Command) -> Flow {
         let rate = rate(&command.program, &command.arguments, self.line);
         self.at(rate, &command.program, &command.arguments)
@@ -135,7 +135,7 @@ fn is_short(words: &[Word]) -> bool {
     }
 }
 
-/// Returns whether this is a number of a few digits.
+/// Returns whether the text is a number with few digits.
 fn is_few(count: &str) -> bool {
     (1..=3).contains(&count.len()) && count.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -168,7 +168,7 @@ impl Amount {
         Some(all)
     }
 
-    /// Measures a regular file from its current offset on, where `bytes` is the size of that rest.
+    /// Measures a regular file from its current offset to its end, which is `bytes` later.
     pub fn of_rest(file: impl AsFd, bytes: u64) -> Self {
         let here = rustix::fs::tell(&file).unwrap_or(0);
         Self { bytes: bytes.saturating_sub(here), line: line_at(file, here) }
@@ -207,7 +207,7 @@ fn line_at(file: impl AsFd, place: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// What remains of lines of 100 bytes after this command.
+    /// Returns the output of this command for lines of 100 bytes.
     fn behind(command: &str) -> Stream {
         let mut words = command.split(' ').map(str::to_owned);
         let program = words.next().expect("a program");
@@ -216,7 +216,7 @@ mod tests {
         stream
     }
 
-    /// Whether this share of the input remains, in bytes for a byte.
+    /// Returns whether the output of this command has this size, in bytes per byte of input.
     fn leaves(command: &str, volume: f64) -> bool {
         behind(command) == Stream { volume, ..behind(command) }
     }

@@ -1,21 +1,19 @@
 //! The plan: the intermediate representation between the planner, which makes it, and an executor,
 //! which carries it out.
 //!
-//! A [`Plan`] says where the input may be cut, what is run over every chunk and how the outputs
-//! become one again. It does not say who runs it, nor on how many CPUs of which machine. It is
-//! plain data that serializes, so that an executor may ship it to another machine.
+//! A [`Plan`] defines where the input may be cut, which commands run over each chunk, and how the
+//! outputs are combined. It does not define who runs it, nor on how many CPUs of which machine. It
+//! is plain data that serializes, so that an executor may ship it to another machine.
 //!
-//! What `contend run` publishes of a plan as JSON is another type,
-//! `contend_record::run::PlanRecord`. It has the promises of a schema to keep; this one may change
-//! with the executor. The conversion between them, in `record.rs`, is the only place that has to
-//! know both.
+//! `contend run` publishes a plan as JSON in another type, `contend_record::run::PlanRecord`, which
+//! keeps the promises of a schema. The types here may change with the executor. The conversion
+//! between them, in `record.rs`, is the only code that knows both.
 //!
 //! The types that describe a plan's structure exist twice for that reason: [`Plan`], [`Source`],
-//! [`Step`], [`Group`], [`Command`], [`Cut`], [`Guard`], [`Combine`] and [`Merge`]. Vocabulary that
-//! names what commands and records are does not: an order of lines, a set of bytes or a rule for
-//! exit codes is the same thing to whoever reads about it, and has no reason to differ. It is
-//! re-exported here from the record, so that planner and executor take all types of a plan from one
-//! module.
+//! [`Step`], [`Group`], [`Command`], [`Cut`], [`Guard`], [`Combine`] and [`Merge`]. Types that only
+//! name properties of commands and records, such as an order of lines, a set of bytes or a rule for
+//! exit codes, have no reason to differ. They are re-exported here from the record, so that planner
+//! and executor take all types of a plan from one module.
 
 mod record;
 
@@ -46,7 +44,7 @@ pub enum Source {
     Standard,
     /// These files, concatenated.
     Files(Vec<String>),
-    /// Nothing, or what the commands of the step open themselves.
+    /// No input, or files that the commands of the step open themselves.
     Own,
 }
 
@@ -64,7 +62,7 @@ pub enum Step {
 /// A command that is started without a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// The stage whose work it does, from 0.
+    /// The stage that this command carries out, from 0.
     pub stage: usize,
     /// Environment variables that are set for this command only.
     pub variables: Vec<(String, String)>,
@@ -72,35 +70,35 @@ pub struct Command {
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Which exit codes are no failures.
+    /// The exit codes that are not failures.
     pub status: StatusRule,
-    /// The file that is its standard input, whatever comes before it.
+    /// The file to open as standard input, instead of the output of the command before.
     pub input: Option<String>,
     /// It is GNU sort, whose memory, threads and temporary directory the executor chooses.
     pub sorts: bool,
     /// If the group's input is ASCII without NUL, its output in the C locale is the same, and it is
     /// faster there.
     pub ascii_in_c: bool,
-    /// What does its work inside contend, where the commands beside it have one as well.
+    /// The operator that can replace the process, if the neighbouring commands have one as well.
     pub operator: Option<Operator>,
 }
 
 /// Neighbouring stages that run over chunks of their input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// The stages as they are written, for the fallback: all of the input through one pipeline.
+    /// The stages as written, for the fallback: one pipeline over the whole input.
     pub serial: Vec<Command>,
-    /// The first of these, opening the files of the plan's source itself, if it named them.
+    /// The first of these in the form that opens the plan's source files itself, if it named them.
     pub opening: Option<Command>,
     /// Where the input may be cut.
     pub cut: Cut,
-    /// The precondition on every chunk for `each` and `combine` to give the right output.
+    /// The precondition on every chunk under which `each` and `combine` produce the right output.
     pub guard: Guard,
     /// The commands that run over every chunk, as a pipeline.
     pub each: Vec<Command>,
-    /// How the outputs of the chunks become the output.
+    /// How the outputs of the chunks are combined.
     pub combine: Combine,
-    /// The chunks may be concatenated in any order and run through the same commands.
+    /// The chunks may be concatenated in any order before the same commands process them.
     pub any_order: bool,
     /// The commands may fail because of their input although the guard holds.
     pub may_fail: bool,
@@ -109,31 +107,30 @@ pub struct Group {
 /// Where an input may be cut: between two records that satisfy all conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// What records are.
+    /// The format of the records.
     pub records: Records,
-    /// Bytes allowed before the separator. An empty first record counts as having a separator
-    /// before its own.
+    /// Bytes allowed before the separator. An empty first record counts as preceded by a separator.
     pub before: ByteSet,
     /// Bytes that a chunk may begin with.
     pub after: ByteSet,
-    /// The records on both sides must differ in this key.
+    /// The records before and after the cut must differ in this key.
     pub differ: Option<Key>,
-    /// They must also be in ascending order of that key's bytes.
+    /// The records must also be in ascending order of that key's bytes.
     pub ascending: bool,
 }
 
 /// A precondition on a chunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
-    /// Bytes that it must not contain.
+    /// Bytes that the chunk must not contain.
     pub without: ByteSet,
-    /// It must be valid UTF-8.
+    /// The chunk must be valid UTF-8.
     pub utf8: bool,
-    /// Its last record must be terminated.
+    /// The last record of the chunk must be terminated.
     pub terminated: bool,
 }
 
-/// How the outputs of chunks become the output of the group.
+/// How the outputs of chunks are combined into the output of the group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combine {
@@ -153,12 +150,13 @@ pub enum Combine {
         /// The directory for temporary files, if the pipeline names one.
         folder: Option<String>,
     },
-    /// Columns of numbers, reduced.
+    /// Columns of numbers, added up or otherwise reduced.
     Numbers(Numbers),
     /// Concatenated in input order and piped through this command.
     Through(Command),
-    /// Totals piped through this command. The first line of each has `exact` and an amount if
-    /// nothing in it was rounded; falls back if any was, or if the amounts add up to too much.
+    /// Totals piped through this command. The first line of each output has `exact` and an amount
+    /// unless a value was rounded. The group falls back if a value was rounded or if the amounts
+    /// add up to too much.
     Totals(Command),
 }
 
@@ -169,26 +167,26 @@ pub struct Merge {
     pub command: Command,
     /// The order, if contend can merge by it without the command.
     pub lines: Option<LineOrder>,
-    /// The number of records at the beginning that are wanted, if not all.
+    /// The number of records to write from the beginning, if not all.
     pub first: Option<u64>,
     /// The directory for temporary files, if the pipeline names one.
     pub folder: Option<String>,
 }
 
 impl Plan {
-    /// Whether any step runs over chunks of its input.
+    /// Returns whether any step runs over chunks of its input.
     pub fn is_parallel(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Parallel(_)))
     }
 }
 
 impl Cut {
-    /// Between any two records.
+    /// Allows cuts between any two records.
     pub fn between(records: Records) -> Self {
         Self { records, before: ByteSet::ALL, after: ByteSet::ALL, differ: None, ascending: false }
     }
 
-    /// Whether a cut can be found from the bytes around it alone, without reading from the
+    /// Returns whether a cut can be found from the bytes around it, without reading from the
     /// beginning.
     pub fn is_local(&self) -> bool {
         self.differ.is_none() && matches!(self.records, Records::Lines | Records::Nul)
@@ -196,7 +194,7 @@ impl Cut {
 }
 
 impl Guard {
-    /// Every chunk satisfies it.
+    /// The guard that every chunk satisfies.
     pub const NONE: Self = Self { without: ByteSet::EMPTY, utf8: false, terminated: false };
 
     /// Returns the guard that holds where both hold.
@@ -209,7 +207,7 @@ impl Guard {
         }
     }
 
-    /// Whether every chunk satisfies it.
+    /// Returns whether every chunk satisfies the guard.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
     }

@@ -1,5 +1,5 @@
-//! Plans a pipeline: which stages run over the same chunks, where the input may be cut for all of
-//! them, and which stages are not needed.
+//! Plans a pipeline: groups stages that run over the same chunks, finds where the input may be cut
+//! for all of them, and drops stages that are not needed.
 
 mod drafting;
 mod source;
@@ -32,7 +32,7 @@ impl Annotation {
     }
 }
 
-/// What a plan depends on besides the stages.
+/// Properties of the machine and the invocation that a plan depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     /// The programs and the locale.
@@ -60,7 +60,7 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     }
 }
 
-/// Lets the first stage open its files itself when the whole input goes through the stages.
+/// Lets the first stage open its files itself when the stages process the whole input once.
 fn name_files(group: &mut Group, stage: &Simple) {
     if let Some(first) = group.serial.first().filter(|first| first.stage == 0) {
         let named = command(0, stage, &stage.arguments, None);
@@ -68,7 +68,7 @@ fn name_files(group: &mut Group, stage: &Simple) {
     }
 }
 
-/// Returns whether this combination may end before its input does.
+/// Returns whether this way of combining outputs may end before its input does.
 pub fn ends_early(combine: &Combine) -> bool {
     match combine {
         Combine::Through(command) => !command.program.ends_with("tail"),
@@ -98,8 +98,8 @@ fn classified(simples: &[(usize, &Simple)], situation: &Situation<'_>) -> Vec<Cl
     classes
 }
 
-/// Keeps a stage that only forwards data if it stands between an unknown command and the pipeline's
-/// own input or output: without it, the command would see a file or a terminal where it saw a pipe.
+/// Keeps a stage that only forwards data if it is between an unknown command and the pipeline's own
+/// input or output. Without it, the command would see a file or a terminal instead of a pipe.
 fn keep_pipes_at_ends(classes: &mut [Class]) {
     let is_kept = |class: &Class| *class != Class::Nothing;
     let is_opaque = |at: &usize| matches!(classes[*at], Class::Opaque(_));
@@ -115,7 +115,7 @@ fn keep_pipes_at_ends(classes: &mut [Class]) {
     }
 }
 
-/// Gives the terminal as output to the last stage only.
+/// Lets only the last stage see the terminal as its output.
 fn leave_terminal_to_last(classes: &mut [Class]) {
     let Some((last, before)) = classes.split_last_mut() else { return };
     let heeds = match last {
@@ -134,7 +134,7 @@ fn leave_terminal_to_last(classes: &mut [Class]) {
     }
 }
 
-/// Plans the stages, given what is known about their source.
+/// Plans the stages for a given source.
 fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     let simples = simples(stages, found);
     let mut classes = classified(&simples, situation);
@@ -145,7 +145,7 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     if let (Some(why), Some(class @ Class::Opaque(_))) = (&found.obstacle, classes.first_mut()) {
         *class = Class::Opaque(why.clone().into());
     }
-    // A program that reads the same file afterwards must find the right offset.
+    // A program that reads the same file after the pipeline must find the right offset.
     if let (Some((0, _)), Some(class)) = (simples.first(), classes.first_mut())
         && let Class::Combinable(Combinable { combine, .. }) = class
         && ends_early(combine)
@@ -167,8 +167,8 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     drafting.finish()
 }
 
-/// Returns a plan that runs the stages as they are. Only a `cat` is dropped if its reader can read
-/// the file itself, unless the status of every stage matters.
+/// Returns a plan that runs the stages as written. Only a `cat` is dropped if the next stage can
+/// read the file itself, unless the status of every stage matters.
 pub fn plain(stages: &[Simple], paths: &Paths, pipefail: bool) -> Plan {
     let reader = if pipefail { None } else { source::reader_of_file(stages, paths) };
     let skipped = usize::from(reader.is_some());
@@ -302,7 +302,7 @@ fn combinable(
     taken
 }
 
-/// Returns how many commands after a sort can run before it, because all they do is to drop lines.
+/// Returns how many commands after a sort can run before it, because they only drop lines.
 fn selected_before(
     simples: &[(usize, &Simple)],
     classes: &[Class],

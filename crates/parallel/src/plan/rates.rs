@@ -1,16 +1,15 @@
 //! The usual CPU time of common commands over text.
 //!
-//! The rates were measured on a server's CPU. They decide about inputs so small that an error costs
-//! little, and about stages for which there is no sample. Other stages are measured over a sample
-//! of their input.
+//! The rates were measured on a server's CPU. They are used for inputs so small that an error costs
+//! little, and for stages that were not measured over a sample of their input.
 
 use super::classes;
 
-/// The rate of an unknown command, in nanoseconds a byte.
+/// The rate of an unknown command, in nanoseconds per byte.
 const UNKNOWN_NS_PER_BYTE: f64 = 5.0;
 
-/// The CPU time of commands for a byte and for a line, in nanoseconds. For commands whose options
-/// matter, it is that of the most usual form.
+/// CPU time of commands per byte and per line, in nanoseconds. If it depends on options, it is that
+/// of the most common form.
 const RATES: &[(&str, f64, f64)] = &[
     ("awk", 0.5, 75.0),
     ("busybox", 10.0, 0.0),
@@ -42,13 +41,13 @@ const RATES: &[(&str, f64, f64)] = &[
     ("xargs", 1_000.0, 0.0),
 ];
 
-/// How much slower awk is if it adds up by keys.
+/// CPU time of an awk program that adds up by keys, relative to one that does not.
 const AWK_BY_KEYS_FACTOR: f64 = 3.0;
 /// The time for `xargs` to start a command, and for the command to run, in nanoseconds.
 const PROCESS_NS: f64 = 1e6;
 /// The time to start a command and wait for its end, in seconds.
 pub(crate) const START_SECONDS: f64 = 0.0015;
-/// Commands that need long before they read anything, and how long, in seconds.
+/// Commands with a long start-up time before they read anything, and that time in seconds.
 const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];
 
 /// Returns a program's name without its directory.
@@ -61,16 +60,16 @@ pub(crate) fn is_sort(program: &str) -> bool {
     name_of(program) == "sort"
 }
 
-/// Returns the rate of a command in nanoseconds a byte, for lines of this mean length in bytes.
+/// Returns the rate of a command in nanoseconds per byte, for lines of this mean length in bytes.
 pub(crate) fn rate(program: &str, arguments: &[String], line: f64) -> f64 {
     known_rate(program, arguments, line).unwrap_or(UNKNOWN_NS_PER_BYTE)
 }
 
-/// Returns the rate of a command in nanoseconds a byte; `None` if the command is unknown.
+/// Returns the rate of a command in nanoseconds per byte; `None` if the command is unknown.
 pub(crate) fn known_rate(program: &str, arguments: &[String], line: f64) -> Option<f64> {
     let name = name_of(program);
     let (_, for_byte, for_line) = RATES.iter().find(|(known, ..)| *known == name)?;
-    // A back-reference cannot be matched by an automaton.
+    // Back-references cannot be matched by an automaton.
     let refers_back = |argument: &String| ["\\1", "\\2"].iter().any(|it| argument.contains(it));
     let refers = arguments.iter().any(refers_back);
     Some(match name {

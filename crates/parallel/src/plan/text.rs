@@ -17,8 +17,8 @@ pub enum Reading {
     Shell(String),
 }
 
-/// Builtins and reserved words of shells. Some, such as `test`, are programs too, but a shell does
-/// not start those.
+/// Builtins and reserved words of shells. Some, such as `test`, also exist as programs, but a shell
+/// does not start those.
 const BUILT_IN: &[&str] = &[
     ".",
     ":",
@@ -94,7 +94,7 @@ pub fn is_built_in(name: &str) -> bool {
 pub fn read(text: &str) -> Reading {
     let parsed = match parse::parse(text) {
         Ok(parsed) => parsed,
-        // The rest of the message is about `contend pipe`.
+        // The rest of the message concerns `contend pipe`.
         Err(error) => {
             let (problem, _) = error.problem.split_once(": ").unwrap_or((&error.problem, ""));
             return Reading::Shell(problem.to_owned());

@@ -1,9 +1,8 @@
 //! `--check`: the shell runs the original too, and the outputs are compared.
 //!
-//! The output passes through contend, which keeps a digest of every block: that locates a
-//! difference and takes almost no memory. Standard input that can be read only once is saved to a
-//! temporary file while it is read; the original reads that file, and then what is left of the
-//! input.
+//! The output passes through contend, which keeps a digest of every block. The digests locate a
+//! difference and take almost no memory. Standard input that can be read only once is saved to a
+//! temporary file while it is read. The original reads that file, and then the rest of the stream.
 
 mod digests;
 mod original;
@@ -40,16 +39,16 @@ pub(super) struct Check {
     original: Command,
 }
 
-/// The result of waiting for something that a signal may interrupt.
+/// The result of waiting for an event that a signal may interrupt.
 #[derive(Debug)]
 pub(super) enum Waited<T> {
-    /// It is done.
+    /// The event occurred.
     Done(T),
     /// This signal asked contend to end before that.
     Interrupted(i32),
 }
 
-/// How standard input is read twice.
+/// How standard input can be read twice.
 #[derive(Debug)]
 enum Input {
     /// It is not read, or it is a device that needs no preparation.
@@ -63,9 +62,9 @@ enum Input {
 /// A stream that was saved while it was read.
 #[derive(Debug)]
 struct Kept {
-    /// What has been read.
+    /// The bytes read so far.
     file: File,
-    /// The stream, unless its end has been read.
+    /// The stream, unless it has ended.
     rest: Option<File>,
 }
 
@@ -88,7 +87,7 @@ pub(super) struct Written {
 #[derive(Debug)]
 struct Copied {
     digests: Digests,
-    /// It was copied to its end.
+    /// The copy is complete.
     whole: bool,
 }
 
@@ -106,7 +105,7 @@ impl Check {
         Ok(Self { input, original })
     }
 
-    /// Replaces standard output with a pipe, and copies what comes through it to the real one.
+    /// Replaces standard output with a pipe, and copies the bytes that arrive to the real one.
     ///
     /// # Errors
     /// If no pipe or thread can be created.
@@ -139,7 +138,7 @@ impl Input {
         }
     }
 
-    /// Replaces standard input with a pipe, and saves what goes through it.
+    /// Replaces standard input with a pipe, and saves the bytes that pass through it.
     fn keep(stdin: File) -> Result<Self, RunError> {
         let kept = tempfile::tempfile().map_err(cannot_keep)?;
         let (reader, writer) = pipe()?;
@@ -161,7 +160,7 @@ impl Input {
                 dup2_stdin(&reader).context("cannot redirect standard input")?;
                 let Kept { mut file, rest } = joined(keeping)?;
                 file.rewind().context(cannot_read)?;
-                // The thread ends with its reader, or with this process.
+                // The thread ends when its reader or this process ends.
                 start(move || {
                     io::copy(&mut file, &mut writer)?;
                     rest.map_or(Ok(0), |mut rest| io::copy(&mut rest, &mut writer))
@@ -175,8 +174,8 @@ impl Input {
 /// Copies a stream to `to` and saves it in `kept`, until it ends or `to` has no reader any more.
 fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> {
     let cannot_read = "cannot read standard input";
-    // Signals are for the main thread. They stay blocked here to the end, so that those that are
-    // pending by then are left to it, too.
+    // Signals are for the main thread. They stay blocked here until the thread ends, so that
+    // signals that are pending then are left to the main thread, too.
     std::mem::forget(Signals::block().context("cannot block signals")?);
     let mut block = vec![0; BUFFER_BYTES];
     loop {
@@ -211,7 +210,7 @@ fn cannot_keep(source: io::Error) -> RunError {
     RunError::KeepInput { folder: std::env::temp_dir(), source }
 }
 
-/// Reads an output to its end, digests it, and copies it to `to` if that is given.
+/// Reads an output until EOF, digests it, and copies it to `to` if that is given.
 fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
     let mut digests = Digests::default();
     let mut block = vec![0; BUFFER_BYTES];
@@ -224,7 +223,7 @@ fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
         };
         digests.add(&block[..read]);
         match to.as_mut().map_or(Ok(()), |to| to.write_all(&block[..read])) {
-            // The reader has closed it, which is no error.
+            // The reader has closed the output, which is not an error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return Ok(Copied { digests, whole: false });
             }
@@ -234,8 +233,8 @@ fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
 }
 
 impl Captured {
-    /// Restores standard output after a run, and waits for all that was written: what runs in the
-    /// background may have more.
+    /// Restores standard output after a run, and waits until all of the output has been copied,
+    /// which may include output of background processes.
     ///
     /// # Errors
     /// If the output could not be passed on.
@@ -253,8 +252,8 @@ impl Captured {
 }
 
 impl Written {
-    /// Runs the original, compares, and tells the observer what was found. Returns the exit code:
-    /// that of the run if it is the same as the original, else 1.
+    /// Runs the original, compares the outputs, and notifies the observer of the result. Returns
+    /// the exit code: that of the run if the outputs are the same, else 1.
     ///
     /// # Errors
     /// If the original cannot be run, or its input was not kept.
@@ -288,7 +287,7 @@ impl Written {
 
 fn pipe() -> Result<(File, File), RunError> {
     let (reader, writer) = io::pipe().context("--check cannot create a pipe")?;
-    let _ = rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20); // a user's pipes may be many already
+    let _ = rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20); // fails if the user's pipes hold too much already
     Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
 }
 

@@ -29,7 +29,7 @@ use crate::plan::flow::Amount;
 use crate::plan::ir::{Plan, Source, Step};
 use crate::plan::planner::{self, Situation};
 
-/// At most this much of a stream is read to decide how the pipeline runs, in bytes.
+/// The maximum number of bytes of a stream that are read to decide how the pipeline runs.
 const MAX_PEEK_BYTES: usize = 1 << 20;
 
 /// A pipeline that contend can run itself.
@@ -40,20 +40,19 @@ pub(super) struct Direct<'a> {
     originals: Option<&'a mut dyn Originals>,
 }
 
-/// The processes that a shell has started for the stages of a pipeline, and that wait for a
-/// decision.
+/// Processes that a shell has started for the stages of a pipeline, and that wait for a decision.
 pub(super) trait Originals {
-    /// Has every process become its command. Returns only if this process could not.
+    /// Makes every process execute its command. Returns only if this process failed to.
     ///
     /// # Errors
-    /// If this process cannot become its command.
+    /// If this process cannot execute its command.
     fn run_as_written(&mut self) -> Result<End, RunError>;
 
-    /// Tells the other processes to exit. Only after that may standard input be read.
+    /// Tells the other processes to exit. Standard input must not be read before.
     fn take_over(&mut self);
 }
 
-/// Whether names and sizes are enough to decide that these stages run as they are written.
+/// Returns whether names and sizes are enough to decide that these stages run as written.
 pub(super) fn takes_fast_path(stages: &[Simple]) -> bool {
     let input = Kind::of_standard_input();
     ends_at_first_match(stages)
@@ -62,8 +61,8 @@ pub(super) fn takes_fast_path(stages: &[Simple]) -> bool {
             && (peek::delays_output(input, stages) || peek::is_little(input)))
 }
 
-/// Whether the last stage is a `grep` whose output is /dev/null, so that it exits at the first
-/// match.
+/// Returns whether the last stage is a `grep` whose output is /dev/null, so that it exits at the
+/// first match.
 fn ends_at_first_match(stages: &[Simple]) -> bool {
     let is_grep = |stage: &Simple| ["grep", "egrep", "fgrep"].contains(&stage.name());
     stages.last().is_some_and(is_grep)
@@ -98,7 +97,7 @@ impl<'a> Direct<'a> {
         Ok(Self { stages, paths, input, originals: None })
     }
 
-    /// Leaves the stages to these processes if they are to run as they are written.
+    /// Leaves the stages to these processes if they run as written.
     pub(super) fn instead_of(self, originals: &'a mut dyn Originals) -> Self {
         Self { originals: Some(originals), ..self }
     }
@@ -109,7 +108,7 @@ impl<'a> Direct<'a> {
         }
     }
 
-    /// Decides how to run the pipeline, and runs it unless only the plan is wanted.
+    /// Decides how to run the pipeline, and runs it unless only the plan was requested.
     pub(super) fn run(
         mut self,
         text: &str,
@@ -208,7 +207,7 @@ impl<'a> Direct<'a> {
         decide_by_beginning(plan, settings)
     }
 
-    /// Decides from what the size of the input does not matter for.
+    /// Decides by circumstances other than the size of the input.
     fn decide_by_circumstances(&self, plan: &Plan, settings: &Settings) -> Option<Decision> {
         if (settings.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {
             return Some(cut_off());
@@ -229,12 +228,12 @@ impl<'a> Direct<'a> {
         ends_at_first_match(self.stages).then(at_first_match)
     }
 
-    /// Whether the first step reads standard input, and that is a stream.
+    /// Returns whether the first step reads standard input, and that is a stream.
     fn reads_stream(&self, plan: &Plan) -> bool {
         plan.source == Source::Standard && self.input == Kind::Stream
     }
 
-    /// Runs the stages as they are; nothing is reported.
+    /// Runs the stages as written, without a report.
     fn run_plain(
         self,
         decision: Decision,
@@ -303,7 +302,7 @@ fn paths_of(stages: &[Simple]) -> Result<Paths, String> {
     Ok(paths)
 }
 
-/// Becomes a pipeline's only command. Returns only if that fails.
+/// Replaces this process with a pipeline's only command. Returns only if that fails.
 fn become_command(stage: &Simple) -> Result<End, RunError> {
     let name = &stage.program.text;
     let mut command = Command::new(name);
@@ -318,7 +317,8 @@ fn become_command(stage: &Simple) -> Result<End, RunError> {
     Ok(End::NotExecuted { program: name.clone(), source, exit_code })
 }
 
-/// Whether no stage of a plan can exit before the stages upstream of it, as far as that is known.
+/// Returns whether no stage of a plan can exit before the stages upstream of it, as far as that is
+/// known.
 fn reads_all(plan: &Plan) -> bool {
     let mut steps = plan.steps.iter().skip_while(|step| matches!(step, Step::Serial(_)));
     steps.all(|step| match step {
@@ -327,39 +327,39 @@ fn reads_all(plan: &Plan) -> bool {
     })
 }
 
-/// Whether the first stage certainly reads standard input.
+/// Returns whether the first stage certainly reads standard input.
 fn reads_standard_input(stages: &[Simple]) -> bool {
     stages.first().is_some_and(|first| {
         purity::named_files(first).is_none() && purity::source(first) == purity::Source::Standard
     })
 }
 
-/// The decision for a terminal, or a stream that soon ends.
+/// Returns the decision for a terminal, or a stream that soon ends.
 fn is_little() -> Decision {
     let why = "its input is a terminal, or short".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// The decision for a `grep` whose output is /dev/null.
+/// Returns the decision for a `grep` whose output is /dev/null.
 fn at_first_match() -> Decision {
     let why = "grep ends at the first match, since its output is /dev/null".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// The decision for a stream that is slow or stalls.
+/// Returns the decision for a stream that is slow or stalls.
 fn comes_slowly() -> Decision {
     let why = "its input is slow, or waits for an answer".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// The decision for a stage that may write before there is any input.
+/// Returns the decision for a stage that may write before there is any input.
 fn writes_first() -> Decision {
     let why = "a stage may write before it reads, and no input has arrived".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// The decision if it is visible which stages write to a closed pipe: in the exit code, or in error
-/// messages where SIGPIPE is ignored.
+/// Returns the decision if users can see which stages write to a closed pipe: in the exit code, or
+/// in error messages where SIGPIPE is ignored.
 fn cut_off() -> Decision {
     let why = "with pipefail, or with SIGPIPE ignored, the exit code depends on which stages a later one cuts off";
     let why = why.to_owned();

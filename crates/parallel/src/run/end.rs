@@ -1,4 +1,4 @@
-//! How a run ends, as far as its caller is concerned.
+//! The result of a run, for its caller.
 
 use std::io;
 use std::time::SystemTime;
@@ -10,9 +10,9 @@ use super::settings::Settings;
 /// How a run ended.
 #[derive(Debug)]
 pub enum End {
-    /// Nothing was run, since only the plan was wanted.
+    /// Nothing was run, since only the plan was requested.
     Explained(Box<Report>),
-    /// The pipeline ran to its end.
+    /// The pipeline ended.
     Finished {
         /// The exit code as a shell reports it; 1 if a comparison with the original failed.
         exit_code: i32,
@@ -22,23 +22,23 @@ pub enum End {
     /// This signal asked contend to end, and its commands have been ended. The caller should die of
     /// the same signal.
     Interrupted(i32),
-    /// A program that this process should have become could not be executed.
+    /// The program that should have replaced this process could not be executed.
     NotExecuted {
         /// The program, for a message.
         program: String,
         /// Why it could not be executed.
         source: io::Error,
-        /// The exit code that a shell ends with: 127 if there is no such program, else 126.
+        /// The exit code of a shell in this case: 127 if there is no such program, else 126.
         exit_code: u8,
     },
-    /// Another process does the work of this stage.
+    /// Another process carries out this stage.
     TakenOver,
 }
 
 /// What a run did, or would do.
 #[derive(Debug)]
 pub struct Report {
-    /// The record. The caller adds what it alone knows: `contend`, `started_at` and `host`.
+    /// The record. The caller adds `contend`, `started_at` and `host`, which only it knows.
     pub record: RunRecord,
     /// When the run started, for `started_at`.
     pub started: SystemTime,
@@ -61,7 +61,7 @@ impl Report {
         report
     }
 
-    /// Starts a report that is not wanted.
+    /// Starts a report that will not be used.
     pub(super) fn unwanted() -> Box<Self> {
         let (record, started) = (RunRecord::default(), SystemTime::now());
         Box::new(Self { record, started, by_shell: false })

@@ -1,11 +1,11 @@
-//! Why a run cannot be started or supervised to its end.
+//! Errors of starting and supervising a run.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::execute::ExecuteError;
 
-/// Why a run cannot be started or supervised to its end.
+/// Why a run cannot be started or supervised.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The script cannot be read.
@@ -16,7 +16,7 @@ pub enum RunError {
         /// Why it cannot be read.
         source: io::Error,
     },
-    /// The shell could not be executed in the place of this process.
+    /// The shell could not replace this process.
     #[error("cannot start the shell '{shell}'")]
     Shell {
         /// The shell.
@@ -35,13 +35,13 @@ pub enum RunError {
         /// Why it cannot be created or written.
         source: io::Error,
     },
-    /// The thread that waits for the original has ended before it did.
+    /// The thread that waits for the original ended first.
     #[error("--check lost track of the original pipeline")]
     OriginalLost,
     /// Records of the pipelines in shell text are not JSON.
     #[error("cannot read the records of pipelines")]
     Records(#[source] serde_json::Error),
-    /// Something that has to be handed on as text is not UTF-8.
+    /// A value that must be passed on as text is not UTF-8.
     #[error("{0} is not UTF-8")]
     NotText(&'static str),
     /// The command line of a stage in shell text is not one that contend wrote.
@@ -50,16 +50,16 @@ pub enum RunError {
     /// A system call failed.
     #[error("{operation}")]
     Io {
-        /// What could not be done, in words for people.
+        /// The operation that failed, in words for people.
         operation: String,
         /// Why it could not be done.
         source: io::Error,
     },
 }
 
-/// Adds to an error of a system call what could not be done.
+/// Adds the failed operation to the error of a system call.
 pub(super) trait Context<T> {
-    /// Turns the error into a [`RunError::Io`], which says what could not be done.
+    /// Turns the error into a [`RunError::Io`] with the failed operation.
     ///
     /// # Errors
     /// The error of `self`.

@@ -1,5 +1,5 @@
 //! Detects resource limits that are too low for chunks. Stages that run as written need no more
-//! than under a shell, because contend starts and opens nothing else then.
+//! than under a shell, because contend then starts and opens nothing else.
 
 use std::thread;
 
@@ -17,9 +17,9 @@ const FILES_EACH: usize = 4;
 const FEWEST_FILES: u64 = 16;
 /// Below this limit on address space, threads and buffers may not fit, in bytes.
 const ADDRESS_SPACE: u64 = 8 << 30;
-/// Above this limit on processes there is no need to try whether enough can be started.
+/// Above this limit on processes, contend does not test whether enough can be started.
 const MANY_PROCESSES: u64 = 4096;
-/// The stack of a thread that is started only to see whether it can be, in bytes.
+/// The stack of a thread that only tests whether a thread can be started, in bytes.
 const STACK: usize = 16 << 10;
 
 /// Returns why chunks cannot be used, if a resource limit forbids them.
@@ -40,7 +40,7 @@ pub(super) fn obstacle(plan: &Plan, settings: &Settings) -> Option<String> {
     (is_low && !can_have(tasks)).then(|| "it may have too few processes".to_owned())
 }
 
-/// Whether the limit on open files is high enough for a shell but not for contend.
+/// Returns whether the limit on open files is high enough for a shell but not for contend.
 pub(super) fn leaves_files_only_to_a_shell() -> bool {
     getrlimit(Resource::Nofile).current.is_some_and(|limit| limit < FEWEST_FILES)
 }

@@ -1,9 +1,9 @@
-//! What `contend run` does: runs a pipeline or a script, with stages over chunks of their input
+//! The engine of `contend run`: runs a pipeline or a script, with stages over chunks of their input
 //! where the output stays the same to the byte.
 //!
 //! [`run`] takes a [`Request`] and returns an [`End`]; [`stage`] does the same for one stage of
-//! shell text. In between an [`Observer`] hears what has to be shown at once. Rendering, command
-//! lines and exit codes of contend itself are the caller's business.
+//! shell text. In between, an [`Observer`] is notified of events that must be shown at once.
+//! Rendering, command lines and exit codes of contend itself are left to the caller.
 //!
 //! ```text
 //! text → Direct ─┬→ exec or plain run         decided without a plan where that is possible
@@ -43,12 +43,12 @@ pub use error::RunError;
 pub use observer::{Comparison, Notice, Observer};
 pub use settings::{Request, Settings, What};
 
-/// Runs the request, or only plans it if the settings say so.
+/// Runs the request, or only plans it if the settings demand that.
 ///
-/// Does not return if this process becomes the pipeline's only command, or the shell.
+/// Does not return if the pipeline's only command, or the shell, replaces this process.
 ///
 /// # Errors
-/// If the pipeline cannot be started or supervised to its end.
+/// If the pipeline cannot be started or supervised.
 pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunError> {
     let settings = &request.settings;
     match &request.what {

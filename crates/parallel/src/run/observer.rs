@@ -13,17 +13,17 @@ pub trait Observer {
     /// Shows the user a notice, on standard error.
     ///
     /// # Errors
-    /// If standard error cannot be written, where that has to end the run.
+    /// If standard error cannot be written, and the run must therefore end.
     fn notify(&mut self, notice: Notice<'_>) -> io::Result<()>;
 
     /// A plan is about to be executed. This is the time to register [`Tally::before_output`].
-    /// Standard output is still the caller's.
+    /// Nothing has been written to standard output yet.
     fn started(&mut self, _plan: &Plan, _tally: &Tally) {}
 
     /// The plan is being executed; called about every 20 ms.
     fn tick(&mut self, _tally: &Tally) {}
 
-    /// The execution has ended, or was given up. Nothing may be drawn any more.
+    /// The execution has ended or was abandoned. Nothing may be drawn any more.
     fn ended(&mut self) {}
 }
 
@@ -37,7 +37,7 @@ pub enum Notice<'a> {
     CommandStderr(&'a [u8]),
     /// Standard output cannot be written.
     CannotWrite(&'a ExecuteError),
-    /// The run was not compared with the original, since the reader of its output has gone.
+    /// The run was not compared with the original, since the reader closed its output.
     NotCompared,
     /// The run was compared with the original.
     Compared(&'a Comparison<'a>),

@@ -25,7 +25,7 @@ pub(super) fn status(
             observer.notify(Notice::CommandStderr(&stderr)).context(cannot_write)?;
             return Ok(status);
         }
-        // The last command would have met it.
+        // The last command would have failed with the same error.
         Err(error @ ExecuteError::Output(_)) => {
             observer.notify(Notice::CannotWrite(&error)).context(cannot_write)?;
             return Ok(plan.steps.last().map_or(1, status_of_failed_write));

@@ -21,8 +21,8 @@ const POLL_INTERVAL: Duration = Duration::from_micros(200);
 /// How long to wait for the first bytes of a stream if a stage may write before it reads.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Whether waiting for standard input would delay output: it is a stream without data, and one of
-/// these stages may write before it reads. Blocks for up to 20 ms.
+/// Returns whether waiting for standard input would delay output: it is a stream without data, and
+/// one of these stages may write before it reads. Blocks for up to 20 ms.
 pub(super) fn delays_output(input: Kind, stages: &[Simple]) -> bool {
     if input != Kind::Stream || !may_write_first(stages) {
         return false;
@@ -40,8 +40,8 @@ pub(super) fn delays_output(input: Kind, stages: &[Simple]) -> bool {
     }
 }
 
-/// Whether standard input is a terminal, or a stream that ends after less than 32 KiB. Blocks until
-/// the stream has data or has ended.
+/// Returns whether standard input is a terminal, or a stream that ends after less than 32 KiB.
+/// Blocks until the stream has data or has ended.
 pub(super) fn is_little(input: Kind) -> bool {
     let stdin = io::stdin();
     if input != Kind::Stream || stdin.is_terminal() {
@@ -58,7 +58,7 @@ pub(super) fn is_little(input: Kind) -> bool {
             Ok(_) => {}
         }
         let is_over = fds[0].revents().contains(PollFlags::HUP);
-        // Not every stream can say how much there is.
+        // Some streams cannot report the number of available bytes.
         let Ok(bytes) = ioctl_fionread(stdin) else { return false };
         if is_over || bytes >= SMALL_STREAM_BYTES {
             return bytes < SMALL_STREAM_BYTES;

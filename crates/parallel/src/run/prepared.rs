@@ -32,7 +32,7 @@ pub(super) struct Prepared<'a> {
     settings: &'a Settings,
     dialect: Dialect,
     pub(super) rewritten: Rewritten,
-    /// Why stages are taken over or not, if the user wants to know.
+    /// Why stages are taken over or not, if the user asked for it.
     pub(super) explanation: Explanation,
 }
 
@@ -80,12 +80,12 @@ impl<'a> Prepared<'a> {
         Ok(self.original.to_owned())
     }
 
-    /// Adds the script at this path to the shell's arguments, or what replaces it.
+    /// Adds the script at this path, or its replacement, to the shell's arguments.
     ///
-    /// Given with `-c` the text has the script's name, so that messages of the shell begin with it. A
-    /// few things have another effect there (see [`is_the_same_as_an_argument`]); scripts with these
-    /// bash reads from a file without a name, which has to stay open until then. Other shells would
-    /// take that file's name for `$0`.
+    /// With `-c`, the text gets the script's name, so that the shell's messages begin with it. A
+    /// few features behave differently there (see [`is_the_same_as_an_argument`]). Bash reads
+    /// scripts with these from a file without a name, which has to stay open until then. Other
+    /// shells would use that file's name for `$0`.
     ///
     /// # Errors
     /// When there is no memory for the file, or the path of this program is not known.
@@ -122,7 +122,7 @@ impl<'a> Prepared<'a> {
         Ok(file)
     }
 
-    /// Returns what is inserted before the text, on its first line.
+    /// Returns the text to insert before the script, on its first line.
     fn preamble(&self, records: Option<&Records>) -> Result<String, RunError> {
         let own = std::env::current_exe().context("cannot find this program's own path")?;
         let own = own.to_str().ok_or(RunError::NotText("the path of this program"))?;
@@ -154,10 +154,10 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Whether bash runs a script with `-c` as it runs it from a file. It ends with 127 instead of 1
-/// for an unset variable, has a letter more in `$-`, calls functions of a text `environment` in
-/// messages, gives up the whole text after a wrong integer, and leaves an asynchronous list its standard
-/// input after a redirected loop.
+/// Returns whether bash runs a script with `-c` as it runs it from a file. With `-c`, bash ends
+/// with 127 instead of 1 for an unset variable, has one more letter in `$-`, calls functions of a
+/// text `environment` in messages, abandons the whole text after an invalid integer, and leaves an
+/// asynchronous list its standard input after a redirected loop.
 fn is_the_same_as_an_argument(script: &str) -> bool {
     let signs =
         ["set -", "set +", "nounset", "?", "$-", "${-", "()", "function", "declare", "typeset"];
@@ -174,11 +174,11 @@ fn is_the_same_as_an_argument(script: &str) -> bool {
         && !signs.iter().any(|sign| script.replace("$?", "").contains(sign))
 }
 
-/// The last line of a script that is passed as an argument.
+/// Returns the last line of a script that is passed as an argument.
 ///
-/// When bash reaches the end of its argument after the last command, it becomes that command. With
-/// a script, it waits for the command, and reports a signal that ended it. An empty line hides the
-/// end, and cannot become part of a command.
+/// Bash executes the last command of an argument in place of itself. With a script, it waits for
+/// the command, and reports a signal that ended it. An empty line hides the end of the argument,
+/// and cannot become part of a command.
 fn end_of_argument(script: &str) -> &'static str {
     let ends_document = |(place, _): (usize, &str)| {
         let (begin, below) = script[place + 2..].split_once('\n').unwrap_or_default();
@@ -205,7 +205,7 @@ fn dialect(shell: &str) -> Dialect {
     if name == Some("bash") { Dialect::Bash } else { Dialect::Posix }
 }
 
-/// Returns why names may mean something else than programs, if the environment allows that.
+/// Returns why names may not mean programs, if the environment allows that.
 fn refused_by_environment() -> Option<String> {
     if std::env::var_os("PATH").is_none() {
         return Some("`PATH` is not set, and the shell's default is unknown".to_owned());

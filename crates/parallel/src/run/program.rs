@@ -1,17 +1,18 @@
-//! What names of commands mean without a shell, and whether the kernel can start them.
+//! Resolves command names without a shell, and checks whether the kernel can start the programs.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::ops::Range;
 use std::path::Path;
 
-/// What files of scripts begin with that the kernel can start.
+/// The first bytes of scripts that the kernel can start.
 const SCRIPT: &[u8] = b"#!";
-/// The bytes at the beginning of an ELF file that say for what kind of machine it is.
+/// The bytes at the beginning of an ELF file that identify the kind of machine.
 const KIND: [Range<usize>; 2] = [0..6, 18..20];
 
-/// Whether the kernel can certainly start this file: a script with a `#!` line, or a program for
-/// the same kind of machine as this one. Other executable files a shell may interpret itself.
+/// Returns whether the kernel can certainly start this file: a script with a `#!` line, or a
+/// program for the same kind of machine as this one. A shell may interpret other executable files
+/// itself.
 pub(super) fn can_start(path: &Path) -> bool {
     let beginning = |path: &Path| {
         let mut bytes = [0; 20];
@@ -23,15 +24,15 @@ pub(super) fn can_start(path: &Path) -> bool {
             .is_ok_and(|own| KIND.into_iter().all(|kind| own[kind.clone()] == bytes[kind]))
 }
 
-/// Returns why names may mean something else than programs, if the environment can define functions
-/// of the shell.
+/// Returns why names may not mean programs, if the environment can define functions of the shell.
 pub(super) fn shadowed_by_environment() -> Option<String> {
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let name = names.find(|name| defines_functions(name))?;
     Some(format!("`{name}` is set, so that names may be functions of the shell"))
 }
 
-/// Whether a shell takes functions from the variable of this name, or from the file that it names.
+/// Returns whether a shell reads functions from the variable of this name, or from the file that it
+/// names.
 fn defines_functions(name: &str) -> bool {
     name == "BASH_ENV" || name == "ENV" || name.starts_with("BASH_FUNC_")
 }

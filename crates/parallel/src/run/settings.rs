@@ -32,22 +32,22 @@ pub enum What {
     Script(PathBuf, Vec<OsString>),
 }
 
-/// How a pipeline runs, and what the caller wants besides its output.
+/// How a pipeline runs, and the caller's requests apart from its output.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The number of chunks processed concurrently, if given; see [`Settings::jobs`].
     pub jobs: Option<usize>,
     /// The memory budget for data in bytes, if given; see [`Settings::memory`].
     pub memory: Option<u64>,
-    /// The size of chunks in bytes, if given; chunks are then used whatever they cost.
+    /// The size of chunks in bytes, if given. Chunks are then used regardless of their cost.
     pub part_bytes: Option<usize>,
-    /// Commands that process every record on its own.
+    /// Commands that process every record independently.
     pub annotations: Vec<Annotation>,
     /// The shell, if given; see [`Settings::shell`].
     pub shell: Option<String>,
     /// A pipeline fails if any of its stages fails.
     pub pipefail: bool,
-    /// Only the plan is wanted; nothing is run.
+    /// Only the plan is requested; nothing is run.
     pub explain: bool,
     /// The shell also runs the original, and the outputs are compared.
     pub check: bool,
@@ -73,12 +73,12 @@ impl Settings {
         self.memory.unwrap_or_else(default_memory).max(MIN_MEMORY_BYTES)
     }
 
-    /// Returns the shell for what contend does not run itself: as given, else bash or sh.
+    /// Returns the shell for text that contend does not run itself: as given, else bash or sh.
     pub fn shell(&self) -> String {
         self.shell.clone().unwrap_or_else(|| default_shell().to_owned())
     }
 
-    /// Whether the caller wants more than the pipeline's own output and exit code.
+    /// Returns whether the caller needs more than the pipeline's own output and exit code.
     pub(super) fn wants_report(&self) -> bool {
         self.check || self.stats || self.record
     }

@@ -1,5 +1,5 @@
-//! Text that only a shell can run. The shell gives contend the stages in it that contend can take
-//! over.
+//! Text that only a shell can run. For the stages that contend can take over, the shell starts
+//! contend.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -91,12 +91,12 @@ pub(super) fn script(
     run_plan(task(&command, records)?, report, settings, None, observer)
 }
 
-/// Creates the place where pipelines leave their records, if they are wanted.
+/// Creates the file where pipelines leave their records, if they are requested.
 fn records(settings: &Settings) -> Result<Option<Records>, RunError> {
     (settings.record && !settings.explain).then(Records::new).transpose()
 }
 
-/// Returns the task of running the shell as a child process, since a report is wanted after it.
+/// Returns the task of running the shell as a child process, because a report follows.
 fn task(command: &Command, records: Option<Records>) -> Result<Task, RunError> {
     let word = |text: &OsStr| text.to_str().map(Word::new).ok_or(RunError::NotText("an argument"));
     let simple = Simple {
@@ -110,7 +110,7 @@ fn task(command: &Command, records: Option<Records>) -> Result<Task, RunError> {
     Ok(Task { plan, paths, prefix, inverted: false, records })
 }
 
-/// Starts the report: what contend takes over, and for a pipeline why it needs a shell.
+/// Starts the report: the stages that contend takes over, and for a pipeline why it needs a shell.
 fn report(
     text: &str,
     rewritten: &Rewritten,
@@ -132,7 +132,7 @@ fn report(
     report
 }
 
-/// Reports what contend takes over, with the reason for every stage.
+/// Reports the stages that contend takes over, with the reason for every stage.
 fn explained(
     text: &str,
     prepared: Prepared<'_>,
@@ -151,7 +151,7 @@ fn explained(
     report
 }
 
-/// What a plan would say of stages whose words are known.
+/// Returns the classes that a plan would have for stages whose words are known.
 fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
     let names = stages.iter().map(|stage| &stage.program.text);
     let paths: Paths = names.filter_map(|name| Some((name.clone(), in_path(name)?))).collect();
@@ -178,7 +178,7 @@ fn named_shell(text: &str) -> Option<(String, Vec<String>)> {
     let name = program.rsplit('/').next()?;
     let is_known = ["sh", "bash", "dash", "ash"].contains(&name);
     let options = if is_split { options.split_whitespace().collect() } else { vec![options] };
-    // These say only that there are no options.
+    // These only mean that there are no options.
     let options = options.into_iter().filter(|option| !["", "-", "--"].contains(option));
     is_known.then(|| (program.to_owned(), options.map(str::to_owned).collect()))
 }
@@ -189,13 +189,13 @@ fn first_word(line: &str) -> (&str, &str) {
     line.split_once([' ', '\t']).map_or((line, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// Whether a shell parses and runs a text with this option as it does without.
+/// Returns whether a shell parses and runs a text in the same way with this option.
 fn is_harmless(option: &str) -> bool {
     let letters = option.strip_prefix('-').unwrap_or_default();
     !letters.is_empty() && letters.chars().all(|letter| "aefuBCE".contains(letter))
 }
 
-/// Becomes the shell. Returns only if that fails.
+/// Replaces this process with the shell. Returns only if that fails.
 fn become_command(shell: &str, command: &mut Command) -> RunError {
     let source = spawn::become_command(command);
     RunError::Shell { shell: shell.to_owned(), source }

@@ -9,13 +9,13 @@ pub(super) fn with_text(shell: &str, settings: &Settings, text: &str) -> Command
     let mut command = with_options(shell, settings);
     command.arg("-c");
     if text.starts_with(['-', '+']) {
-        command.arg("--"); // it would be taken for an option
+        command.arg("--"); // the text would be taken for an option
     }
     command.arg(text);
     command
 }
 
-/// Returns the shell with the options that the settings ask for, and nothing to run yet.
+/// Returns the shell with the options that the settings require, without a text to run.
 pub(super) fn with_options(shell: &str, settings: &Settings) -> Command {
     let mut command = without_text(shell);
     if settings.pipefail {
@@ -24,7 +24,7 @@ pub(super) fn with_options(shell: &str, settings: &Settings) -> Command {
     command
 }
 
-/// Returns the shell, with nothing to run yet.
+/// Returns the shell without a text to run.
 pub(super) fn without_text(shell: &str) -> Command {
     let mut command = Command::new(shell);
     if shell.rsplit('/').next() == Some("busybox") {

@@ -1,4 +1,4 @@
-//! How the commands of a run are ended after a signal has asked contend to end.
+//! Ends the commands of a run after a signal has asked contend to end.
 
 use std::time::{Duration, Instant};
 
@@ -6,19 +6,19 @@ use contend_sys::signal::Arrived;
 
 use crate::execute::Launcher;
 
-/// How long the commands get to end before the next step is taken.
+/// How long the commands get to end before the next step.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A step to end the commands of a run. Each step goes further than the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Shutdown {
-    /// Start no more commands. Those that are running got the signal as well, since it was typed.
+    /// Start no more commands. The running ones got the signal from the terminal as well.
     StopSpawning,
     /// Send SIGTERM to all commands, and start no more.
     Terminate,
     /// Send SIGKILL to all commands.
     Kill,
-    /// Wait for them no longer.
+    /// Stop waiting for them.
     Abandon,
 }
 
@@ -42,7 +42,7 @@ impl Shutdown {
     }
 }
 
-/// Decides when which step is taken. It reads no clock and sends no signal itself.
+/// Decides when to take which step. It reads no clock and sends no signal itself.
 #[derive(Debug)]
 pub(super) struct Escalation {
     /// Signals from the keyboard are left to the commands, which got them, too.
@@ -56,7 +56,7 @@ impl Escalation {
         Self { ignores_keyboard, last: None }
     }
 
-    /// Whether any step has been taken.
+    /// Returns whether any step has been taken.
     pub(super) fn has_begun(&self) -> bool {
         self.last.is_some()
     }

@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// Returns how much there is to read, if that is known.
+    /// Returns the amount of data to read, if that is known.
     pub(super) fn amount(self) -> Option<Amount> {
         match self {
             Self::File(bytes) => Some(Amount::of_rest(io::stdin(), bytes)),
@@ -51,18 +51,18 @@ pub(super) fn can_be_read() -> bool {
         && fcntl_getfl(&stdin).is_ok_and(may_read)
 }
 
-/// Whether this is the status of /dev/null.
+/// Returns whether this is the status of /dev/null.
 pub(super) fn is_null(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
         && (major(stat.st_rdev), minor(stat.st_rdev)) == NULL
 }
 
-/// Whether standard input, a regular file, has holes after the current position.
+/// Returns whether standard input, a regular file, has holes after the current position.
 pub(super) fn has_holes() -> bool {
     let here = rustix::fs::tell(io::stdin()).unwrap_or(0);
     let hole = rustix::fs::seek(io::stdin(), SeekFrom::Hole(here));
     let end = rustix::fs::fstat(io::stdin()).map_or(0, |stat| stat.st_size.cast_unsigned());
-    let _ = rustix::fs::seek(io::stdin(), SeekFrom::Start(here)); // back to where it was
+    let _ = rustix::fs::seek(io::stdin(), SeekFrom::Start(here)); // restores the position
     hole.is_ok_and(|hole| hole < end)
 }
 

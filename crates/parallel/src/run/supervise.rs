@@ -24,18 +24,17 @@ use super::watch::Watch;
 use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
 use crate::plan::ir::{Command, Plan, Source, Step};
 
-/// With a small memory budget, freed blocks of this size or more are returned to the system, in
+/// With a small memory budget, freed blocks of at least this size are returned to the system, in
 /// bytes.
 const MMAP_THRESHOLD_BYTES: u32 = 1 << 20;
 /// A memory budget below this is small, in bytes.
 const SMALL_BUDGET_BYTES: u64 = 512 << 20;
-/// With less free space than this for temporary files, sort keeps its own memory settings, in
-/// bytes.
+/// If less space is free for temporary files, sort keeps its own memory settings, in bytes.
 const ALLOCATOR_RESERVE_BYTES: u64 = 64 << 20;
 /// The poll interval for signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A plan to execute, with what its execution needs.
+/// A plan to execute, with the data that its execution needs.
 #[derive(Debug)]
 pub(super) struct Task {
     /// The plan.
@@ -46,7 +45,7 @@ pub(super) struct Task {
     pub prefix: Vec<u8>,
     /// The exit code is inverted, as after `!`.
     pub inverted: bool,
-    /// Where the pipelines that contend takes over in shell text leave their records.
+    /// The file where the pipelines that contend takes over in shell text leave their records.
     pub records: Option<Records>,
 }
 
@@ -97,7 +96,7 @@ impl<'a> Running<'a> {
             Self::Thread(end) => match end.recv_timeout(POLL_INTERVAL) {
                 Ok(result) => Some(result),
                 Err(mpsc::RecvTimeoutError::Timeout) => None,
-                // Only a panic, which ends the program, takes the sender away before it is used.
+                // The sender is dropped before it is used only by a panic, which ends the program.
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     Some(Err(io::Error::from(io::ErrorKind::BrokenPipe).into()))
                 }
@@ -130,7 +129,7 @@ impl<'a> Running<'a> {
                 return result;
             }
             tick();
-            // Only contend's own work is left, which ends with the process.
+            // Only contend's own threads are left, which end with the process.
             if escalation.has_begun() && !self.is_plain() && launcher.pids().is_empty() {
                 return Ok(());
             }
@@ -149,7 +148,7 @@ impl<'a> Running<'a> {
     }
 
     /// Discards a keyboard interrupt that the last command has survived. It was meant for a command
-    /// that handles it, and a shell goes on as well.
+    /// that handles it; a shell ignores it as well.
     fn discard_keyboard_interrupt(&self, signals: &Signals) {
         if let (Self::Plain(plain), Some(signal)) = (self, signals.interrupted())
             && !plain.died_of(signal)
@@ -244,7 +243,7 @@ fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
     };
     match plan.steps.iter().filter(sorts).count() {
         0 => Vec::new(),
-        // Without space for temporary files it has to use the memory that it usually takes.
+        // Without space for temporary files it has to use its default amount of memory.
         _ if has_no_room(&std::env::temp_dir()) => Vec::new(),
         groups => {
             let share = settings.memory() / (2 * settings.jobs() * groups) as u64;
@@ -253,7 +252,7 @@ fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
     }
 }
 
-/// Whether this directory has little free space, or does not exist.
+/// Returns whether this directory has little free space, or does not exist.
 fn has_no_room(folder: &Path) -> bool {
     !rustix::fs::statvfs(folder)
         .is_ok_and(|of| of.f_bavail.saturating_mul(of.f_frsize) >= ALLOCATOR_RESERVE_BYTES)

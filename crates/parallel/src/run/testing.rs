@@ -1,4 +1,4 @@
-//! What tests of runs have in common.
+//! Helpers shared by the tests of runs.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::observer::{Notice, Observer};
 use crate::execute::Tally;
 use crate::plan::ir::{Command, Plan, StatusRule};
 
-/// Notes what it hears.
+/// An observer that records notifications.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     /// The calls about progress, in order.

@@ -33,13 +33,13 @@ impl Watch {
         }
     }
 
-    /// Returns the peak of all samples, in bytes; `None` if there was none.
+    /// Returns the peak of all samples in bytes; `None` without a sample.
     pub(super) fn finish(self) -> Option<u64> {
         self.peak
     }
 }
 
-/// Returns the memory of this process and its running commands together (PSS), in bytes.
+/// Returns the total memory of this process and its running commands (PSS), in bytes.
 fn memory(launcher: &Launcher) -> Option<u64> {
     let own = Rollup::of(getpid()).ok()?.pss;
     // Processes that have ended have no entry.

@@ -13,17 +13,17 @@ use super::files::Files;
 use super::{BLOCK_BYTES, ChunkData, ChunkSource};
 
 /// How far ahead of the commands the guard is checked, in bytes. Bytes that violate the guard may
-/// affect a command's output as early as its buffer reaches, which is 96 KiB for grep.
+/// affect the output for all bytes that share a command's buffer, which is 96 KiB in grep.
 const READ_AHEAD_BYTES: u64 = 256 << 10;
 
 /// How feeding a chunk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Fed {
-    /// The commands have all of it, or have closed their input.
+    /// The commands have read the whole chunk, or have closed their input.
     All,
     /// The reader of the output wants no more.
     Unwanted,
-    /// The guard rejects part of it.
+    /// The guard rejected the chunk, or its remainder.
     Rejected,
 }
 

@@ -14,7 +14,7 @@ use crate::plan::ir::Cut;
 const FIRST_WINDOW_BYTES: u64 = 4 << 10;
 pub(super) const MAX_WINDOW_BYTES: u64 = 64 << 10;
 
-/// A file from an offset to its end.
+/// The bytes of a file from an offset on.
 #[derive(Debug)]
 pub(in super::super) struct Slice {
     file: File,

@@ -11,10 +11,10 @@ use super::BLOCK_BYTES;
 use super::files::Files;
 use crate::plan::ir::{Guard, Records};
 
-/// A record longer than this may make a command grow its buffer for good, in bytes.
+/// A longer record may make a command enlarge its buffer permanently, in bytes.
 const LONG_RECORD_BYTES: usize = 32 << 10;
 
-/// A guard, and what is known about the input.
+/// A guard, and the results of its checks so far.
 #[derive(Debug)]
 pub(super) struct GuardState {
     guard: Guard,
@@ -70,8 +70,8 @@ impl GuardState {
     }
 
     /// Returns whether the guard accepts the files from offset `seen` to `place`. `seen` must be at
-    /// the start of a character, and advances to where the check ended. After a long record, the
-    /// guard must accept the whole input.
+    /// the start of a character, and advances to the end of the checked range. After a long record,
+    /// the guard must accept the whole input.
     pub(super) fn accepts_until(
         &self,
         files: &Files,

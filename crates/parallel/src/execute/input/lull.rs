@@ -1,15 +1,15 @@
-//! Streams that fall silent, are slow, or have no place for a cut.
+//! Handles streams that fall silent, are slow, or cannot be cut.
 //!
 //! Under a shell, a stage sees each byte as soon as it is written. Over chunks, it sees a record
 //! only once its chunk is complete. A program that waits for an answer to each line would then wait
-//! forever. So a group whose output can be seen before the end of its input does not hold back what
-//! has arrived: once its stream falls silent or is slow, its commands run plain and get every byte
-//! as it arrives. Chunks would not pay off on such a stream anyway.
+//! forever. So a group whose output can be seen before the end of its input does not hold back
+//! input. Once its stream falls silent or is slow, its commands run plain and get every byte when
+//! it arrives. Chunks would not pay off on such a stream anyway.
 //!
 //! Three limits apply. A chunk is not waited for while the stream is silent for
 //! [`SILENCE_TIMEOUT`]. It is held for at most [`MAX_HOLD`] while more arrives, or
-//! [`MAX_HOLD_WITHOUT_CUT`] if there is no place for a cut. At most [`MAX_RECORD_BYTES`] are
-//! searched for a cut.
+//! [`MAX_HOLD_WITHOUT_CUT`] if it cannot be cut. At most [`MAX_RECORD_BYTES`] are searched for a
+//! cut.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -23,15 +23,15 @@ use crate::plan::ir::Records;
 
 /// A stream is silent if nothing arrives for this long.
 const SILENCE_TIMEOUT: Duration = Duration::from_millis(20);
-/// How long bytes are held back at most.
+/// The longest time for which bytes are held back.
 const MAX_HOLD: Duration = Duration::from_millis(50);
-/// How long bytes are held back at most while no place for a cut is found.
+/// The longest time for which bytes are held back while no cut is found.
 const MAX_HOLD_WITHOUT_CUT: Duration = Duration::from_millis(200);
 /// A stream is slow if fewer bytes than this arrive within [`MAX_HOLD`].
 const SLOW_STREAM_BYTES: usize = 64 << 10;
 /// The size of the buffers of C's standard I/O: a command writes once its buffer is full, in bytes.
 const STDIO_BUFFER_BYTES: usize = 4096;
-/// How many bytes are searched for a cut at most.
+/// The maximum number of bytes that are searched for a cut.
 pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
 /// Why a group runs plain after a lull, for users.
 const SLOW_INPUT: &str = "its input is slow, or waits for an answer";
@@ -100,7 +100,7 @@ impl Hold {
         self.since.is_some_and(|since| since.elapsed() >= self.limit)
     }
 
-    /// Extends the limit, because there is no place for a cut.
+    /// Extends the limit, because no cut has been found.
     pub(super) fn extend(&mut self) {
         self.limit = MAX_HOLD_WITHOUT_CUT;
     }
@@ -112,7 +112,7 @@ impl<'a> ChunkSource<'a> {
         Self { lull, ..self }
     }
 
-    /// Sets how many bytes are searched for a cut at most.
+    /// Sets the maximum number of bytes that are searched for a cut.
     pub(in super::super) fn with_records_up_to(self, bytes: usize) -> Self {
         Self { longest: bytes.min(MAX_RECORD_BYTES), ..self }
     }
@@ -140,7 +140,8 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// Returns whether a silent stream means that the program which writes the input is silent.
+    /// Returns whether silence of the stream means that the program which writes the input is
+    /// silent.
     fn heeds_lulls(&self) -> bool {
         match &self.lull {
             Lull::IsWaitedOut => false,

@@ -1,4 +1,4 @@
-//! Memory of chunks, kept for reuse.
+//! Buffers of chunks, kept for reuse.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ impl BufferPool {
     /// Returns a buffer of this length, with arbitrary contents.
     pub(super) fn get(&self, length: usize) -> Vec<u8> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A buffer that is far too large is left for larger chunks.
+        // A far larger buffer is left for larger chunks.
         let fitting = kept.iter().position(|bytes| bytes.capacity() / 4 <= length);
         let mut bytes = fitting.map(|place| kept.swap_remove(place)).unwrap_or_default();
         drop(kept);
@@ -21,7 +21,7 @@ impl BufferPool {
         bytes
     }
 
-    /// Keeps a buffer, unless there are enough.
+    /// Keeps a buffer, unless the pool is full.
     pub(super) fn put(&self, bytes: Vec<u8>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < MAX_BUFFERS {

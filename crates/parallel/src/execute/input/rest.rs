@@ -1,4 +1,4 @@
-//! The rest of an input, of which no more chunks are made.
+//! The rest of an input, which is not divided into chunks.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -16,7 +16,7 @@ use super::{BLOCK_BYTES, ChunkSource, Source, read_from, retried};
 #[derive(Debug)]
 pub(in super::super) struct Rest<'a> {
     pub(super) chunks: &'a ChunkSource<'a>,
-    /// Bytes that come before the stream, last first.
+    /// Bytes that precede the stream, last first.
     pub(super) waiting: Vec<Vec<u8>>,
     pub(super) offset: usize,
     pub(super) position: u64,

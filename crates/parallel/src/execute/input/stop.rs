@@ -1,4 +1,4 @@
-//! Stops reading before the end of the input, also while waiting for a stream.
+//! Stops reading before the end of the input, even while waiting for a stream.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::super::launcher::Launcher;
 
-/// How often to check whether the reader has gone.
+/// Interval between checks whether the reader has closed the output.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Whether more of an input is wanted.
@@ -18,7 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct StopToken<'a> {
     launcher: &'a Launcher,
     stopped: AtomicBool,
-    /// The pipe that the output goes to: if its reader has gone, no more input is needed.
+    /// The pipe that the output goes to. Once its reader has closed it, no more input is needed.
     watched: Mutex<Option<File>>,
 }
 
@@ -41,8 +41,8 @@ impl<'a> StopToken<'a> {
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = pipe;
     }
 
-    /// Waits until a stream is readable. `false` if the pipe's reader has gone, or if the run is
-    /// being ended.
+    /// Waits until a stream is readable. Returns `false` if the pipe's reader has closed it, or if
+    /// the run is being ended.
     pub(super) fn wait_for_either(&self, file: &File, pipe: &File) -> io::Result<bool> {
         let time = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
         while !self.launcher.is_over() {
@@ -60,8 +60,8 @@ impl<'a> StopToken<'a> {
         Ok(false)
     }
 
-    /// Waits until a stream is readable. `false` if that takes longer than `patience`, or if no
-    /// more input is wanted.
+    /// Waits until a stream is readable. Returns `false` if that takes longer than `patience`, or
+    /// if no more input is wanted.
     pub(super) fn wait_for(&self, file: &File, patience: Option<Duration>) -> io::Result<bool> {
         loop {
             if self.is_stopped() {

@@ -1,4 +1,4 @@
-//! `awk`: programs that keep no state between lines, and programs that only add up.
+//! `awk`: programs that keep no state between lines, and programs that only add numbers up.
 
 use contend_commands::Word;
 use contend_commands::awk::{Awk, state, sums};
@@ -6,7 +6,7 @@ use contend_commands::awk::{Awk, state, sums};
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, Why};
 use crate::plan::ir::{ByteSet, Combine, Records};
 
-/// The implementations that the proofs are about, by the names of their files.
+/// The implementations that the proofs cover, by the names of their files.
 const KNOWN: &[&str] = &["mawk", "gawk", "busybox", "original-awk"];
 /// The variables that define how a line is delimited.
 const LINES: &[&str] = &["RS", "ORS"];
@@ -78,7 +78,7 @@ fn output(awk: &Awk, proof: state::PerRecord) -> Output {
     }
 }
 
-/// Returns the command's arguments with another program.
+/// Returns the command's arguments with `program` in place of its own program.
 fn with_program(subject: &Subject<'_>, awk: &Awk, program: &str) -> Vec<Word> {
     let mut arguments = subject.simple.arguments.clone();
     let place = arguments.len().checked_sub(awk.operands.len() + 1);

@@ -42,7 +42,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     // Characters that overlap in one column are written with backspaces between them.
     let added: &[u8] = if options.has('b') { b" \t\n" } else { b" \t\n\x08" };
     Ok(Class::PerRecord(PerRecord {
-        // What becomes of trailing blanks at the end of the input depends on the number of lines
+        // How col treats trailing blanks at the end of the input depends on the number of lines
         // before.
         guard: Guard { without, utf8, terminated: true },
         may_fail: true,

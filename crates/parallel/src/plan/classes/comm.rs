@@ -1,4 +1,4 @@
-//! `comm` with a file on the other side: which lines of the input are in the file.
+//! `comm` with a file as one operand: which lines of the input are in the file.
 
 use contend_commands::Word;
 use contend_commands::options::Table;
@@ -56,14 +56,14 @@ pub(super) fn merging(subject: &Subject<'_>, records: Records, key: Key) -> Resu
     Ok(PerRecord { cut, arguments, may_fail: true, ..PerRecord::new(records) })
 }
 
-/// Which side the input is on.
+/// The operand that is the piped input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     First,
     Second,
 }
 
-/// Returns the side that the input is on, if the other one is a regular file.
+/// Returns which operand is the piped input, if the other one is a regular file.
 pub(super) fn piped(subject: &Subject<'_>, operands: &[usize]) -> Result<Side, Why> {
     let files: Vec<&str> =
         operands.iter().map(|&place| subject.simple.arguments[place].text.as_str()).collect();

@@ -22,7 +22,8 @@ const REFUSED: &[(char, &str)] = &[
     ('R', "it searches for files to read"),
 ];
 
-/// Options that keep lines independent: they decide which lines match, and what is written of them.
+/// Options that keep lines independent. They decide which lines match, and which part of a line is
+/// written.
 const PER_LINE: &str = "EFGPefiyvwxsahoUz\u{2}\u{6}\u{7}";
 
 const COLOUR: char = '\u{2}';
@@ -73,7 +74,7 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
     {
         return Err("its output with colours is unknown".into());
     }
-    // After a line that is not text, grep only reports that something matches.
+    // After a line that is not text, grep only reports that there is a match.
     let without = if as_text { ByteSet::EMPTY } else { ByteSet::from_iter([0]) };
     // The Perl matcher checks the encoding beyond the current line.
     let utf8 = encoding == Encoding::Utf8 && (!as_text || grep.syntax == Syntax::Perl);

@@ -1,4 +1,4 @@
-//! `join` with a file on the other side: adds fields to lines of the input.
+//! `join` with a file as one operand: adds fields to lines of the input.
 
 use contend_commands::options::{Options, Table};
 use contend_shell::environment::{Encoding, Maker};

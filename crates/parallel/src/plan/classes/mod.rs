@@ -4,12 +4,12 @@
 //! A class is a proof, not a guess: a command about which anything is uncertain is opaque, with the
 //! reason.
 //!
-//!  class | over chunks | example |
-//! ---|---|---|
-//!  [`Class::PerRecord`] | outputs are concatenated | `grep`, `cut` |
-//!  [`Class::Combinable`] | outputs are merged or added up | `sort`, `wc` |
-//!  [`Class::Nothing`] | not needed at all | `cat` |
-//!  [`Class::Opaque`] | runs alone | `tac` |
+//! | class | over chunks | example |
+//! |---|---|---|
+//! | [`Class::PerRecord`] | outputs are concatenated | `grep`, `cut` |
+//! | [`Class::Combinable`] | outputs are merged or added up | `sort`, `wc` |
+//! | [`Class::Nothing`] | not needed at all | `cat` |
+//! | [`Class::Opaque`] | runs alone | `tac` |
 
 mod awk;
 mod cat;
@@ -62,7 +62,7 @@ pub enum Class {
     Combinable(Combinable),
     /// Only forwards its input.
     Nothing,
-    /// Runs alone; the reason completes "it runs alone, since …".
+    /// Runs alone. The reason completes the sentence "it runs alone, since …".
     Opaque(Cow<'static, str>),
 }
 
@@ -75,9 +75,9 @@ pub struct PerRecord {
     pub guard: Guard,
     /// Its arguments over chunks, if they differ.
     pub arguments: Option<Vec<Word>>,
-    /// Which exit codes are no failures.
+    /// The exit codes that are not failures.
     pub status: StatusRule,
-    /// Its output to a terminal differs, for example by colours.
+    /// Its output to a terminal differs from that to a pipe, for example in colours.
     pub output_depends_on_tty: bool,
     /// It may fail because of its input even if the guard holds.
     pub may_fail: bool,
@@ -86,13 +86,13 @@ pub struct PerRecord {
     /// Produces output for empty input, so it must not follow a stage that can empty a chunk.
     pub writes_on_empty_input: bool,
     /// Input that the guard rejects may change the output for earlier records. So the whole input
-    /// must be checked first, or be readable again.
+    /// must be checked first, or must be readable again.
     pub looks_back: bool,
-    /// For ASCII, its output in the C locale is the same, and it is faster there.
+    /// For ASCII input its output is the same in the C locale, where it is faster.
     pub ascii_in_c: bool,
     /// The properties of its output.
     pub output: Output,
-    /// The operator that can do its work inside contend, if there is one.
+    /// The operator that can replace the process, if there is one.
     pub operator: Option<Operator>,
 }
 
@@ -114,17 +114,17 @@ pub struct Combinable {
 /// The properties of a command's output for input that satisfies its guard.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Output {
-    /// The format of its records, if each record of the input ends where one of the output does;
-    /// `None` if the output cannot be cut. The end of a record of [`Records::Json`] or
-    /// [`Records::Csv`] is the end of a line.
+    /// The format of its records, if each record of the input ends where a record of the output
+    /// ends; `None` if the output cannot be cut. A record of [`Records::Json`] or [`Records::Csv`]
+    /// ends at the end of a line.
     pub records: Option<Records>,
     /// The output is UTF-8 if the input is.
     pub keeps_utf8: bool,
     /// Bytes that the output may contain although the input does not.
     pub adds: ByteSet,
-    /// The output is ASCII if the input is, whatever `adds` says.
+    /// The output is ASCII if the input is, whatever `adds` contains.
     pub ascii_of_ascii: bool,
-    /// The byte that each byte becomes, if the output consists of exactly those.
+    /// The image of each byte, if the output consists of exactly the images of the input's bytes.
     pub map: Option<[u8; 256]>,
 }
 
@@ -150,7 +150,7 @@ impl Output {
         Self { records: Some(records), adds, ..Self::LINES }
     }
 
-    /// Output about which nothing is known.
+    /// Output with no known properties.
     pub const ANYTHING: Self =
         Self { records: None, adds: ByteSet::ALL, keeps_utf8: false, ..Self::LINES };
 }
@@ -188,10 +188,10 @@ impl Combinable {
     }
 }
 
-/// A reason for users.
+/// A reason, worded for users.
 type Why = Cow<'static, str>;
 
-/// A class, or the reason why there is none.
+/// A class, or the reason why the command cannot be classified.
 type Finding = Result<Class, Why>;
 
 /// A function that classifies a command.
@@ -279,7 +279,7 @@ impl Subject<'_> {
         other.map_or(Ok(()), |(name, _)| Err(format!("the effect of `{name}=` is unknown").into()))
     }
 
-    /// Checks that the program is the implementation that the proof is about.
+    /// Checks that the program is the implementation that the proof covers.
     fn is_by(&self, maker: Maker) -> Result<(), Why> {
         if self.environment.maker(&self.simple.program.text) == maker {
             return Ok(());
@@ -325,8 +325,8 @@ impl Subject<'_> {
             && environment.knows_characters(&self.simple.program.text)
     }
 
-    /// Returns the expressions' elements, if the expressions match the same ASCII in the C locale
-    /// and the locale is a different one.
+    /// Returns the elements of the expressions, if the locale is not C and the expressions match
+    /// the same ASCII text in the C locale.
     fn same_in_c<'e>(
         &self,
         mut expressions: impl Iterator<Item = &'e str>,
@@ -381,7 +381,7 @@ impl Subject<'_> {
     }
 }
 
-/// Returns the reason for the first option that is in the list as an error.
+/// Returns an error with the reason for the first option that is in the list.
 fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Why> {
     let reason = |(letter, _): &(char, Option<String>)| {
         refused.iter().find(|(other, _)| other == letter).map(|(_, reason)| *reason)

@@ -47,7 +47,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }))
 }
 
-/// Returns whether the script treats ASCII in the C locale as it does in this one.
+/// Returns whether the script treats ASCII in the C locale as it does in the current one.
 fn is_same_in_c(subject: &Subject<'_>, script: &str, options: &Options) -> bool {
     let Ok(script) = Script::read(script, Delimiters::Certain) else { return false };
     let are_known = script.commands.iter().all(|command| match &command.function {
@@ -74,7 +74,7 @@ fn is_same_in_c(subject: &Subject<'_>, script: &str, options: &Options) -> bool 
             .is_some()
 }
 
-/// Returns whether the text is ASCII, with no escaped letters but `\n` and `\t`.
+/// Returns whether the text is ASCII without escaped letters other than `\n` and `\t`.
 fn is_plain(text: &str) -> bool {
     let mut signs = text.bytes();
     while let Some(sign) = signs.next() {

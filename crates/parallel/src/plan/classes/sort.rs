@@ -64,7 +64,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }
     let by_bytes = subject.orders_by_bytes().is_ok();
     let whole = sort.compares_whole_lines();
-    // Lines that compare equal are then identical: bytes decide where keys do not.
+    // Lines that compare equal are then identical, because bytes decide between lines with equal
+    // keys.
     let total = by_bytes && (whole || !(options.has('s') || options.has('u')));
     let records = if options.has('z') { Records::Nul } else { Records::Lines };
     let each = PerRecord {
@@ -196,8 +197,8 @@ fn merging(options: &Options) -> Vec<String> {
     arguments
 }
 
-/// Returns the directory for temporary files, if the command names one. If it names several,
-/// between which it would alternate, that is the first one.
+/// Returns the directory for temporary files, if the command names one. If it names several, which
+/// sort would use in turn, that is the first one.
 fn folder(subject: &Subject<'_>, options: &Options) -> Option<String> {
     let variable = || {
         let mut variables = subject.simple.variables.iter();
@@ -236,14 +237,14 @@ fn objection(options: &Options) -> Option<&'static str> {
     (!keys.into_iter().all(has_one_order)).then_some("it rejects incompatible orders")
 }
 
-/// Returns whether files can be created in this directory.
+/// Returns whether this process can create files in this directory.
 fn takes_files(folder: &str) -> bool {
     use rustix::fs::{Access, access};
     std::fs::metadata(folder).is_ok_and(|data| data.is_dir())
         && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
-/// Returns whether the letters, of a key or of all options, have at most one order.
+/// Returns whether these letters, of a key or of all options, name at most one order.
 fn has_one_order(letters: &str) -> bool {
     let is_given = |order: &&&str| order.chars().any(|letter| letters.contains(letter));
     ORDERS.iter().filter(is_given).count() <= 1
@@ -261,8 +262,8 @@ fn is_key(text: &str) -> bool {
         && places.all(|place| is_known(&place))
 }
 
-/// Returns whether a `sort` of this class certainly succeeds: its command line is accepted, and
-/// nothing on the machine that it refers to can be missing.
+/// Returns whether a `sort` of this class certainly succeeds: its command line is accepted and
+/// refers to nothing that may be missing on the machine.
 pub fn surely_succeeds(simple: &Simple) -> bool {
     Options::read(&simple.arguments, &TABLE)
         .is_some_and(|options| options.has_only(ONLY_ORDER) && objection(&options).is_none())

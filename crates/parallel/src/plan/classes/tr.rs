@@ -21,8 +21,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::PerRecord(PerRecord { cut, output, ..PerRecord::new(Records::Lines) }))
 }
 
-/// Returns the bytes that a chunk may begin with: their output cannot be squeezed with the output
-/// before them.
+/// Returns the bytes that a chunk may begin with: their output cannot be squeezed together with the
+/// output before them.
 fn beginnings(effect: &Effect) -> ByteSet {
     match effect.image(NEWLINE) {
         // The last character of the previous output is unknown.

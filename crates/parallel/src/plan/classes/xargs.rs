@@ -37,12 +37,12 @@ const REFUSED: &[(char, &str)] = &[
     ('s', "how it groups items depends on the whole input"),
 ];
 
-/// Commands without side effects whatever their arguments, beyond those of [`is_pure`].
+/// Commands without side effects for any arguments, in addition to those of [`is_pure`].
 const HARMLESS: &[&str] =
     &["basename", "dirname", "echo", "file", "ls", "printf", "readlink", "realpath", "stat"];
-/// Commands whose output to a terminal differs.
+/// Commands whose output to a terminal differs from that to a pipe.
 const HEEDING: &[&str] = &["egrep", "fgrep", "grep", "jq", "ls"];
-/// Commands for which some arguments have side effects: an item may be such an argument.
+/// Commands that have side effects with some arguments. An item may be such an argument.
 const FICKLE: &[&str] = &["awk", "busybox", "gawk", "mawk", "nawk", "original-awk", "sed", "sort"];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -87,7 +87,7 @@ fn replaces(options: &Options) -> bool {
     options.has('I') || options.has('i')
 }
 
-/// Returns where the input may be cut so that no item is split. There must be one command for each
+/// Returns where the input may be cut without splitting an item. There must be one command for each
 /// item or line.
 fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
     let per_item = options.value('n') == Some("1");

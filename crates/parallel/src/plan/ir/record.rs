@@ -1,7 +1,7 @@
 //! Converts a plan to the record that is published.
 //!
-//! Every pattern names all fields, so that a new field of the plan is a decision here: to publish
-//! it, which is a new field of the schema, or to leave it out.
+//! Every pattern names all fields, so that a new field of the plan requires a decision here:
+//! publish it as a new field of the schema, or leave it out.
 
 use contend_record::run::{
     CombineRecord, CommandRecord, CutRecord, GroupRecord, GuardRecord, MergeRecord, PlanRecord,
@@ -41,7 +41,7 @@ fn of_commands(commands: &[Command]) -> Vec<CommandRecord> {
 }
 
 fn of_command(command: &Command) -> CommandRecord {
-    // Whether a process does the work is up to the executor.
+    // The executor decides whether an operator replaces the process.
     let Command {
         stage,
         variables,
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Removes what records do not publish: whether a process does the work of a command.
+    /// Removes operators, which records do not publish.
     fn remove_operators(value: &mut Value) {
         match value {
             Value::Object(fields) => {

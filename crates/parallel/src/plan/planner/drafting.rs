@@ -1,4 +1,4 @@
-//! Builds a plan: joins stages into a group where one cut suits all of them.
+//! Builds a plan: joins stages into a group if one cut suits all of them.
 
 use contend_commands::Simple;
 
@@ -75,7 +75,7 @@ impl Drafting {
         self.replayable = false;
     }
 
-    /// Adds a command that handles each record independently. Returns whether it is to run in the C
+    /// Adds a command that handles each record independently. Returns whether it runs in the C
     /// locale over ASCII.
     pub(super) fn per_record(&mut self, class: &PerRecord, each: Command, whole: Command) -> bool {
         let is_ascii = self.open.as_ref().is_none_or(|open| open.output.keeps_ascii());
@@ -96,7 +96,7 @@ impl Drafting {
         self.replayable
     }
 
-    /// Returns why the outputs of such a command cannot be combined here, if they cannot.
+    /// Returns why the outputs of such a command cannot be combined here, or `None` if they can.
     pub(super) fn obstacle(&self, class: &Combinable) -> Option<&'static str> {
         let is_parted = self.open.as_ref().is_some_and(|open| open.needs_neighbours(class));
         if matches!(class.combine, Combine::Totals(_)) && (!self.replayable || is_parted) {
@@ -112,7 +112,7 @@ impl Drafting {
     }
 
     /// Moves commands that only drop records before the sort that precedes them; returns `false` if
-    /// that is impossible. If the guard rejects their input, it has to be read again.
+    /// that is impossible. If the guard rejects their input, the group must read it again.
     pub(super) fn select_before(
         &mut self,
         filters: Vec<(&PerRecord, Command)>,
@@ -165,7 +165,7 @@ impl Drafting {
         }
     }
 
-    /// Returns the open group extended by the needs of one more command, or a new group.
+    /// Returns the open group extended by the requirements of one more command, or a new group.
     fn open_for(&mut self, class: &PerRecord) -> Open {
         if let Some(mut open) = self.open.take() {
             if open.admit(class) {
@@ -205,15 +205,16 @@ impl Open {
         Self { group, output: class.output }
     }
 
-    /// Returns whether a worker with this as its last command would run it over chunks that are not
-    /// neighbours, so that equal lines could meet where they do not in the input.
+    /// Returns whether a worker would run the group, with this as its last command, over chunks
+    /// that are not neighbours. Equal lines could then become adjacent that are not adjacent in the
+    /// input.
     fn needs_neighbours(&self, class: &Combinable) -> bool {
         let cut = &self.group.cut;
         class.any_order && cut.differ.is_some() && !cut.ascending
     }
 
-    /// Adds a command's demands on its input to the group, as far as they follow from the group's
-    /// input; returns `false` if they do not.
+    /// Adds a command's requirements on its input to the group, as far as the properties of the
+    /// group's output allow. Returns `false` if they do not.
     fn admit(&mut self, class: &PerRecord) -> bool {
         let Self { group, output } = self;
         let fits = output.records == Some(class.cut.records)
@@ -253,8 +254,8 @@ fn composed(first: &Output, second: &Output) -> Output {
 }
 
 impl Combining {
-    /// Adds the next stage as well, if both can be combined better together; returns the reason to
-    /// record.
+    /// Adds the next stage as well, if the output of both can be combined better than that of one;
+    /// returns the reason to record.
     pub(super) fn absorb(
         &mut self,
         stage: usize,

@@ -1,5 +1,5 @@
-//! Finds what a pipeline reads. Files are taken from the first stage if it makes no difference who
-//! opens them.
+//! Finds the input of a pipeline. The plan opens the first stage's files itself if that makes no
+//! difference.
 
 use std::fs::File;
 use std::io;
@@ -17,18 +17,18 @@ use crate::plan::ir::Source;
 /// The source of a pipeline.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// What the plan reads.
+    /// The input of the plan.
     pub source: Source,
     /// The first stage, without the files that the plan has taken.
     pub first: Option<Simple>,
-    /// Why the first stage is not needed, if it is not.
+    /// Why the first stage is not needed; `None` if it is needed.
     pub left_out: Option<&'static str>,
-    /// Why the first stage keeps its files, if that is known.
+    /// Why the first stage keeps its files, if there is a specific reason.
     pub obstacle: Option<String>,
 }
 
 impl Found {
-    /// Takes nothing from the first stage.
+    /// Takes no files from the first stage.
     fn nothing() -> Self {
         Self { source: Source::Own, first: None, left_out: None, obstacle: None }
     }
@@ -43,7 +43,7 @@ impl Found {
         Self { source: Source::Files(names), ..Self::nothing() }
     }
 
-    /// Takes nothing from the first stage, for this reason.
+    /// Takes no files from the first stage, for this reason.
     fn left_for(obstacle: String) -> Self {
         Self { obstacle: Some(obstacle), ..Self::nothing() }
     }
@@ -68,7 +68,7 @@ const NAMELESS: &[&str] = &[
     "tail",
     "unexpand",
 ];
-/// Commands for which that is true with a single file.
+/// Commands whose output does not depend on that if they read a single file.
 const NAMELESS_ALONE: &[&str] = &["grep", "egrep", "fgrep", "head", "tail", "iconv"];
 
 pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
@@ -116,7 +116,8 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
 }
 
 /// Commands that read a file as they read a pipe with the same contents, and do nothing else with
-/// it. Not `wc`, which uses a file's size, nor `tail`, which may wait for the file to grow.
+/// it. `wc` is missing because it uses a file's size, and `tail` because it may wait for the file
+/// to grow.
 const READERS: &[&str] =
     &["cut", "egrep", "fgrep", "fold", "grep", "head", "rev", "sort", "tr", "uniq"];
 
@@ -147,7 +148,7 @@ pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple>
     Some(Simple { input: Some(file.clone()), ..second.clone() })
 }
 
-/// Returns whether standard output goes to this file, or might.
+/// Returns whether standard output is, or may be, this file.
 fn is_standard_output(name: &str) -> bool {
     let [Ok(file), Ok(output)] = [rustix::fs::stat(name), rustix::fs::fstat(std::io::stdout())]
     else {
@@ -173,13 +174,14 @@ fn reads_standard_input(simple: &Simple) -> bool {
     matches!(purity::source(simple), purity::Source::Standard)
 }
 
-/// Returns why these are not all regular, readable, non-empty files, if they are not.
+/// Returns why one of these is not a regular, readable, non-empty file; `None` if all are.
 fn objection(names: &[String]) -> Option<String> {
     let objection = |name: &String| -> io::Result<Option<&str>> {
         if name == "-" {
             return Ok(Some("is its standard input"));
         }
-        // Other kinds of files are not even opened: the program at the other end would notice.
+        // Opening another kind of file may have an effect: a fifo's writer, for example, would
+        // notice.
         if !Path::new(name).metadata()?.is_file() {
             return Ok(Some("is not a regular file"));
         }
@@ -201,8 +203,8 @@ fn objection(names: &[String]) -> Option<String> {
 }
 
 /// Returns the first file, other than the last, that does not end with a newline, or a NUL if the
-/// command may use that as its separator. Without such a file, the files equal a single one with
-/// the same contents.
+/// command may use that as its separator. Without such a file, the files are equivalent to their
+/// concatenation.
 fn open_end(names: &[String], command: &Simple) -> Option<String> {
     let mut options = command.arguments.iter().filter(|word| word.text.starts_with('-'));
     let may_be_null = options.any(|word| word.text.contains('z') || word.text.contains("null"));

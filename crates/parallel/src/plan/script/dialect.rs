@@ -1,4 +1,4 @@
-//! The words that a rewritten text gains, in the dialect of the shell that runs it.
+//! The words that are inserted into a text, in the dialect of the shell that runs it.
 
 use std::fmt::Write as _;
 
@@ -16,13 +16,13 @@ pub enum Dialect {
 /// The position of a stage among those that contend can take over together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
-    /// Neither neighbour can be taken over with it.
+    /// No neighbour can be taken over with it.
     Alone,
-    /// The next stage can.
+    /// The next stage can be taken over with it.
     First,
-    /// Both neighbours can.
+    /// Both neighbours can be taken over with it.
     Middle,
-    /// The stage before it can.
+    /// The stage before can be taken over with it.
     Last,
 }
 
@@ -40,7 +40,7 @@ impl Position {
         }
     }
 
-    /// Returns the letter that stands for the position.
+    /// Returns the letter for the position.
     pub fn letter(self) -> &'static str {
         match self {
             Self::Alone => "a",
@@ -50,17 +50,17 @@ impl Position {
         }
     }
 
-    /// Returns the position that a letter stands for.
+    /// Returns the position for a letter.
     pub fn from_letter(letter: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|position| position.letter() == letter)
     }
 
-    /// Returns whether the stage before can be taken over, too.
+    /// Returns whether the stage before can be taken over with this one.
     pub fn has_previous(self) -> bool {
         matches!(self, Self::Middle | Self::Last)
     }
 
-    /// Returns whether the stage after can be taken over, too.
+    /// Returns whether the next stage can be taken over with this one.
     pub fn has_next(self) -> bool {
         matches!(self, Self::First | Self::Middle)
     }
@@ -69,19 +69,18 @@ impl Position {
 /// The hidden command-line verb for a stage.
 pub const STAGE_VERB: &str = "run-stage";
 
-/// A pipeline that is executed again within this time, in milliseconds, has not paid: contend could
-/// hardly have saved more than it costs.
+/// A pipeline that is executed again within this time was too short to gain from contend.
 const SHORT_MS: u32 = 30;
-/// After this many executions in a row that did not pay, the shell runs the pipeline without
-/// contend.
+/// After this number of consecutive executions that were too short, the shell runs the pipeline
+/// without contend.
 const MAX_SHORT: u32 = 3;
 
 impl Dialect {
     /// Returns assignments for the beginning of the text. `slots` is the number of pipelines that
     /// read the clock.
     ///
-    /// Under `set -a` a shell exports every variable that is assigned to. Bash cannot export
-    /// arrays, so that commands do not find ours in their environment.
+    /// Under `set -a` a shell exports every assigned variable. Bash cannot export arrays, so
+    /// commands do not find contend's in their environment.
     pub(super) fn preamble(self, program: &str, options: &str, slots: usize) -> String {
         let (program, options) = (quote(program), quote(options));
         let mut text = String::new();
@@ -135,7 +134,7 @@ impl Dialect {
     }
 
     /// Returns a command that measures how soon the pipeline of this slot, from 1, is executed
-    /// again. Its status is 0, so that neither `set -e` nor a trap notices it.
+    /// again. Its status is 0, so that it triggers neither `set -e` nor a trap.
     pub(super) fn tick(self, slot: usize) -> String {
         match self {
             Self::Bash => format!(
@@ -149,10 +148,10 @@ impl Dialect {
     }
 
     /// Returns the prefix of a stage's command: words that start contend, or that expand to nothing
-    /// after executions that did not pay. The prefix does not depend on `IFS`, `set -f` or `set
+    /// if the last executions were too short. The prefix does not depend on `IFS`, `set -f` or `set
     /// -u`.
     ///
-    /// With `options`, the last of these words are the shell's options at that moment.
+    /// With `options`, the last of these words is the current value of the shell's options.
     pub(super) fn prefix(self, position: Position, slot: Option<usize>, options: bool) -> String {
         let name = position.letter();
         match (self, slot) {

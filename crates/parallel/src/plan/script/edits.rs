@@ -108,7 +108,7 @@ impl<'t> Edits<'t> {
 
     /// Returns the text with all insertions, and the number of slots.
     pub(super) fn apply(mut self) -> (String, usize) {
-        // Text before a list goes before the name of its first command.
+        // Text inserted before a list precedes the prefix of its first command.
         self.insertions.sort_by_key(|(place, _)| *place);
         let mut out = String::with_capacity(self.text.len() * 2);
         let mut done = 0;
@@ -121,7 +121,7 @@ impl<'t> Edits<'t> {
     }
 }
 
-/// The parser does not report positions of redirections.
+/// Returns whether a command begins with a redirection, whose position the parser does not report.
 fn begins_with_redirection(simple: &SimpleCommand) -> bool {
     let first = simple.prefix.as_ref().and_then(|prefix| prefix.0.first());
     matches!(first, Some(Item::IoRedirect(_)))

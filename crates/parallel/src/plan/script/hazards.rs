@@ -1,4 +1,5 @@
-//! Finds what in a text a prefix could change: its view of itself, or the meaning of its names.
+//! Finds features of a text that a prefix could disturb: code that inspects the shell itself, or
+//! that changes the meaning of names.
 
 use super::Dialect;
 
@@ -58,7 +59,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || "-_./+".contains(c)))
 }
 
-/// Returns the possible commands of a text, each from its first word on.
+/// Returns the possible commands of a text, each starting at its first word.
 fn commands(text: &str) -> impl Iterator<Item = &str> {
     text.split(['\n', ';', '&', '|', '{', '(', '`', '!']).map(|command| {
         let command = command.trim_start();
@@ -87,7 +88,7 @@ fn shows_names(command: &str) -> bool {
     }
 }
 
-/// Returns whether the text has the shell print what it executes, by `set -x`, `set -ev` or
+/// Returns whether the text makes the shell print its commands, by `set -x`, `set -ev` or
 /// `#!/bin/sh -x`, or report background jobs, by `set -m`.
 fn shows_commands(text: &str) -> bool {
     let first = text.lines().next().filter(|line| line.starts_with("#!"));

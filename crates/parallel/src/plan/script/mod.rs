@@ -1,20 +1,20 @@
-//! Shell text in which contend may take over stages, while the shell keeps all of its semantics.
+//! Takes over stages of shell text, while the shell keeps all of its semantics.
 //!
 //! The structure of the text does not change. Each stage that contend can take over gets a prefix:
 //! `sort -r <in` becomes `"${__contend_f[@]}" sort -r <in`, which starts contend with the stage's
 //! words as the shell has expanded them, in the stage's own subshell, after the stage's own
 //! redirections. The contend processes of neighbouring stages find each other through the pipe
 //! between them and decide: either one of them runs all the stages over chunks of the input, or
-//! each becomes the command that it stands for.
+//! each executes its own command.
 //!
 //! ```text
 //! text ─ hazards ─┬─ refused, with the reason
 //!                 └─ walk: every pipeline ─ stages: runs that fit ─ edits ─ text
 //! ```
 //!
-//! A prefix that never pays must not cost anything. Pipelines in loops and functions measure how
-//! soon they are executed again, by a clock that the shell can read in microseconds; the prefix of
-//! a pipeline that is always over at once expands to nothing.
+//! A prefix that never pays off must not cost anything. Pipelines in loops and functions measure
+//! how soon they are executed again, by a clock that the shell can read in microseconds. If a
+//! pipeline is always over at once, its prefix expands to nothing.
 
 mod constants;
 mod dialect;
@@ -56,9 +56,9 @@ pub struct Rewritten {
     pub text: String,
     /// The stages that contend may take over.
     pub taken: Vec<TakenOver>,
-    /// Why nothing is taken over, if that is so.
+    /// Why nothing is taken over; `None` if something is.
     pub refused: Option<String>,
-    /// Stages are given the shell's options, after contend's own.
+    /// Stages receive the shell's options, after contend's own.
     pub has_shell_options: bool,
     /// The number of pipelines that read the clock.
     slots: usize,
@@ -82,8 +82,8 @@ impl Rewritten {
     }
 }
 
-/// The first pipelines of a text outside loops, up to this number, do not read the clock: with so
-/// few, the cost of prefixes that do not pay is not noticeable.
+/// The first pipelines of a text outside loops, up to this number, do not read the clock: the cost
+/// of that few prefixes is not noticeable.
 const MAX_UNTIMED: usize = 16;
 
 impl Rewriter<'_> {

@@ -1,4 +1,4 @@
-//! Finds which stages of a pipeline contend can take over, and which of them together.
+//! Finds the stages of a pipeline that contend can take over, and which of them together.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -101,7 +101,7 @@ impl Runs<'_> {
         self.judge(command).ok()
     }
 
-    /// Returns how a stage can be taken over, or why it cannot, for users.
+    /// Returns how a stage can be taken over, or why it cannot.
     fn judge(self, command: &Command) -> Result<Fit, Obstacle> {
         let Command::Simple(simple) = command else { return Err(Obstacle::Compound) };
         let name = simple.word_or_name.as_ref().ok_or(Obstacle::OnlyVariables)?.value.as_str();
@@ -142,7 +142,7 @@ impl Runs<'_> {
         self.judge(command).is_ok_and(|fit| fit.is_known)
     }
 
-    /// Returns why a stage is left to the shell, for users.
+    /// Returns why a stage is left to the shell, worded for users.
     pub(super) fn why_left(self, pipeline: &Pipeline, index: usize) -> String {
         match self.judge(&pipeline.seq[index]) {
             Err(obstacle) => obstacle.to_string(),
@@ -192,8 +192,8 @@ impl Runs<'_> {
         })
     }
 
-    /// Returns whether the text may change a file that these stages name: whether it contains the
-    /// name twice.
+    /// Returns whether the text may change a file that these stages name, which it may if it
+    /// contains the name twice.
     fn may_write_files_of(self, stages: &[Simple]) -> bool {
         let words = stages.iter().flat_map(|stage| stage.arguments.iter().chain(&stage.input));
         { words }.filter(|word| !word.text.starts_with('-') && word.text.len() > 1).any(|word| {

@@ -107,7 +107,8 @@ fn reads(command: &SimpleCommand) -> bool {
         }
 }
 
-/// Whether a word or redirection stands for standard input: `-`, as in `date -f -`, its number, or its path.
+/// Returns whether a word or redirection names standard input: `-`, as in `date -f -`, its number,
+/// or its path.
 fn names_standard_input(item: &Item) -> bool {
     let is_path =
         |word: &str| ["/dev/stdin", "/dev/fd/", "/proc/"].iter().any(|path| word.contains(path));
@@ -121,7 +122,7 @@ fn names_standard_input(item: &Item) -> bool {
     }
 }
 
-/// Whether a redirection gives a command another standard input.
+/// Returns whether a redirection gives a command another standard input.
 fn replaces_standard_input(item: &Item) -> bool {
     let Item::IoRedirect(redirect) = item else { return false };
     matches!(

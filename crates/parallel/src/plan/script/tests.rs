@@ -65,7 +65,7 @@ fn what_is_repeated_looks_at_the_clock() {
             "for i in a; do { read x; } | sort $i; done",
             "for i in a; do @@{ read x; } | @a?sort $i; done",
         ),
-        // What the clock would change, or where it cannot stand.
+        // Code that the clock would change, or places where it is not allowed.
         (
             "for i in a; do x; grep \"$?\" $i | sort; done",
             "for i in a; do x; grep \"$?\" $i | sort; done",

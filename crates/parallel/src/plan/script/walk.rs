@@ -7,7 +7,7 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions};
 
-/// Reads a text; `None` if it cannot be parsed. Extended globs cannot: whether a shell accepts them
+/// Parses a text; `None` if that fails. It fails for extended globs: whether a shell accepts them
 /// depends on `shopt -s extglob`, and its error message quotes the line.
 pub(super) fn parse(text: &str) -> Option<Program> {
     let options = ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() };
@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str) -> Option<Program> {
 #[derive(Debug)]
 pub(super) struct Found<'a> {
     pub(super) pipeline: &'a Pipeline,
-    /// The list of pipelines joined by `&&` and `||` that it is part of.
+    /// The list of pipelines, joined by `&&` and `||`, that contains it.
     pub(super) list: &'a AndOrList,
     /// It may run more than once: it is in a loop or a function.
     pub(super) is_repeated: bool,

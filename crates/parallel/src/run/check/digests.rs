@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 /// The size of a block in bytes: the precision with which a difference is located.
 pub const BLOCK_BYTES: usize = 64 << 10;
 
-/// The key of this process: blocks that differ have the same digest once in 2⁶⁴ times, whatever
-/// is in them.
+/// The random key of this process. Two different blocks have the same digest with probability 2⁻⁶⁴,
+/// whatever they contain.
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// An output, as digests of its blocks.
@@ -35,12 +35,12 @@ impl Digests {
         self.unfinished.extend_from_slice(bytes);
     }
 
-    /// How much was added, in bytes.
+    /// Returns the number of bytes added.
     pub(super) fn bytes(&self) -> u64 {
         (self.blocks.len() * BLOCK_BYTES + self.unfinished.len()) as u64
     }
 
-    /// Where the first block begins that differs, in bytes.
+    /// Returns the offset in bytes of the first block that differs.
     pub(super) fn first_difference(&self, other: &Self) -> Option<u64> {
         let both = self.blocks.iter().zip(&other.blocks);
         let equal = both.take_while(|(one, other)| one == other).count();

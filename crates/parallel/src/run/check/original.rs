@@ -1,4 +1,4 @@
-//! The original, which the shell runs after the run that is compared with it.
+//! Runs the original with the shell, after the run that is compared with it.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -19,7 +19,7 @@ use super::{Copied, Waited, pass_on, pipe, start};
 
 /// The poll interval for signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How much of the original's standard error is shown, in bytes.
+/// The maximum number of bytes of the original's standard error that are shown.
 const MAX_STDERR_BYTES: u64 = 64 << 10;
 
 /// The result of the original.
@@ -46,7 +46,7 @@ impl Original {
         }
     }
 
-    /// Runs the original to its end.
+    /// Runs the original and waits for it.
     ///
     /// # Errors
     /// If it cannot be started or waited for.
@@ -89,8 +89,8 @@ impl Original {
     }
 }
 
-/// Waits until the original has ended. A signal that asks contend to end also ends the original, with everything
-/// that it has started.
+/// Waits until the original has ended. A signal that asks contend to end also ends the original and
+/// all processes that it has started.
 fn wait_for_output(
     ended: &mpsc::Receiver<io::Result<Copied>>,
     signals: &Signals,
@@ -103,7 +103,7 @@ fn wait_for_output(
             Err(mpsc::RecvTimeoutError::Disconnected) => return Err(RunError::OriginalLost),
         };
         let step = escalation.advance(signals.next_ending(), Instant::now());
-        // An interrupt from the keyboard reaches the original, too: what it has written then is not all.
+        // A keyboard interrupt reaches the original, too, so its output is incomplete.
         if let (Some(signal), true) =
             (signals.interrupted(), output.is_some() || step == Some(Shutdown::Abandon))
         {
@@ -118,7 +118,8 @@ fn wait_for_output(
     }
 }
 
-/// Sends a signal to the original with everything that it has started. contend has no other children by now.
+/// Sends a signal to the original and all processes that it has started. contend has no other
+/// children at this point.
 fn signal_all(signal: Signal) {
     // The children of a shell that has ended are contend's from now on; kernels before 3.4 cannot do that.
     let _ = child::become_subreaper();
@@ -126,7 +127,7 @@ fn signal_all(signal: Signal) {
     for pid in with_descendants(own).into_iter().filter(|&pid| pid != own) {
         let _ = kill_process(pid, signal); // it may have ended
         if signal == Signal::TERM {
-            let _ = kill_process(pid, Signal::CONT); // a stopped one could not hear it
+            let _ = kill_process(pid, Signal::CONT); // a stopped process could not handle the signal
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of what `--check` does with outputs, inputs and the original.
+//! Tests of how `--check` handles outputs, inputs and the original.
 
 use super::*;
 use crate::run::testing::Recorder;
@@ -20,7 +20,7 @@ fn shell(script: &str) -> Command {
     command
 }
 
-/// What a file of a pipe's reading end has, to its end.
+/// Reads a pipe until EOF.
 fn all_of(mut reader: File) -> Vec<u8> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).expect("a pipe");

@@ -41,9 +41,9 @@ pub(super) const SHELL_OPTIONS: &str = "--shell-options";
 const PIPEFAIL: &str = "--pipefail";
 
 /// How long a stage waits for its neighbours. A neighbour whose redirection blocks on opening a
-/// fifo may never arrive: then this stage runs alone.
+/// fifo may never arrive; this stage then runs alone.
 const USUAL_PATIENCE: Duration = Duration::from_millis(50);
-/// How long a stage waits if the user has asked for chunks at any cost.
+/// How long a stage waits if the user has requested chunks regardless of their cost.
 const LONG_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options that rule out the fast path.
@@ -59,16 +59,16 @@ struct Stage {
     has_pipefail: bool,
 }
 
-/// How far a stage gets without its settings.
+/// The state of a stage before its settings are read.
 #[derive(Debug)]
 pub enum Met {
     /// This process has nothing left to do.
     Over(End),
-    /// The settings are needed to continue. Most stages can save the time of reading them.
+    /// The settings are needed to continue. Most stages save the time of reading them.
     Undecided(Box<Undecided>),
 }
 
-/// A stage whose process knows its neighbours, and has to know its settings next.
+/// A stage whose process knows its neighbours, and needs its settings next.
 #[derive(Debug)]
 pub struct Undecided {
     stage: Stage,
@@ -78,9 +78,9 @@ pub struct Undecided {
 /// The next step of a stage's process.
 #[derive(Debug)]
 enum Next {
-    /// Start a shell for the command, which this process could not become.
+    /// Start a shell for the command, because the command could not replace this process.
     UseShell(Words),
-    /// Run all these stages, of which the process's own is the last, if that is better than running
+    /// Run all these stages, whose last one is the process's own, if that is better than running
     /// them as written.
     RunTogether(Together),
 }
@@ -88,7 +88,7 @@ enum Next {
 /// Begins a stage. The words are those after the hidden verb on the command line: contend's own,
 /// and then the words of the stage.
 ///
-/// Does not return if this process becomes the stage's command.
+/// Does not return if the stage's command replaces this process.
 ///
 /// # Errors
 /// If the words are not those of a stage.
@@ -143,8 +143,8 @@ impl Stage {
         }
     }
 
-    /// Becomes the command that this process stands for, as the shell would have started it.
-    /// Returns only if that fails.
+    /// Replaces this process with its stage's command, as the shell would have started it. Returns
+    /// only if that fails.
     fn become_command(self, words: Words) -> Met {
         if let Some(mut command) = words.command() {
             spawn::become_command(&mut command);
@@ -172,7 +172,7 @@ impl Undecided {
 
     /// Continues with these settings. `name` is the shell's name in messages.
     ///
-    /// Does not return if this process becomes the stage's command, or a shell that starts it.
+    /// Does not return if the stage's command, or a shell that starts it, replaces this process.
     ///
     /// # Errors
     /// As [`run`](super::run).
@@ -189,8 +189,8 @@ impl Undecided {
     }
 }
 
-/// Starts a shell for the command that this process could not become: the shell reports what is
-/// wrong, and runs files that the kernel cannot execute. Returns only if there is no such shell.
+/// Starts a shell for the command that could not replace this process. The shell reports the error,
+/// and runs files that the kernel cannot execute. Returns only if there is no such shell.
 fn use_shell(words: &Words, settings: &Settings, name: &str) -> End {
     let mut shell = shell_command::without_text(&settings.shell());
     words.give_to(&mut shell, name);
@@ -198,7 +198,7 @@ fn use_shell(words: &Words, settings: &Settings, name: &str) -> End {
     End::NotExecuted { program: "a shell".to_owned(), source, exit_code: 126 }
 }
 
-/// All the stages that can be taken over together, seen from the process of the last one.
+/// All stages that can be taken over together, seen from the process of the last one.
 #[derive(Debug)]
 struct Together {
     stages: Vec<Words>,
@@ -214,8 +214,8 @@ impl Together {
         })
     }
 
-    /// Has the processes of the stages before this one become their commands. Returns the words of
-    /// this process's own command.
+    /// Makes the processes of the stages before this one execute their commands. Returns the words
+    /// of this process's own command.
     fn leave_as_written(&mut self) -> Option<Words> {
         self.neighbours.put_own_input_back();
         self.neighbours.answer(Verdict::AsWritten);
@@ -223,7 +223,7 @@ impl Together {
     }
 }
 
-/// These stages with the settings to run them.
+/// All stages, with the settings to run them.
 struct All<'a> {
     together: Together,
     settings: &'a Settings,

@@ -190,8 +190,8 @@ impl Neighbours {
         }
     }
 
-    /// Leaves the verdict to the next stage; `None` if there is none. If the next stage ends
-    /// without a verdict, every stage before it notices that its output pipe has no reader.
+    /// Asks the next stage for the verdict; `None` if there is no next stage. If the next stage
+    /// ends without a verdict, every stage before it notices that its output pipe has no reader.
     pub(super) fn ask_next(&mut self, stages: &[Words]) -> Option<Verdict> {
         let stream = self.next.stream()?;
         let stdin = io::stdin();

@@ -19,7 +19,7 @@ pub(super) type Environment = BTreeMap<OsString, OsString>;
 /// The variable in which a shell passes the path of the command that it starts.
 const COMMAND_PATH: &str = "_";
 
-/// What the shell would have started.
+/// The command that the shell would have started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Words {
     /// The name of the command, and its arguments.
@@ -29,7 +29,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Returns the words of the command that this process stands for.
+    /// Returns the words of this process's stage.
     pub(super) fn of_this_process(words: &[OsString]) -> Self {
         let environment = std::env::vars_os().filter(|(name, _)| name != COMMAND_PATH).collect();
         Self { words: words.to_vec(), environment }
@@ -45,7 +45,7 @@ impl Words {
     }
 
     /// Returns the stage as a plain command that sets the variables which are not in `common`;
-    /// `None` unless all of it is UTF-8.
+    /// `None` unless all words and variables are UTF-8.
     pub(super) fn simple(&self, common: &Environment) -> Option<Simple> {
         let (program, arguments) = self.words.split_first()?;
         let own = self.environment.iter().filter(|(name, _)| !common.contains_key(*name));
@@ -86,7 +86,7 @@ impl Words {
         write_list(message, variables);
     }
 
-    /// Reads words from a message, and advances to what follows them.
+    /// Reads words from a message, and advances past them.
     pub(super) fn read(message: &mut &[u8]) -> Option<Self> {
         let words = read_list(message)?;
         let pairs = read_list(message)?.into_iter().map(|pair| {

@@ -152,7 +152,7 @@ pub(super) const TABLES_OF_BYTES: &[(Kind, &str)] = &[
     (Lines, "tr -c '[:alpha:]' ' '"),
 ];
 
-/// Commands that write parts of lines, or change them.
+/// Commands that write parts of lines, or change lines.
 pub(super) const PIECES: &[(Kind, &str)] = &[
     (Lines, "cut -f1"),
     (Lines, "cut -f 2-"),

@@ -1,4 +1,4 @@
-//! Awkward inputs.
+//! Inputs that are hard to cut.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Nul,
     /// Sorted lines, for comparison with a file.
     Sorted,
-    /// Sorted lines, of which several have the same key.
+    /// Sorted lines, some with equal keys.
     Keyed,
     /// JSON values.
     Json,
@@ -167,7 +167,7 @@ fn lines(kind: Kind) -> BoxedStrategy<Vec<Vec<u8>>> {
     }
 }
 
-/// Bytes of few kinds, so that runs of equal bytes extend over lines and are cut.
+/// Input from a small alphabet, so that runs of equal bytes extend over lines and are cut.
 fn dense(kind: Kind) -> BoxedStrategy<Vec<u8>> {
     let alphabet: &[&[u8]] = match kind {
         Kind::Lines => &[b"a", b"b", b"A", b" ", b"\n", b"\n", b"\t", b",", b"\x81", b"\r"],

@@ -1,6 +1,6 @@
-//! Differential tests of every class. A command over chunks of random input, with outputs combined,
-//! must write what it writes over the whole input, and its output must have the properties that its
-//! class claims.
+//! Differential tests of every class. A command runs over chunks of random input and over the whole
+//! input. Both outputs must be the same once those of the chunks are combined, and must have the
+//! properties that the class claims.
 //!
 //! `PROPTEST_CASES` sets the number of inputs for each command and locale.
 
@@ -45,7 +45,7 @@ struct Subjected {
 enum Came {
     /// The outputs were compared.
     Compared,
-    /// There was no place for a cut.
+    /// The input could not be cut.
     Whole,
     /// The input did not satisfy the guard.
     Guarded,
@@ -74,7 +74,7 @@ impl Tally {
     }
 }
 
-/// Reports skipped tests past the test harness. `.ci/run` counts these.
+/// Reports a skipped test, uncaptured by the test harness. `.ci/run` counts these lines.
 fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED classes of commands: {reason}");
 }
@@ -188,7 +188,7 @@ impl Subjected {
         Program::of(&self.simple, each.arguments.as_deref(), locale).run(part)
     }
 
-    /// An earlier filter may leave an empty chunk.
+    /// Runs the command on an empty chunk, which an earlier filter may leave.
     fn try_nothing(&self) -> Result<(), String> {
         let ran = self.run_part(b"");
         let acts = self.each().writes_on_empty_input;
@@ -239,7 +239,7 @@ impl Subjected {
         Ok(Came::Compared)
     }
 
-    /// Where the class says so, shuffling the records must not change the output.
+    /// Checks that shuffled records give the same output, if the class claims that.
     fn try_another_order(
         &self,
         input: &[u8],

@@ -1,4 +1,4 @@
-//! Tests what a class says about output: runs two commands, one after another, over chunks.
+//! Tests the properties of output that a class claims: runs two commands in turn over chunks.
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -61,7 +61,7 @@ fn joined(first: &Subjected, second: &Subjected) -> Option<Guard> {
     (anywhere && plain && fits && clean && encoded).then(|| each.guard.and(&next.guard))
 }
 
-/// Whether the outputs could be compared.
+/// Runs both commands over chunks, and returns whether the outputs could be compared.
 fn try_both(
     first: &Subjected,
     second: &Subjected,

@@ -4,7 +4,7 @@ use super::super::PerRecord;
 use super::programs::Ran;
 use crate::plan::ir::{Cut, Guard, Key, Records};
 
-/// Cuts at some of the permitted positions; `None` if there is none.
+/// Cuts at some of the permitted positions; `None` if the input cannot be cut.
 pub(super) fn cut(cut: &Cut, input: &[u8], random: &mut fastrand::Rng) -> Option<Vec<Vec<u8>>> {
     let mut places: Vec<usize> = ends(cut.records, input)
         .into_iter()
@@ -70,7 +70,7 @@ pub(super) fn key_of(key: Key, record: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a chunk satisfies the guard.
+/// Returns whether a chunk satisfies the guard.
 pub(super) fn holds(guard: &Guard, separator: u8, part: &[u8]) -> bool {
     if guard.terminated && part.last() != Some(&separator) {
         return false;
@@ -79,8 +79,8 @@ pub(super) fn holds(guard: &Guard, separator: u8, part: &[u8]) -> bool {
     clean && (!guard.utf8 || std::str::from_utf8(part).is_ok())
 }
 
-/// Runs several chunks in any order through one process. The first chunk of the input is the first
-/// one of its process, and the last chunk the last one.
+/// Distributes the chunks to processes in any order. The first chunk of the input is the first one
+/// of its process, and the last chunk the last one.
 pub(super) fn in_any_order(parts: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let [first, middle @ .., last] = parts else { return parts.to_vec() };
     let mut middle = middle.to_vec();
@@ -98,7 +98,7 @@ pub(super) fn in_any_order(parts: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec
     processes
 }
 
-/// Compares the outputs of chunks with what the class says about outputs.
+/// Checks the outputs of chunks against the properties that the class claims.
 pub(super) fn look_at_outputs(
     each: &PerRecord,
     parts: &[Vec<u8>],
