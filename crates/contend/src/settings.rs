@@ -205,7 +205,23 @@ fn plan(
     if plan.cases.is_empty() {
         return Err(nothing_matches(experiments, &scope, args));
     }
+    check_combinations(&plan)?;
     Ok(plan)
+}
+
+/// Checks that some case has parameters that can be combined. Cases of which they cannot are skipped.
+///
+/// # Errors
+/// A [`UsageError`] with the reason of the first case.
+fn check_combinations(plan: &Plan) -> Result<(), UsageError> {
+    let conflict = |case: &PlannedCase| (case.experiment.demands.conflict)(&case.parameters);
+    let conflicts: Vec<_> = plan.cases.iter().map_while(conflict).collect();
+    match (plan.cases.first(), conflicts.first()) {
+        (Some(case), Some(reason)) if conflicts.len() == plan.cases.len() => {
+            Err(UsageError(format!("invalid parameters of {}: {reason}", case.experiment.name)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the conditions that select cases: those of the command line, and those of the suite for other
