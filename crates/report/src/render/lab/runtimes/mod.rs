@@ -32,7 +32,7 @@ pub fn memory_section(record: &RunRecord, width: usize) -> String {
 fn memory_chart(record: &RunRecord, width: usize) -> Option<String> {
     let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
     let chart = chart::bytes_over_numbers(&series(&kinds), width)?;
-    Some(format!("Bytes in all, over the number of units (* several)\n{chart}"))
+    Some(format!("Total bytes over the number of units (*: several)\n{chart}"))
 }
 
 fn memory_table(record: &RunRecord, width: usize) -> String {
