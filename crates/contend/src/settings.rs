@@ -18,7 +18,6 @@ mod json;
 mod pipe;
 mod run;
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -30,6 +29,7 @@ use contend_lab::engine::plan::{Only, Plan, PlannedCase};
 use contend_lab::engine::setting::{Choices, Setting};
 use contend_lab::engine::suite::Suite;
 use contend_lab::experiments::REGISTRY;
+use contend_record::parameters::Value;
 use contend_report::render::lab::Detail;
 
 use crate::cli::demo::DemoArgs;
@@ -194,7 +194,7 @@ fn plan(
     let pause = args.step_seconds.unwrap_or(pause);
     let step_milliseconds =
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
-    let choices = choices(experiments, args)?;
+    let choices = choices(experiments, size, args)?;
     let cap = args.cap.unwrap_or(Cap::Considerate);
     let max_units = args.max_units.unwrap_or(USUAL_MAX_UNITS);
     let scope = Scope { cap, step_milliseconds, max_units, choices, ..Scope::of(size) };
@@ -205,7 +205,23 @@ fn plan(
     if plan.cases.is_empty() {
         return Err(nothing_matches(experiments, &scope, args));
     }
+    check_combinations(&plan)?;
     Ok(plan)
+}
+
+/// Checks that some case has parameters that can be combined. Cases of which they cannot are skipped.
+///
+/// # Errors
+/// A [`UsageError`] with the reason of the first case.
+fn check_combinations(plan: &Plan) -> Result<(), UsageError> {
+    let conflict = |case: &PlannedCase| (case.experiment.demands.conflict)(&case.parameters);
+    let conflicts: Vec<_> = plan.cases.iter().map_while(conflict).collect();
+    match (plan.cases.first(), conflicts.first()) {
+        (Some(case), Some(reason)) if conflicts.len() == plan.cases.len() => {
+            Err(UsageError(format!("invalid parameters of {}: {reason}", case.experiment.name)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the conditions that select cases: those of the command line, and those of the suite for other
@@ -251,7 +267,7 @@ fn conditions(
 }
 
 /// Returns the error for `--only` conditions that no case meets. It suggests values for the first
-/// parameter of which no case has the given value.
+/// parameter of which no case has the given value, or a run without `--quick` if that has the value.
 fn nothing_matches(
     experiments: &[&'static Experiment],
     scope: &Scope,
@@ -259,28 +275,70 @@ fn nothing_matches(
 ) -> UsageError {
     let conditions: Vec<_> =
         args.only.iter().map(|(name, value)| format!("--only {name}={value}")).collect();
-    let cases: Vec<_> = experiments.iter().flat_map(|e| (e.cases)(scope)).collect();
-    let values = |name: &str| {
-        let values = cases.iter().filter_map(|case| case.get(name).map(ToString::to_string));
-        values.collect::<BTreeSet<String>>()
-    };
+    let full = Scope { size: Size::Full, ..scope.clone() };
     let hint = args.only.iter().find_map(|(name, value)| {
-        let values = values(name);
-        let is_unknown = !values.contains(value) && !value.is_empty();
-        is_unknown.then(|| {
-            suggest::hint(
-                value,
-                &format!("values of {name}"),
-                values.iter().map(String::as_str).collect(),
-            )
-        })
+        let values = case_values(experiments, scope, name);
+        if values.contains(value) || value.is_empty() {
+            return None;
+        }
+        if case_values(experiments, &full, name).contains(value) {
+            let values = values.join(", ");
+            return Some(format!(
+                "; {name}={value} is measured without --quick only; values of {name} with --quick: \
+                 {values}"
+            ));
+        }
+        let values = values.iter().map(String::as_str).collect();
+        Some(suggest::hint(value, &format!("values of {name}"), values))
     });
     UsageError(format!("{} matches no case{}", conditions.join(" "), hint.unwrap_or_default()))
+}
+
+/// Returns the values of a parameter in the cases of these experiments, each once. Numbers are in
+/// ascending order, names in that of the cases.
+fn case_values(experiments: &[&'static Experiment], scope: &Scope, name: &str) -> Vec<String> {
+    let cases = experiments.iter().flat_map(|experiment| (experiment.cases)(scope));
+    let mut values: Vec<Value> = Vec::new();
+    for value in cases.filter_map(|case| case.get(name).cloned()) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values.sort_by_key(|value| match value {
+        Value::Number(number) => *number,
+        _ => 0,
+    });
+    values.iter().map(ToString::to_string).collect()
+}
+
+/// Returns the error for a parameter that cannot be set. If cases differ in it, the error suggests
+/// `--only`.
+fn cannot_be_set(
+    experiments: &[&'static Experiment],
+    size: Size,
+    (name, value): (&str, &str),
+    known: &[&Setting],
+) -> UsageError {
+    let values = case_values(experiments, &Scope::of(size), name);
+    let Some(first) = values.first() else {
+        let names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
+        let hint = match names.as_slice() {
+            [] => "; these experiments have no parameters to set".to_owned(),
+            _ => suggest::hint(name, "parameters", names),
+        };
+        return UsageError(format!("--set: unknown parameter '{name}'{hint}"));
+    };
+    let example = if values.iter().any(|other| other == value) { value } else { first };
+    UsageError(format!(
+        "--set: '{name}' selects cases and cannot be set; use --only {name}={example} (values: {})",
+        values.join(", ")
+    ))
 }
 
 /// Returns the parameter values that `--set` and `--turns` choose for these experiments.
 fn choices(
     experiments: &[&'static Experiment],
+    size: Size,
     args: &MeasurementArgs,
 ) -> Result<Choices, UsageError> {
     let mut choices = Choices::default();
@@ -293,14 +351,10 @@ fn choices(
     for (name, values) in args.set.iter().chain(&turns) {
         let known = experiments.iter().flat_map(|experiment| experiment.settings);
         let known: Vec<&Setting> = known.copied().collect();
-        let setting = known.iter().find(|setting| setting.name == name).ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
-            let hint = match names.as_slice() {
-                [] => "; these experiments have no parameters to set".to_owned(),
-                _ => suggest::hint(name, "parameters", names),
-            };
-            UsageError(format!("--set: unknown parameter '{name}'{hint}"))
-        })?;
+        let setting = known
+            .iter()
+            .find(|setting| setting.name == name)
+            .ok_or_else(|| cannot_be_set(experiments, size, (name, values), &known))?;
         for text in values.split(',') {
             let value = setting.parse(text).map_err(|expected| {
                 let near = suggest::did_you_mean(text, setting.names());
@@ -383,9 +437,11 @@ fn detail(full: bool) -> Detail {
     if full { Detail::Full } else { Detail::Summary }
 }
 
-/// Returns the path of the store: the given one, or that in the XDG data directory.
+/// Returns the path of the store: the given one, else that of `CONTEND_STORE`, else that in the XDG
+/// data directory.
 fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
-    if let Some(path) = given.store {
+    let named = || std::env::var_os("CONTEND_STORE").filter(|path| !path.is_empty());
+    if let Some(path) = given.store.or_else(|| named().map(PathBuf::from)) {
         return Ok(path);
     }
     let data = user_directory("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
@@ -405,8 +461,7 @@ fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
 
 /// Returns the default store of the lab, if its directory is known.
 fn default_store() -> Option<PathBuf> {
-    let named = std::env::var_os("CONTEND_STORE").map(PathBuf::from);
-    store(StoreArgs { store: named }).ok()
+    store(StoreArgs { store: None }).ok()
 }
 
 /// Whether progress is shown: on a terminal that can move the cursor, unless the user forbids it.

@@ -166,8 +166,9 @@ pub struct StoreArgs {
     ///
     /// [default: contend/contend.db in the XDG data directory, ~/.local/share] The environment
     /// variable `CONTEND_STORE` changes the default.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, env = "CONTEND_STORE")]
-    #[arg(hide_env = true)]
+    // The variable is read where the store is opened: clap would count it as `--store`, which
+    // conflicts with `--no-store`.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub store: Option<PathBuf>,
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory};
 use contend_lab::engine::experiment::{Cpus, Sampling, Scope, Size};
+use contend_lab::engine::setting::Setting;
 use contend_lab::experiments::REGISTRY;
 use contend_lab::experiments::pipeline::awk;
 use contend_lab::support::inputs::json_array;
@@ -138,25 +139,49 @@ fn experiments() -> String {
     out
 }
 
-/// Returns an item of a list, wrapped.
+/// Returns an item of a list, wrapped between words: values with hyphens stay in one piece.
 fn item(text: &str) -> String {
     let options = textwrap::Options::new(98).initial_indent("- ").subsequent_indent("  ");
-    textwrap::fill(text, options) + "\n"
+    textwrap::fill(text, options.word_splitter(textwrap::WordSplitter::NoHyphenation)) + "\n"
 }
 
-/// Returns the section about parameters that can be set, each once.
+/// Returns the section about parameters that can be set: each description once. Experiments are named
+/// where a parameter has several.
 fn settings() -> String {
     let mut out = String::from(
         "\n## Parameters for --set\n\n`--set NAME=VALUE` sets a parameter; several values are separated by commas.\n\n",
     );
-    let mut known: Vec<&str> = Vec::new();
-    for setting in REGISTRY.experiments.iter().flat_map(|experiment| experiment.settings) {
-        if !known.contains(&setting.name) {
-            known.push(setting.name);
-            out.push_str(&item(&format!("`{}`: {}", setting.name, setting.summary)));
-        }
+    let descriptions = descriptions();
+    for (setting, experiments) in &descriptions {
+        let same_name = descriptions.iter().filter(|(other, _)| other.name == setting.name);
+        let of = if same_name.count() > 1 {
+            format!(" (`{}`)", experiments.join("`, `"))
+        } else {
+            String::new()
+        };
+        out.push_str(&item(&format!("`{}`{of}: {}", setting.name, setting.summary)));
     }
     out
+}
+
+/// Returns the parameters with different descriptions, those of one name together, each with the names
+/// of its experiments.
+fn descriptions() -> Vec<(&'static Setting, Vec<&'static str>)> {
+    let mut all: Vec<(&Setting, Vec<&str>)> = Vec::new();
+    for experiment in REGISTRY.experiments {
+        for &setting in experiment.settings {
+            let is_same =
+                |other: &Setting| (other.name, other.summary) == (setting.name, setting.summary);
+            if let Some((_, experiments)) = all.iter_mut().find(|(other, _)| is_same(other)) {
+                experiments.push(experiment.name);
+                continue;
+            }
+            let after_namesake = all.iter().rposition(|(other, _)| other.name == setting.name);
+            let place = after_namesake.map_or(all.len(), |place| place + 1);
+            all.insert(place, (setting, vec![experiment.name]));
+        }
+    }
+    all
 }
 
 fn sentence(summary: &str) -> String {
@@ -249,6 +274,20 @@ mod tests {
             assert!(pages.contains(&format!("contend-{verb}.1")), "{pages:?}");
         }
         assert!(pages.contains(&"contend-history-rm.1".to_owned()), "{pages:?}");
+    }
+
+    #[test]
+    fn every_description_of_a_parameter_is_listed_with_its_experiments() {
+        let text = super::settings();
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for experiment in super::REGISTRY.experiments {
+            for setting in experiment.settings {
+                let summary = setting.summary.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(words.contains(&format!(": {summary}")), "{}", setting.name);
+            }
+        }
+        assert!(words.contains("- `bytes` (`copy/file`): size of the file"), "{text}");
+        assert!(words.contains("- `to_sub`: mechanism by which main"), "one description: {text}");
     }
 
     type Make = fn(&Path) -> super::Result<String>;

@@ -108,6 +108,28 @@ fn a_run_that_measured_nothing_is_not_kept() {
 }
 
 #[test]
+fn options_take_precedence_over_the_variable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [variable, option] = ["variable.db", "option.db"].map(|name| folder.path().join(name));
+    let run = |options: &[&str]| {
+        let mut command = Command::new(contend());
+        command.args(["lab", "run", "engine/empty", "--smallest"]).args(options);
+        command.env("CONTEND_STORE", &variable).stdin(Stdio::null());
+        let output = command.output().expect("it starts");
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, error) = run(&["--no-store"]);
+    assert_eq!((code, variable.exists()), (Some(0), false), "{error}");
+    let path = option.to_str().expect("UTF-8");
+    let (code, error) = run(&["--store", path]);
+    assert_eq!((code, variable.exists(), option.exists()), (Some(0), false, true), "{error}");
+    assert_eq!(run(&["--store", path, "--no-store"]).0, Some(2), "options that contradict");
+    let (code, error) = run(&[]);
+    assert_eq!((code, variable.exists()), (Some(0), true), "{error}");
+    assert!(error.ends_with("contend history show 1\n"), "the variable selects it: {error}");
+}
+
+#[test]
 fn two_runs_at_once_are_both_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");

@@ -381,7 +381,7 @@ fn wrong_words_are_reported_with_a_remedy() {
         pipe.args(["pipe", "--try", &format!("--budget={budget}"), "true"]).stdin(Stdio::null());
         assert_eq!(output(&mut pipe).status.code(), Some(2), "pipe {budget}");
     }
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["run", "units/nothing"], "no experiment 'units/nothing'; `contend lab list` shows"),
         (&["run", "engine/empty", "--only", "x=1"], "unknown parameter 'x'"),
         (&["run", "process-thread"], "is a suite: use `contend lab suite process-thread`"),
@@ -394,6 +394,16 @@ fn wrong_words_are_reported_with_a_remedy() {
         (&["suite", "process-tread"], "did you mean 'process-thread'?"),
         (&["run", "units/create", "--only", "kind=frok"], "did you mean 'fork'?"),
         (&["run", "units/create", "--only", "knd=fork"], "did you mean 'kind'?"),
+        (
+            &["run", "units/create", "--set", "n=100"],
+            "'n' selects cases and cannot be set; use --only n=100 (values: 1, 10, 100",
+        ),
+        (&["run", "units/create", "--set", "n=7"], "use --only n=1 (values: 1, 10, 100"),
+        (&["run", "units/create", "--set", "m=7"], "have no parameters to set"),
+        (
+            &["run", "units/create", "--only", "parent_mib=1024", "--quick"],
+            "; parent_mib=1024 is measured without --quick only; values of parent_mib with --quick: 64",
+        ),
     ];
     for (arguments, message) in cases {
         let (code, error) = told(arguments);

@@ -35,7 +35,7 @@ fn parameters_that_are_set_take_effect() {
 
 #[test]
 fn parameters_that_cannot_be_set_are_reported() {
-    let told: [(&[&str], &str); 6] = [
+    let told: [(&[&str], &str); 9] = [
         (&["run", "handoff/2", "--set", "x=1"], "--set: unknown parameter 'x'; parameters: end, "),
         (&["run", "engine/empty", "--set", "x=1"], "these experiments have no parameters to set"),
         (
@@ -48,6 +48,19 @@ fn parameters_that_cannot_be_set_are_reported() {
         ),
         (&["run", "handoff/2", "--set", "slack_ns"], "expected NAME=VALUE"),
         (&["run", "units/create", "--turns", "5"], "unknown parameter 'turns'"),
+        (
+            &["run", "handoff/1", "--set", "to_main=event", "--set", "to_sub=none"],
+            "invalid parameters of handoff/1: to_sub=none and to_main=event cannot be combined: 'none' does \
+             not wait, and 'event' does not count posts; to_main can be semaphore, ",
+        ),
+        (
+            &["run", "handoff/2", "--set", "start=none", "--set", "to_sub=signal"],
+            "to_sub=signal needs a start that waits",
+        ),
+        (
+            &["run", "handoff/2", "--turns", "100000000"],
+            "100000000 turns would take more than 200 s; use --set turns=5000000 or fewer",
+        ),
     ];
     for (arguments, message) in told {
         let output = output(&mut lab(arguments));
@@ -63,7 +76,7 @@ fn incompatible_mechanisms_are_reported() {
     let [semaphore, event] = cases(&record).as_slice() else { panic!("two cases") };
     assert!(semaphore["skipped"].is_null(), "a semaphore counts: {semaphore}");
     let reason = event["skipped"].as_str().expect("an event does not");
-    assert!(reason.contains("mechanisms 'none' and 'event' cannot be combined"), "{reason}");
+    assert!(reason.contains("to_main=none and to_sub=event cannot be combined"), "{reason}");
 }
 
 #[test]

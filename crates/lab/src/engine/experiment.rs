@@ -51,7 +51,8 @@ impl Experiment {
     }
 }
 
-/// What an experiment needs of the machine: time, a directory, a limit that it exhausts.
+/// What an experiment needs: time, a directory, a limit that it exhausts, and parameters that can be
+/// combined.
 #[derive(Debug, Clone, Copy)]
 pub struct Demands {
     /// Expected duration of its cases.
@@ -62,11 +63,19 @@ pub struct Demands {
     /// Returns the limit, shared with other programs, that a case would exhaust. Users have to agree
     /// to such a case first.
     pub exhausts: fn(&Parameters) -> Option<Limit>,
+    /// Returns why the parameters of a case cannot be combined on any machine, and what is allowed
+    /// instead; none if they can.
+    pub conflict: fn(&Parameters) -> Option<String>,
 }
 
 impl Demands {
-    /// The usual cost, no scratch directory, and no limit.
-    pub const NONE: Self = Self { cost: CostModel::DEFAULT, scratch: || false, exhausts: |_| None };
+    /// The usual cost, no scratch directory, no limit, and no parameters that exclude each other.
+    pub const NONE: Self = Self {
+        cost: CostModel::DEFAULT,
+        scratch: || false,
+        exhausts: |_| None,
+        conflict: |_| None,
+    };
 
     /// Returns these demands with an expected setup time, and an expected time of one sample, in
     /// milliseconds.
@@ -85,6 +94,12 @@ impl Demands {
             CostModel::ByCase(_) => Cost::DEFAULT,
         };
         Self { cost: CostModel::Linear { base, per_ns }, ..self }
+    }
+
+    /// Returns these demands with a function that finds parameters that cannot be combined.
+    #[must_use]
+    pub const fn refusing(self, conflict: fn(&Parameters) -> Option<String>) -> Self {
+        Self { conflict, ..self }
     }
 
     /// Returns these demands with an expected duration that a function computes.

@@ -27,7 +27,8 @@ pub struct PlannedCase {
     pub max_samples: usize,
     /// Expected duration.
     pub cost: Cost,
-    /// Why the case is not measured: it cannot be measured here, or the run has no time for it.
+    /// Why the case is not measured: its parameters cannot be combined, it cannot be measured here,
+    /// or the run has no time for it.
     pub skipped: Option<String>,
 }
 
@@ -40,7 +41,8 @@ impl PlannedCase {
             Sampling::Adaptive => Sampling::Adaptive,
         };
         let cost = experiment.demands.cost.of(&parameters);
-        let skipped = (experiment.unavailable)(&parameters);
+        let skipped = (experiment.demands.conflict)(&parameters)
+            .or_else(|| (experiment.unavailable)(&parameters));
         Self { experiment, parameters, sampling, max_samples, cost, skipped }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::primitives::{Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
+use super::primitives::{self, Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::partners::{Link, Observer, Pair, Release, Used};
 
@@ -70,7 +70,9 @@ impl Partners {
         each: Option<&mut dyn FnMut(Duration)>,
         observer: Observer<'_>,
     ) -> Result<SessionStats, SubjectError> {
-        self.check_compatible()?;
+        if let Some(reason) = conflict(self.mechanisms) {
+            return Err(SubjectError::Wrong(reason));
+        }
         let make = |index: usize| (self.mechanisms[index].make)(self.timing);
         let primitives = SessionPrimitives {
             start: make(0)?,
@@ -104,28 +106,30 @@ impl Partners {
         session.used[1] = Used::from_figures(std::array::from_fn(|index| figures[index]));
         Ok(session)
     }
+}
 
-    /// Checks that the mechanisms are compatible: if one side does not wait, it posts many times
-    /// before the other side checks, so every post must be counted.
-    fn check_compatible(&self) -> Result<(), SubjectError> {
-        let [start, to_sub, to_main, _] = self.mechanisms;
-        if !start.waits && to_sub.name == "signal" {
-            let message = "start must be a mechanism that waits if to_sub is `signal`, because sub has to \
-                 register first";
-            return Err(SubjectError::Wrong(message.to_owned()));
-        }
-        for (waiter, poster) in [(to_sub, to_main), (to_main, to_sub)] {
-            if !waiter.waits && !poster.counts {
-                let message = format!(
-                    "mechanisms '{}' and '{}' cannot be combined: the first does not wait, and the \
-                     second does not count posts",
-                    waiter.name, poster.name
-                );
-                return Err(SubjectError::Wrong(message));
-            }
-        }
-        Ok(())
+/// Returns why mechanisms cannot be combined, and which can: if one side does not wait, it posts many
+/// times before the other side checks, so every post must be counted.
+pub fn conflict(mechanisms: [&Mechanism; 4]) -> Option<String> {
+    let [start, to_sub, to_main, _] = mechanisms;
+    if !start.waits && to_sub.name == "signal" {
+        return Some(format!(
+            "to_sub=signal needs a start that waits, since sub has to register first; start can be {}",
+            primitives::waiting_names().join(", ")
+        ));
     }
+    let directions =
+        [("to_sub", to_sub, "to_main", to_main), ("to_main", to_main, "to_sub", to_sub)];
+    directions.into_iter().find_map(|(first, waiter, second, poster)| {
+        (!waiter.waits && !poster.counts).then(|| {
+            let (waiter, poster) = (waiter.name, poster.name);
+            format!(
+                "{first}={waiter} and {second}={poster} cannot be combined: '{waiter}' does not wait, and \
+                 '{poster}' does not count posts; {second} can be {}",
+                primitives::counting_names().join(", ")
+            )
+        })
+    })
 }
 
 impl SessionPrimitives {

@@ -47,7 +47,9 @@ macro_rules! preset {
             hands_over: |parameters| {
                 ResolvedCase::resolve(parameters, &$preset).pair.placement.crosses()
             },
-            demands: Demands::NONE.lasting(100, 900),
+            demands: Demands::NONE.lasting(100, 900).refusing(|parameters| {
+                ResolvedCase::resolve(parameters, &$preset).conflict(parameters)
+            }),
             subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &$preset)?)),
         };
     };
@@ -130,7 +132,9 @@ pub const SWEEP: Experiment = Experiment {
     hands_over: |parameters| {
         ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.crosses()
     },
-    demands: Demands::NONE.lasting(100, 900),
+    demands: Demands::NONE
+        .lasting(100, 900)
+        .refusing(|parameters| ResolvedCase::resolve(parameters, &SWEEP_BASE).conflict(parameters)),
     subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &SWEEP_BASE)?)),
 };
 

@@ -7,7 +7,7 @@ use contend_record::parameters::Parameters;
 use contend_sys::cpu;
 
 use super::load_meter::LoadMeter;
-use super::partners::{Partners, SessionStats, TurnWork};
+use super::partners::{self, Partners, SessionStats, TurnWork};
 use super::preset::Preset;
 use super::primitives::{self, Mechanism, SleepTiming};
 use super::settings::{
@@ -131,6 +131,14 @@ impl ResolvedCase {
         u64::try_from(MAX_SAMPLE_TIME.as_nanos() / turn).unwrap_or(u64::MAX)
     }
 
+    /// Returns why this case cannot be measured on any machine, and what is allowed instead.
+    pub fn conflict(&self, parameters: &Parameters) -> Option<String> {
+        let (turns, max) = (turns(parameters), self.max_turns());
+        let too_many =
+            || format!("{turns} turns would take more than 200 s; use --set turns={max} or fewer");
+        partners::conflict(self.mechanisms).or_else(|| (turns > max).then(too_many))
+    }
+
     /// Whether both partners can run at the same time.
     fn has_two_cpus(&self) -> bool {
         match self.pair.placement.cpus() {
@@ -138,6 +146,11 @@ impl ResolvedCase {
             None => cpu::allowed() > 1,
         }
     }
+}
+
+/// Returns the number of turns of a sample.
+fn turns(parameters: &Parameters) -> u64 {
+    parameters.number(TURNS.name).unwrap_or(1).max(1)
 }
 
 /// How main waits for sub, as the model sees it.
@@ -165,15 +178,13 @@ impl TurnTaking {
     /// Creates the subject of a case.
     ///
     /// # Errors
-    /// Returns an error if the turns would take longer than [`MAX_SAMPLE_TIME`].
+    /// Returns an error if the parameters cannot be combined.
     pub fn new(parameters: &Parameters, preset: &Preset) -> Result<Self, SubjectError> {
         let case = ResolvedCase::resolve(parameters, preset);
-        let count = parameters.number(TURNS.name).unwrap_or(1).max(1);
-        let max = case.max_turns();
-        if count > max {
-            let message = format!("{count} turns would take more than 200 s; use at most {max}");
-            return Err(SubjectError::Wrong(message));
+        if let Some(reason) = case.conflict(parameters) {
+            return Err(SubjectError::Wrong(reason));
         }
+        let count = turns(parameters);
         let work = Work::of(case.work);
         let of_main = if case.main_works { work } else { Work::NONE };
         Ok(Self { partners: case.partners(), case, count, work: [of_main, work] })

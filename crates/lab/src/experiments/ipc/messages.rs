@@ -118,9 +118,10 @@ struct MessageExchange {
     overhead: Overhead,
 }
 
-/// Messages of the first calibration run.
+/// Messages of the first calibration run, and of the warm-up of both.
 const CALIBRATION_MESSAGES: u64 = 10;
-/// Messages before the measured ones, to warm caches and map pages.
+/// Messages before the measured ones, to warm caches and map pages. If a message takes long, fewer
+/// are sent: not more than the measured ones.
 const WARM_UP_MESSAGES: u64 = 100;
 /// Target time of a sample.
 const SAMPLE_TIME: Duration = Duration::from_millis(20);
@@ -132,10 +133,7 @@ const MAX_MESSAGES: u64 = 4_000_000;
 
 impl MessageExchange {
     fn new(parameters: &Parameters, pattern: Pattern) -> Result<Self, SubjectError> {
-        let exchange = exchange(parameters, WARM_UP_MESSAGES)?;
-        // Long messages need fewer to warm up.
-        let warm_up = WARM_UP_MESSAGES.min((16 << 20) / exchange.bytes as u64);
-        let exchange = Exchange { warm_up, ..exchange };
+        let exchange = exchange(parameters, CALIBRATION_MESSAGES)?;
         Ok(Self { exchange, pattern, count: None, overhead: Overhead::measure() })
     }
 
@@ -144,6 +142,20 @@ impl MessageExchange {
             Pattern::OneWay => self.exchange.one_way(count),
             Pattern::RoundTrip => self.exchange.round_trips(count, None),
         }
+    }
+
+    /// Returns the number of messages of a sample. The first call finds it, and the length of the
+    /// warm-up: two partners that spin on one CPU take a time slice for each message, so that a
+    /// hundred would take a second.
+    fn calibrated_count(&mut self) -> Result<u64, SubjectError> {
+        if let Some(count) = self.count {
+            return Ok(count);
+        }
+        let take = |count| Ok(self.exchange_messages(count)?.elapsed);
+        let range = MIN_MESSAGES..=MAX_MESSAGES;
+        let count = as_many_as_fit(SAMPLE_TIME, CALIBRATION_MESSAGES, range, take)?;
+        self.exchange.warm_up = warm_up(count, self.exchange.bytes);
+        Ok(*self.count.insert(count))
     }
 
     /// Adds percentiles of individual round trips.
@@ -156,6 +168,13 @@ impl MessageExchange {
             sample.with(name, Unit::Nanoseconds, nanoseconds)
         }))
     }
+}
+
+/// Returns the length of the warm-up before `count` messages of this length in bytes. Long messages
+/// need fewer.
+fn warm_up(count: u64, bytes: usize) -> u64 {
+    const MAX_WARM_UP_BYTES: u64 = 16 << 20;
+    WARM_UP_MESSAGES.min(MAX_WARM_UP_BYTES / bytes as u64).min(count)
 }
 
 /// Returns the sample of an exchange of `count` messages.
@@ -182,17 +201,7 @@ pub fn sample_of(result: &ExchangeResult, count: u64) -> Sample {
 
 impl Subject for MessageExchange {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let count = if let Some(count) = self.count {
-            count
-        } else {
-            let take = |count| Ok(self.exchange_messages(count)?.elapsed);
-            *self.count.insert(as_many_as_fit(
-                SAMPLE_TIME,
-                CALIBRATION_MESSAGES,
-                MIN_MESSAGES..=MAX_MESSAGES,
-                take,
-            )?)
-        };
+        let count = self.calibrated_count()?;
         let result = self.exchange_messages(count)?;
         let mut sample = sample_of(&result, count);
         if self.pattern == Pattern::RoundTrip {
@@ -219,4 +228,27 @@ pub fn facts(exchange: &Exchange) -> Facts {
     let cpus = exchange.pair.placement.describe();
     facts.extend(cpus.map(|cpus| ("cpus".to_owned(), cpus.into())));
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_warm_up_is_shorter_for_slow_or_long_messages() {
+        assert_eq!(warm_up(MAX_MESSAGES, 1), 100);
+        assert_eq!(warm_up(MIN_MESSAGES, 1), 10);
+        assert_eq!(warm_up(MAX_MESSAGES, 1 << 20), 16);
+    }
+
+    #[test]
+    fn partners_that_spin_on_one_cpu_exchange_few_messages() {
+        let spin = channels::find("ring-spin").expect("it is in the table");
+        let parameters = case(spin, 1, "process", Placement::Same);
+        let mut subject = MessageExchange::new(&parameters, Pattern::RoundTrip).expect("it exists");
+        assert_eq!(subject.exchange.warm_up, CALIBRATION_MESSAGES);
+        subject.sample(1, &mut |_| {}).expect("it works");
+        let count = subject.count.expect("it was found");
+        assert_eq!(subject.exchange.warm_up, warm_up(count, 1));
+    }
 }

@@ -19,6 +19,7 @@ pub mod document;
 pub mod memory;
 mod probe;
 mod program;
+mod requirements;
 pub mod round_trip;
 mod table;
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub struct Program {
     pub make: &'static [&'static str],
     /// Environment variables for its build and its runs.
     pub environment: &'static [(&'static str, &'static str)],
+    /// Whether a build is kept for later runs. Without it, every probe has a folder of its own.
+    pub is_cached: bool,
 }
 
 /// A program that has been built.
@@ -49,7 +51,8 @@ impl Program {
     /// # Errors
     /// Fails if files cannot be written, or the build fails.
     pub fn build(&self) -> Result<Build, SubjectError> {
-        self.build_in(cache_root().as_deref())
+        let root = if self.is_cached { cache_root() } else { None };
+        self.build_in(root.as_deref())
     }
 
     /// Builds it, and caches it in this folder if there is one.
@@ -214,6 +217,7 @@ mod tests {
         version: "-c :",
         make: &["cp", "note", "copy"],
         environment: &[],
+        is_cached: true,
     };
 
     /// A file that marks a folder as seen before.
@@ -240,6 +244,16 @@ mod tests {
         assert!(is_ours_alone(&folder));
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o775)).expect("it is ours");
         assert!(!is_ours_alone(root.path()));
+    }
+
+    #[test]
+    fn a_build_that_is_not_cached_is_removed() {
+        let made = Program { is_cached: false, ..NOTE }.build().expect("it can be copied");
+        let folder = made.folder.clone();
+        assert!(folder.join("copy").is_file());
+        assert!(caches().is_none_or(|caches| !folder.starts_with(caches)));
+        drop(made);
+        assert!(!folder.exists());
     }
 
     #[test]

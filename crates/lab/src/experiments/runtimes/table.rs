@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::builtin::{self, Make};
 use super::program::Program;
+use super::requirements;
 use crate::support::limits::Kind;
 
 /// A kind of unit.
@@ -27,6 +28,9 @@ pub struct Row {
     pub bytes: u64,
     /// What the kernel sees each of them as, if anything.
     pub task: Option<Kind>,
+    /// Returns the reason why the installed runtime does not have it, if so. Called only if the
+    /// programs of its probe are installed.
+    pub requirement_missing: fn() -> Option<String>,
     /// Whether the probe can exchange messages with it.
     pub has_messages: bool,
 }
@@ -45,7 +49,9 @@ impl Row {
     pub fn missing(&self) -> Option<String> {
         match &self.source {
             Source::BuiltIn(_) => None,
-            Source::Program { program, .. } => program.missing(),
+            Source::Program { program, .. } => {
+                program.missing().or_else(|| (self.requirement_missing)())
+            }
         }
     }
 
@@ -69,6 +75,7 @@ pub const DEFAULT: Row = Row {
     each: None,
     bytes: 0,
     task: None,
+    requirement_missing: || None,
     has_messages: true,
 };
 
@@ -184,6 +191,7 @@ pub const TABLE: &[Row] = &[
         unit: "java-virtual",
         summary: "a virtual thread that waits for a latch",
         argument: "virtual",
+        requirement_missing: requirements::virtual_threads_missing,
         bytes: 800,
         ..JAVA_UNIT
     },
@@ -247,6 +255,7 @@ pub const TABLE: &[Row] = &[
     Row {
         unit: "greenlet",
         summary: "a greenlet that has switched back",
+        requirement_missing: requirements::greenlet_missing,
         bytes: 6200,
         ..PYTHON_UNIT
     },
@@ -315,6 +324,7 @@ const GO: Program = Program {
     make: &["go", "build", "-o", "probe", "go.go"],
     // Do not download another toolchain; the probe uses the standard library only.
     environment: &[("GOTOOLCHAIN", "local"), ("GO111MODULE", "off"), ("CGO_ENABLED", "0")],
+    is_cached: true,
 };
 
 const JAVA: Program = Program {
@@ -323,6 +333,7 @@ const JAVA: Program = Program {
     version: "-version",
     make: &["javac", "Units.java"],
     environment: &[],
+    is_cached: true,
 };
 /// A young generation of fixed size, so that memory grows with the units alone; no warnings on
 /// standard output.
@@ -344,6 +355,7 @@ const CPP: Program = Program {
     version: "--version",
     make: &["g++", "-std=c++20", "-O2", "-o", "probe", "coroutine.cpp"],
     environment: &[],
+    is_cached: true,
 };
 
 const NODE: Program = Program {
@@ -352,6 +364,7 @@ const NODE: Program = Program {
     version: "--version",
     make: &[],
     environment: &[],
+    is_cached: true,
 };
 /// A young generation of fixed size, so that memory grows with the units alone.
 const NODE_RUN: &[&str] =
@@ -363,6 +376,7 @@ const PYTHON: Program = Program {
     version: "--version",
     make: &[],
     environment: &[],
+    is_cached: true,
 };
 const PYTHON_RUN: &[&str] = &["python3", "python.py"];
 
@@ -378,6 +392,7 @@ const BEAM: Program = Program {
     version: "-version",
     make: &["erlc", "beam.erl"],
     environment: EMULATOR,
+    is_cached: true,
 };
 const BEAM_RUN: &[&str] = &["erl", "-noshell", "-run", "beam", "main"];
 const BEAM_RUN_SMALL: &[&str] = &["erl", "+hms", "12", "-noshell", "-run", "beam", "main"];
@@ -417,6 +432,7 @@ const SISTER: Program = Program {
     version: "--version",
     make: &["sh", "-c", "elixirc -o . lib/callback_thread.ex lib/callback_thread/*.ex"],
     environment: EMULATOR,
+    is_cached: true,
 };
 const SISTER_RUN: &[&str] = &["elixir", "-pa", ".", "sister.exs"];
 

@@ -16,6 +16,7 @@ const FAKE_PROBE: Program = Program {
     version: "-c :",
     make: &[],
     environment: &[],
+    is_cached: false,
 };
 
 pub(super) fn fake_probe(unit: &'static str) -> Row {
@@ -86,7 +87,8 @@ fn a_probe_without_messages_says_why() {
 fn every_kind_of_unit_waits_ends_and_answers() {
     let programs = TABLE.iter().filter(|row| matches!(row.source, Source::Program { .. }));
     for row in programs.filter(|row| row.missing().is_none()) {
-        // Old versions of a runtime lack some units, and the probe fails at its start.
+        // Old versions of a runtime lack some units. If that cannot be known beforehand, the probe
+        // fails at its start.
         let mut probe = match Probe::start(row) {
             Ok(probe) => probe,
             Err(error) => {

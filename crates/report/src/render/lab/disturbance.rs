@@ -11,7 +11,8 @@ pub fn is_counted(id: WarningId) -> bool {
     is_disturbance(id) || matches!(id, WarningId::InvoluntarySwitches | WarningId::FewSamples)
 }
 
-/// Returns the sentence: how many cases were disturbed, and by what. `None` if none was.
+/// Returns the sentence: how many cases were disturbed, and by what. `None` if no case was, or none was
+/// measured.
 pub fn sentence(record: &RunRecord) -> Option<String> {
     let measured = record.cases.iter().filter(|case| !case.samples.is_empty());
     let is_disturbed = |case: &&contend_record::lab::Case| {
@@ -25,7 +26,7 @@ pub fn sentence(record: &RunRecord) -> Option<String> {
         .filter(|warning| is_disturbance(warning.id))
         .map(|warning| printable(&warning.message))
         .collect();
-    if disturbed == 0 && causes.is_empty() {
+    if all == 0 || (disturbed == 0 && causes.is_empty()) {
         return None;
     }
     let cases = if all == 1 { "case" } else { "cases" };
@@ -44,6 +45,7 @@ mod tests {
     use contend_record::parameters::Parameters;
 
     use super::super::sample::{case, record};
+    use super::super::{Detail, figures};
     use super::*;
 
     #[test]
@@ -58,5 +60,24 @@ mod tests {
         assert!(text.contains("vCPU): others used 64 % of the CPUs. Repeat"), "{text}");
         calm.warnings.push(Warning::new(WarningId::Frequency, "the processor was hot"));
         assert!(!sentence(&calm).expect("still disturbed").contains("hot"));
+        calm.cases.clear();
+        assert_eq!(sentence(&calm), None, "nothing was measured");
+    }
+
+    #[test]
+    fn a_run_by_name_has_one_warning_for_all_cases() {
+        let disturbed = |n: u64| {
+            let parameters = Parameters::new().with("n", n);
+            let mut case = case(("units/create", View::Creation), parameters, 1.0, &[]);
+            case.disturbed = vec![0];
+            case.warnings.push(Warning::new(WarningId::OtherLoad, "1 of 2 samples"));
+            case.warnings.push(Warning::new(WarningId::InvoluntarySwitches, "preempted"));
+            case
+        };
+        let mut record = record(None, vec![disturbed(1), disturbed(10)]);
+        record.warnings.push(Warning::new(WarningId::OtherLoad, "others used 64 % of the CPUs"));
+        let text = figures(&record, Detail::Full, 200);
+        assert_eq!(text.matches("warning").count(), 1, "{text}");
+        assert!(text.contains("2 of 2 cases were disturbed"), "{text}");
     }
 }

@@ -11,7 +11,7 @@ const MECHANISMS: [MetricColumn; 5] = [
     ("p50", "p50", 90),
     ("p99", "p99", 0),
     ("p99.9", "p99.9", 0),
-    ("cpu", "cpu", 0),
+    ("CPU time", "cpu", 0),
     ("switches", "switches", 80),
 ];
 
@@ -19,9 +19,9 @@ const MECHANISMS: [MetricColumn; 5] = [
 const PRESETS: [MetricColumn; 8] = [
     ("predicted", "predicted", 0),
     ("not ready %", "not_ready", 76),
-    ("load %", "load_max", 0),
-    ("mean", "load_mean", 0),
-    ("cpu", "cpu", 60),
+    ("load %", "load_mean", 0),
+    ("peak load %", "load_max", 0),
+    ("CPU time", "cpu", 60),
     ("p50", "p50", 110),
     ("p99.9", "p99.9", 90),
     ("switches", "voluntary_switches", 100),
@@ -63,4 +63,27 @@ pub fn mechanisms(cases: &[&Case], width: usize) -> String {
     let text = "Half of a round trip; CPU time: both partners together.";
     paragraph(&mut out, "", text, width);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_record::lab::View;
+    use contend_record::parameters::Parameters;
+
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn every_column_names_its_figure() {
+        let metrics = [("load_max", 40.0), ("load_mean", 5.0), ("cpu", 1e6)];
+        let parameters = Parameters::new().with("placement", "free");
+        let case = sample::case(("handoff/0", View::HandoffPreset), parameters, 1e9, &metrics);
+        let text = anstream::adapter::strip_str(&presets(&[&case], 100)).to_string();
+        let rows: Vec<Vec<_>> = text
+            .lines()
+            .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+            .collect();
+        assert_eq!(rows[0], ["placement", "10,000 turns", "load %", "peak load %", "CPU time"]);
+        assert_eq!(rows[1][2..4], ["5", "40"]);
+    }
 }

@@ -134,16 +134,36 @@ fn fact(case: &Case, name: &str) -> String {
     case.facts.get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
+/// Formats a growth of memory. If some sample shrank, other changes of memory were larger than the
+/// growth.
+fn growth(median: Option<f64>, samples: &[f64]) -> String {
+    match median {
+        Some(value) if value < 0.0 || samples.iter().any(|&sample| sample < 0.0) => {
+            WITHIN_NOISE.to_owned()
+        }
+        value => size(value),
+    }
+}
+
+/// Stands for a growth that other changes of memory hide.
+const WITHIN_NOISE: &str = "within noise";
+
+/// Formats the growth that a metric has measured.
+fn growth_of(case: &Case, name: &str) -> String {
+    let samples = case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);
+    growth(case.metric(name), samples)
+}
+
 /// Renders the table of the memory of idle connections.
 pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let columns: [Column; 7] = [
         ("server", server),
         ("connections", |case| parameter(case, names::CONNECTIONS)),
         ("answered", |case| number(case, "answered")),
-        ("memory", |case| size(case.median)),
-        ("each", |case| size(case.metric("each"))),
-        ("kernel", |case| size(case.metric("kernel"))),
-        ("after close", |case| size(case.metric("left"))),
+        ("memory", |case| growth(case.median, &case.samples)),
+        ("each", |case| growth_of(case, "each")),
+        ("in the kernel", |case| growth_of(case, "kernel")),
+        ("after close", |case| growth_of(case, "left")),
     ];
     let mut out = table(&columns, cases, width);
     for fit in record.fits_of(View::IdleConnections) {
@@ -315,6 +335,11 @@ mod tests {
         let cases: Vec<_> = record.cases.iter().collect();
         let text = words(&idle(&record, &cases, 100));
         assert!(text.contains("callback 1000 1.00k 100kB 100B 5.00MB 0B"), "{text}");
+        let metrics = [("answered", 1000.0), ("each", 100.0), ("kernel", -5e6), ("left", 2048.0)];
+        let mut small = served(("server/idle", View::IdleConnections), "fork", 1, 1e5, &metrics);
+        small.metrics.insert("left".to_owned(), Metric::of(Unit::Bytes, vec![8192.0, -4096.0]));
+        let text = words(&idle(&record, &[&small], 100));
+        assert!(text.contains("fork 1 1.00k 100kB 100B within noise within noise"), "{text}");
         assert!(
             text.contains("- callback: 100B [100B, 100B] for each further connection."),
             "{text}"

@@ -125,6 +125,12 @@ pub fn waiting_names() -> Vec<&'static str> {
     waiting.map(|mechanism| mechanism.name).collect()
 }
 
+/// Returns the names of the mechanisms that count posts.
+pub fn counting_names() -> Vec<&'static str> {
+    let counting = TABLE.iter().filter(|mechanism| mechanism.counts);
+    counting.map(|mechanism| mechanism.name).collect()
+}
+
 /// Returns the mechanism with this name.
 pub fn find(name: &str) -> Option<&'static Mechanism> {
     TABLE.iter().find(|mechanism| mechanism.name == name)
