@@ -50,7 +50,7 @@ const AWKWARD: &[(&str, &str)] = &[
     ("wc in", "it reads files named in its arguments"),
     ("diff - in", "it compares whole files"),
     ("iconv -f UTF-16 -t UTF-8", "`UTF-16` may depend on earlier input"),
-    ("./my-filter", "nothing is known of `./my-filter`"),
+    ("./my-filter", "`./my-filter` is unknown"),
 ];
 
 /// Pipelines that a shell has to run, with the reason.
