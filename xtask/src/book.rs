@@ -43,7 +43,8 @@ fn mdbook() -> Result<Command> {
 }
 
 fn update() -> Result<()> {
-    let words = "test --package contend --test alone --locked -- book:: --nocapture";
+    // Figures on pages are those of an optimized build.
+    let words = "test --release --package contend --test alone --locked -- book:: --nocapture";
     let mut command = cargo();
     if std::env::var_os(UPDATE).is_none() {
         command.env(UPDATE, "1");
