@@ -29,7 +29,7 @@ enum Event {
     Left(Id),
 }
 
-/// The room: knows the guests, and passes on what they write.
+/// The room: knows the guests, and forwards their messages.
 fn room(context: &mut Context<'_, Event>) -> Next {
     let mut guests: HashMap<Id, Address<Arc<str>>> = HashMap::new();
     context.receive(move |context, event| {
@@ -37,7 +37,7 @@ fn room(context: &mut Context<'_, Event>) -> Next {
             Event::Came(id, writer) => {
                 context.monitor(id, |down| Event::Left(down.id));
                 guests.insert(id, writer);
-                (id, format!("* {id} has come; {} are here\n", guests.len()))
+                (id, format!("* {id} joined; {} are here\n", guests.len()))
             }
             Event::Said(id, line) => (id, format!("{id}: {line}\n")),
             Event::Left(id) => {
@@ -64,10 +64,10 @@ fn read(
 ) -> Next {
     let mut buffer = [0; 1024];
     match context.attempt(&source, Interest::Read, |mut stream| stream.read(&mut buffer)) {
-        Ok(0) => return context.fail("the guest has gone"),
+        Ok(0) => return context.fail("the guest disconnected"),
         Ok(read) => rest.extend_from_slice(&buffer[..read]),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-        Err(_) => return context.fail("the guest has gone"),
+        Err(_) => return context.fail("the guest disconnected"),
     }
     while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
         let line: Vec<u8> = rest.drain(..=end).collect();
@@ -105,7 +105,7 @@ fn write(
                     write(context, source, &line, from)
                 });
             }
-            Err(_) => return context.fail("the guest has gone"),
+            Err(_) => return context.fail("the guest disconnected"),
         }
     }
     context.receive_once(|context, line| write(context, source, &line, 0))

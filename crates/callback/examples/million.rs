@@ -1,4 +1,5 @@
-//! A million callback threads that wait at the same time: what they cost, and how much memory is left afterwards.
+//! A million callback threads that wait at the same time: their time and memory, and the memory
+//! that is left afterwards.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example million [UNITS]
@@ -74,7 +75,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         None => 1_000_000,
     };
     if units == 0 {
-        return Err("there is to be one unit at least".into());
+        return Err("the number of units must be at least 1".into());
     }
     let receptor = Receptor::start()?;
     let workers = receptor.workers() as u64;

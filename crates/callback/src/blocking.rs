@@ -124,7 +124,7 @@ impl Pool {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 self.room.notify_one();
-                // Jobs report their own panics; dropping what remains of one may panic again.
+                // Jobs report their own panics; dropping the remainder of one may panic again.
                 drop_quietly(job);
                 state = self.lock();
                 continue;

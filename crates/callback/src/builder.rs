@@ -223,7 +223,7 @@ fn machine_memory() -> usize {
     let info = rustix::system::sysinfo();
     let all = usize::try_from(info.totalram).unwrap_or(usize::MAX);
     let all = all.saturating_mul(info.mem_unit as usize);
-    // If address space is limited, leave most of it to the rest of the process.
+    // If address space is limited, leave the larger part to the rest of the process.
     let most = rustix::process::getrlimit(rustix::process::Resource::As).current;
     most.map_or(all, |most| all.min(usize::try_from(most / 4).unwrap_or(usize::MAX)))
 }

@@ -112,7 +112,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(receive(callback), Until::Message)
     }
 
-    /// Runs `callback` for the next message only. As an `FnOnce`, it can move what it owns into the next callback.
+    /// Runs `callback` for the next message only. As an `FnOnce`, it can move its captured values
+    /// into the next callback.
     pub fn receive_once<F>(&mut self, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>, M) -> Next + Send + 'static,

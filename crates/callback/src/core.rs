@@ -1,5 +1,5 @@
-//! The core: the units of one Worker, their timers and the queue of work for them. It has no thread, does not block,
-//! and shares nothing but [`Shared`]. `worker.rs` drives it.
+//! The core: the units of one Worker, their timers and the queue of work for them. It has no
+//! thread, does not block, and shares only [`Shared`]. `worker.rs` drives it.
 //!
 //! ```text
 //!   other Workers, threads ── inbox ──▶ accept ─┐
@@ -12,11 +12,11 @@
 //! # Protocol
 //! A unit is always in one of these states:
 //!
-//! - *waiting*: its closure is in its slot, and the closure's vtable says what it waits for: messages, a time, or
-//!   both.
-//! - *running*: it is [`Core::current`]. Its closure has been moved out, or is used in place (`vtable.stays`); until
-//!   it returns, nothing else touches its payload. What it plans to do next is in [`Core::planned`], and is moved
-//!   into the slot after it has returned.
+//! - *waiting*: its closure is in its slot, and the closure's vtable has the events that it waits
+//!   for: messages, a time, or both.
+//! - *running*: it is [`Core::current`]. Its closure has been moved out, or is used in place
+//!   (`vtable.stays`); until it returns, nothing else touches its payload. The closure that it
+//!   plans to run next is in [`Core::planned`], and is moved into the slot after it has returned.
 //! - *ended*: its key is stale.
 //!
 //! ```text
@@ -111,7 +111,7 @@ struct Current {
     vtable: &'static HandlerVTable,
 }
 
-/// What a unit waits for, in addition to what its vtable says.
+/// The part of a unit's wait that is not in its vtable.
 pub(crate) enum Until {
     /// Messages only.
     Message,
@@ -230,7 +230,7 @@ impl Core {
         self.failure = Some(words);
     }
 
-    /// Sets what the running unit runs next, and drops what it planned before.
+    /// Sets the closure that the running unit runs next, and drops an earlier one.
     pub fn plan<H: Handler>(&mut self, handler: H, until: Until) {
         let room = self.current.map_or(0, |current| current.place.page().payload_bytes());
         self.drop_planned();
@@ -269,7 +269,7 @@ impl Core {
         self.timers.stamp(&mut self.slab, &self.clock);
     }
 
-    /// Queues an envelope for this core, behind all others.
+    /// Queues an envelope for this core, after all others.
     #[inline]
     pub fn enqueue(&mut self, envelope: Envelope) {
         self.queue.push(envelope);

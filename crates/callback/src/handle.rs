@@ -48,7 +48,7 @@ impl Handle {
         self.shared.alive.count()
     }
 
-    /// Returns what has happened so far. Workers publish their counts when they become idle, so the result may lag.
+    /// Returns the counts up to now. Workers publish their counts when they become idle, so the result may lag.
     pub fn counts(&self) -> Counts {
         let each = self.shared.remotes.iter().map(|remote| remote.published.counts());
         each.fold(Counts::default(), Counts::plus)
@@ -261,7 +261,7 @@ impl Handle {
     /// gives up or is cancelled. Does not wait for blocking work that no callback thread waits for.
     ///
     /// # Panics
-    /// Panics in a callback of any runtime, which would wait for itself.
+    /// Panics in a callback of any runtime, since the callback's own Worker could wait for itself.
     pub fn wait(&self) {
         assert_may_wait("Handle::wait");
         self.shared.alive.wait(|| self.shared.is_down());

@@ -1,6 +1,7 @@
 //! Handlers: the closures that units run, and vtables that know their types.
 //!
-//! A slot holds a closure of any type. Its [`HandlerVTable`] says how to run and drop it, and what may wake it:
+//! A slot holds a closure of any type. Its [`HandlerVTable`] has the functions that run and drop
+//! it, and the events that may wake it:
 //!
 //! | made by | woken by | stays in its slot |
 //! |---|---|---|
@@ -67,7 +68,7 @@ impl Kind for HandlerVTable {
     }
 }
 
-/// A closure, and what it is called for.
+/// A closure, and the events for which it is called.
 ///
 /// # Safety
 /// `call` leaves a value in place if and only if `STAYS`.
@@ -118,7 +119,8 @@ pub(crate) fn handler_vtable<H: Handler>() -> &'static HandlerVTable {
 /// # Safety
 /// See [`Handler::call`].
 unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: WakeReason) -> Next {
-    // SAFETY: the caller has found this vtable in the slot's page or slot, so `at` holds what was written with it.
+    // SAFETY: the caller has found this vtable in the slot's page or slot, so `at` holds the value
+    // written with it.
     unsafe { H::call(at.cast(), core, wake) }
 }
 
@@ -214,7 +216,7 @@ where
         let WakeReason::Message(message) = wake else { return Next::keep_receiving() };
         // SAFETY: the message is of this type and given up by the caller.
         let message = unsafe { message::take::<M>(message, &mut core.pool) };
-        // SAFETY: a value is there, and the core does not touch it while its unit runs.
+        // SAFETY: `at` holds a value, and the core does not touch it while its unit runs.
         let Self(closure, _) = unsafe { &mut *at };
         closure(&mut Context::new(core), message)
     }
@@ -240,8 +242,8 @@ impl<H> Boxed<H> {
 
 impl<H> Drop for Boxed<H> {
     fn drop(&mut self) {
-        // SAFETY: a box that is dropped as such has not been run, or runs in place: its value is there. One that was
-        // moved out of is wrapped in `ManuallyDrop` before.
+        // SAFETY: a box that is dropped as such has not been run, or runs in place, so it still
+        // holds its value. One that was moved out of is wrapped in `ManuallyDrop` before.
         unsafe { self.0.assume_init_drop() };
     }
 }
@@ -255,14 +257,14 @@ unsafe impl<H: Handler> Handler for Boxed<H> {
 
     unsafe fn call(at: *mut Self, core: &mut Core, wake: WakeReason) -> Next {
         if H::STAYS {
-            // SAFETY: a value is there, which nothing else uses.
+            // SAFETY: `at` holds a value that nothing else uses.
             let inner = unsafe { (*at).0.as_mut_ptr() };
             // SAFETY: so is the one in the box; it stays there.
             return unsafe { H::call(inner, core, wake) };
         }
         // SAFETY: the caller has a value there and gives it up.
         let moved = ManuallyDrop::new(unsafe { at.read() });
-        // The memory is freed even if the closure panics; the value has been moved out by then.
+        // The memory is freed even if the closure panics, which happens after the value was moved out.
         // SAFETY: `moved` is neither used nor dropped.
         let mut memory = unsafe { std::ptr::read(&raw const moved.0) };
         // SAFETY: a value is in the box and is moved out by this.

@@ -15,9 +15,10 @@
 //!   │ readable │ readable │ ... │ free │ free │      more: VecDeque, once the ring is full
 //! ```
 //!
-//! Envelopes that must not be refused, because no caller could handle the error (an end, a reply), go into a second
-//! queue, `more`, when the ring is full. While that is not empty nothing else is accepted, so that a sender's
-//! envelopes stay in order: its next one is refused, or goes behind the one in `more`.
+//! Envelopes that must not be refused, because no caller could handle the error (an end, a reply),
+//! go into a second queue, `more`, when the ring is full. While that is not empty nothing else is
+//! accepted, so that a sender's envelopes stay in order: its next one is refused, or goes after the
+//! one in `more`.
 //!
 //! When the reader ends, it sets `closed`, then drains the queue. A writer pushes, then checks `closed`; if it is
 //! set, the writer drains the queue. A full fence between the two steps on each side ensures that at least one of
@@ -85,14 +86,15 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Closes the inbox and passes what is left to `drop`. Called by the reader when it reads no more.
+    /// Closes the inbox and passes the remaining elements to `drop`. The reader calls it when it stops reading.
     pub fn close(&self, drop: impl Fn(T)) {
         self.closed.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.clear(drop);
     }
 
-    /// If the reader has ended, passes what is left to `drop`. Called by a writer after a push and a full fence.
+    /// If the reader has ended, passes the rest to `drop`. A writer calls it after a push and a
+    /// full fence.
     #[inline]
     pub fn clear_if_closed(&self, drop: impl Fn(T)) {
         if self.closed.load(Ordering::Relaxed) {
@@ -197,7 +199,8 @@ impl<T> Inbox<T> {
             return None;
         }
         let mut more = lock(&self.more);
-        // A writer that has claimed an earlier position may not have written yet; what is in `more` came later.
+        // A writer that has claimed an earlier position may not have written yet; the elements of
+        // `more` came later.
         let head = self.head.0.load(Ordering::Relaxed);
         if self.tail.0.load(Ordering::Acquire) != head {
             return None;
@@ -237,7 +240,7 @@ mod tests {
         assert_eq!(inbox.push(4), Err(4));
         inbox.push_always(4);
         assert_eq!(inbox.pop(), Some(0));
-        // Nobody overtakes what was not refused.
+        // No later element overtakes one that was accepted.
         assert_eq!(inbox.push(5), Err(5));
         assert_eq!([1, 2, 3, 4].map(Some), [(); 4].map(|()| inbox.pop()));
         assert_eq!((inbox.pop(), inbox.is_empty()), (None, true));
@@ -347,7 +350,7 @@ mod models {
         all(true);
     }
 
-    /// So many writers, of which the first one is never refused, and a reader that has ended.
+    /// `writers` writers and a reader that has ended. The first writer is never refused.
     fn nothing_stays(writers: usize, preemptions: usize) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(preemptions);

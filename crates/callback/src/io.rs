@@ -42,7 +42,7 @@ impl Interest {
     }
 }
 
-/// An event of the kernel: the bits of a registration, and what has happened.
+/// An event of the kernel: the bits of a registration, and the flags of the event.
 type KernelEvent = (u64, EventFlags);
 
 /// The epoll instance of a Worker.
@@ -90,8 +90,8 @@ impl Events {
         }
     }
 
-    /// Takes the events that the last sleep has fetched or, if there are none and `look` is set, those that the
-    /// kernel has now.
+    /// Takes the events that the last sleep has fetched. If it has fetched no event and `look` is
+    /// set, polls the kernel.
     fn take(&self, look: bool) -> Vec<KernelEvent> {
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         if fetched.is_empty() && look {

@@ -13,7 +13,7 @@ const PAGE_SHIFT: u32 = 40;
 pub(crate) const MAX_PAGES: u32 = 1 << (64 - PAGE_SHIFT);
 /// Number of Worker numbers in a process.
 pub(crate) const MAX_WORKER_NUMBERS: usize = 1 << 16;
-/// The last generation. No unit has it, as it is even: a slot that has reached it is not used again.
+/// The last generation. It is even, so no unit has it: a slot that has reached it is not reused.
 pub(crate) const LAST_GENERATION: u16 = u16::MAX - 1;
 
 /// The index, within its runtime, of Workers with each number. Written once, before the first key
@@ -48,7 +48,8 @@ impl Home {
     }
 }
 
-/// The location of a unit, and the generation that tells it from earlier units in the same slot.
+/// The location of a unit, and the generation that distinguishes it from earlier units in the same
+/// slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(u64);
 

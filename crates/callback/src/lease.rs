@@ -38,12 +38,12 @@ impl Lease {
         self.home
     }
 
-    /// The generation from which a page goes on; 0 if it has never been used.
+    /// Returns the generation from which a page continues, or 0 if it has never been used.
     pub fn floor(&self, page: u32) -> u16 {
         self.floors.get(page as usize).copied().unwrap_or(0)
     }
 
-    /// Records the generation from which each page goes on, from page 0 to the last one used.
+    /// Records the generation from which each page continues, from page 0 to the last one used.
     pub fn record(&mut self, mut floors: Vec<u16>) {
         let rest = self.floors.get(floors.len()..).unwrap_or_default();
         floors.extend_from_slice(rest);

@@ -1,11 +1,12 @@
 //! Callback threads: units of concurrency without a stack.
 //!
-//! A *callback thread* is a closure that waits for a time, a message, a file descriptor or the end of blocking work,
-//! together with what it waits for. When that arrives, a *Worker* (an OS thread) runs the closure to completion, and
-//! its return value says what the callback thread waits for next. A waiting callback thread has no stack, no task and
-//! no allocation of its own: one with a closure of 8 bytes takes 18.3 bytes, so that a machine with 24 GiB holds a
-//! billion of them. (This is the figure for one that was [spawned waiting](Context::spawn_after). One that has
-//! already run takes 20 to 31 bytes, because it shares its page with closures of other types.)
+//! A *callback thread* is a closure that waits for a time, a message, a file descriptor or the end
+//! of blocking work, together with a description of that wait. When the event arrives, a *Worker*
+//! (an OS thread) runs the closure to completion, and its return value is the next wait. A waiting
+//! callback thread has no stack, no task and no allocation of its own: one with a closure of 8
+//! bytes takes 18.3 bytes, so that a machine with 24 GiB holds a billion of them. (This is the
+//! figure for one that was [spawned waiting](Context::spawn_after). One that has already run takes
+//! 20 to 31 bytes, because it shares its page with closures of other types.)
 //!
 //! # Tutorial
 //!
@@ -74,8 +75,9 @@
 //! address of a callback thread that has ended is an error, or counted as undeliverable, and never reaches another
 //! one: a slot is reused under a new generation.
 //!
-//! [`receive_within`](Context::receive_within) adds a timeout. [`receive_once`](Context::receive_once) takes an
-//! `FnOnce`, which can move what it owns into the next callback.
+//! [`receive_within`](Context::receive_within) adds a timeout.
+//! [`receive_once`](Context::receive_once) takes an `FnOnce`, which can move its captured values
+//! into the next callback.
 //!
 //! ## Ends
 //!
@@ -137,9 +139,9 @@
 //!   4.8 hours ahead. Longer timers take about 20 bytes more.
 //! - Each closure and each message is dropped exactly once: after it has run, when its callback thread ends, or when
 //!   the [`Receptor`] is dropped.
-//! - Memory is returned to the kernel in pages of 4 KiB as soon as they are empty, and new callback threads go to the
-//!   fullest pages. (Monitors, links, large closures and large messages come from the allocator, which may keep what
-//!   is freed.)
+//! - Memory is returned to the kernel in pages of 4 KiB as soon as they are empty, and new callback
+//!   threads go to the fullest pages. (Monitors, links, large closures and large messages come from
+//!   the allocator, which may keep freed memory.)
 
 #![allow(unsafe_code)] // pages hold closures of any type; every block says why it is sound
 

@@ -54,7 +54,7 @@ type Content = MaybeUninit<[u64; INLINE_BYTES / 8]>;
 
 const _: () = assert!(size_of::<Envelope>() == 32);
 
-// SAFETY: constructors take nothing that is not `Send`.
+// SAFETY: constructors accept only `Send` values.
 unsafe impl Send for Envelope {}
 
 const fn is_inline<T>() -> bool {

@@ -1,6 +1,7 @@
-//! [`Next`]: what a callback returns, which says what its callback thread does next.
+//! [`Next`]: the return value of a callback, the next wait of its callback thread.
 
-/// What a callback thread does next. Methods of [`Context`](crate::Context) return it.
+/// The next wait of a callback thread, or its end. Methods of [`Context`](crate::Context) return
+/// it.
 #[derive(Debug)]
 #[must_use = "a callback returns what happens next"]
 pub struct Next(pub(crate) Wanted);

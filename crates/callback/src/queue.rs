@@ -67,7 +67,7 @@ impl Queue {
         NonNull::new(place.as_mut_ptr())
     }
 
-    /// Returns the receiver of the envelope that is `by` positions behind the first, if there is one.
+    /// Returns the receiver of the envelope `by` positions after the first, if there is one.
     #[inline]
     pub fn ahead(&self, by: usize) -> Option<Key> {
         let mask = self.places.len() - 1;
@@ -80,8 +80,8 @@ impl Queue {
 
     pub fn clear(&mut self) {
         while let Some(envelope) = self.pop() {
-            // SAFETY: it has just been popped, and nothing is pushed meanwhile: the destructor of its content has no
-            // access to this queue.
+            // SAFETY: it has just been popped, and nothing is pushed while its content is dropped:
+            // the destructor of its content has no access to this queue.
             unsafe { envelope.drop_in_place() };
         }
     }

@@ -37,8 +37,8 @@ impl Receptor {
         self.handle.clone()
     }
 
-    /// Ends all callback threads and drops what they own, without notifying monitors and links. Blocks until that is
-    /// done. Does not wait for blocking work that has started.
+    /// Ends all callback threads and drops their closures, without notifying monitors and links.
+    /// Blocks until that is done. Does not wait for blocking work that has started.
     pub fn shut_down(self) {}
 }
 

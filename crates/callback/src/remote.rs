@@ -41,7 +41,7 @@ impl WaitBackend for WorkerWaitBackend {
             events.wake();
         } else {
             self.called.store(1, Ordering::Release);
-            // It is no error if no thread sleeps.
+            // If no thread sleeps, this is not an error.
             let _ = futex::wake(&self.called, futex::Flags::PRIVATE, 1);
         }
     }
@@ -124,8 +124,8 @@ impl WorkerRemote {
         self.inbox.clear_if_closed(drop_envelope);
     }
 
-    /// Closes the inbox and drops what is in it; later envelopes are dropped by those who push them. Called by the
-    /// Worker when it ends.
+    /// Closes the inbox and drops its envelopes; later ones are dropped by the threads that push
+    /// them. The Worker calls it when it ends.
     pub fn close(&self) {
         self.inbox.close(drop_envelope);
     }

@@ -22,7 +22,8 @@ impl<T> Reply<T> {
         (Self(Some(Way::Thread(sender))), Promise(receiver))
     }
 
-    /// Creates a reply to a callback thread: `tell` gets the answer, or `None` if there is none, and sends it on.
+    /// Creates a reply to a callback thread: `tell` gets the answer, or `None` for a missing one,
+    /// and forwards it.
     pub(crate) fn to_unit(tell: impl FnOnce(Option<T>) + Send + 'static) -> Self {
         Self(Some(Way::Unit(Box::new(tell))))
     }
@@ -73,9 +74,8 @@ impl<T> Promise<T> {
     /// # Errors
     /// [`NoReply::Ended`].
     ///
-    /// # Panics
-    /// Panics in a callback of any runtime, unless the answer is there: its Worker would block, perhaps waiting for
-    /// itself.
+    /// # Panics Panics in a callback of any runtime, unless the answer has arrived: its Worker
+    /// would block, perhaps forever.
     pub fn wait(self) -> Result<T, NoReply> {
         match self.poll() {
             Err(NoReply::Late) => {

@@ -52,7 +52,7 @@ struct Child {
     started: u64,
     /// How often in a row it has ended soon after a start.
     failures: u32,
-    /// When it is to be restarted, in nanoseconds of the runtime's clock; `None` if it is not.
+    /// When the supervisor restarts it, in nanoseconds of the runtime's clock; `None` if no restart is planned.
     due: Option<u64>,
 }
 
@@ -127,7 +127,8 @@ impl Supervisor {
         none.limit(1, Duration::from_secs(5)).backoff(FIRST_DELAY, MAX_DELAY)
     }
 
-    /// Allows this many restarts within this time. With one more, the supervisor gives up.
+    /// Sets the number of restarts allowed within a time span. With one more, the supervisor gives
+    /// up.
     pub fn limit(mut self, restarts: usize, within: Duration) -> Self {
         (self.most, self.within) = (restarts, nanoseconds(within));
         self

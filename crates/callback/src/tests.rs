@@ -56,7 +56,7 @@ fn receiver(receptor: &Receptor, got: &Arc<AtomicU64>) -> Address<u64> {
     receptor.spawn_receiving(begin).expect("room")
 }
 
-/// Runs a closure in a callback, after everything that was sent before, and returns its result.
+/// Runs a closure in a callback, after all earlier messages, and returns its result.
 fn on_worker<T: Send + 'static>(
     receptor: &Receptor,
     body: impl FnOnce(&mut Context<'_>) -> T + Send + 'static,

@@ -32,7 +32,7 @@ impl fmt::Display for Slow {
 /// The hook that is called for each slow callback.
 pub(crate) type Hook = Arc<dyn Fn(Slow) + Send + Sync>;
 
-/// What was running on a Worker at the last check.
+/// The callback that a Worker was running at the last check.
 #[derive(Clone, Copy)]
 struct Seen {
     callbacks: u64,

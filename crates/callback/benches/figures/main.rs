@@ -4,10 +4,10 @@
 //! cargo bench -p contend-callback [-- TEXT]
 //! ```
 //!
-//! Each figure is the median of several rounds, with their minimum and maximum; what it is compared with was measured
-//! in the same rounds. TEXT selects the figures whose names contain it.
+//! Each figure is the median of several rounds, with their minimum and maximum. Figures that are
+//! compared were measured in the same rounds. TEXT selects the figures whose names contain it.
 
-#![allow(clippy::print_stdout, reason = "it prints what it measures")]
+#![allow(clippy::print_stdout, reason = "it prints its measurements")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails ends")]
 #![allow(missing_docs, reason = "a program")]
 
@@ -66,7 +66,7 @@ fn runtime(workers: usize, spin: Duration) -> Receptor {
     Receptor::builder().workers(workers).spin(spin).start().unwrap()
 }
 
-/// Runs this in a callback on a Worker and returns what it sends.
+/// Runs a closure in a callback on a Worker and returns the value that it sends.
 fn on_worker<T: Send + 'static>(
     receptor: &Receptor,
     worker: usize,

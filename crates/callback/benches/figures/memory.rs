@@ -18,7 +18,7 @@ fn room(units: usize) -> Vec<Option<Id>> {
     vec![None; units]
 }
 
-/// Spawns a unit for each element of the list, with a closure of this many words.
+/// Spawns a unit for each element of the list, with a closure of `words` words.
 fn wait_all(receptor: &Receptor, mut list: Vec<Option<Id>>, words: usize) -> Vec<Option<Id>> {
     fn spawn<const WORDS: usize>(context: &mut Context<'_>) -> Id {
         let words = [1_u64; WORDS];

@@ -48,7 +48,7 @@ impl Planned {
         self.vtable
     }
 
-    /// Drops the planned closure and what it waits for. Returns how many of these drops panicked.
+    /// Drops the planned closure and its wait. Returns the number of these drops that panicked.
     pub fn clear(&mut self) -> u64 {
         let Some(vtable) = self.vtable.take() else { return 0 };
         let closure = self.closure.as_mut_ptr().cast();
@@ -65,7 +65,7 @@ impl Planned {
         self.vtable = None;
         let from = self.closure.as_ptr().cast::<MaybeUninit<u64>>();
         let to = place.payload().cast::<MaybeUninit<u64>>().as_ptr();
-        // Word by word, as it was written: larger reads would stall on store forwarding.
+        // Word by word, as the writes were: larger reads would stall on store forwarding.
         for word in 0..vtable.bytes.div_ceil(8) {
             // SAFETY: it was stored for a slot of this size, and slots are whole words.
             let to = unsafe { to.add(word) };

@@ -195,7 +195,7 @@ impl Model {
     }
 }
 
-/// The core under test, and what it logs.
+/// The core under test, and its log.
 struct Machine {
     core: Core,
     now: Arc<AtomicU64>,
@@ -209,7 +209,7 @@ impl Machine {
         Self::keeping(100)
     }
 
-    /// A core that stashes at most this many messages per unit.
+    /// A core that stashes at most `stash_capacity` messages per unit.
     fn keeping(stash_capacity: usize) -> Self {
         let now = Arc::new(AtomicU64::new(0));
         let clock = Clock::Manual(Arc::clone(&now));
@@ -313,7 +313,7 @@ impl Machine {
                 let core = core;
                 let mut busy = core.0.work(1000);
                 core.0.stamp();
-                // What one unit sends is delivered before the next timer.
+                // Messages of one unit are delivered before the next timer.
                 busy |= core.0.fire(1);
                 busy
             });

@@ -1,7 +1,7 @@
 //! Timers of units, from the request until they fire.
 //!
-//! The slab knows which page has units that are due when. This module does what comes before (it reads the clock once
-//! for several requests) and after (it orders those that are due), and keeps the timers that are further ahead than
+//! The slab knows which page has units that are due when. This module reads the clock once for
+//! several requests, sorts the units that are due, and keeps the timers that are further ahead than
 //! the slab's ticks reach.
 //!
 //! ```text
@@ -35,7 +35,7 @@ pub(super) struct Timers {
     asked: Vec<Asked>,
     /// Units that are due at this tick or before it have been collected.
     scanned_tick: u64,
-    /// Units that are due, in order, and how many of them have been handed out.
+    /// Units that are due, in order, and the number of them that have been handed out.
     due: (Vec<Due>, usize),
     /// Due times, in nanoseconds of the runtime's clock, of units that wait beyond the ticks' range.
     far: HashMap<Key, u64>,
@@ -114,7 +114,7 @@ impl Timers {
         if slab.has_no_timers() {
             return false;
         }
-        // After the process was stopped for hours, advance in steps that ticks can tell apart.
+        // After the process was stopped for hours, advance in steps that ticks can represent.
         self.scanned_tick = tick_at(clock.now()).min(self.scanned_tick + MAX_TICKS_AHEAD);
         let (due, done) = &mut self.due;
         due.clear();

@@ -22,7 +22,8 @@ struct Entry<K: 'static> {
 #[derive(Debug)]
 pub(super) struct Kinds<K: 'static> {
     all: Vec<Entry<K>>,
-    /// The maximum number of kinds. [`PAGE_KIND`], which is no kind, is one more than the last one.
+    /// The maximum number of kinds. [`PAGE_KIND`], which is not a kind, is one more than the last
+    /// one.
     limit: u16,
     /// Kinds by the address of their vtable.
     known: HashMap<usize, u16>,

@@ -1,4 +1,5 @@
-//! The slab: memory for waiting units, in pages of slots that are allocated and freed one by one.
+//! The slab: memory for waiting units, in pages of slots. Each slot is allocated and freed
+//! individually.
 //!
 //! # Protocol
 //! A slab belongs to one Worker, and only the thread that runs this Worker's callbacks uses it. Other threads know a
@@ -59,7 +60,7 @@ const MAX_HOT_PAGES: usize = 16;
 const NO_GENERATION: u16 = 0;
 /// Number of pages that are populated at once: the pages in use divided by this, …
 const POPULATE_DIVISOR: u32 = 256;
-/// … but at most this many.
+/// The maximum number of pages populated at a time.
 const MAX_POPULATE_PAGES: u32 = 64;
 
 /// The memory of one Worker's units.

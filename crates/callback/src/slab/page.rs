@@ -82,7 +82,7 @@ pub(crate) trait Kind: Copy + 'static {
     fn bytes(&self) -> usize;
 }
 
-/// The header of a page: what its units share.
+/// The header of a page: the data that its units share.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Header<K: 'static> {
@@ -90,7 +90,7 @@ pub(crate) struct Header<K: 'static> {
     free: [u64; FREE_WORDS],
     /// The vtable of units whose kind is that of the page.
     pub vtable: Option<&'static K>,
-    /// Kinds of the other units; `None` while there are none.
+    /// Kinds of the other units; `None` while all units have the page's kind.
     others: Option<Box<Others>>,
     /// Neighbours in the list of pages of this kind and fill level.
     pub list: Links,
@@ -339,8 +339,9 @@ impl<K: Kind> Page<K> {
         let layout = self.layout();
         // SAFETY: the array is within the page.
         let first = unsafe { self.0.add(layout.ticks) }.cast();
-        // SAFETY: it was initialised in `prepare`, and nothing writes to it while it is borrowed: a `Page` is only
-        // used on the thread that owns the slab, which runs no callback meanwhile.
+        // SAFETY: it was initialised in `prepare`, and nothing writes to it while it is borrowed: a
+        // `Page` is only used on the thread that owns the slab, which runs no callback during the
+        // borrow.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), layout.slots) }
     }
 }

@@ -1,10 +1,11 @@
 //! A hierarchical timer wheel whose entries are pages: it finds the pages with units that are due.
 //!
-//! There are six levels of 64 buckets, of 1, 64, 64² … ticks each, and a bitmap of used buckets for each level
-//! (Varghese and Lauck 1987, scheme 7). A bucket lists pages by the earliest tick of their units; a page is searched
-//! when that tick has come. So a timer needs no list node, cancelling one only clears its tick, and what moves from
-//! one level to the next is a few pages, never a million units at once. What the wheel knows of a page is in an array
-//! here, not on the page, so that moving thousands of pages touches little memory.
+//! There are six levels of 64 buckets, of 1, 64, 64² … ticks each, and a bitmap of used buckets for
+//! each level (Varghese and Lauck 1987, scheme 7). A bucket lists pages by the earliest tick of
+//! their units; a page is searched at that tick. So a timer needs no list node, cancelling one only
+//! clears its tick, and only a few pages move from one level to the next, never a million units at
+//! once. What the wheel knows of a page is in an array here, not on the page, so that moving
+//! thousands of pages touches little memory.
 //!
 //! Ticks are 32 bits and wrap around: ticks that are compared are less than half that range apart.
 
@@ -18,7 +19,7 @@ use super::page::NEVER;
 const LEVELS: usize = 6;
 const BUCKET_BITS: u32 = 6;
 const BUCKETS: usize = 1 << BUCKET_BITS;
-/// The bucket of pages whose tick has come.
+/// The bucket of pages that are due.
 const EXPIRED: u16 = (LEVELS * BUCKETS) as u16;
 
 /// Returns whether tick `a` comes before `b`.
@@ -112,7 +113,7 @@ impl Wheel {
         self.entries.shrink_to_fit();
     }
 
-    /// Advances to `now`. After that, [`Wheel::expired`] returns the pages whose tick has come.
+    /// Advances to `now`. After that, [`Wheel::expired`] returns the pages that are due.
     pub fn advance(&mut self, now: u32) {
         while let Some((bucket, start)) = self.next_bucket()
             && !is_before(now, start)
@@ -134,7 +135,7 @@ impl Wheel {
         }
     }
 
-    /// Removes and returns a page whose tick has come.
+    /// Removes and returns a page that is due.
     pub fn expired(&mut self) -> Option<u32> {
         let number = self.buckets[usize::from(EXPIRED)].0;
         (number != 0).then(|| {

@@ -1,5 +1,5 @@
-//! Corner cases: units that end while messages are on their way, panics in unusual places, several runtimes, and
-//! memory that is used up.
+//! Corner cases: units that end while messages are queued, panics in unusual places, several
+//! runtimes, and memory that is used up.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -303,7 +303,7 @@ fn memory_of_one_size_serves_another_and_that_there_is_none_is_told() {
         (0..).map_while(spawn).collect()
     });
     assert!(small.len() > 40_000, "{}", small.len());
-    // The reserved slots are still there; after those there are none.
+    // The reserved slots remain; after those the slab is full.
     let mut spawned = (0..1000).map(|_| receptor.spawn(|context| context.after(LONG, |c| c.end())));
     let first_error = spawned.find_map(Result::err);
     assert_eq!(first_error, Some(SpawnError::NoRoom));
@@ -462,7 +462,7 @@ fn a_removed_monitor_sends_nothing_on_either_worker() {
             let mine = context.monitor(victim, Some);
             let other = context.monitor(victim, Some);
             context.demonitor(mine);
-            // Somebody else says it for the second one.
+            // Another unit does it for the second one.
             let me = context.address();
             let helper = context.spawn(move |context| {
                 context.demonitor(other);

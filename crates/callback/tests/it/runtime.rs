@@ -334,7 +334,7 @@ fn those_that_are_linked_end_together_and_monitors_tell_across_workers() {
     };
     let watcher = receptor.spawn_on(0, watcher).expect("it runs");
     is_ready.recv().expect("it runs");
-    // The watcher's request is on its way to the other Worker; this message follows it.
+    // The watcher's request is in the other Worker's inbox; this message follows it.
     on_worker(&receptor, 0, move |context| context.send(victim, 3).expect("it lives"));
     let mut found = [downs.recv().expect("told"), downs.recv().expect("told")];
     found.sort_by_key(|(which, _)| *which);

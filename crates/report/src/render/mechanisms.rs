@@ -74,7 +74,7 @@ pub fn page(record: &RunRecord) -> Option<String> {
          `contend lab suite shared-memory --json FILE`.\n[shared-memory.md](shared-memory.md) describes how \
          the figures are measured.\n",
     );
-    let partners = "Partners are two processes; one-way messages go between two CPUs.";
+    let partners = "Partners are two processes. In tests of one direction they run on two CPUs.";
     measured_on(&mut out, record, partners);
     out.push_str("| purpose | best here | time | runners-up |\n|---|---|---:|---|\n");
     for want in &WANTS {
