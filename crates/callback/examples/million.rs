@@ -119,7 +119,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     );
     println!("    after    {:>12.1} kB  {:8.3} B each", after as f64 / 1e3, each(after));
     let nanoseconds = took.as_nanos() as f64 * workers as f64 / units as f64;
-    println!("spawned in {took:.1?}, {nanoseconds:.1} ns each, with a look at the clock");
+    println!("spawned in {took:.1?}, {nanoseconds:.1} ns each, including a read of the clock");
     println!(
         "{} ran, {} of them early; half of them at most {} µs late, 99 of 100 at most {} µs",
         self::fired(),
