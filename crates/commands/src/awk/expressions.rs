@@ -159,7 +159,7 @@ impl Parser<'_> {
         Ok(Expression::Getline(place, Some(Box::new(Source::Command(value)))))
     }
 
-    /// Whether the token begins a value that can be concatenated.
+    /// Returns whether the token begins a value that can be concatenated.
     fn begins_value(&self) -> bool {
         match &self.token {
             Token::Number(_) | Token::Text(_) => true,

@@ -167,8 +167,8 @@ pub struct Substitution {
 }
 
 impl Script {
-    /// Whether the script writes a file or executes a command. Standard output and standard error
-    /// do not count.
+    /// Returns whether the script writes a file or executes a command. Standard output and standard
+    /// error do not count.
     pub fn reaches_out(&self) -> bool {
         let is_output = |file: &str| ["/dev/stdout", "/dev/stderr"].contains(&file.trim());
         self.commands.iter().any(|command| match &command.function {

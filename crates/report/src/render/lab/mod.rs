@@ -54,7 +54,7 @@ pub fn report(record: &RunRecord, detail: Detail, width: usize) -> String {
     out
 }
 
-/// Whether the report has the tables and demonstrations of every experiment.
+/// Returns whether the report has the tables and demonstrations of every experiment.
 pub fn shows_experiments(record: &RunRecord, detail: Detail) -> bool {
     detail == Detail::Full || record.chapter.is_none()
 }

@@ -82,8 +82,8 @@ pub(super) fn findings(out: &mut String, record: &PipeRecord, detail: Detail, wi
     }
 }
 
-/// Whether a summary shows the finding. Left out are what suggestions say, what the verdict says,
-/// and stages that do not matter.
+/// Returns whether a summary shows the finding. Left out are what suggestions say, what the verdict
+/// says, and stages that do not matter.
 fn is_important(record: &PipeRecord, finding: &Finding) -> bool {
     match finding.id {
         FindingId::CannotMatter | FindingId::DataParallel => false,

@@ -123,7 +123,7 @@ pub(super) fn run(script: &str, mode: Mode, input: &[u8]) -> (Vec<u8>, bool) {
     (output.stdout, output.status.success())
 }
 
-/// Whether `sed` is GNU's, determined once.
+/// Returns whether `sed` is GNU's, determined once.
 pub(super) fn is_gnu_sed() -> bool {
     static IS_GNU: LazyLock<bool> = LazyLock::new(|| {
         let output = Program::new("sed").arg("--version").output();

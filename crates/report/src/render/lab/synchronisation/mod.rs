@@ -158,7 +158,7 @@ fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option
     })
 }
 
-/// Whether a case has the parameters of the report's program.
+/// Returns whether a case has the parameters of the report's program.
 fn has_original_parameters(number: &str, case: &Case) -> bool {
     let placement = match number {
         "8" => "two-cpus",
