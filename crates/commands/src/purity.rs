@@ -39,7 +39,7 @@ const PURE: &[&str] = &[
     "zcat",
 ];
 
-/// Returns whether the command has no side effects, and reads nothing but its input.
+/// Returns whether the command has no side effects, and reads only its input.
 pub fn is_pure(simple: &Simple) -> bool {
     let takes = |table: &Table| Options::read(&simple.arguments, table);
     match simple.name() {

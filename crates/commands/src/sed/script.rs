@@ -92,7 +92,7 @@ impl Address {
 pub enum End {
     /// The next line that matches an address.
     Address(Address),
-    /// `+N`: this many lines after the first.
+    /// `+N`: `N` lines after the first.
     Later(u64),
     /// `~N`: the next line whose number is a multiple.
     Multiple(u64),

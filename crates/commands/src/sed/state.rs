@@ -52,7 +52,7 @@ pub struct PerRecord {
     pub may_split_characters: bool,
     /// It may write NUL bytes that are not in its input, other than as terminators.
     pub may_write_nul: bool,
-    /// The pattern space may come to hold several records, which are then written at once.
+    /// The pattern space may hold several records, which are then written at once.
     pub makes_lines: bool,
 }
 
@@ -253,7 +253,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Returns whether the pattern space may come to contain a record's terminator.
+    /// Returns whether the pattern space may contain a record's terminator.
     fn makes_lines(&self) -> bool {
         let end = if self.mode.null_data { 0 } else { b'\n' };
         self.script.commands.iter().any(|command| match &command.function {
@@ -288,7 +288,7 @@ impl Proof<'_> {
     fn cuts(&self, s: &Substitution) -> bool {
         let repeats = s.global || s.number.is_some_and(|number| number > 1);
         let Mode { extended, multibyte, .. } = self.mode;
-        // In a single-byte locale, a change of case may lose bytes that are no valid characters.
+        // In a single-byte locale, a change of case may lose invalid bytes.
         let is_case = |piece| matches!(piece, Piece::Escaped('L' | 'U' | 'l' | 'u'));
         if !multibyte && pieces(&s.replacement).into_iter().any(is_case) {
             return true;

@@ -150,7 +150,7 @@ fn how(group: &GroupRecord, plan: &PlanRecord) -> String {
     }
 }
 
-/// Renders the outcome and what it cost, in a few lines.
+/// Renders the outcome and its cost, in a few lines.
 pub fn statistics(record: &RunRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();

@@ -47,7 +47,7 @@ pub(super) fn can_be_tried(record: &PipeRecord) -> bool {
     !record.warnings.iter().any(|warning| warning.id == WarningId::NotRepeatable)
 }
 
-/// Returns what the model predicts of the unchanged pipeline; for older records, what was measured.
+/// Returns the prediction for the unchanged pipeline; for older records, the measurement.
 fn unchanged(record: &PipeRecord) -> Prediction {
     record.predicted_unchanged.clone().unwrap_or(Prediction {
         wall_seconds: Some(record.wall_seconds),
@@ -117,7 +117,7 @@ fn change_of(ratio: &Estimate, quantity: &str) -> String {
     format!("{median} {quantity}{interval}")
 }
 
-/// Names a candidate: what it changes, and in which stages.
+/// Names a candidate: its rewrite and the changed stages.
 fn candidate_name(candidate: &Candidate) -> String {
     let stages: Vec<_> = candidate.stages.iter().map(usize::to_string).collect();
     let plural = if stages.len() == 1 { "" } else { "s" };
@@ -146,7 +146,7 @@ fn rewrite_name(id: RewriteId) -> &'static str {
     }
 }
 
-/// Says what is known of a candidate's output.
+/// Describes the certainty of a candidate's output.
 fn output_name(candidate: &Candidate) -> &'static str {
     match (candidate.output_equal, candidate.safety) {
         (Some(true), _) => "output identical",
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Returns the record of a pipeline that took 7 s, of which the model explains `wall`.
+    /// Returns the record of a pipeline that took 7 s; the model explains `wall`.
     pub(super) fn record(wall: Option<f64>, candidate: Candidate) -> PipeRecord {
         let answer = WhatIf {
             question: "cpus 8".to_owned(),

@@ -96,7 +96,7 @@ fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     const WORDS: usize = 3;
     let mut table = plain_table();
     let headings = ["#", "result", "rewrite", "wall", "CPU"];
-    // The other columns need about this much.
+    // The other columns need about 48 columns of text.
     let room = width.saturating_sub(48).max(16);
     let cell = |(place, text): (usize, String)| aligned_left(place, WORDS, text);
     table.add_row(headings.map(str::to_owned).into_iter().enumerate().map(cell));

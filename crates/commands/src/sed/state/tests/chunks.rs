@@ -76,7 +76,7 @@ const LINES: &[&[u8]] = &[
 
 const ENDS: &[&[u8]] = &[b"\n", b"\n", b"\0"];
 
-/// Awkward lines with terminators of both kinds; the last line may have none.
+/// Awkward lines with terminators of both kinds; the last line may lack one.
 pub(super) fn input() -> impl Strategy<Value = Vec<u8>> {
     let piece = (select(LINES), select(ENDS));
     (vec(piece, 0..8), any::<bool>()).prop_map(|(pieces, ends)| {
