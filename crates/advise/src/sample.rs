@@ -1,4 +1,4 @@
-//! Samples of an input, for running pieces of a pipeline repeatedly.
+//! Samples of an input, for running stages repeatedly.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -16,7 +16,7 @@ const LONGEST_LINE: u64 = 16 << 20;
 pub struct Sample {
     /// The file with the bytes.
     pub file: File,
-    /// How it relates to the real input.
+    /// The relation to the real input.
     pub what: TrialInput,
 }
 

@@ -9,7 +9,7 @@ use crate::{Simple, purity, wc};
 /// Barriers: commands that read all of their input before they write anything.
 const BARRIERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc", "xargs"];
 
-/// Whether the command is a barrier: it writes nothing until its input ends.
+/// Returns whether the command is a barrier: it writes nothing until its input ends.
 pub fn holds_by_nature(command: &str) -> bool {
     let Some(program) = program(command) else { return false };
     let counts = program.ends_with("grep") && has_option(command, &['c'], &["--count"]);
@@ -17,8 +17,8 @@ pub fn holds_by_nature(command: &str) -> bool {
     BARRIERS.contains(&program) || digests || counts
 }
 
-/// Whether the command sorts all of its input, and so writes to temporary files before its input
-/// has ended.
+/// Returns whether the command sorts all of its input, and so writes to temporary files before its
+/// input has ended.
 pub fn sorts(command: &str) -> bool {
     let other = has_option(command, &['m', 'c', 'C'], &["--merge", "--check"]);
     program(command) == Some("sort") && !other
@@ -27,7 +27,7 @@ pub fn sorts(command: &str) -> bool {
 /// Commands whose output depends on their arguments only.
 const ARGUMENT_ONLY: &[&str] = &["echo", "printf", "true", "yes", ":"];
 
-/// Whether the command writes only to standard output, apart from error messages.
+/// Returns whether the command writes only to standard output, apart from error messages.
 pub fn writes_output_alone(command: &str) -> bool {
     read_with_output(command)
         .is_some_and(|simple| purity::is_pure(&simple) || ARGUMENT_ONLY.contains(&simple.name()))
@@ -48,7 +48,7 @@ fn read_with_output(command: &str) -> Option<Simple> {
     })
 }
 
-/// Whether the command selects lines and exits with status 1 if it has selected none.
+/// Returns whether the command selects lines and exits with status 1 if it has selected none.
 pub fn selects(command: &str) -> bool {
     Simple::read(command).is_some_and(|simple| Grep::read_with_files(&simple).is_some())
 }
@@ -56,23 +56,23 @@ pub fn selects(command: &str) -> bool {
 /// Commands that read a pipe until EOF, besides those in [`reads_all`].
 const READ_TO_EOF: &[&str] = &["nl", "rev", "tac", "tail", "wc"];
 
-/// Whether the command's input is its standard input, and it reads that pipe until EOF unless it is
-/// stopped.
+/// Returns whether the command's input is its standard input, and it reads that pipe until EOF
+/// unless it is stopped.
 pub fn drains(command: &str) -> bool {
     let Some(simple) = Simple::read(command) else { return false };
     let named = READ_TO_EOF.contains(&simple.name()) && purity::is_pure(&simple);
     (reads_all(command) || named) && purity::source(&simple) == purity::Source::Standard
 }
 
-/// Whether the command may write to standard error although it succeeds, as grep does for binary
-/// input.
+/// Returns whether the command may write to standard error although it succeeds, as grep does for
+/// binary input.
 pub fn may_remark(command: &str) -> bool {
     read_with_output(command)
         .and_then(|simple| Grep::read(&simple))
         .is_some_and(|grep| !grep.options.has('c') && !grep.reads_anything_as_text())
 }
 
-/// Whether the command's output is as long as its input, apart from a final newline.
+/// Returns whether the command's output is as long as its input, apart from a final newline.
 pub fn keeps_size(command: &str) -> bool {
     let Some(simple) = read_with_output(command) else { return false };
     let plain = || simple.arguments.iter().all(|a| !a.text.starts_with('-') || a.text == "-");
@@ -82,7 +82,7 @@ pub fn keeps_size(command: &str) -> bool {
     }
 }
 
-/// Whether the command reads its input until EOF unless it is stopped.
+/// Returns whether the command reads its input until EOF unless it is stopped.
 pub fn reads_all(command: &str) -> bool {
     let Some(simple) = Simple::read(command) else { return false };
     match simple.name() {
@@ -121,7 +121,8 @@ fn program(command: &str) -> Option<&str> {
     word.rsplit('/').next()
 }
 
-/// Whether a word starts with one of the `long` options, or is a cluster with one of the `letters`.
+/// Returns whether a word starts with one of the `long` options, or is a cluster with one of the
+/// `letters`.
 fn has_option(command: &str, letters: &[char], long: &[&str]) -> bool {
     command.split_whitespace().any(|word| match word.strip_prefix('-') {
         Some(options) if !options.starts_with('-') => options.contains(letters),

@@ -110,7 +110,7 @@ impl List {
         Self(merged)
     }
 
-    /// Whether position 1 is selected.
+    /// Returns whether position 1 is selected.
     pub fn has_first(&self) -> bool {
         self.0.first().is_some_and(|range| range.0 == 1)
     }

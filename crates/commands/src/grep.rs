@@ -115,19 +115,19 @@ impl Grep {
         Some(Self { syntax, patterns, files, options })
     }
 
-    /// Whether it writes selected input lines unchanged, and decides each line on its own: without
-    /// counts, line numbers, context or an early exit.
+    /// Returns whether it writes selected input lines unchanged, and decides each line on its own:
+    /// without counts, line numbers, context or an early exit.
     pub fn is_plain_filter(&self) -> bool {
         let colours = self.options.values('\u{2}').any(|when| when != "auto" && when != "never");
         self.options.has_only("EFGPeiyvwxsahUz\u{2}\u{6}\u{7}") && !colours && self.files.len() <= 1
     }
 
-    /// Whether it selects the lines that do not match.
+    /// Returns whether it selects the lines that do not match.
     pub fn inverted(&self) -> bool {
         self.options.has('v')
     }
 
-    /// Whether binary input is processed as text.
+    /// Returns whether binary input is processed as text.
     pub fn reads_anything_as_text(&self) -> bool {
         self.options.has('a')
     }

@@ -68,7 +68,7 @@ fn lines(simple: &Simple, name: &str) -> Option<Lines> {
     (files.len() <= 1).then_some(Lines { count, files, places: options.operands })
 }
 
-/// Whether the first argument is the obsolete `+COUNT`, which counts from the start.
+/// Returns whether the first argument is the obsolete `+COUNT`, which counts from the start.
 pub fn is_counted_from_start(simple: &Simple) -> bool {
     simple.arguments.first().is_some_and(|word| word.text.starts_with('+'))
 }

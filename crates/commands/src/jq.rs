@@ -68,7 +68,7 @@ impl Jq {
         Some(jq)
     }
 
-    /// Whether an option was given.
+    /// Returns whether an option was given.
     pub fn has(&self, letter: char) -> bool {
         self.letters.contains(letter)
     }

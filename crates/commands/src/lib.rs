@@ -184,12 +184,12 @@ impl Simple {
         Some((self, input))
     }
 
-    /// Whether `other` runs the same program with the same variables.
+    /// Returns whether `other` runs the same program with the same variables.
     pub fn is_sibling_of(&self, other: &Self) -> bool {
         self.program.text == other.program.text && self.has_same_variables(other)
     }
 
-    /// Whether `other` runs with the same variables.
+    /// Returns whether `other` runs with the same variables.
     pub fn has_same_variables(&self, other: &Self) -> bool {
         let values = |simple: &Self| {
             let pairs = simple.variables.iter().map(|(n, v)| (n.clone(), v.text.clone()));

@@ -115,12 +115,12 @@ impl Options {
         Some(false)
     }
 
-    /// Whether the option was given.
+    /// Returns whether the option was given.
     pub fn has(&self, letter: char) -> bool {
         self.given.iter().any(|(given, _)| *given == letter)
     }
 
-    /// Whether only these options were given.
+    /// Returns whether only these options were given.
     pub fn has_only(&self, letters: &str) -> bool {
         self.given.iter().all(|(given, _)| letters.contains(*given))
     }

@@ -39,7 +39,7 @@ const PURE: &[&str] = &[
     "zcat",
 ];
 
-/// Whether the command has no side effects, and reads nothing but its input.
+/// Returns whether the command has no side effects, and reads only its input.
 pub fn is_pure(simple: &Simple) -> bool {
     let takes = |table: &Table| Options::read(&simple.arguments, table);
     match simple.name() {
@@ -71,7 +71,7 @@ pub fn is_pure(simple: &Simple) -> bool {
     }
 }
 
-/// Whether a sed script names no file and no command, and has no loop.
+/// Returns whether a sed script names no file and no command, and has no loop.
 fn plain_script(simple: &Simple, options: &Options) -> bool {
     let is_plain = |command: &Command| match &command.function {
         Function::Substitute(s) => !s.execute && s.file.is_none(),

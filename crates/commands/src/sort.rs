@@ -70,13 +70,13 @@ impl Sort {
         sorts.then_some(Self { options, files })
     }
 
-    /// Whether lines compare equal only if they are identical: there are no keys, and no option
-    /// that ignores parts of a line.
+    /// Returns whether lines compare equal only if they are identical: there are no keys, and no
+    /// option that ignores parts of a line.
     pub fn compares_whole_lines(&self) -> bool {
         self.options.has_only("rsuSTz\u{1}\u{2}\u{4}")
     }
 
-    /// Whether it drops all but one of equal lines (`-u`).
+    /// Returns whether it drops all but one of equal lines (`-u`).
     pub fn drops_equal_lines(&self) -> bool {
         self.options.has('u')
     }

@@ -64,7 +64,7 @@ impl Tr {
         Self { map: self.map.map(|byte| byte.and_then(|byte| next.map[usize::from(byte)])) }
     }
 
-    /// Whether it keeps all newlines and makes no others.
+    /// Returns whether it keeps all newlines and makes no others.
     pub fn keeps_lines(&self) -> bool {
         let newline = Some(b'\n');
         let made = self.map.iter().filter(|&&byte| byte == newline).count();

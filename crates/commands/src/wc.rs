@@ -15,7 +15,7 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// Whether it counts the lines of its standard input, and nothing else.
+/// Returns whether it counts the lines of its standard input, and nothing else.
 pub fn counts_lines(simple: &Simple) -> bool {
     simple.name() == "wc"
         && Options::read(&simple.arguments, &TABLE).is_some_and(|options| {
@@ -23,7 +23,7 @@ pub fn counts_lines(simple: &Simple) -> bool {
         })
 }
 
-/// Whether it prints a single count, of its standard input.
+/// Returns whether it prints a single count, of its standard input.
 pub fn counts_one_thing(simple: &Simple) -> bool {
     simple.name() == "wc"
         && Options::read(&simple.arguments, &TABLE)

@@ -3,7 +3,8 @@
 use super::Simple;
 use super::sed::script::{Delimiters, Script};
 
-/// Whether a known command is asked to write files or to start programs. In doubt, returns `true`.
+/// Returns whether a known command is asked to write files or to start programs. In doubt, returns
+/// `true`.
 pub fn writes_by_itself(simple: &Simple) -> bool {
     let arguments = || simple.arguments.iter().map(|word| word.text.as_str());
     let cluster_has = |letter: char| {
@@ -36,7 +37,7 @@ pub fn writes_by_itself(simple: &Simple) -> bool {
     }
 }
 
-/// Whether `uniq` or `xxd` has a second operand, which is its output file.
+/// Returns whether `uniq` or `xxd` has a second operand, which is its output file.
 fn has_two_operands(simple: &Simple) -> bool {
     let takes_value: &[&str] = match simple.name() {
         "uniq" => &["-f", "-s", "-w", "--skip-fields", "--skip-chars", "--check-chars"],
@@ -73,8 +74,8 @@ fn script_file(name: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Whether an awk has unknown options (which may load extensions), or a program that writes files
-/// or starts other programs. A program in a file may read from commands.
+/// Returns whether an awk has unknown options (which may load extensions), or a program that writes
+/// files or starts other programs. A program in a file may read from commands.
 fn awk_reaches_out(simple: &Simple) -> bool {
     awk_programs(simple).is_none_or(|programs| {
         let [given, in_files] = programs.map(|texts| texts.join("\n"));
@@ -137,8 +138,8 @@ fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
     Some([programs, in_files])
 }
 
-/// Whether a sed edits in place, has unknown options, or has a script that writes files or executes
-/// commands.
+/// Returns whether a sed edits in place, has unknown options, or has a script that writes files or
+/// executes commands.
 fn sed_reaches_out(simple: &Simple) -> bool {
     sed_script(simple).is_none_or(|script| script_reaches_out(&script))
 }
@@ -195,8 +196,8 @@ fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
 /// Placeholder in a script for text that the shell expands at run time.
 const PLACEHOLDER: char = '\u{fffd}';
 
-/// Whether a sed script writes to a file, executes commands, or cannot be parsed. Only some old
-/// seds end a regular expression at a delimiter within a bracket expression.
+/// Returns whether a sed script writes to a file, executes commands, or cannot be parsed. Only some
+/// old seds end a regular expression at a delimiter within a bracket expression.
 fn script_reaches_out(script: &str) -> bool {
     // Expanded text may be a number or part of a string, but not a command.
     let known = script.replace(PLACEHOLDER, "1");

@@ -26,7 +26,7 @@ const STRING_PIECE_BYTES: usize = 4096;
 ///
 /// # Errors
 /// If the input is not a sequence of JSON texts or exceeds a limit, and if reading or writing
-/// fails. Lines that were complete by then have been written.
+/// fails. Lines that were complete before the error have been written.
 pub fn filter(
     input: &mut dyn Read,
     output: &mut dyn Write,

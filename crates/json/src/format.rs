@@ -143,7 +143,7 @@ const RESERVED: [&str; 36] = [
     "yield",
 ];
 
-/// Whether gron writes a key after a dot: whether it is an identifier of JavaScript.
+/// Returns whether gron writes a key after a dot: whether it is an identifier of JavaScript.
 fn is_identifier(key: &str) -> bool {
     let mut chars = key.chars();
     let begins = |c: char| c == '$' || c == '_' || unicode_ident::is_xid_start(c) && !is_extra(c);

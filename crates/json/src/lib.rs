@@ -8,8 +8,8 @@
 //!                              matcher <── path (the query)
 //! ```
 //!
-//! [`filter()`] reads tokens from the parser, struson. The matcher tells it by the paths of a
-//! [`Query`](path::Query) whether the next value is printed in a [`Format`](format::Format),
+//! [`filter()`] reads tokens from the parser, struson. For every value, the matcher decides by the
+//! paths of a [`Query`](path::Query) whether it is printed in a [`Format`](format::Format),
 //! searched or skipped. The only state is the stack of open containers. Strings are copied in
 //! fixed-size pieces, so a string of a gigabyte needs no more memory than a short one. Skipped
 //! values are validated exactly as printed ones.

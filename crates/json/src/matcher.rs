@@ -1,7 +1,7 @@
 //! Matches the query's paths against the position in the document.
 //!
-//! All paths together are a nondeterministic automaton. Every open container has a set of
-//! [`State`]s: a path, and how many of its steps have matched so far. Entering a member or element
+//! All paths together form a nondeterministic automaton. Every open container has a set of
+//! [`State`]s: a path, and the number of its steps that have matched. Entering a member or element
 //! advances the states whose next step matches its key or index. If a path has matched completely,
 //! the value is printed; if no state is left, it is skipped; otherwise it is searched.
 
@@ -11,7 +11,7 @@ use crate::format::{Format, push_index};
 use crate::input::Stop;
 use crate::path::{Choice, MAX_PATH_BYTES, Query};
 
-/// What to do with a value.
+/// How to treat a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Match {
     /// No path can match inside the value.
@@ -51,7 +51,7 @@ pub(crate) struct Open {
     path: usize,
 }
 
-/// A path of the query, and how many of its steps have matched.
+/// A path of the query, and the number of its steps that have matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
     path: usize,

@@ -15,7 +15,7 @@ use crate::input::{parser, problem};
 /// Maximum length of a printed path, in bytes. Longer paths are an error, to bound memory.
 pub const MAX_PATH_BYTES: usize = 1024 * 1024;
 
-/// A set of paths that are matched at the same time.
+/// A set of paths that are matched in one pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     pub(crate) paths: Vec<Vec<Step>>,
@@ -65,7 +65,7 @@ impl Query {
     }
 }
 
-/// Whether a key with this character needs no quotes.
+/// Returns whether a key with this character needs no quotes.
 pub(crate) fn is_bare(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@')
 }

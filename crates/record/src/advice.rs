@@ -1,4 +1,4 @@
-//! Changes to a pipeline: what they are, what the model predicts of them, and what was measured.
+//! Changes to a pipeline: their texts, their predicted times, and their measured times.
 //!
 //! Part of the schema `contend.pipe/1`. Wall times are seconds of `CLOCK_MONOTONIC`; CPU times are
 //! seconds that the kernel charges.
@@ -14,28 +14,28 @@ use crate::stats::Estimate;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum RewriteId {
-    /// A `cat` that only passes on its input is removed.
+    /// A `cat` that only forwards its input is removed.
     DropCat,
-    /// `sort | uniq` becomes `sort -u`.
+    /// `sort | uniq` is replaced by `sort -u`.
     SortUnique,
-    /// `grep | wc -l` becomes `grep -c`.
+    /// `grep | wc -l` is replaced by `grep -c`.
     CountInGrep,
-    /// Two `sed` become one.
+    /// Two `sed` are merged into one.
     FuseSed,
-    /// Two `grep -v` become one.
+    /// Two `grep -v` are merged into one.
     FuseGrep,
-    /// Two `tr` become one.
+    /// Two `tr` are merged into one.
     FuseTr,
-    /// Two `cut` become one.
+    /// Two `cut` are merged into one.
     FuseCut,
-    /// Two `head` become one.
+    /// Two `head` are merged into one.
     FuseHead,
     /// A filter moves before stages that it does not depend on.
     FilterEarly,
     /// A stage moves after the one that reduces its input, or is removed if only the number of
     /// lines counts.
     ReduceEarly,
-    /// While sorting, only the first lines are kept, because only these are used.
+    /// Only the first lines are kept while sorting, because no others are used.
     TopLines,
     /// A command compares bytes instead of characters of a language (`LC_ALL=C`).
     ByteLocale,
@@ -51,18 +51,18 @@ pub enum RewriteId {
     Combined,
 }
 
-/// What is known of a candidate's output before it has run.
+/// How certain it is, before a candidate has run, that its output is the same.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Safety {
-    /// Always the same output, by the definition of the commands.
+    /// Always the same output, by the specification of the commands.
     Always,
     /// The same output on some data, so it must be checked on the data at hand.
     ThisData,
-    /// The environment changes, such as the locale or the memory that is used, so the output must
-    /// be checked.
+    /// The environment changes, such as the locale or the available memory, so the output must be
+    /// checked.
     Environment,
 }
 
@@ -76,7 +76,7 @@ pub enum Verdict {
     Faster,
     /// The same output, not slower, and less CPU time.
     Cheaper,
-    /// The same output, and no difference in time that matters.
+    /// The same output, and no relevant difference in time.
     NoDifference,
     /// The same output, but slower.
     Slower,
@@ -87,7 +87,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether the change is worth making.
+    /// Returns whether the change is worth making.
     pub fn recommends(self) -> bool {
         matches!(self, Self::Faster | Self::Cheaper)
     }
@@ -102,7 +102,7 @@ pub struct Candidate {
     pub stages: Vec<usize>,
     /// Text of the whole changed pipeline, ready to paste.
     pub command: String,
-    /// What is known of its output before it has run.
+    /// How certain it is, before a run, that its output is the same.
     pub safety: Safety,
     /// Why it may be better, in one line.
     pub reason: String,
@@ -113,7 +113,7 @@ pub struct Candidate {
     pub predicted_interval: Option<[f64; 2]>,
     /// Predicted user and system time of all stages, in seconds.
     pub predicted_cpu_seconds: Option<f64>,
-    /// Basis of the prediction; null if there is none.
+    /// Basis of the prediction; null without a prediction.
     pub basis: Option<Basis>,
     /// Median wall time in the trial, in seconds; null if it was not tried.
     pub measured_wall_seconds: Option<f64>,
@@ -128,7 +128,8 @@ pub struct Candidate {
     /// Whether every byte of the output and the exit status were those of the original; null if not
     /// compared.
     pub output_equal: Option<bool>,
-    /// The first difference from the original's output, in words; null if there is none.
+    /// The first difference from the original's output, in words; null if the output is the same or
+    /// was not compared.
     pub difference: Option<String>,
     /// The result.
     pub verdict: Verdict,
@@ -148,7 +149,7 @@ pub enum Basis {
 /// How the candidates were tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
-    /// What the pipelines read.
+    /// The input of the pipelines.
     pub input: TrialInput,
     /// Number of rounds. In each, every pipeline that was still undecided ran once, in random
     /// order.
@@ -159,7 +160,7 @@ pub struct Trial {
     pub budget_seconds: f64,
     /// Whether the trial ended because every candidate was decided.
     pub settled: bool,
-    /// Whether the trial ended because contend was asked to end.
+    /// Whether a signal ended the trial.
     #[serde(default)]
     pub interrupted: bool,
     /// Wall time of the original, in seconds.
@@ -227,7 +228,7 @@ pub struct LoadFigures {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum TrialInput {
-    /// Whatever the pipelines open themselves.
+    /// Files that the pipelines open themselves, if any.
     Own,
     /// A whole file.
     Whole {
@@ -243,7 +244,7 @@ pub enum TrialInput {
     },
     /// The beginning of standard input.
     Beginning {
-        /// Size of what was kept, in bytes.
+        /// Size of the saved beginning, in bytes.
         bytes: u64,
         /// Whether that was all of standard input.
         complete: bool,
@@ -264,11 +265,11 @@ pub struct CalibrationRecord {
     pub start_up_from_run: Option<i64>,
 }
 
-/// What the model predicts of a pipeline.
+/// The model's prediction for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
-    /// Wall time, in seconds; null if other processes used so much of the machine during the
-    /// profile that no wall time can be predicted from it.
+    /// Wall time, in seconds; null if the load of other processes during the profile was too high
+    /// to predict it.
     pub wall_seconds: Option<f64>,
     /// User and system time of all stages, in seconds.
     pub cpu_seconds: f64,

@@ -40,7 +40,7 @@ pub struct Run {
     pub name: String,
     /// Where the record was read from.
     pub origin: Origin,
-    /// The version of contend that measured the run; null if its record does not say.
+    /// The version of contend that measured the run; null if its record does not contain it.
     #[serde(default)]
     pub contend: Option<Writer>,
     /// Suite that was run; null if experiments were chosen by name.
@@ -90,7 +90,7 @@ pub struct Case {
     pub view: View,
     /// Parameters of the case.
     pub parameters: Parameters,
-    /// What each run has for this case, in the order of `runs`.
+    /// The result of each run for this case, in the order of `runs`.
     pub sides: Vec<Side>,
     /// The case's main figure; null if no run has measured it.
     pub value: Option<Figure>,
@@ -98,7 +98,7 @@ pub struct Case {
     pub metrics: BTreeMap<String, Figure>,
 }
 
-/// What a run has for a case.
+/// The result of a run for a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Side {
@@ -124,7 +124,7 @@ pub enum Side {
     },
     /// The run has no samples of the case, and did not skip it.
     NoSamples {
-        /// Why no more samples were taken; null if the run does not say.
+        /// Why no more samples were taken; null if the record of the run has no reason.
         stopped: Option<Stopped>,
     },
     /// The run does not include the case.
@@ -136,7 +136,7 @@ pub enum Side {
 pub struct Figure {
     /// Unit of the medians.
     pub unit: Unit,
-    /// Median of each run, in the order of `runs`; null if the run has none.
+    /// Median of each run, in the order of `runs`; null for a run without this figure.
     pub medians: Vec<Option<f64>>,
     /// Ratio of each run to the first, in the order of `runs`; null for the first run, if either
     /// run has no samples, and if the first run's median may be 0 or less.
@@ -151,7 +151,7 @@ impl CompareRecord {
 }
 
 impl Side {
-    /// Whether there are figures.
+    /// Returns whether there are figures.
     pub fn is_measured(&self) -> bool {
         matches!(self, Self::Measured { .. })
     }

@@ -14,7 +14,7 @@ pub struct Host {
     pub cpus_online: usize,
     /// Number of CPUs that this process may use, by its CPU affinity.
     pub cpus_allowed: usize,
-    /// CPU quota of the cgroup, as a number of CPUs; null if there is none.
+    /// CPU quota of the cgroup, as a number of CPUs; null without a quota.
     pub cpu_quota: Option<f64>,
     /// Memory of the machine, in bytes.
     pub memory_bytes: u64,
@@ -25,24 +25,24 @@ pub struct Host {
     /// Clock source of the kernel, as in sysfs.
     pub clocksource: String,
     /// Number of physical cores that are online, each with one or more CPUs; null if sysfs does not
-    /// say.
+    /// report it.
     #[serde(default)]
     pub cores: Option<usize>,
-    /// Smallest memory limit of this process's cgroups, in bytes; null if there is none.
+    /// Smallest memory limit of this process's cgroups, in bytes; null without a limit.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
-    /// Mitigations of processor vulnerabilities that the kernel applies, by vulnerability; those
-    /// that do not affect this processor are left out.
+    /// Mitigations of processor vulnerabilities that the kernel applies, by vulnerability.
+    /// Vulnerabilities that do not affect this processor are left out.
     #[serde(default)]
     pub mitigations: BTreeMap<String, String>,
     /// Name and version of the C library.
     #[serde(default)]
     pub libc: String,
-    /// When the kernel uses transparent huge pages: `always`, `madvise` or `never`; null if it does
-    /// not say.
+    /// When the kernel uses transparent huge pages: `always`, `madvise` or `never`; null if the
+    /// kernel does not report it.
     #[serde(default)]
     pub huge_pages: Option<String>,
-    /// Frequency governor of the first CPU; null if the machine does not say.
+    /// Frequency governor of the first CPU; null if the machine does not report it.
     pub governor: Option<String>,
 }
 

@@ -79,7 +79,7 @@ pub struct RunRecord {
 pub enum Ending {
     /// It has not ended: it is still running, or was killed.
     Unfinished,
-    /// A signal asked it to stop.
+    /// A signal stopped it.
     Interrupted,
     /// Every case has the samples that it needs, or the budget was used.
     Complete,
@@ -117,14 +117,14 @@ pub struct Case {
     pub unit: Unit,
     /// Every sample, outliers included, in the order in which they were measured.
     pub samples: Vec<f64>,
-    /// Median of the samples; null if there are none.
+    /// Median of the samples; null without samples.
     pub median: Option<f64>,
     /// 95 % interval of the median, lower and upper end, by percentile bootstrap; null with fewer
     /// than six samples.
     pub ci95: Option<[f64; 2]>,
-    /// Smallest sample; null if there are none.
+    /// Smallest sample; null without samples.
     pub min: Option<f64>,
-    /// Largest sample; null if there are none.
+    /// Largest sample; null without samples.
     pub max: Option<f64>,
     /// Indexes of samples, from 0, that lie far from the others: a modified z-score above 3.5
     /// (Iglewicz & Hoaglin 1993).
@@ -140,7 +140,7 @@ pub struct Case {
     pub stopped: Option<Stopped>,
     /// Further figures that were measured with each sample, such as CPU time, by name.
     pub metrics: BTreeMap<String, Metric>,
-    /// Facts about what was measured, such as the memory of its parent process, by name.
+    /// Facts about the measured subject, such as the memory of its parent process, by name.
     pub facts: BTreeMap<String, Value>,
     /// For experiments that search for a limit: which limit, and how it was identified. Null for
     /// others.
@@ -179,13 +179,13 @@ pub enum Unit {
 pub enum Stopped {
     /// The interval of the median is narrow enough.
     Interval,
-    /// The case has the number of samples that it is meant to have.
+    /// The case has its fixed number of samples.
     Count,
     /// The budget of the run was used.
     Budget,
-    /// A signal asked the run to stop.
+    /// A signal stopped the run.
     Interrupt,
-    /// What was measured failed.
+    /// The measured operation failed.
     Failure,
 }
 
@@ -205,7 +205,7 @@ pub struct Metric {
 pub struct Stage {
     /// Name of the stage: its command, or its purpose.
     pub stage: String,
-    /// Wall time from the start of the stage to its end, in nanoseconds.
+    /// Wall time from the start of the stage to its exit, in nanoseconds.
     pub real: Metric,
     /// CPU time in user mode, in nanoseconds, of the stage and of the children that it waited for.
     /// The kernel splits user and system time by ticks; their sum is exact.
@@ -243,17 +243,18 @@ pub struct ScalingFit {
     pub over: String,
     /// The law.
     pub law: Scaling,
-    /// Number of samples behind the law that were taken while other processes used the CPUs.
+    /// Number of samples, among those that the law was fitted to, that were taken while other
+    /// processes used the CPUs.
     #[serde(default)]
     pub disturbed: usize,
 }
 
-/// How many units of concurrency can be created: the prediction, and an attempt.
+/// The number of units of concurrency that can be created: as predicted, and in an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitReport {
     /// Every limit that applies, the tightest first.
     pub limits: Vec<Limit>,
-    /// Number of units at which the attempt was to stop; null if it had no cap.
+    /// Number of units at which the attempt stops; null without a cap.
     pub cap: Option<u64>,
     /// Number of units that were created and existed at the same time.
     pub created: u64,
@@ -279,7 +280,7 @@ pub enum StoppedBy {
     MemoryFloor,
     /// The limit with this name.
     Limit(String),
-    /// An error without a known limit that was used up.
+    /// An error that no known, exhausted limit explains.
     Unknown,
 }
 
@@ -307,11 +308,11 @@ pub struct Step {
     pub at_seconds: f64,
     /// The unit that acted: `parent`, `child`, `main` or `thread`.
     pub who: String,
-    /// What it did.
+    /// The action.
     pub what: String,
-    /// Address of the variable, in hexadecimal; null if the step concerns none.
+    /// Address of the variable, in hexadecimal; null if the step does not concern a variable.
     pub address: Option<String>,
-    /// Value of the variable as this unit saw it; null if the step concerns none.
+    /// Value of the variable as this unit saw it; null if the step does not concern a variable.
     pub value: Option<i64>,
     /// The tasks at this moment, as the kernel reports them.
     pub tasks: Vec<Task>,
@@ -341,7 +342,7 @@ pub struct Task {
 }
 
 impl RunRecord {
-    /// Whether nothing was measured.
+    /// Returns whether nothing was measured.
     pub fn is_empty(&self) -> bool {
         self.cases.iter().all(|case| case.samples.is_empty())
     }

@@ -87,8 +87,8 @@ impl Parameters {
         }
     }
 
-    /// Whether both have the same names with the same values, in any order: the order of a JSON
-    /// object has no meaning.
+    /// Returns whether both have the same names with the same values, in any order: the order of a
+    /// JSON object has no meaning.
     pub fn has_same_entries(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
             && self.0.iter().all(|(name, value)| other.get(name) == Some(value))
@@ -115,7 +115,7 @@ impl Parameters {
         }
     }
 
-    /// Whether this parameter is present and is yes.
+    /// Returns whether this parameter is present and is yes.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Flag(true))
     }

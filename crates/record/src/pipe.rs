@@ -1,4 +1,4 @@
-//! What one profiled pipeline did: schema `contend.pipe/1`.
+//! A profile of one pipeline: schema `contend.pipe/1`.
 //!
 //! Wall times are seconds of `CLOCK_MONOTONIC`, from the moment at which all stages start. CPU
 //! times are seconds that the kernel charges. The lifetime of a stage divides without overlap:
@@ -113,8 +113,8 @@ pub struct Stage {
     pub blocked_seconds: f64,
     /// Wall time of all other waits, in seconds.
     pub other_wait_seconds: f64,
-    /// Service time, in seconds: wall time on a CPU, or in waits other than for input, for output,
-    /// for a CPU or while stopped by job control. The verdict compares stages by it.
+    /// Service time, in seconds: wall time on a CPU or in other waits, without time stopped by job
+    /// control. The verdict compares stages by it.
     #[serde(default)]
     pub service_seconds: f64,
     /// The other waits, by kind.
@@ -178,7 +178,7 @@ pub enum Figure {
 }
 
 impl Stage {
-    /// Whether a figure is approximate.
+    /// Returns whether a figure is approximate.
     pub fn is_approximate(&self, figure: Figure) -> bool {
         self.approximate.contains(&figure)
     }
@@ -190,8 +190,8 @@ impl Stage {
         }
     }
 
-    /// Returns the service time in seconds: wall time on a CPU, or in a wait that is neither for
-    /// input, nor for output, nor for a CPU, nor for job control to continue the stage.
+    /// Returns the service time in seconds: wall time on a CPU or in other waits, without time
+    /// stopped by job control.
     pub fn service_seconds(&self) -> f64 {
         (self.on_cpu_seconds + self.other_wait_seconds - self.other_waits.stopped).max(0.0)
     }
@@ -206,7 +206,7 @@ impl Stage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "signal")]
 pub enum Outcome {
-    /// It exited with a status of its own.
+    /// It exited normally, with an exit status.
     #[default]
     Exited,
     /// This signal killed it.
@@ -217,8 +217,8 @@ pub enum Outcome {
     NotExecutable,
     /// It was still running when contend was asked to end, and this signal ended it.
     Interrupted(i32),
-    /// It has ended, but another process has collected its exit status, so that is unknown
-    /// (reported as 127).
+    /// It has ended, but another process has collected its exit status. The status is unknown, and
+    /// reported as 127.
     Unknown,
 }
 
@@ -353,16 +353,16 @@ pub enum BottleneckKind {
     Stage,
     /// The CPUs: the stages need more than there are, or other programs use them.
     Machine,
-    /// Whatever feeds the first stage.
+    /// The program or device that feeds the first stage.
     Input,
-    /// Whatever reads from the last stage.
+    /// The program or device that reads from the last stage.
     Output,
     /// No stage or resource stands out, or there is too little evidence.
     #[default]
     None,
 }
 
-/// What a bottleneck spends most of its time on.
+/// Whether a bottleneck spends most of its time running or waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
@@ -390,7 +390,7 @@ pub enum FindingId {
     OutlivedReader,
     /// A stage wrote nothing until its input had ended (a barrier).
     HoldsOutput,
-    /// Starting programs takes more time than what they do.
+    /// Starting programs takes longer than their work.
     StartupCost,
     /// More stages are runnable than there are CPUs.
     MoreRunnableThanCpus,
@@ -398,7 +398,7 @@ pub enum FindingId {
     TinyReads,
     /// A stage writes in small pieces, with many system calls.
     TinyWrites,
-    /// Stages that use so little time that changing them cannot matter.
+    /// Stages take so little time that changing them has no effect on the total.
     CannotMatter,
     /// Bytes moved without read or write calls, so they were not counted.
     BytesUnseen,
@@ -464,8 +464,8 @@ pub struct StageRuns {
     pub wall_seconds: Estimate,
     /// User and system time, in seconds.
     pub cpu_seconds: Estimate,
-    /// Service time, in seconds: on a CPU, or in waits other than for input, for output, for a CPU
-    /// or while stopped.
+    /// Service time, in seconds: wall time on a CPU or in other waits, without time stopped by job
+    /// control.
     pub service_seconds: Estimate,
     /// Time queued for a CPU, in seconds.
     pub run_queue_seconds: Estimate,

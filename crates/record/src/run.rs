@@ -1,8 +1,8 @@
 //! The plan and the outcome of a pipeline that runs in parallel: schema `contend.run/1`.
 //!
-//! A [`PlanRecord`] says where the input may be cut into chunks, which commands run over every
-//! chunk, and how the outputs of the chunks become one output. It does not say who runs the plan,
-//! nor on how many CPUs of which machine. The types nest like this:
+//! A [`PlanRecord`] defines where the input may be cut into chunks, which commands run over every
+//! chunk, and how the outputs of the chunks are combined. It does not define who runs the plan, nor
+//! on how many CPUs of which machine. The types nest like this:
 //!
 //! ```text
 //! RunRecord                 contend run --json
@@ -18,10 +18,10 @@
 //!
 //! Wall times are seconds of `CLOCK_MONOTONIC`; CPU times are seconds that the kernel charges.
 //!
-//! The executor has types of its own for plans (`contend_parallel::plan::ir`), so that the executor
-//! can change and this schema need not. It shares the vocabulary of this module that names what
-//! commands and records are, such as [`StatusRule`], [`Records`], [`ByteSet`] and [`LineOrder`].
-//! The names of types in the schema are older than the suffix `Record`.
+//! The executor has separate types for plans (`contend_parallel::plan::ir`), so that the executor
+//! can change without changing this schema. It uses the types of this module that only name
+//! properties of commands and records, such as [`StatusRule`], [`Records`], [`ByteSet`] and
+//! [`LineOrder`]. The names of types in the schema are older than the suffix `Record`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct PlanRecord {
     pub steps: Vec<StepRecord>,
 }
 
-/// A stage of the pipeline, as it was classified.
+/// A stage of the pipeline and its class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
     /// Text of the stage.
@@ -77,7 +77,7 @@ pub enum SourceRecord {
     Standard,
     /// These files, concatenated.
     Files(Vec<String>),
-    /// Nothing, or what the commands of the step open themselves.
+    /// No input, or files that the commands of the step open themselves.
     Own,
 }
 
@@ -97,7 +97,7 @@ pub enum StepRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Command")]
 pub struct CommandRecord {
-    /// The stage whose work it does, from 0.
+    /// The stage that the command carries out, from 0.
     pub stage: usize,
     /// Environment variables that are set for this command only.
     pub variables: Vec<(String, String)>,
@@ -105,10 +105,10 @@ pub struct CommandRecord {
     pub program: String,
     /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// Which exit statuses are not failures.
+    /// Exit statuses that are not failures.
     pub status: StatusRule,
-    /// The file that is its standard input, whatever comes before it; null if it reads from the
-    /// step.
+    /// The file that is its standard input, regardless of the command before it; null if it reads
+    /// from the step.
     pub input: Option<String>,
     /// Whether it is GNU `sort`, whose memory, threads and temporary directory the executor
     /// chooses.
@@ -118,13 +118,13 @@ pub struct CommandRecord {
     pub ascii_in_c: bool,
 }
 
-/// Which exit statuses of a command are not failures.
+/// Exit statuses of a command that are not failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StatusRule {
     /// Only 0.
     Zero,
-    /// 0 if anything matched and 1 if nothing did, as of `grep`; the smallest status of all chunks
+    /// 0 if anything matched and 1 otherwise, as of `grep`; the smallest status of all chunks
     /// counts.
     Matches,
 }
@@ -133,7 +133,7 @@ pub enum StatusRule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Group")]
 pub struct GroupRecord {
-    /// The stages as they are written, for the fallback: one run over the whole input.
+    /// The stages as written, for the fallback: one run over the whole input.
     pub serial: Vec<CommandRecord>,
     /// The first command of `serial`, opening the files of the plan's source itself; null if it did
     /// not name them.
@@ -141,11 +141,11 @@ pub struct GroupRecord {
     pub opening: Option<CommandRecord>,
     /// Where the input may be cut.
     pub cut: CutRecord,
-    /// Precondition on every chunk for `each` and `combine` to give the right output.
+    /// Precondition on every chunk under which `each` and `combine` produce the right output.
     pub guard: GuardRecord,
     /// The commands that run over every chunk, as a pipeline.
     pub each: Vec<CommandRecord>,
-    /// How the outputs of the chunks become one output.
+    /// How the outputs of the chunks are combined.
     pub combine: CombineRecord,
     /// Whether the chunks may be concatenated in any order and run through the same commands.
     pub any_order: bool,
@@ -157,10 +157,10 @@ pub struct GroupRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Cut")]
 pub struct CutRecord {
-    /// What a record is.
+    /// The format of the records.
     pub records: Records,
-    /// Bytes allowed before the separator at a cut. An empty first record counts as having a
-    /// separator before its own.
+    /// Bytes allowed before the separator at a cut. An empty first record counts as preceded by a
+    /// separator.
     pub before: ByteSet,
     /// Bytes that a chunk may begin with.
     pub after: ByteSet,
@@ -171,7 +171,7 @@ pub struct CutRecord {
     pub ascending: bool,
 }
 
-/// What ends a record.
+/// The separator of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Records {
@@ -237,9 +237,9 @@ pub enum CombineRecord {
     Numbers(Numbers),
     /// Concatenated in input order, then piped through this command.
     Through(CommandRecord),
-    /// Totals, piped through this command. The first line of each total has `exact` and an amount
-    /// if nothing in it was rounded; the group falls back if any total was rounded, or if the
-    /// amounts add up to too much.
+    /// Totals, piped through this command. The first line of each output has `exact` and an amount
+    /// unless a value was rounded. The group falls back if a value was rounded, or if the amounts
+    /// add up to too much.
     Totals(CommandRecord),
 }
 
@@ -251,7 +251,7 @@ pub struct MergeRecord {
     pub command: CommandRecord,
     /// The order of whole records, if contend can merge by it without the command; null otherwise.
     pub lines: Option<LineOrder>,
-    /// Number of records wanted from the beginning; null for all.
+    /// Number of records to write from the beginning; null for all.
     pub first: Option<u64>,
     /// Directory for temporary files; null if the pipeline does not name one.
     pub folder: Option<String>,

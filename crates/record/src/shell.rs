@@ -1,4 +1,4 @@
-//! Words as a shell reads them.
+//! Quotes words for a shell.
 
 /// Quotes a word, if it needs quotes, so that the shell passes exactly this text to the command.
 pub fn quote(text: &str) -> String {
@@ -11,8 +11,8 @@ pub fn quote(text: &str) -> String {
     quote_always(text)
 }
 
-/// Quotes the text of a program, such as a pipeline: in double quotes where single quotes would have
-/// to be escaped and double quotes need no escape, which is easier to read.
+/// Quotes the text of a program, such as a pipeline. Where single quotes would have to be escaped
+/// and double quotes need no escape, it uses double quotes, which are easier to read.
 pub fn quote_text(text: &str) -> String {
     let is_special = |c: char| matches!(c, '"' | '$' | '`' | '\\' | '!');
     if text.contains('\'') && !text.contains(is_special) {

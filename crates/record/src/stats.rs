@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 pub use ratio::Ratio;
 pub use scaling::{Coefficient, Law, Point, Scaling, Unfit};
 
-/// Fewest samples from which a 95 % interval is computed. With 5 samples, even the range from the
-/// smallest to the largest contains the true median with a probability of only 94 %.
+/// Minimum number of samples for a 95 % interval. With 5 samples, even the range from the smallest
+/// to the largest contains the true median with a probability of only 94 %.
 pub const FEWEST: usize = 6;
 
-/// Resamples drawn for an interval. With 2,000, its ends are reproducible to about 1 % of its
+/// Number of resamples for an interval. With 2,000, its ends are reproducible to about 1 % of its
 /// width.
 const RESAMPLES: usize = 2_000;
 
@@ -30,8 +30,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the estimate from these samples, or `None` if there are none. The same seed gives
-    /// the same interval.
+    /// Returns the estimate from these samples; `None` without samples. The same seed gives the
+    /// same interval.
     pub fn from_samples(samples: Vec<f64>, seed: u64) -> Option<Self> {
         let median = median(&samples)?;
         let ci95 = bootstrap_median(&samples, seed);
@@ -39,7 +39,7 @@ impl Estimate {
     }
 }
 
-/// Returns the middle value, or the mean of the two middle values; `None` if there are no samples.
+/// Returns the middle value, or the mean of the two middle values; `None` without samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -52,12 +52,13 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     if sorted.len() % 2 == 1 { Some(upper) } else { Some(f64::midpoint(sorted[middle - 1], upper)) }
 }
 
-/// Fewest samples from which an autocorrelation is computed.
+/// Minimum number of samples for an autocorrelation.
 const MIN_AUTOCORRELATION_SAMPLES: usize = 12;
 
 /// Returns the number of consecutive samples to draw together. Slow drift makes neighbouring
-/// samples similar; drawn one by one they would count as independent, and the interval would be too
-/// narrow (moving-block bootstrap, Künsch 1989; length for a first-order process, Carlstein 1986).
+/// samples similar. Drawn individually, they would count as independent, and the interval would be
+/// too narrow (moving-block bootstrap, Künsch 1989; length for a first-order process, Carlstein
+/// 1986).
 fn block_length(samples: &[f64]) -> usize {
     let count = samples.len();
     if count < MIN_AUTOCORRELATION_SAMPLES {
@@ -97,7 +98,7 @@ fn lag_one_autocorrelation(samples: &[f64]) -> f64 {
 
 /// Returns the indexes of outliers: samples with a modified z-score above 3.5 (Iglewicz & Hoaglin
 /// 1993, "How to detect and handle outliers"). If more than half of the samples are equal, the
-/// median deviation is 0, and the mean deviation takes its place.
+/// median deviation is 0, and the mean deviation is used instead.
 pub fn outliers(samples: &[f64]) -> Vec<usize> {
     let Some(middle) = median(samples) else { return Vec::new() };
     let deviations: Vec<f64> = samples.iter().map(|sample| (sample - middle).abs()).collect();
@@ -146,7 +147,7 @@ impl Line {
     }
 }
 
-/// Returns the 97.5th percentile of Student's t for this many degrees of freedom, at least 1.
+/// Returns the 97.5th percentile of Student's t for `free` degrees of freedom, at least 1.
 fn student_t(free: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -164,7 +165,6 @@ fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
 /// rank, which is faster than sorting every resample.
 ///
 /// # Panics
-///
 /// Panics if there are no samples.
 fn resampled_medians(samples: &[f64], random: &mut fastrand::Rng) -> Vec<f64> {
     let count = samples.len();

@@ -1,4 +1,4 @@
-//! Quantities as they appear in sentences.
+//! Formats quantities for sentences.
 
 /// Formats seconds with three digits, in milliseconds below a second.
 pub fn time(seconds: f64) -> String {

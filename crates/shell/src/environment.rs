@@ -1,4 +1,4 @@
-//! What names of commands stand for in the shell, and what else their meaning depends on.
+//! The meaning of command names in the shell, and the environment that commands depend on.
 
 mod maker;
 
@@ -24,7 +24,7 @@ const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
 const HELPERS: &[&str] = &["split", "perl", "lz4", "zstd", "gzip"];
 /// Programs that a script of the same package starts: `egrep` runs `grep`.
 const STARTED_BY_OTHERS: &[&str] = &["grep"];
-/// Commands that are asked for their version, to find out whether they are GNU's.
+/// Commands whose `--version` is run, to find out whether they are GNU's.
 const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
 
 /// Variables that determine the locale.
@@ -35,7 +35,7 @@ const CHANGING_ARGUMENTS: &[&str] = &["POSIXLY_CORRECT", "_POSIX2_VERSION", "GRE
 /// The meaning of command names, the locale, and the resources of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The programs that names stand for, by name.
+    /// The programs that names refer to, by name.
     pub files: BTreeMap<String, Program>,
     /// `LC_ALL`, `LC_CTYPE`, `LC_COLLATE`, `LC_NUMERIC` and `LANG`, those that are set.
     pub locale: BTreeMap<String, String>,
@@ -60,7 +60,7 @@ pub type Paths = BTreeMap<String, PathBuf>;
 pub struct Program {
     /// The file's name after symbolic links are resolved.
     pub file_name: String,
-    /// `--version` names GNU. Only some programs are asked.
+    /// Whether `--version` names GNU; false for programs that are not checked.
     pub gnu: bool,
     /// The path of the file.
     path: PathBuf,
@@ -78,8 +78,8 @@ pub enum Encoding {
 }
 
 impl Environment {
-    /// Asks the shell, after the setup, what the pipeline's commands and their possible
-    /// replacements are. Returns `None` if the shell does not answer.
+    /// Asks the shell which programs the pipeline's commands and their possible replacements are,
+    /// after the setup. Returns `None` if the shell does not answer.
     ///
     /// # Errors
     /// If the shell cannot be started.
@@ -105,8 +105,8 @@ impl Environment {
         Ok(Self::understand(&answer).map(|environment| Self { splits_with_sh, ..environment }))
     }
 
-    /// Returns the environment of commands that are started without a shell: these programs, in the
-    /// environment of this process.
+    /// Returns the environment of commands that are started without a shell: these programs, with
+    /// the locale and variables of this process.
     pub fn of_programs(paths: &Paths) -> Self {
         let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
         let others = STARTED_BY_OTHERS.iter().filter(|&&name| !paths.contains_key(name));
@@ -155,17 +155,17 @@ impl Environment {
         complete.then_some(environment)
     }
 
-    /// Whether the name stands for a program, not for a function, an alias or a builtin.
+    /// Returns whether the name refers to a program, not to a function, an alias or a builtin.
     pub fn is_file(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }
 
-    /// Whether the name stands for a GNU program.
+    /// Returns whether the name refers to a GNU program.
     pub fn is_gnu(&self, name: &str) -> bool {
         self.files.get(name).is_some_and(|program| program.gnu)
     }
 
-    /// Returns the project that the program is from. Reads the file on the first call.
+    /// Returns the project that the program comes from. Reads the file on the first call.
     pub fn maker(&self, name: &str) -> Maker {
         let Some(program) = self.files.get(name) else { return Maker::Other };
         match program.marks().maker {
@@ -174,8 +174,8 @@ impl Environment {
         }
     }
 
-    /// Whether the program converts the case of multibyte characters, not only of ASCII. Upstream
-    /// coreutils do not; some distributions patch them.
+    /// Returns whether the program converts the case of multibyte characters, not only of ASCII.
+    /// Upstream coreutils do not; some distributions patch them.
     pub fn knows_characters(&self, name: &str) -> bool {
         self.files.get(name).is_none_or(|program| program.marks().knows_characters)
     }
@@ -192,8 +192,8 @@ impl Environment {
         }
     }
 
-    /// Whether ASCII letters and their cases are the same for this command as in the C locale.
-    /// Turkish, for example, has other capitals.
+    /// Returns whether this command treats ASCII letters and their case as in the C locale. In
+    /// Turkish, for example, `i` has another capital.
     pub fn has_plain_letters(&self, simple: &Simple) -> bool {
         let locale = self.ctype(simple);
         let plain = |locale: &str| locale.starts_with("C.") || locale.starts_with("en_");
@@ -205,25 +205,25 @@ impl Environment {
         self.category(simple, "LC_CTYPE")
     }
 
-    /// Whether a character can have several bytes for this command.
+    /// Returns whether a character can be several bytes long for this command.
     pub fn is_multibyte(&self, simple: &Simple) -> bool {
         !is_byte_locale(self.ctype(simple))
     }
 
-    /// Whether this command orders lines by their bytes. glibc's C.UTF-8 orders by code point,
-    /// which is the same order in UTF-8.
+    /// Returns whether this command orders lines by their bytes. glibc's C.UTF-8 orders by code
+    /// point, which is the same order in UTF-8.
     pub fn orders_by_bytes(&self, simple: &Simple) -> bool {
         let locale = self.category(simple, "LC_COLLATE");
         is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
     }
 
-    /// Whether this command writes numbers as in the C locale.
+    /// Returns whether this command writes numbers as in the C locale.
     pub fn has_plain_numbers(&self, simple: &Simple) -> bool {
         let locale = self.category(simple, "LC_NUMERIC");
         is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
     }
 
-    /// Whether all of the command's locale categories are C.
+    /// Returns whether all of the command's locale categories are C.
     pub fn is_byte_locale(&self, simple: &Simple) -> bool {
         ["LC_CTYPE", "LC_COLLATE"]
             .iter()
@@ -254,7 +254,7 @@ impl Environment {
         others
     }
 
-    /// Returns a machine that has every program, for tests.
+    /// Returns the environment of a machine that has every program, for tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(locale: &str) -> Self {
         let names = "cat grep egrep fgrep sed tr cut sort uniq head tail wc awk mawk gawk busybox \
@@ -281,7 +281,7 @@ impl Environment {
         }
     }
 
-    /// Returns this machine in a locale, with these programs, for tests.
+    /// Returns the environment of this machine in a locale, with these programs, for tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn of_this_machine(names: &[&str], locale: &str) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -327,8 +327,8 @@ impl Program {
     }
 }
 
-/// Whether a program does what its name says. A script may do anything under a well-known name,
-/// unless it belongs to the system, as egrep does.
+/// Returns whether the path names a genuine program. A script may do anything under a well-known
+/// name, unless it belongs to the system, as egrep does.
 pub fn is_what_it_says(path: &str) -> bool {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     SYSTEM_FOLDERS.contains(&folder) || is_elf(Path::new(path))
@@ -338,8 +338,8 @@ fn is_byte_locale(name: &str) -> bool {
     ["", "C", "POSIX"].contains(&name)
 }
 
-/// Builds the script that the shell runs to answer. The answer goes to a descriptor of its own, so
-/// that output of the setup does not mix with it.
+/// Builds the script that the shell runs to answer. It writes the answer to a separate descriptor,
+/// so that output of the setup does not mix with it.
 fn question(setup: Option<&str>, names: &[String]) -> String {
     let mut text = String::from("exec 7>&1 >/dev/null 2>&1 </dev/null\n");
     if let Some(setup) = setup {
@@ -384,7 +384,7 @@ fn answer_of(shell: &str, question: &str, signals: &Signals) -> io::Result<Strin
     command.arg("-c").arg(question).stdin(File::open("/dev/null")?).stdout(writer);
     command.stderr(Stdio::null());
     let started = spawn::spawn(&mut command, &[0, 1, 2], signals.mask_before(), Signal::KILL)?;
-    drop(command); // and with it our writing end
+    drop(command); // closes our writing end
     let mut answer = Vec::new();
     let read = reader.read_to_end(&mut answer);
     child::reap(Pid::from_child(&started))?;

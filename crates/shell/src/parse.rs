@@ -1,8 +1,8 @@
 //! Finds the stages in the text of a pipeline.
 //!
 //! A full shell grammar (brush-parser) determines where each stage begins and ends; their meaning
-//! is left to the shell. Anything but exactly one foreground pipeline is refused, with the position
-//! of the problem.
+//! is left to the shell. A text that is not exactly one foreground pipeline is refused, with the
+//! position of the problem.
 
 use std::ops::Range;
 
@@ -28,8 +28,8 @@ pub struct StageText {
     /// Byte range from the first to the last word of the stage. Bodies of here-documents follow the
     /// line and are not included.
     pub span: Range<usize>,
-    /// The command name of a simple command without assignments, if it is neither quoted nor
-    /// expanded.
+    /// The command name, if the stage is a simple command without assignments and the name is
+    /// neither quoted nor expanded.
     pub program: Option<String>,
 }
 
@@ -40,8 +40,8 @@ impl Parsed {
         text.split('\n').map(str::trim).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the texts of the stages, or `None` if anything but `|` separates them or anything
-    /// follows them: comments, here-documents, `|&`.
+    /// Returns the texts of the stages. Returns `None` if they are separated by `|&`, or if
+    /// comments or here-documents follow.
     pub fn plain_stages(&self) -> Option<Vec<&str>> {
         let text = &self.text;
         let first = self.stages.first()?.span.start;
@@ -67,8 +67,8 @@ pub struct ParseError {
     pub place: usize,
 }
 
-/// Returns the line of the text at `place` with a caret below it, each on a line of its own. Of a blank text there is
-/// nothing to show.
+/// Returns the line of the text at `place` with a caret below it, each on a line of its own.
+/// Returns an empty text for a blank line.
 fn show_place(text: &str, place: usize) -> String {
     if text.trim().is_empty() {
         return String::new();
@@ -111,8 +111,8 @@ pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     let stages = stage_texts(pipeline, &offsets, &tokens)
         .filter(|stages| tokens.agree_with(text, stages))
         .ok_or_else(|| {
-            // brush-parser 0.4 misplaces what follows a `<<WORD` on its line if it contains a
-            // command substitution.
+            // brush-parser 0.4 reports wrong positions for the words after a `<<WORD` on the same
+            // line if they contain a command substitution.
             let place = tokens.first_operator(&["<<", "<<-"]).unwrap_or(0);
             error(
                 "cannot find the boundaries of the stages here: move command substitutions off the \
@@ -176,7 +176,7 @@ fn syntax_error(text: &str, offsets: &ByteOffsets, source: &GrammarError) -> Par
     ParseError { problem, text: text.to_owned(), place }
 }
 
-/// Removes the position from the end of a tokenizer message; the caret shows it.
+/// Removes the position from the end of a tokenizer message, because the caret shows it.
 fn without_position(message: &str) -> &str {
     message.split(" at ").next().unwrap_or(message).split(" found").next().unwrap_or(message)
 }
@@ -213,12 +213,12 @@ fn stage_texts(
         .collect()
 }
 
-/// Returns a byte offset that is certainly inside or at the end of the command: up to the next
-/// newline, `;` or `&`, nothing after it belongs to another command.
+/// Returns a byte offset inside or at the end of the command. The next command cannot start before
+/// the next newline, `;` or `&` after it.
 fn known_end(command: &Command, offsets: &ByteOffsets, tokens: &Tokens) -> Option<usize> {
     let end = offsets.end(command)?;
     if let Command::Compound(CompoundCommand::IfClause(clause), _) = command {
-        // The grammar gives an `if` clause the span of the word `if` alone.
+        // The grammar reports only the word `if` as the span of an `if` clause.
         let last_list = clause.elses.as_ref().and_then(|elses| elses.last()).map(|e| &e.body);
         let inner = offsets.end(last_list.unwrap_or(&clause.then))?;
         return tokens.word_end_after(inner, "fi");
@@ -283,7 +283,7 @@ impl Tokens {
         Self(tokens)
     }
 
-    /// Whether the stages follow one another and all of their words are at the positions that the
+    /// Returns whether the stages do not overlap and their words are at the positions that the
     /// grammar reports.
     fn agree_with(&self, text: &str, stages: &[StageText]) -> bool {
         let in_order = stages.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start)

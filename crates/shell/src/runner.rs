@@ -14,7 +14,7 @@ use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, kill_process_group, pidfd_open};
 
-/// How texts are run: the shell and its options.
+/// Settings for running texts: the shell and its options.
 #[derive(Debug, Clone, Copy)]
 pub struct Runner<'a> {
     /// The program to start as the shell.
@@ -30,7 +30,7 @@ pub struct Runner<'a> {
 /// Resources used by a run, including all of its processes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
-    /// Wall time from before the shell's start to its end.
+    /// Wall time from before the shell's start to its exit.
     pub wall: Duration,
     /// User CPU time of all waited-for processes.
     pub user: Duration,
@@ -67,7 +67,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Returns a function for `map_err` that adds the operation to an I/O error.
+    /// Returns a function for `map_err` that adds the failed operation to an I/O error.
     pub fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| Self::Io { what, source }
     }
@@ -85,8 +85,8 @@ struct Started {
 const ASK: Duration = Duration::from_millis(5);
 
 impl Runner<'_> {
-    /// Runs text to its end. Standard input is a file, read from its start; standard output is a
-    /// file, truncated first. The run is killed if it exceeds `limit`.
+    /// Runs text and waits for its end. Standard input is a file, read from its start; standard
+    /// output is a file, truncated first. The run is killed if it exceeds `limit`.
     ///
     /// # Errors
     /// See [`RunError`]. No process is left running.
@@ -130,9 +130,9 @@ impl Runner<'_> {
         self.wait_for(&started, limit)
     }
 
-    /// Runs text as in the middle of a pipeline: standard input is a pipe that a thread of contend
-    /// feeds, if `fed`, and standard output a pipe that another one drains, if `drained`. The CPU
-    /// time of these threads does not count.
+    /// Runs text as in the middle of a pipeline. If `fed`, standard input is a pipe that a thread
+    /// of contend fills; if `drained`, standard output is a pipe that another thread empties. The
+    /// CPU time of these threads does not count.
     ///
     /// # Errors
     /// As for [`Self::run`].
@@ -180,8 +180,7 @@ impl Runner<'_> {
         let pipefail = if self.pipefail { "set -o pipefail\n" } else { "" };
         match self.setup {
             // The setup runs in the same shell, with its output discarded. Job control must be off:
-            // it would put stages into process groups of their own, which could not be killed
-            // together.
+            // it would put stages into separate process groups, which could not be killed together.
             Some(setup) => {
                 format!("{{ {setup}\n}} >/dev/null 2>&1\nset +m\n{pipefail}{text}\n")
             }
@@ -249,7 +248,7 @@ impl Runner<'_> {
         Ok(ended.into_iter().flatten().collect())
     }
 
-    /// Sleeps until a process may have ended. Returns an error if the run must be given up.
+    /// Sleeps until a process may have ended. Returns an error if the run must be abandoned.
     fn sleep(&self, running: &[&Started], rest: Duration, limit: Duration) -> Option<RunError> {
         if rest.is_zero() {
             return Some(RunError::TooLong(limit));
@@ -259,7 +258,7 @@ impl Runner<'_> {
         let longest = if fds.len() == running.len() { Duration::from_hours(1) } else { ASK };
         fds.push(PollFd::new(self.signals, PollFlags::IN));
         if let Ok(limit) = Timespec::try_from(rest.min(longest)) {
-            let _ = poll(&mut fds, Some(&limit)); // woken early, the loop only asks again
+            let _ = poll(&mut fds, Some(&limit)); // after an early wake-up the loop checks again
         }
         self.signals.interrupted().map(RunError::Interrupted)
     }
@@ -271,7 +270,7 @@ fn empty(mut file: &File) -> io::Result<()> {
     file.seek(SeekFrom::Start(0)).map(drop)
 }
 
-/// Opens a file again, to get a file offset of its own.
+/// Opens a file again, to get an independent file offset.
 fn reopened(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd;
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
@@ -284,7 +283,7 @@ const GRACE: Duration = Duration::from_millis(300);
 fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
     let groups: Vec<Pid> = started.into_iter().map(|one| one.pid).collect();
     for &group in &groups {
-        let _ = kill_process_group(group, Signal::TERM); // it may have ended meanwhile
+        let _ = kill_process_group(group, Signal::TERM); // the group may have ended
         let _ = kill_process_group(group, Signal::CONT);
     }
     let asked = Instant::now();
@@ -296,7 +295,7 @@ fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
     }
 }
 
-/// Waits until all processes of a group have ended. Returns whether they have by the deadline.
+/// Waits until all processes of a group have ended. Returns `false` if some remain at the deadline.
 fn ends_by(group: Pid, deadline: Instant) -> bool {
     while reap_ended(group) {
         if Instant::now() > deadline {
@@ -307,8 +306,8 @@ fn ends_by(group: Pid, deadline: Instant) -> bool {
     true
 }
 
-/// Reaps the ended processes of a group; stages of a shell that has ended are our children by then.
-/// Returns whether others remain.
+/// Reaps the ended processes of a group. When the shell has ended, its stages are our children.
+/// Returns whether any process remains.
 fn reap_ended(group: Pid) -> bool {
     loop {
         match child::peek(Which::Group(group)) {

@@ -2,7 +2,7 @@
 //!
 //! The shell's grammar (brush-parser) yields every command of a text, including those in
 //! substitutions. Each command is judged by its name and arguments, each redirection by its target.
-//! Anything that cannot be parsed is refused: refusing too much is safe.
+//! A text that cannot be parsed is refused: a needless refusal is safe.
 //!
 //! `grammar`, `words` and `called` import each other because the shell's grammar is recursive:
 //! commands have words, words have substitutions that contain commands, and some commands (`eval`,
@@ -15,7 +15,7 @@ mod words;
 use crate::parse::Parsed;
 use grammar::{command, program, stages};
 
-/// Why a pipeline must not run again. Callers prefix the option that would run it.
+/// Why a pipeline must not run again. Callers put the option that would run it before the message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRepeatable {
     /// A stage writes to a file.
@@ -118,7 +118,7 @@ mod tests {
         check_repeatable(&parse(text).expect("one pipeline"), None)
     }
 
-    /// Returns the texts that [`check_repeatable`] would refuse in this way.
+    /// Returns the texts that [`check_repeatable`] does not refuse in this way.
     fn others<'a>(
         texts: &[&'a str],
         judged: impl Fn(&Result<(), NotRepeatable>) -> bool,

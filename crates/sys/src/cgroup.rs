@@ -45,7 +45,7 @@ pub fn of(controller: &str) -> Vec<Group> {
     membership.lines().filter_map(|line| hierarchy(line, controller)).flatten().collect()
 }
 
-/// Returns the tightest memory limit of this process's cgroups, in bytes; `None` if there is none.
+/// Returns the tightest memory limit of this process's cgroups, in bytes; `None` without a limit.
 pub fn memory_limit() -> Option<u64> {
     let total = MemInfo::read().total;
     let limit = |group: &Group| match group.version {

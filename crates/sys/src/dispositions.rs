@@ -12,7 +12,7 @@ use crate::signal::Mask;
 /// default action and is not blocked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dispositions {
-    /// Bit n - 1 stands for signal n, as in `/proc/PID/status`.
+    /// Bit n - 1 is signal n, as in `/proc/PID/status`.
     ignored: u64,
     /// As above.
     blocked: u64,

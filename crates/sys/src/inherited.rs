@@ -19,7 +19,7 @@ use crate::mask::Mask;
 /// Bits 0 to 9: the descriptor of that number was open. Bits 16 and 17: the ignored signals.
 static NOTED: AtomicU32 = AtomicU32::new(0);
 const DESCRIPTORS: u8 = 10;
-/// The signals that were blocked: bit n - 1 stands for signal n.
+/// The signals that were blocked: bit n - 1 is signal n.
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
 
 /// The descriptors that are recorded: those that every shell can name.

@@ -15,30 +15,30 @@ impl Mask {
         mask
     }
 
-    /// Returns the mask of these signals: bit n - 1 stands for signal n.
+    /// Returns the mask of these signals: bit n - 1 is signal n.
     pub(crate) fn of_bits(bits: u64) -> Self {
         let mut mask = Self(empty_set());
         for signal in (1..=64).filter(|signal| bits >> (signal - 1) & 1 == 1) {
-            // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
+            // SAFETY: the set is initialised; an invalid signal number is refused, not followed.
             unsafe { libc::sigaddset(&raw mut mask.0, signal) };
         }
         mask
     }
 
-    /// Returns the blocked signals: bit n - 1 stands for signal n.
+    /// Returns the blocked signals: bit n - 1 is signal n.
     pub(crate) fn bits(&self) -> u64 {
         (1..=64).filter(|&n| self.blocks(n)).fold(0, |bits, n| bits | 1 << (n - 1))
     }
 
     /// Returns whether the mask blocks this signal.
     pub(crate) fn blocks(&self, signal: i32) -> bool {
-        // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
+        // SAFETY: the set is initialised; an invalid signal number is refused, not followed.
         unsafe { libc::sigismember(&raw const self.0, signal) == 1 }
     }
 
     /// Returns the mask without this signal.
     pub(crate) fn without(mut self, signal: i32) -> Self {
-        // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
+        // SAFETY: the set is initialised; an invalid signal number is refused, not followed.
         unsafe { libc::sigdelset(&raw mut self.0, signal) };
         self
     }

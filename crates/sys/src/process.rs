@@ -1,6 +1,6 @@
 //! The ways to create a process, each as the kernel provides it.
 //!
-//! The standard library chooses one of them; here the choice is what is measured.
+//! The standard library chooses one of them; here callers choose, to measure the difference.
 
 use std::ffi::CStr;
 use std::io;

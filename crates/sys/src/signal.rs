@@ -146,7 +146,7 @@ pub fn stop_by(signal: i32) {
 fn set_of(signals: &[i32]) -> libc::sigset_t {
     let mut set = empty_set();
     for &signal in signals {
-        // SAFETY: `set` is initialised; a number that is no signal is refused, not followed.
+        // SAFETY: `set` is initialised; an invalid signal number is refused, not followed.
         unsafe { libc::sigaddset(&raw mut set, signal) };
     }
     set

@@ -27,7 +27,7 @@ pub enum Operation {
     Write,
 }
 
-/// File offset that stands for the current position, as pipes need it.
+/// File offset that means the current position, as pipes need it.
 pub const HERE: u64 = u64::MAX;
 
 impl std::fmt::Debug for Uring {
@@ -83,13 +83,13 @@ impl Uring {
         };
         let entry = entry.user_data(buffer as u64);
         self.buffers[buffer].in_flight = true;
-        // SAFETY: the buffer is neither touched nor freed before its completion has come; a file
+        // SAFETY: the buffer is neither touched nor freed before its completion arrives; a file
         // that is closed in the meantime is an error, or stays open for this.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the ring has an entry for each buffer");
     }
 
-    /// Submits what is queued (`io_uring_enter(2)`), and blocks until an operation has completed.
+    /// Submits queued operations (`io_uring_enter(2)`), and blocks until an operation has completed.
     ///
     /// # Errors
     /// `EINTR`, in which case nothing was lost.

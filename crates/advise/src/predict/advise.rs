@@ -40,8 +40,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Whether the candidate may help. If no difference is expected, trial time is better spent on
-    /// others. On a busy machine CPU time decides, even if the candidate is slower on an idle one.
+    /// Returns whether the candidate may help. If no difference is expected, trial time is better
+    /// spent on others. On a busy machine CPU time decides, even if the candidate is slower on an
+    /// idle one.
     pub fn is_worth_trying(&self, under_load: bool) -> bool {
         let Candidate { verdict, basis, .. } = self.candidate;
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
@@ -82,7 +83,7 @@ enum Aim {
 pub struct Adviser<'a> {
     /// The profile of the original.
     pub record: &'a PipeRecord,
-    /// The programs that its commands stand for.
+    /// The programs that its commands refer to.
     pub environment: &'a Environment,
     /// The costs of pipes and of starting programs.
     pub calibration: &'a Calibration,
@@ -437,7 +438,7 @@ fn adopt(
     plan.error = (PILOT_ERROR.powi(2) + spread.powi(2)).sqrt();
 }
 
-/// Whether an unchanged stage also reads the same data as before, so that its profile still
+/// Returns whether an unchanged stage also reads the same data as before, so that its profile still
 /// applies.
 fn reads_the_same(place: usize, origin: usize, run: &PilotRun, reference: &PilotRun) -> bool {
     match (run.stages.get(place), reference.stages.get(origin)) {

@@ -35,7 +35,7 @@ const TIMES: usize = 15;
 const PIECE: usize = 64 << 10;
 
 impl Calibration {
-    /// Measures the costs. A start-up cost that the lab has measured is taken over.
+    /// Measures the costs, except for a start-up cost that the lab has measured.
     ///
     /// # Errors
     /// If a pipe or a process cannot be created.
@@ -60,7 +60,7 @@ impl Calibration {
         }
     }
 
-    /// Returns the CPU seconds to pass this many bytes through a pipe with this many writes and
+    /// Returns the CPU seconds to pass `bytes` through a pipe with `calls` writes and as many
     /// reads.
     pub fn pipe(&self, bytes: f64, calls: f64) -> f64 {
         bytes * self.pipe_byte + calls * self.pipe_call

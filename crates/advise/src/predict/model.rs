@@ -32,7 +32,7 @@ pub struct Model {
     pub stages: Vec<StageCost>,
     /// Number of CPUs that the pipeline can use.
     pub cpus: f64,
-    /// Ratio of the original's wall time to what its stages explain.
+    /// Ratio of the original's wall time to the time that its stages explain.
     pub fit: f64,
     /// Number of pipes in the original, for scaling `fit`.
     pub fitted_pipes: usize,
@@ -47,11 +47,11 @@ pub struct Forecast {
     pub wall: f64,
     /// User and system time of all stages.
     pub cpu: f64,
-    /// What determines most of the wall time.
+    /// The main limit of the wall time.
     pub limit: Limit,
 }
 
-/// What limits a pipeline.
+/// A limit of a pipeline's speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// A stage, counted from 0.
@@ -99,7 +99,7 @@ impl Model {
         Forecast { wall, cpu, limit }
     }
 
-    /// Returns the wall time that the stages alone explain, and what limits most of it.
+    /// Returns the wall time that the stages alone explain, and its main limit.
     fn explained(&self, copies: f64) -> (f64, Limit) {
         let mut total = 0.0;
         let mut longest = (0.0, Limit::Machine);
@@ -137,12 +137,12 @@ const BUSY: f64 = 0.2;
 /// The same for CPU time that the hypervisor took (steal).
 const MUCH_STEAL: f64 = 0.05;
 
-/// Whether other programs used so much of the machine that they affected the profile's wall time.
-/// The model assumes that the pipeline has the CPUs to itself.
+/// Returns whether the load of other programs affected the profile's wall time. The model assumes
+/// that the pipeline has the CPUs to itself.
 pub fn was_disturbed(record: &PipeRecord) -> bool {
     let observed = &record.observation;
     match (observed.others_cpu_share, observed.steal_share) {
-        // An older record only says whether there was a disturbance.
+        // An older record has only a warning about a disturbance.
         (None, None) => {
             let tells = |id| matches!(id, WarningId::OtherLoad | WarningId::Steal);
             record.warnings.iter().any(|warning| tells(warning.id))
@@ -254,7 +254,7 @@ mod tests {
         let quiet = unchanged(&observed(Some(0.02), Some(0.0), 1.0), 0.0);
         assert!((quiet.wall_seconds.expect("quiet") - 1.0).abs() < 1e-9);
         assert!((quiet.cpu_seconds - 1.5).abs() < 1e-9);
-        // However long the run took, the model only predicts what it can explain.
+        // However long the run took, the model only predicts the time that it can explain.
         let slow = unchanged(&observed(Some(0.02), Some(0.0), 10.0), 0.0);
         assert!((slow.wall_seconds.expect("quiet") - 3.0 * 0.75).abs() < 1e-9);
     }

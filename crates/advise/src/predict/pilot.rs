@@ -18,7 +18,7 @@ use crate::sample::{difference, temporary};
 const ROUNDS: usize = 5;
 /// Number of times that a start is measured.
 const STARTS: usize = 3;
-/// Shorter measurements mostly show the clock and the scheduler.
+/// Below this duration, the clock and the scheduler dominate a measurement.
 const TOO_SHORT: Duration = Duration::from_millis(2);
 
 /// Measurements for one pipeline and all of its candidates.
@@ -76,9 +76,9 @@ pub struct StageTime {
 pub struct PilotRun {
     /// The stages, up to the first one that must not be repeated.
     pub stages: Vec<StageTime>,
-    /// Index of the last stage's output, for comparison, or `None` if the run did not get that far.
-    /// Exit statuses are not compared: something may match in the whole input where nothing matches
-    /// in a sample.
+    /// Index of the last stage's output, for comparison, or `None` if the run ended before. Exit
+    /// statuses are not compared: a command may find a match in the whole input but not in a
+    /// sample.
     pub end: Option<usize>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Pilot<'a> {
         }
     }
 
-    /// Whether the budget leaves time for more.
+    /// Returns whether the budget leaves time for more.
     pub fn has_time(&self) -> bool {
         Instant::now() < self.deadline
     }
@@ -167,7 +167,7 @@ impl<'a> Pilot<'a> {
         Ok(())
     }
 
-    /// Measures a command on an input, once. Returns false if it took too long.
+    /// Measures a command on an input, once. Returns `false` if it took too long.
     fn measure(&mut self, key: &Key) -> Result<bool, RunError> {
         if self.runs.contains_key(key) {
             return Ok(true);
@@ -269,7 +269,7 @@ impl<'a> Pilot<'a> {
     }
 }
 
-/// Whether a stage reads from a pipe, and whether it writes to one.
+/// Returns whether a stage reads from a pipe, and whether it writes to one.
 fn between(draft: &Draft, index: usize) -> (bool, bool) {
     (index > 0, index + 1 < draft.stages.len())
 }
@@ -285,8 +285,8 @@ fn texts(draft: &Draft) -> Vec<Option<String>> {
     draft.stages.iter().enumerate().map(alone).collect()
 }
 
-/// Whether a command is one that rewrites add to a pure command: a larger pipe, or chunks of the
-/// input.
+/// Returns whether a command is one that rewrites add to a pure command: a larger pipe, or chunks
+/// of the input.
 fn is_helper(simple: &Simple) -> bool {
     let words: Vec<&str> = simple.arguments.iter().map(|word| word.text.as_str()).collect();
     let pure = |text: &str| Simple::read(text).is_some_and(|simple| is_pure(&simple));
@@ -306,7 +306,7 @@ fn is_helper(simple: &Simple) -> bool {
 }
 
 impl StageTime {
-    /// Whether the measurement is long enough to be compared.
+    /// Returns whether the measurement is long enough to be compared.
     pub fn is_long_enough(&self) -> bool {
         self.service >= TOO_SHORT.as_secs_f64()
     }

@@ -12,15 +12,15 @@ use super::model::{Limit, Model, StageCost};
 enum Change {
     /// A stage runs `times` times as fast.
     Faster { stage: usize, times: f64 },
-    /// Two neighbouring stages become one process.
+    /// Two neighbouring stages are merged into one process.
     Fuse { first: usize },
     /// A stage is removed.
     Drop { stage: usize },
-    /// The machine has this many CPUs.
+    /// The machine has a different number of CPUs.
     Cpus(f64),
-    /// This many copies run at the same time.
+    /// Several copies run at the same time.
     Copies(f64),
-    /// The input is this many times as large.
+    /// The size of the input is multiplied by a factor.
     Input(f64),
 }
 
@@ -34,7 +34,7 @@ pub struct Question {
 /// A syntax error in a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionError {
-    /// It matches none of the forms.
+    /// It has none of the known forms.
     #[error(
         "'{0}': expected 'stage 3 x2', 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10' or 'input x100' (numbers \
          from 0.000001 to 1000000), or several separated by `;`"

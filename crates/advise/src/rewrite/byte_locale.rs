@@ -1,11 +1,11 @@
-//! Commands that compare bytes are quicker than those that compare letters of a language.
+//! Comparing bytes is faster than comparing letters of a language.
 
 use contend_commands::{Simple, Word};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
 
-/// Commands that are known to work much harder in a language's locale.
+/// Commands that are known to be much slower in a language's locale.
 const COMMANDS: &[&str] = &["egrep", "fgrep", "grep", "sed", "sort", "tr"];
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {

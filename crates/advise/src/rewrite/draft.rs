@@ -22,7 +22,7 @@ pub struct Draft {
 pub struct Stage {
     /// Its text.
     pub text: String,
-    /// The parsed command, if its name stands for a program file that contend knows.
+    /// The parsed command, if its name refers to a program file that contend knows.
     pub simple: Option<Simple>,
     /// Indices of the original's stages whose work it does, from 0; its own index if it is
     /// unchanged.
@@ -30,8 +30,8 @@ pub struct Stage {
 }
 
 impl Draft {
-    /// Splits a pipeline into stages. Returns `None` if anything but `|` separates them or anything
-    /// follows them: comments, here-documents, `|&`.
+    /// Splits a pipeline into stages. Returns `None` if they are separated by `|&`, or if comments
+    /// or here-documents follow.
     pub fn read(parsed: &Parsed, environment: &Environment) -> Option<Self> {
         let mut texts = parsed.plain_stages()?;
         let kept = texts.pop()?;
@@ -51,7 +51,7 @@ impl Draft {
         self.text_with_output() + if self.discards { " >/dev/null" } else { "" }
     }
 
-    /// Whether its output goes to /dev/null.
+    /// Returns whether its output goes to /dev/null.
     pub fn discards(&self) -> bool {
         self.discards
     }

@@ -12,7 +12,7 @@ use contend_shell::environment::Environment;
 
 use super::{Change, Replacement, Situation, Variant};
 
-/// Largest share of lines that a filter may pass for the move to pay.
+/// Largest share of lines that a filter may pass for the move to pay off.
 const LETS_THROUGH: f64 = 0.9;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -130,8 +130,8 @@ impl Work {
         ascii && !strings.iter().flat_map(|s| s.chars()).any(|c| touched.contains(&fold(c)))
     }
 
-    /// Whether the stage may change the very strings that the filter searches for. They commute
-    /// only on data without them.
+    /// Returns whether the stage may change the strings that the filter searches for. The two
+    /// commute only on data without them.
     fn makes_or_breaks(&self, filter: &Filter) -> bool {
         let (Some(touched), Some(strings)) = (&self.touches, &filter.strings) else {
             return false;
@@ -164,7 +164,7 @@ fn touched_by(sed: &Sed) -> Option<BTreeSet<char>> {
     touched.iter().all(char::is_ascii).then_some(touched)
 }
 
-/// Whether a regular expression, basic or extended, matches only itself.
+/// Returns whether a regular expression, basic or extended, matches only itself.
 fn is_literal(expression: &str) -> bool {
     !expression
         .contains(['\\', '.', '[', ']', '*', '^', '$', '+', '?', '(', ')', '{', '}', '|', '/'])

@@ -1,5 +1,4 @@
-//! `sed | sed`: scripts that process each line independently can run one after the other in one
-//! sed.
+//! `sed | sed`: one sed can run two scripts in turn if they process each line independently.
 
 use contend_commands::sed::{Action, Command, Sed};
 use contend_record::advice::{RewriteId, Safety};

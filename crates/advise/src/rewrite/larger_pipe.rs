@@ -8,7 +8,7 @@ use super::{Change, Replacement, Situation, Variant};
 /// Pipe capacity that an unprivileged process may request, in bytes, unless
 /// `/proc/sys/fs/pipe-max-size` is lower.
 const SIZE: u64 = 1 << 20;
-/// Smallest amount of data for which a larger pipe pays, in bytes.
+/// Smallest amount of data for which a larger pipe pays off, in bytes.
 const WORTHWHILE: u64 = 64 * SIZE;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -46,7 +46,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     changes.collect()
 }
 
-/// Whether both sides waited about as long, although there was much data to transfer.
+/// Returns whether both sides waited about as long, although there was much data to transfer.
 fn balanced(boundary: &Boundary) -> bool {
     boundary.waiting_side == WaitingSide::Neither
         && boundary.bytes.is_some_and(|bytes| bytes >= WORTHWHILE)

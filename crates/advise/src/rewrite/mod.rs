@@ -66,7 +66,7 @@ pub const TABLE: &[Rewrite] = &[
 /// Signal for a write to a pipe without readers.
 const SIGPIPE: i32 = 13;
 
-/// Smallest share of the wall time for which changing a single stage pays.
+/// Smallest share of the wall time for which changing a single stage pays off.
 const MIN_WALL_SHARE: f64 = 0.05;
 
 /// The input of a rewrite.
@@ -100,8 +100,8 @@ impl Situation<'_> {
         stages.filter_map(|(index, stage)| change(index, stage)).flatten().collect()
     }
 
-    /// Whether these stages all succeeded. A replacement for a stage that failed may fail with
-    /// another message.
+    /// Returns whether these stages all succeeded. A replacement for a stage that failed may fail
+    /// with another message.
     fn went_well(&self, at: Range<usize>) -> bool {
         let Some(profile) = self.profile else { return true };
         let stages = self.draft.stages[at].iter().flat_map(|stage| &stage.origin);
@@ -117,14 +117,14 @@ impl Situation<'_> {
     }
 }
 
-/// Whether a stage succeeded. grep may find nothing, and a reader may close the pipe early.
+/// Returns whether a stage succeeded. grep may find nothing, and a reader may close the pipe early.
 pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
     let finds_nothing = stage.exit_code == 1 && behaviour::selects(&stage.command);
     let cut_off = stage.outcome == Outcome::Killed(SIGPIPE);
     stage.exit_code == 0 || finds_nothing || cut_off
 }
 
-/// Tells apart the changes that one rewrite has for the same stages.
+/// Distinguishes the changes that one rewrite proposes for the same stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variant {
     /// The rewrite has one change.
@@ -161,8 +161,8 @@ impl ChangeId {
         }
     }
 
-    /// Whether this is the same change for the same or more stages: an earlier change may have
-    /// merged some.
+    /// Returns whether this is the same change for the same or more stages: an earlier change may
+    /// have merged some.
     pub fn includes(&self, other: &Self) -> bool {
         self.rewrite == other.rewrite
             && self.variant == other.variant
@@ -193,7 +193,7 @@ pub struct Replacement {
     /// The text of the stage.
     pub text: String,
     /// The stages whose work it does, numbered as in [`Change::at`], with the expected share of
-    /// each one's service time. Empty if only a pilot can tell.
+    /// each one's service time. Empty if only a pilot can measure it.
     pub work: Vec<(usize, f64)>,
 }
 

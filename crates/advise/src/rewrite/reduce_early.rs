@@ -1,4 +1,4 @@
-//! Moves a stage that changes each line independently behind one that keeps lines by position, or
+//! Moves a stage that changes each line independently after one that keeps lines by position, or
 //! drops it before one that only counts lines.
 
 use contend_commands::cut::Cut;

@@ -1,5 +1,5 @@
-//! Splits the bottleneck stage if its program has two independent halves, so that each can use a
-//! CPU of its own.
+//! Splits the bottleneck stage if its program has two independent halves, so that they can use two
+//! CPUs.
 
 use contend_commands::Simple;
 use contend_commands::awk::Awk;
@@ -10,7 +10,7 @@ use contend_record::pipe::BottleneckKind;
 use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
-/// Smallest number of idle CPUs, on average.
+/// Minimum number of idle CPUs, on average.
 const IDLE: f64 = 0.3;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -81,8 +81,8 @@ fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
     Some([with(first, true).text(), rest.text()])
 }
 
-/// Whether a statement is `gsub(/expression/, "text")` on the whole record, and nothing that ends
-/// the program early.
+/// Returns whether a statement is `gsub(/expression/, "text")` on the whole record, and nothing
+/// that ends the program early.
 fn is_substitution(statement: &str) -> bool {
     let arguments = statement
         .strip_prefix("gsub(/")

@@ -1,5 +1,5 @@
 //! `sort | head`: only the first lines of each chunk can be among the first of all, so the others
-//! need not be kept.
+//! are dropped early.
 
 use contend_commands::head::{head, tail};
 use contend_commands::quote;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use contend_record::advice::{Candidate, Verdict};
 use contend_record::stats::Estimate;
 
-/// Number of pairs below which nothing is concluded.
+/// Minimum number of pairs for a conclusion.
 const MIN_PAIRS: usize = 3;
 /// Number of pairs from which the interval is that of the median; with fewer it is their range.
 const MIN_PAIRS_FOR_MEDIAN: usize = 6;
@@ -53,8 +53,8 @@ pub(super) struct CandidateRun {
     /// The text that runs.
     pub text: String,
     samples: Samples,
-    /// The samples with which it was first found better. It has to confirm that with new ones: a
-    /// candidate that is judged after every round is ahead at some point by chance.
+    /// The samples with which it was first found better. New samples must confirm that: a candidate
+    /// that is judged after every round is ahead at some point by chance.
     qualified: Option<Samples>,
     difference: Option<String>,
     verdict: Option<Verdict>,
@@ -66,7 +66,7 @@ impl CandidateRun {
         Self { place, text, samples, qualified: None, difference: None, verdict: None }
     }
 
-    /// Whether it keeps running.
+    /// Returns whether it keeps running.
     pub fn in_question(&self) -> bool {
         self.verdict.is_none()
     }
@@ -126,8 +126,8 @@ impl CandidateRun {
         !slower && cpu.is_some_and(|[_, high]| high < 1.0 - MIN_CPU_SAVING)
     }
 
-    /// Decides at the end of the budget. What few samples cannot decide stays inconclusive, unless
-    /// all of them agree.
+    /// Decides at the end of the budget. With few samples the result is inconclusive, unless all of
+    /// them agree.
     pub fn finish(&mut self) {
         if self.samples.count() < MIN_PAIRS
             && let Some(mut earlier) = self.qualified.take()
@@ -139,7 +139,7 @@ impl CandidateRun {
             return;
         }
         let range = range(&self.samples.wall_ratios).filter(|_| self.samples.count() >= MIN_PAIRS);
-        // Few samples only show a large difference.
+        // Few samples can only prove a large difference.
         let enough = self.qualified.is_some() || self.samples.count() >= MIN_PAIRS_FOR_MEDIAN;
         let matters = if enough { MIN_DIFFERENCE } else { CLEAR_DIFFERENCE };
         self.verdict = Some(match range {

@@ -1,5 +1,5 @@
 //! Trials with several concurrent copies. A candidate that is faster alone because it uses idle
-//! CPUs may be slower when none is idle.
+//! CPUs may be slower without idle CPUs.
 
 use std::fs::File;
 use std::time::{Duration, Instant};

@@ -97,7 +97,8 @@ pub(super) fn only_added_to<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     names
 }
 
-/// Whether an addition has no other side effects, so that its operands can be evaluated separately.
+/// Returns whether an addition has no other side effects, so that its operands can be evaluated
+/// separately.
 fn has_no_effects(addition: Addition<'_>) -> bool {
     let mut effects = false;
     let mut look = |node: Node<'_>| {
@@ -116,7 +117,7 @@ fn has_no_effects(addition: Addition<'_>) -> bool {
     !effects
 }
 
-/// Whether a value is a small integer constant.
+/// Returns whether a value is a small integer constant.
 pub(super) fn is_small(value: &Expression) -> bool {
     matches!(value, Expression::Number(n) if n.parse().is_ok_and(|n: u32| n <= MAX_UNTRACKED))
 }

@@ -138,7 +138,7 @@ fn is_separator(place: &Place) -> bool {
     matches!(place, Place::Variable(name) if name == "RS")
 }
 
-/// Whether a node assigns `RS` other than by `=`.
+/// Returns whether a node assigns `RS` other than by `=`.
 fn changes_separator(node: Node<'_>) -> Option<Rejection> {
     let changed = match node {
         Node::Expression(Expression::Step(step)) => is_separator(&step.target),

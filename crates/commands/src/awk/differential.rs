@@ -25,7 +25,7 @@ static AWKS: LazyLock<Vec<&[&str]>> = LazyLock::new(|| {
     all.into_iter().filter(is_here).collect()
 });
 
-/// Whether comparisons depend on earlier records.
+/// Returns whether comparisons depend on earlier records.
 fn is_busybox(awk: &[&str]) -> bool {
     awk[0] == "busybox"
 }

@@ -147,7 +147,7 @@ impl Parser<'_> {
         if self.printing || !self.take("|")? {
             return Ok(value);
         }
-        // Awks differ in how much of a longer expression is the command.
+        // Awks parse longer expressions before a pipe differently.
         let is_longer = matches!(
             value,
             Expression::Chain(..) | Expression::Signed(_) | Expression::Getline(..)
@@ -159,7 +159,7 @@ impl Parser<'_> {
         Ok(Expression::Getline(place, Some(Box::new(Source::Command(value)))))
     }
 
-    /// Whether the token begins a value that can be concatenated.
+    /// Returns whether the token begins a value that can be concatenated.
     fn begins_value(&self) -> bool {
         match &self.token {
             Token::Number(_) | Token::Text(_) => true,
@@ -343,7 +343,7 @@ impl Parser<'_> {
         let file = self.primary()?;
         let ends = self.is_one_of(&[")", ";", "}", "&&", "||"])
             || matches!(self.token, Token::Newline | Token::End);
-        // Awks differ in how much of a longer expression is the name.
+        // Awks parse longer expressions as a file name differently.
         if !ends {
             return Err(self.unexpected());
         }

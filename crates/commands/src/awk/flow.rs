@@ -315,7 +315,7 @@ impl<'a> Flow<'a> {
             return Err(why());
         }
         let at_start = |d: &Defined<'_>| d.as_ref().is_none_or(|set| set.contains(LINE_START));
-        // Within another loop, sums could grow beyond what is exact.
+        // Within another loop, sums could grow too large to be exact.
         let in_loops = turns.have_loops || !self.loops.is_empty();
         let kept = if in_loops { BTreeSet::new() } else { tallies_in(body, &self.known) };
         let mut changed = assigned(body);

@@ -303,7 +303,7 @@ impl Parser<'_> {
             }
             _ => None,
         };
-        // Awks differ in how much of a longer expression is the name.
+        // Awks parse longer expressions as a file name differently.
         if self.is_at_end() {
             Ok(Print { arguments, formatted, output })
         } else {

@@ -93,14 +93,13 @@ impl Awk {
     /// Parses the program.
     ///
     /// # Errors
-    ///
     /// Fails with [`Rejection::Unread`] if the program is not understood with certainty.
     pub fn parsed(&self) -> Result<Program, Rejection> {
         Program::read(&self.program)
     }
 
-    /// Whether the program certainly writes nothing and waits for nothing before it reads its
-    /// input.
+    /// Returns whether the program certainly writes nothing and waits for nothing before it reads
+    /// its input.
     pub fn reads_first(&self) -> bool {
         self.parsed().is_ok_and(|program| checks::begins(&program).is_ok())
     }

@@ -106,12 +106,12 @@ const SPECIAL_VARIABLES: &[&str] = &[
     "ORS", "RLENGTH", "RS", "RSTART", "SUBSEP",
 ];
 
-/// Whether a variable is special, in POSIX awk or in gawk.
+/// Returns whether a variable is special, in POSIX awk or in gawk.
 pub(super) fn is_special(name: &str) -> bool {
     SPECIAL_VARIABLES.contains(&name) || GAWK_VARIABLES.contains(&name)
 }
 
-/// Whether a word cannot be a user-defined name.
+/// Returns whether a word cannot be a user-defined name.
 pub(super) fn is_reserved(word: &str) -> bool {
     RESERVED_WORDS.contains(&word) || is_function(word)
 }
@@ -120,7 +120,7 @@ pub(super) fn is_function(word: &str) -> bool {
     BUILTIN_FUNCTIONS.iter().any(|(name, ..)| *name == word)
 }
 
-/// Whether a built-in function accepts this number of arguments.
+/// Returns whether a built-in function accepts this number of arguments.
 pub(super) fn takes(name: &str, arguments: usize) -> bool {
     BUILTIN_FUNCTIONS
         .iter()

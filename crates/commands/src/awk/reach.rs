@@ -12,8 +12,8 @@ const IMPURE_FUNCTIONS: &[&str] =
 /// Variables that depend on more than the input.
 const ENVIRONMENT_VARIABLES: &[&str] = &["ENVIRON", "PROCINFO"];
 
-/// Whether a program starts others, writes files, reads from others, or prints values that differ
-/// from run to run. Returns `true` for a program that cannot be parsed.
+/// Returns whether a program starts others, writes files, reads from others, or prints values that
+/// differ from run to run. Returns `true` for a program that cannot be parsed.
 pub(super) fn does_more(program: &str) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Getline(..)) => true,
@@ -27,8 +27,8 @@ pub(super) fn does_more(program: &str) -> bool {
     })
 }
 
-/// Whether a program writes files or starts others. With `may_read_commands`, commands whose output
-/// `getline` reads do not count. Returns `true` for a program that cannot be parsed.
+/// Returns whether a program writes files or starts others. With `may_read_commands`, commands
+/// whose output `getline` reads do not count. Returns `true` for a program that cannot be parsed.
 pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Call(name, _)) => {
@@ -44,7 +44,8 @@ pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
     })
 }
 
-/// Whether this is the program's standard output or standard error, which are no side effects.
+/// Returns whether this is the program's standard output or standard error, which are no side
+/// effects.
 fn is_own(output: &Output) -> bool {
     let own: [&[u8]; 2] = [b"/dev/stderr", b"/dev/stdout"];
     match output {

@@ -53,8 +53,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Whether the outputs of `part` add up to exactly the original's totals, in any order: all
-    /// outputs are complete, and nothing was rounded.
+    /// Returns whether the outputs of `part` add up to exactly the original's totals, in any order:
+    /// all outputs are complete, and nothing was rounded.
     pub fn are_exact<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> bool {
         let amounts = parts.into_iter().map(|part| {
             let first = part.split(|b| *b == b'\n').next()?;
@@ -71,7 +71,6 @@ impl Totals {
 /// arguments assign.
 ///
 /// # Errors
-///
 /// Generator a construct of a rule that depends on other records and is not a sum, or what END needs
 /// besides totals.
 pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Rejection> {
@@ -144,7 +143,7 @@ fn sums<'a>(program: &'a Program, given: &[&str]) -> BTreeSet<&'a str> {
     sums
 }
 
-/// Whether BEGIN uses a variable only to assign zero to it.
+/// Returns whether BEGIN uses a variable only to assign zero to it.
 fn starts_at_zero(body: &[Statement], name: &str) -> bool {
     let zero = |statement: &Statement| match &statement.action {
         Action::Value(Expression::Assign(assignment)) => {

@@ -4,12 +4,12 @@ use super::ast::{Action, Chain, Expression, Pattern, Place, Program, Rule, State
 use super::values::assigned;
 use super::walk::{Node, Walk};
 
-/// Whether `print` may end its output with anything but a newline.
+/// Returns whether `print` may end its output with anything but a newline.
 pub(super) fn changes_line_end(program: &Program, given: &[&str]) -> bool {
     given.contains(&"ORS") || assigned(program.items.as_slice()).contains("ORS")
 }
 
-/// Whether each record is printed at most once, and nothing else is.
+/// Returns whether each record is printed at most once, and nothing else is.
 pub(super) fn prints_at_most_its_line(program: &Program) -> bool {
     let mut plain = true;
     program.walk(&mut |node| {
@@ -111,8 +111,8 @@ fn loop_prints(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<
     after.map(|count| count + again)
 }
 
-/// Whether a field may be compared with something that is not a string. busybox's awk treats a
-/// missing field as a number, but as a string once an earlier record had that field.
+/// Returns whether a field may be compared with something that is not a string. busybox's awk
+/// treats a missing field as a number, but as a string once an earlier record had that field.
 pub(super) fn compares_fields(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {
@@ -124,7 +124,7 @@ pub(super) fn compares_fields(program: &Program) -> bool {
     may
 }
 
-/// Whether a value is certainly a string, so that it is compared as one.
+/// Returns whether a value is certainly a string, so that it is compared as one.
 fn is_string(value: &Expression) -> bool {
     match value.bare() {
         Expression::Text(_) | Expression::Chain(Chain::Concatenation, _) => true,
@@ -135,7 +135,7 @@ fn is_string(value: &Expression) -> bool {
     }
 }
 
-/// Whether a value is certainly a number.
+/// Returns whether a value is certainly a number.
 fn is_number(value: &Expression) -> bool {
     match value.bare() {
         Expression::Number(_) | Expression::Signed(_) | Expression::Step(_) => true,
@@ -148,7 +148,7 @@ fn is_number(value: &Expression) -> bool {
     }
 }
 
-/// Whether an awk that works on bytes may split multibyte characters.
+/// Returns whether an awk that works on bytes may split multibyte characters.
 pub(super) fn may_split_characters(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {
@@ -181,7 +181,7 @@ fn cuts(expression: &Expression) -> bool {
     }
 }
 
-/// Whether a format never truncates a string or prints a single byte.
+/// Returns whether a format never truncates a string or prints a single byte.
 fn is_whole_format(format: &Expression) -> bool {
     let Expression::Text(text) = format else { return false };
     let Some(value) = &text.value else { return false };
@@ -212,7 +212,7 @@ fn is_whole_format(format: &Expression) -> bool {
     true
 }
 
-/// Whether a separator is literal: a single ASCII character, or a literal pattern.
+/// Returns whether a separator is literal: a single ASCII character, or a literal pattern.
 fn is_plain_separator(separator: &Expression) -> bool {
     match separator {
         Expression::Text(text) if text.value.as_ref().is_some_and(|value| value.len() == 1) => {
@@ -222,7 +222,7 @@ fn is_plain_separator(separator: &Expression) -> bool {
     }
 }
 
-/// Whether a pattern matches one or more single-byte characters, and nothing else.
+/// Returns whether a pattern matches one or more single-byte characters, and nothing else.
 fn is_plain_pattern(pattern: &Expression) -> bool {
     let text = match pattern {
         Expression::Regex(text) => text.clone(),
@@ -260,7 +260,7 @@ fn is_plain_pattern(pattern: &Expression) -> bool {
     true
 }
 
-/// Whether the output may contain a NUL that is not in the input.
+/// Returns whether the output may contain a NUL that is not in the input.
 pub(super) fn writes_nul(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {

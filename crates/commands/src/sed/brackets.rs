@@ -38,7 +38,7 @@ pub(super) fn bracket(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Whether a bracket expression contains a backslash, `[.` or `[=`.
+/// Returns whether a bracket expression contains a backslash, `[.` or `[=`.
 pub(super) fn has_odd_brackets(expression: &str) -> bool {
     let mut rest = expression.chars();
     while let Some(c) = rest.next() {

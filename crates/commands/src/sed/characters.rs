@@ -18,7 +18,7 @@ pub(super) enum Piece {
 }
 
 impl Piece {
-    /// Whether this is, or may be, the byte.
+    /// Returns whether this is, or may be, the byte.
     pub(super) fn may_be(self, byte: u8) -> bool {
         match self {
             Self::Character(c) => c == char::from(byte),
@@ -29,7 +29,7 @@ impl Piece {
         }
     }
 
-    /// Whether this may be a part of a multibyte character.
+    /// Returns whether this may be a part of a multibyte character.
     pub(super) fn may_be_part(self) -> bool {
         match self {
             Self::Byte(byte) => !byte.is_ascii(),
@@ -89,7 +89,7 @@ pub(super) struct Syntax {
     pub(super) multibyte: bool,
 }
 
-/// Whether a substitution may split multibyte characters.
+/// Returns whether a substitution may split multibyte characters.
 ///
 /// After an empty match that follows another match, GNU `sed` advances by one byte rather than by
 /// one character. So an expression is safe only if it matches no empty string, except at an end of
@@ -186,7 +186,7 @@ fn token(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
     }
 }
 
-/// Whether a bracket expression may contain a byte's number.
+/// Returns whether a bracket expression may contain a byte's number.
 fn has_number(inner: &str) -> bool {
     ["\\d", "\\o", "\\x", "\\c"].iter().any(|number| inner.contains(number))
 }

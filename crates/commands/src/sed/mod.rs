@@ -111,7 +111,7 @@ impl Sed {
         })
     }
 
-    /// Whether it writes exactly one line for each input line.
+    /// Returns whether it writes exactly one line for each input line.
     pub fn is_one_to_one(&self) -> bool {
         let changes = |command: &Command| {
             matches!(command.action, Action::Substitute { .. } | Action::Transliterate { .. })
@@ -119,7 +119,7 @@ impl Sed {
         !self.quiet && self.commands.iter().all(changes)
     }
 
-    /// Whether it writes each line, changed or not, at most once, at the end of its cycle.
+    /// Returns whether it writes each line, changed or not, at most once, at the end of its cycle.
     pub fn writes_at_most_once(&self) -> bool {
         !self.quiet && !self.commands.iter().any(|command| command.action == Action::Print)
     }
@@ -134,14 +134,14 @@ impl Sed {
         }
     }
 
-    /// Whether the script contains a regular expression.
+    /// Returns whether the script contains a regular expression.
     pub fn uses_expressions(&self) -> bool {
         self.commands.iter().any(|command| {
             command.address.is_some() || matches!(command.action, Action::Substitute { .. })
         })
     }
 
-    /// Whether a command of one script means the same in the other.
+    /// Returns whether a command of one script means the same in the other.
     pub fn speaks_like(&self, other: &Self) -> bool {
         let same_syntax = self.extended == other.extended
             || !self.uses_expressions()
@@ -237,18 +237,19 @@ fn plain_substitution(s: &Substitution) -> Option<Action> {
     })
 }
 
-/// Whether a replacement or a string of `y` may contain a newline, or a character by its number.
+/// Returns whether a replacement or a string of `y` may contain a newline, or a character by its
+/// number.
 fn makes_lines(text: &str) -> bool {
     text.contains('\n') || has_escape(text, &['n', 'o', 'd', 'x', 'c', '\n'])
 }
 
-/// Whether an expression matches neither a newline, which a pattern space of one line does not
-/// contain, nor the end of a buffer of several lines.
+/// Returns whether an expression matches neither a newline, which a pattern space of one line does
+/// not contain, nor the end of a buffer of several lines.
 fn is_local(expression: &str) -> bool {
     !expression.contains('\n') && !has_escape(expression, &['n', '`', '\'', 'o', 'd', 'x', 'c'])
 }
 
-/// Whether one of these characters follows a backslash that is not itself escaped.
+/// Returns whether one of these characters follows a backslash that is not itself escaped.
 fn has_escape(text: &str, letters: &[char]) -> bool {
     let mut characters = text.chars();
     while let Some(c) = characters.next() {

@@ -92,7 +92,7 @@ impl Address {
 pub enum End {
     /// The next line that matches an address.
     Address(Address),
-    /// `+N`: this many lines after the first.
+    /// `+N`: `N` lines after the first.
     Later(u64),
     /// `~N`: the next line whose number is a multiple.
     Multiple(u64),
@@ -167,8 +167,8 @@ pub struct Substitution {
 }
 
 impl Script {
-    /// Whether the script writes a file or executes a command. Standard output and standard error
-    /// do not count.
+    /// Returns whether the script writes a file or executes a command. Standard output and standard
+    /// error do not count.
     pub fn reaches_out(&self) -> bool {
         let is_output = |file: &str| ["/dev/stdout", "/dev/stderr"].contains(&file.trim());
         self.commands.iter().any(|command| match &command.function {

@@ -52,7 +52,7 @@ pub struct PerRecord {
     pub may_split_characters: bool,
     /// It may write NUL bytes that are not in its input, other than as terminators.
     pub may_write_nul: bool,
-    /// The pattern space may come to hold several records, which are then written at once.
+    /// The pattern space may hold several records, which are then written at once.
     pub makes_lines: bool,
 }
 
@@ -68,7 +68,6 @@ pub struct Rejection(pub String);
 /// without `POSIXLY_CORRECT` in its environment.
 ///
 /// # Errors
-///
 /// Names a construct that depends on more than its record, or is not known.
 pub fn of_command(
     simple: &Simple,
@@ -100,7 +99,6 @@ pub fn of_command(
 /// It then fails before it reads any input.
 ///
 /// # Errors
-///
 /// Names a construct that depends on more than its record, or is ambiguous.
 pub fn per_record(text: &str, mode: Mode) -> Result<PerRecord, Rejection> {
     let script =
@@ -196,7 +194,8 @@ impl Proof<'_> {
         (!known).then_some("repeats the last expression used, perhaps on another line")
     }
 
-    /// Whether all non-empty expressions are the same, and the first command always uses it.
+    /// Returns whether all non-empty expressions are the same, and the first command always uses
+    /// it.
     fn last_used_is_known(&self) -> bool {
         let mut all = self.script.expressions().filter(|regex| !regex.text.is_empty());
         let Some(one) = all.next() else { return false };
@@ -254,7 +253,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Whether the pattern space may come to contain a record's terminator.
+    /// Returns whether the pattern space may contain a record's terminator.
     fn makes_lines(&self) -> bool {
         let end = if self.mode.null_data { 0 } else { b'\n' };
         self.script.commands.iter().any(|command| match &command.function {
@@ -289,7 +288,7 @@ impl Proof<'_> {
     fn cuts(&self, s: &Substitution) -> bool {
         let repeats = s.global || s.number.is_some_and(|number| number > 1);
         let Mode { extended, multibyte, .. } = self.mode;
-        // In a single-byte locale, a change of case may lose bytes that are no valid characters.
+        // In a single-byte locale, a change of case may lose invalid bytes.
         let is_case = |piece| matches!(piece, Piece::Escaped('L' | 'U' | 'l' | 'u'));
         if !multibyte && pieces(&s.replacement).into_iter().any(is_case) {
             return true;

@@ -68,7 +68,7 @@ impl Effect {
         }
     }
 
-    /// Whether runs of this output byte are squeezed into one.
+    /// Returns whether runs of this output byte are squeezed into one.
     pub fn squeezes(&self, byte: u8) -> bool {
         self.squeezed[usize::from(byte)]
     }

@@ -22,8 +22,8 @@ fn texts(folder: &str) -> Vec<(String, Vec<u8>)> {
     texts
 }
 
-/// Whether the text is accepted. The answer is the same for every path, as skipped values are
-/// validated like printed ones.
+/// Returns whether the text is accepted. The answer is the same for every path, as skipped values
+/// are validated like printed ones.
 fn is_accepted(name: &str, text: &[u8]) -> bool {
     let ends = [".", ".nothing", "..nothing", ".[].nothing"].map(|path| {
         let (_, result) = filtered(text, &[usize::MAX], &[path], Format::JsonLines);

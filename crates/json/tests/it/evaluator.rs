@@ -1,4 +1,4 @@
-//! Random documents and paths, against an evaluator that keeps the whole document.
+//! Compares random documents and paths with an evaluator that keeps the whole document.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ enum Choice {
 
 type Step = (bool, Choice);
 
-/// Which child of which child, from the root.
+/// Indices of children, from the root to a value.
 type Route = Vec<usize>;
 
 impl Document {
@@ -40,7 +40,7 @@ impl Document {
         }
     }
 
-    /// Collects what the steps lead to.
+    /// Collects the values that the steps select.
     fn select(&self, steps: &[Step], route: &mut Route, found: &mut BTreeSet<Route>) {
         let Some(((descends, choice), rest)) = steps.split_first() else {
             found.insert(route.clone());
@@ -64,7 +64,7 @@ impl Document {
         }
     }
 
-    /// JSON as `serde_json` writes it, but for the digits of escapes.
+    /// Returns JSON as `serde_json` writes it, except for the digits of escapes.
     fn compact(&self) -> String {
         let list = |items: Vec<String>| items.join(",");
         match self {
@@ -78,7 +78,7 @@ impl Document {
         }
     }
 
-    /// JSON with white space and escapes wherever the bits say so.
+    /// Returns JSON with white space and escapes where the bits demand them.
     fn written(&self, bits: &mut impl Iterator<Item = u8>) -> String {
         let space = |bits: &mut dyn Iterator<Item = u8>| {
             ["", "", "", " ", "\n", "\t", "\r\n  "][usize::from(bits.next().unwrap_or(0)) % 7]
@@ -142,7 +142,7 @@ fn step_to(path: &str, place: usize, key: Option<&str>) -> String {
     }
 }
 
-/// Of the keys below, those that need no quotes in any format.
+/// Returns whether this key needs no quotes in any format.
 fn is_plain(key: &str) -> bool {
     !key.is_empty() && key.chars().all(char::is_alphabetic)
 }

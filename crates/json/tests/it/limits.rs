@@ -104,7 +104,7 @@ fn a_path_that_is_printed_is_limited_and_others_are_not() {
     assert_eq!(printed(&input, &[".*"], Format::JsonLines), "[1]\n2\n");
     let (_, result) = filtered(input.as_bytes(), &[usize::MAX], &[".*"], Format::Assignments);
     assert!(result.expect_err("too long").to_string().contains("is longer than 1048576 bytes"));
-    // A key that begins or ends like the one asked for is another, however much of it is kept.
+    // A key that shares a prefix or a suffix with the requested one does not match.
     let input = r#"{"aa":1,"a":2,"":3,"bbb\u0061":4}"#;
     assert_eq!(printed(input, &[".a"], Format::JsonLines), "2\n");
 }
@@ -119,7 +119,7 @@ fn long_strings_and_numbers_go_through_whole() {
 
 #[test]
 fn many_ways_to_one_state_are_one() {
-    // Each way on its own, they would be more than 10^17.
+    // As separate matches, they would be more than 10^17.
     let input = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     let path = "..[]".repeat(10);
     assert_eq!(printed(&input, &[&format!("{path}.a")], Format::JsonLines), "");

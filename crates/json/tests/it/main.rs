@@ -1,4 +1,4 @@
-//! Tests on the crate as its users see it.
+//! Tests of the crate's public interface.
 
 mod collection;
 mod evaluator;
@@ -12,7 +12,7 @@ use contend_json::path::Query;
 
 const FORMATS: [Format; 3] = [Format::PathValue, Format::Assignments, Format::JsonLines];
 
-/// Gives the input in pieces of these sizes, round and round.
+/// A reader that returns the input in pieces of these sizes, cyclically.
 struct Pieces<'a> {
     input: &'a [u8],
     sizes: &'a [usize],
@@ -52,7 +52,7 @@ fn printed(input: &str, paths: &[&str], format: Format) -> String {
     output
 }
 
-/// The error for input that is wrong.
+/// Returns the error for invalid input.
 fn refused(input: &[u8]) -> String {
     let (_, result) = filtered(input, &[usize::MAX], &["."], Format::JsonLines);
     result.expect_err("not JSON").to_string()

@@ -168,7 +168,7 @@ impl Amount {
         Some(all)
     }
 
-    /// Measures a regular file from its current offset to its end, which is `bytes` later.
+    /// Measures the bytes of a regular file from its current offset on; `bytes` is their number.
     pub fn of_rest(file: impl AsFd, bytes: u64) -> Self {
         let here = rustix::fs::tell(&file).unwrap_or(0);
         Self { bytes: bytes.saturating_sub(here), line: line_at(file, here) }

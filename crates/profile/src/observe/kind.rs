@@ -1,10 +1,10 @@
-//! Kinds of objects that descriptors lead to, and what reading or writing them waits for.
+//! Kinds of objects that descriptors refer to, and the wait that reading or writing them causes.
 
 use std::os::unix::fs::FileTypeExt;
 
 use super::Wait;
 
-/// The kind of object that a descriptor leads to.
+/// The kind of object that a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A pipe or a FIFO.
@@ -34,7 +34,7 @@ const VIRTUAL_FILE_SYSTEMS: [i64; 4] = [
 ];
 
 impl Kind {
-    /// Returns the kind of object that `path`, a descriptor's link in `/proc`, leads to; `link` is
+    /// Returns the kind of object that `path`, a descriptor's link in `/proc`, refers to; `link` is
     /// the content of the link.
     pub fn of(path: &str, link: &str) -> Self {
         if link.starts_with("pipe:") {
@@ -74,8 +74,8 @@ impl Kind {
         }
     }
 
-    /// Returns what reading or writing it waits for if it is neither the stage's input nor its
-    /// output.
+    /// Returns the wait that reading or writing such an object causes, if it is neither the stage's
+    /// input nor its output.
     pub fn wait(self) -> Wait {
         match self {
             Self::Pipe => Wait::Pipe,
@@ -94,7 +94,7 @@ fn is_virtual(path: &str) -> bool {
     rustix::fs::statfs(path).is_ok_and(|system| VIRTUAL_FILE_SYSTEMS.contains(&system.f_type))
 }
 
-/// Whether a link leads to a terminal.
+/// Returns whether a link refers to a terminal.
 pub fn is_terminal(link: &str) -> bool {
     link.starts_with("/dev/pts/") || link.starts_with("/dev/tty") || link == "/dev/console"
 }

@@ -1,6 +1,6 @@
-//! Observes processes from outside, through `/proc`: what each task does, and what it waits for.
+//! Observes processes from outside, through `/proc`: the activity and the wait of each task.
 //!
-//! An ordinary user may read all of it. A sample of a task reads, in this order:
+//! An ordinary user may read all of these files. A sample of a task reads, in this order:
 //!
 //! | file and content | state |
 //! |---|---|
@@ -23,7 +23,7 @@ pub mod tree;
 pub use target::{End, Ends};
 pub use tree::Tree;
 
-/// What a task, or a whole stage, is doing.
+/// The activity of a task, or of a whole stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// On a CPU or ready for one.
@@ -32,7 +32,7 @@ pub enum State {
     Waiting(Wait),
 }
 
-/// What a task waits for.
+/// The event that a task waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Its stage's input.
@@ -68,7 +68,7 @@ impl Wait {
     pub const COUNT: usize = Self::Unknown as usize + 1;
 
     /// Ranks waits among the threads of one process; the lowest rank describes the process. A
-    /// thread that waits for data or room says more than idle helper threads.
+    /// thread that waits for data or room is more informative than idle helper threads.
     fn rank_in_process(self) -> u8 {
         match self {
             Self::Stopped => 0,
@@ -82,7 +82,7 @@ impl Wait {
     }
 
     /// Ranks waits among the processes of one stage; the lowest rank describes the stage. A child
-    /// that sleeps on its parent's behalf says more than a sibling that waits for data.
+    /// that sleeps on its parent's behalf is more informative than a sibling that waits for data.
     fn rank_in_stage(self) -> u8 {
         match self {
             Self::Disk => 0,

@@ -1,4 +1,4 @@
-//! Where a descriptor leads: to the stage's own input or output, or elsewhere.
+//! The object that a descriptor refers to: the stage's own input or output, or another one.
 
 use std::os::unix::fs::FileTypeExt;
 use std::rc::Rc;
@@ -11,21 +11,22 @@ use contend_sys::syscall::{Waiting, pollfds};
 use super::Wait;
 use super::kind::{Kind, is_terminal};
 
-/// Standard input or output of a stage when the stage began.
+/// Standard input or output of a stage when the stage started.
 #[derive(Debug, Clone)]
 pub struct End {
-    /// Where the descriptor's link in `/proc` leads: `pipe:[123]`, `/dev/pts/0`, a path.
+    /// The target of the descriptor's link in `/proc`: `pipe:[123]`, `/dev/pts/0`, a path.
     link: String,
     /// Whether reading or writing it can wait for another process or a person.
     stream: bool,
     /// Whether it is a regular file.
     file: bool,
-    /// Reads how full it is, if it is a pipe.
+    /// Reads the fill of a pipe.
     probe: Option<Rc<PipeProbe>>,
 }
 
 impl End {
-    /// Returns where descriptor `fd` of `pid` leads; `None` if it is closed or not readable.
+    /// Returns the object that descriptor `fd` of `pid` refers to; `None` if it is closed or not
+    /// readable.
     pub fn of(pid: Pid, fd: i32) -> Option<Self> {
         let path = fd_path(pid, fd);
         let link = std::fs::read_link(&path).ok()?.to_str()?.to_owned();
@@ -35,18 +36,19 @@ impl End {
         Some(Self { link, stream, file: kind.is_file(), probe })
     }
 
-    /// Whether it is a pipe, a socket or a terminal, where a task can wait for the other side.
+    /// Returns whether it is a pipe, a socket or a terminal, where a task can wait for the other
+    /// side.
     pub fn is_stream(&self) -> bool {
         self.stream
     }
 
-    /// Whether it is a regular file.
+    /// Returns whether it is a regular file.
     pub fn is_file(&self) -> bool {
         self.file
     }
 
-    /// Returns the bytes in the pipe and its capacity; `None` if it is no pipe that this user may
-    /// open.
+    /// Returns the number of bytes in the pipe and its capacity; `None` if it is not a pipe, or
+    /// this user may not open it.
     pub fn fill(&self) -> Option<Fill> {
         self.probe.as_ref()?.fill().ok()
     }
@@ -77,7 +79,7 @@ impl Ends {
         Self { input: End::of(pid, 0), output: End::of(pid, 1) }
     }
 
-    /// Whether standard output of process `pid` is that of the stage, and a pipe.
+    /// Returns whether standard output of process `pid` is that of the stage, and a pipe.
     pub fn is_output_of(&self, pid: Pid) -> bool {
         let output = self.output.as_ref().filter(|output| output.probe.is_some());
         output.is_some_and(|output| {
@@ -86,7 +88,7 @@ impl Ends {
         })
     }
 
-    /// Returns what a task of `pid` waits for in this call.
+    /// Returns the wait of a task of `pid` in this call.
     pub fn wait_of(&self, pid: Pid, waiting: Waiting) -> Wait {
         match waiting {
             Waiting::Read(fd) => self.target(pid, fd).read_wait(),
@@ -113,8 +115,7 @@ impl Ends {
         }
     }
 
-    /// Guesses what a task waits for whose calls may not be read, from the fill of the stage's
-    /// pipes.
+    /// Guesses the wait of a task whose calls may not be read, from the fill of the stage's pipes.
     pub fn wait_by_fill(&self) -> Wait {
         let fill = |end: &Option<End>| end.as_ref().and_then(End::fill);
         match (fill(&self.input), fill(&self.output)) {
@@ -238,8 +239,8 @@ fn combine_waits(waits: &[Wait]) -> CombinedWait {
     }
 }
 
-/// Returns what opening a file waits for: the other end, if it is a FIFO. The file's path is at
-/// `address` in the memory of `pid`.
+/// Returns the wait of a call that opens a file: for the other end, if it is a FIFO. The file's
+/// path is at `address` in the memory of `pid`.
 fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
     let mut buffer = [0; 4096];
     let read = contend_sys::memory::read(pid, address, &mut buffer).unwrap_or(0);

@@ -19,7 +19,7 @@ pub struct Task {
     syscall: Option<ProcFile>,
     /// The scheduler's counters at the last sample.
     pub sched: SchedStat,
-    /// What the task did at the last sample.
+    /// The task's state at the last sample.
     pub state: State,
     /// Recent calls with their waits, and when these were found: a task tends to wait in the same
     /// few calls.
@@ -30,7 +30,7 @@ pub struct Task {
     confirmed: bool,
 }
 
-/// How long a descriptor is assumed to lead to the same object.
+/// How long a descriptor is assumed to refer to the same object.
 const TARGET_CACHE_TIME: Duration = Duration::from_millis(50);
 
 impl Task {
@@ -53,7 +53,7 @@ impl Task {
         })
     }
 
-    /// Samples what the task does now.
+    /// Samples the current state of the task.
     ///
     /// # Errors
     /// Fails if the task has ended.
@@ -133,7 +133,7 @@ impl Task {
     }
 
     /// Returns the state of a task that is in no call, or whose call may not be read. `wait` maps
-    /// the state letter in `stat` to what a waiting task waits for.
+    /// the state letter in `stat` to the wait of a waiting task.
     fn state_by_stat(&self, buffer: &mut [u8], wait: impl Fn(u8) -> Wait) -> io::Result<State> {
         match self.read_stat(buffer)?.state {
             b'R' => Ok(State::Active),

@@ -194,7 +194,7 @@ impl Tree {
         self.known.len() as u64 - 1
     }
 
-    /// Whether this process was ever seen in the stage.
+    /// Returns whether this process was ever seen in the stage.
     pub fn knows(&self, pid: Pid) -> bool {
         self.known.contains(&pid)
     }
@@ -259,9 +259,9 @@ impl Tree {
         Some(sum)
     }
 
-    /// Whether no process of the stage has written anything yet. Writes of a child that has not
-    /// been waited for appear only in the child's own counters, so the result is `false` if there
-    /// is an unknown child or a zombie.
+    /// Returns whether no process of the stage has written anything yet. Writes of a child that has
+    /// not been waited for appear only in the child's own counters, so the result is `false` if
+    /// there is an unknown child or a zombie.
     pub fn wrote_nothing(&mut self, buffer: &mut [u8]) -> bool {
         self.find_children(buffer);
         let is_known = |id: &Pid| self.processes.iter().any(|process| process.id == *id);

@@ -217,7 +217,7 @@ fn starter_in(received: &str) -> Option<Pid> {
     })
 }
 
-/// Whether `set -o` has printed the option as on.
+/// Returns whether `set -o` has printed the option as on.
 fn option_is_on(options: &str, name: &str) -> bool {
     options.lines().any(|line| {
         let mut words = line.split_whitespace();
@@ -226,7 +226,7 @@ fn option_is_on(options: &str, name: &str) -> bool {
 }
 
 /// Waits until the starter has started all stages, and returns these in the order of their start.
-/// If the starter ends first, fails with the stages that were there.
+/// If the starter ends first, fails with the stages that it had started.
 fn wait_for_stages(starter: Pid, wanted: usize) -> Result<Vec<Pid>, Vec<Pid>> {
     let mut last = Vec::new();
     loop {
@@ -285,8 +285,8 @@ fn scan_for_children(parent: Pid) -> Vec<Pid> {
     children.into_iter().filter_map(|(_, pid)| Pid::from_raw(pid)).collect()
 }
 
-/// Ends the starter and waits until contend is the parent of its children. SIGPIPE is the signal
-/// whose deaths shells do not report; SIGKILL follows if it is ignored or blocked.
+/// Ends the starter and waits until contend is the parent of its children. Shells do not report
+/// deaths by SIGPIPE, so that signal is used; SIGKILL follows if it is ignored or blocked.
 fn end_starter(starter: Pid, stages: &[Pid]) {
     let own = std::process::id().cast_signed();
     let mut gentle = !inherited::sigpipe_ends_nothing();

@@ -22,23 +22,23 @@ pub enum Progress<'a> {
 /// A stage of a running pipeline.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgressStage {
-    /// What it did at the last sample; `None` after its end.
+    /// The state at the last sample; `None` after the stage's end.
     pub state: Option<State>,
     /// Bytes read so far, if known.
     pub bytes_in: Option<u64>,
     /// Bytes written so far, if known.
     pub bytes_out: Option<u64>,
-    /// Where its time went so far.
+    /// How its time so far was spent.
     pub time: SampledTime,
     /// Time that its tasks waited for a CPU so far, summed over the tasks.
     pub run_queue: Duration,
-    /// How much of its input files it has read, if known.
+    /// The share of its input files that it has read, if known.
     pub input: Option<InputProgress>,
-    /// Whether its standard output is a terminal, or not known.
+    /// Whether its standard output is a terminal, or may be one.
     pub may_write_to_terminal: bool,
 }
 
-/// How much of its input files a stage has read.
+/// The share of its input files that a stage has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputProgress {
     /// Bytes read so far.

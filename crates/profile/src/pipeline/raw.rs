@@ -86,13 +86,13 @@ impl FillSamples {
         counted as f64 / self.samples.max(1) as f64
     }
 
-    /// Samples the fill of the pipe that `end` leads to, if it is one.
+    /// Samples the fill of the object that `end` refers to, if that is a pipe.
     pub fn sample(&mut self, end: Option<&End>) {
         if let Some(fill) = end.and_then(End::fill) {
             self.sum += fill.bytes;
             self.most = self.most.max(fill.bytes);
             self.samples += 1;
-            // The writer may have continued while contend took the CPU that the reader wanted.
+            // The writer may have continued while contend used the CPU that the reader needed.
             let tolerance = fill.capacity / 16;
             self.empty += u64::from(fill.bytes < tolerance);
             self.full += u64::from(fill.bytes + tolerance > fill.capacity);

@@ -8,7 +8,7 @@ use contend_record::warning::{Warning, WarningId};
 const BOOTSTRAP_SEED: u64 = 0x00c0_17e4_d000;
 
 /// Returns the run with the median wall time (the lower one of two), with medians over all runs;
-/// the run itself if there is only one, and `None` if there is none.
+/// the run itself if there is only one, and `None` without runs.
 pub fn summarise(mut records: Vec<PipeRecord>) -> Option<PipeRecord> {
     if records.len() <= 1 {
         return records.pop();

@@ -55,10 +55,10 @@ const INTERVAL_PER_SAMPLE_COST: u32 = 100;
 const SEARCH_INTERVAL: Duration = Duration::from_millis(50);
 /// Time until the first such search.
 const FIRST_SEARCH_DELAY: Duration = Duration::from_millis(10);
-/// During this time every sample asks whether a stage that is still the shell has become a program;
-/// afterwards only searches do.
+/// During this time, every sample checks whether a stage that is still the shell has become a
+/// program; afterwards only searches do.
 const EXEC_CHECK_TIME: Duration = Duration::from_millis(50);
-/// Signals within this time of each other are one request to end.
+/// Signals within this time of each other count as one request to end.
 const REPEATED_SIGNAL_TIME: Duration = Duration::from_millis(50);
 /// How long to wait for exiting orphans: the kernel needs milliseconds to tear down a large
 /// process.
@@ -66,7 +66,7 @@ const MAX_EXIT_TIME: Duration = Duration::from_millis(50);
 /// Time between two progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Runs the pipeline to its end.
+/// Runs the pipeline until all stages have ended.
 ///
 /// # Errors
 /// Fails if the pipeline cannot be started; see [`LaunchError`].
@@ -253,7 +253,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Handles what the kernel reports of children: stops and ends of stages, and ends of orphans.
+    /// Handles notifications about children: stops and ends of stages, and ends of orphans.
     fn collect_children(&mut self) {
         let now = self.begun.elapsed();
         let mut some_ended = false;
@@ -353,7 +353,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Samples all stages, as close together as possible. Sampling takes a CPU that a stage could
-    /// use, so later stages are found waiting for a CPU slightly too often; each time another stage
+    /// use, so later stages are found waiting for a CPU slightly too often. Each time another stage
     /// is first, which spreads that error evenly.
     fn sample_stages(&mut self, now: Duration, time: Duration) {
         let stopped = std::mem::take(&mut self.was_stopped);

@@ -33,7 +33,7 @@ use std::fmt::Write as _;
 use contend_shell::parse::Parsed;
 use contend_sys::inherited;
 
-/// Makes bash run the last stage, too, in a process of its own.
+/// Makes bash run the last stage in a separate process, like the others.
 const NO_LASTPIPE: &str = "case ${BASH_VERSION-} in ?*) command shopt -u lastpipe;; esac";
 
 /// The paths through which the script and contend communicate.
@@ -155,7 +155,7 @@ fn ending(setup: &str, parsed: &Parsed, end: &str) -> String {
     )
 }
 
-/// Formats what the shell reads at its end: the pipeline's exit code, and those of the stages.
+/// Formats the exit codes that the shell reads at its end: the pipeline's, and those of the stages.
 pub fn format_exit_codes(status: i32, stages: &[i32]) -> String {
     let mut words = vec![status];
     words.extend(stages);

@@ -1,4 +1,4 @@
-//! A running stage: its process, what has been observed of it, and its end.
+//! A running stage: its process, the observations of it so far, and its end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::observe::{State, Tree, Wait};
 /// A stage that has not been seen waiting for its first input this long after the gate opened is
 /// not expected to.
 const STARTUP_TIME: Duration = Duration::from_millis(100);
-/// Most bytes that a program reads of its libraries and tables at its start, as a rule.
+/// Upper bound of the bytes that a program normally reads from libraries and tables at its start.
 pub(super) const MAX_STARTUP_READ_BYTES: u64 = 64 * 1024;
 
 /// Observations of a stage. A running stage fills them in, and the account is made from them.
@@ -65,10 +65,10 @@ pub struct RawStage {
     pub first_in_pipe: Option<Duration>,
     /// Bytes that it had read at the sample before its first output.
     pub read_before_output: u64,
-    /// Bytes that it had read when it first waited for input that had not been written yet: its
-    /// libraries. `None` if it was not seen waiting for that.
+    /// Bytes that it had read when it first waited for input that had not been written yet, which
+    /// are those of its libraries. `None` if it was not seen waiting for that.
     pub startup_reads: Option<u64>,
-    /// First sample at which it had read more than that.
+    /// First sample at which it had read more than `startup_reads`.
     pub first_read: Option<Duration>,
     /// Whether it was seen with files open besides its standard descriptors.
     pub has_files: bool,
@@ -106,14 +106,14 @@ pub(super) struct RunningStage {
     trace_decided: bool,
     /// Whether its bytes may not be read.
     io_denied: bool,
-    /// Whether it sorts: what it writes before its input has ended is not output.
+    /// Whether it sorts: its writes before the end of its input are not output.
     sorts: bool,
     pub(super) ended: Option<Ended>,
     /// When a process that it has left running was last seen.
     lingered: Option<Duration>,
     /// Resources used by its orphans that have been reaped.
     orphans: Usage,
-    /// What has been observed of it so far.
+    /// The observations of it so far.
     pub(super) observed: RawStage,
 }
 
@@ -157,17 +157,17 @@ impl RunningStage {
         })
     }
 
-    /// Whether any of its processes still runs.
+    /// Returns whether any of its processes still runs.
     pub(super) fn runs(&self) -> bool {
         self.ended.is_none() || self.lingers()
     }
 
-    /// Whether this signal has killed it.
+    /// Returns whether this signal has killed it.
     pub(super) fn died_of(&self, signal: i32) -> bool {
         self.ended.as_ref().is_some_and(|ended| ended.status == Some(ExitStatus::Signaled(signal)))
     }
 
-    /// Whether it has ended, but has left processes running that write to its output.
+    /// Returns whether it has ended, but has left processes running that write to its output.
     pub(super) fn lingers(&self) -> bool {
         self.ended.is_some() && self.tree.process_ids().next().is_some()
     }
@@ -201,8 +201,8 @@ impl RunningStage {
         }
     }
 
-    /// Whether its bytes have to be read at every sample: until its first input and output are
-    /// known, and always if it is not traced, since the last sample may be all that will be known.
+    /// Returns whether its bytes must be read at every sample: until its first input and output are
+    /// known, and always if it is not traced, since the last sample may then be the final count.
     pub(super) fn needs_io(&self, now: Duration) -> bool {
         let awaits_input = match self.observed.startup_reads {
             Some(_) => self.observed.first_read.is_none(),
@@ -245,8 +245,9 @@ impl RunningStage {
         (waits && self.observed.startup_reads.is_none()).then_some(self.observed.io?.read_bytes)
     }
 
-    /// Records what it had read before there was any input. More than a program reads at its start
-    /// was input after all, from a writer whose splices are not counted.
+    /// Records the bytes that it had read before there was any input. If they are more than a
+    /// program reads at its start, they were input after all, from a writer whose splices are not
+    /// counted.
     pub(super) fn record_startup_reads(&mut self, reads: u64) {
         if reads <= MAX_STARTUP_READ_BYTES {
             self.observed.startup_reads.get_or_insert(reads);
@@ -269,7 +270,7 @@ impl RunningStage {
         }
     }
 
-    /// Whether it is known to have written nothing at all.
+    /// Returns whether it is known to have written nothing at all.
     pub(super) fn is_silent(&mut self, buffer: &mut [u8]) -> bool {
         let silent_until_its_end =
             self.ended.is_none() || self.observed.io.is_some_and(|io| io.write_bytes == 0);
@@ -285,7 +286,7 @@ impl RunningStage {
         self.observed.read_before_output = self.observed.io.unwrap_or_default().read_bytes;
     }
 
-    /// Whether its first input was noticed at this sample.
+    /// Returns whether its first input was noticed at this sample.
     pub(super) fn first_read_is(&self, now: Duration) -> bool {
         self.observed.first_read == Some(now)
     }
@@ -298,7 +299,7 @@ impl RunningStage {
             self.observed.input_file_bytes.max(input_file_bytes(self.pid));
     }
 
-    /// Records that its writer has ended. What a sort has written so far went to temporary files.
+    /// Records that its writer has ended. Earlier writes of a sort went to temporary files.
     pub(super) fn record_end_of_input(&mut self, now: Duration, buffer: &mut [u8]) {
         if !self.sorts || self.ended.is_some() {
             return;
@@ -308,9 +309,9 @@ impl RunningStage {
         self.observed.first_write = None;
     }
 
-    /// Returns how much of its input files it has read: of its standard input by the position in the
-    /// file, of files that it names by its counters. Returns `None` if it reads neither, has ended,
-    /// or has read no more than its libraries.
+    /// Returns the share of its input files that it has read: of its standard input by the position
+    /// in the file, of files that it names by its counters. Returns `None` if it reads neither, has
+    /// ended, or has read no more than its libraries.
     pub(super) fn input_progress(&self) -> Option<InputProgress> {
         if self.ended.is_some() {
             return None;
@@ -325,14 +326,14 @@ impl RunningStage {
         (read > MAX_STARTUP_READ_BYTES).then_some(InputProgress { read: read.min(size), size })
     }
 
-    /// Whether its standard output is a terminal, or not known. A redirection in the stage takes
-    /// effect after the stage has been opened.
+    /// Returns whether its standard output is a terminal, or may be one. A redirection in the stage
+    /// takes effect after the stage has been opened.
     pub(super) fn may_write_to_terminal(&self) -> bool {
         let link = std::fs::read_link(format!("/proc/{}/fd/1", self.pid.as_raw_nonzero()));
         link.map_or(true, |link| is_terminal(&link.to_string_lossy()))
     }
 
-    /// Handles what the kernel reports of it: stops, and its end.
+    /// Handles notifications about it: stops, and its end.
     pub(super) fn collect(&mut self, now: Duration, buffer: &mut [u8]) {
         loop {
             match child::peek(Which::One(self.pid)) {
@@ -421,7 +422,7 @@ impl RunningStage {
     }
 }
 
-/// Whether the process has regular files open besides its standard descriptors.
+/// Returns whether the process has regular files open besides its standard descriptors.
 fn has_files(pid: Pid) -> bool {
     let Ok(folder) = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else {
         return false;

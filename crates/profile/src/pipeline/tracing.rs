@@ -100,8 +100,8 @@ const PROGRAMS: &[&str] = &[
 /// Builtins, common to all shells, that execute no program.
 const BUILTINS: &[&str] = &[":", "echo", "false", "printf", "pwd", "test", "true"];
 
-/// Whether a stage may be traced while it is still the shell. That is certain only without setup
-/// text and exported functions, which could give the name another meaning.
+/// Returns whether a stage may be traced while it is still the shell. That is certain only without
+/// setup text and exported functions, which could give the name another meaning.
 pub fn is_safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
     let Some(program) = stage.program.as_deref() else {
         return false;
@@ -112,8 +112,8 @@ pub fn is_safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
     !redefined && (BUILTINS.contains(&program) || find(program).is_some_and(|path| is_safe(&path)))
 }
 
-/// Whether the program that the process has become may be traced. `None` while it is
-/// still the shell that started it.
+/// Returns whether the program that the process has become may be traced. `None` while it is still
+/// the shell that started it.
 pub fn safe_after_exec(pid: Pid, shell: &Path) -> Option<bool> {
     let link = std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()?;
     if link == shell {
@@ -150,7 +150,7 @@ fn is_safe(path: &Path) -> bool {
     is_known(&path) && is_system_file(&path) && !privileged && contend_sys::program::is_elf(&path)
 }
 
-/// Whether only root could have put the file there: a name alone proves nothing.
+/// Returns whether only root could have put the file there: a name alone proves nothing.
 fn is_system_file(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let only_root_writes =

@@ -24,7 +24,7 @@ const MIN_NEIGHBOUR_WAIT_SHARE: f64 = 0.05;
 /// A stage with more than this share of the slowest stage's service time limits the pipeline almost
 /// as much.
 const SIMILAR_SERVICE_SHARE: f64 = 0.9;
-/// Fewest samples that suffice for a verdict.
+/// Minimum number of samples for a verdict.
 const MIN_SAMPLES: u64 = 10;
 
 /// The evidence for a verdict.
@@ -34,11 +34,11 @@ pub struct Evidence<'a> {
     pub stages: &'a [Stage],
     /// The pipeline's wall time.
     pub wall_seconds: f64,
-    /// Number of CPUs that can work at once.
+    /// Number of CPUs that can be used at once.
     pub cpus: f64,
     /// Whether the first stage reads from a pipe, a socket or a terminal.
     pub fed_from_outside: bool,
-    /// Mean fill of the pipe that feeds the first stage, from 0 to 1; `None` if there is none.
+    /// Mean fill of the pipe that feeds the first stage, from 0 to 1; `None` without such a pipe.
     pub input_fill: Option<f64>,
     /// Whether the last stage writes to a pipe, a socket or a terminal.
     pub read_from_outside: bool,

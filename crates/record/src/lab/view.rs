@@ -75,7 +75,7 @@ pub enum View {
 }
 
 impl View {
-    /// Whether this is the generic table, which records omit.
+    /// Returns whether this is the generic table, which records omit.
     pub fn is_table(&self) -> bool {
         *self == Self::Table
     }

@@ -19,7 +19,7 @@ impl ByteSet {
         (0..=255).filter(|&byte| is_in(byte)).collect()
     }
 
-    /// Whether the set contains this byte.
+    /// Returns whether the set contains this byte.
     pub fn contains(self, byte: u8) -> bool {
         self.0[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0
     }
@@ -47,12 +47,12 @@ impl ByteSet {
         Self(self.0.map(|bits| !bits))
     }
 
-    /// Whether the set has no bytes.
+    /// Returns whether the set has no bytes.
     pub fn is_empty(self) -> bool {
         self == Self::EMPTY
     }
 
-    /// Whether the set has all bytes.
+    /// Returns whether the set has all bytes.
     pub fn is_all(self) -> bool {
         self == Self::ALL
     }

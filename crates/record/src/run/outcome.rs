@@ -116,7 +116,7 @@ pub struct Outcome {
     pub in_one_piece: Vec<String>,
     /// The stages, first to last.
     pub stages: Vec<StageOutcome>,
-    /// Comparison of the output with that of the original (`--check`); null if there was none.
+    /// Comparison of the output with that of the original (`--check`); null without a comparison.
     pub check: Option<Check>,
 }
 

@@ -52,8 +52,8 @@ impl Ratio {
         })
     }
 
-    /// Whether the interval contains 1, or the range if there is no interval: the samples show no
-    /// difference.
+    /// Returns whether the interval contains 1, or the range if there is no interval: the samples
+    /// show no difference.
     pub fn contains_one(&self) -> bool {
         self.ci95.or(self.range).is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high)
     }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{FEWEST, central_95, median, resampled_medians};
 
-/// What keeps n workers, each with as much work as one alone, from doing n times as much as one in
-/// the same time: the speed-up is n / (1 + contention × (n − 1) + coherency × n × (n − 1)).
+/// A law of the speed-up with n workers, each with the same work as one alone: n / (1 + contention
+/// × (n − 1) + coherency × n × (n − 1)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scaling {
     /// The law.
@@ -65,8 +65,8 @@ pub enum Unfit {
 const CHANCE_SPEED_UP: f64 = 0.1;
 
 impl Unfit {
-    /// Returns what speaks against a law with these coefficients through these points, if anything
-    /// does.
+    /// Returns the evidence against a law with these coefficients through these points, if there is
+    /// any.
     fn of(points: &[Point<'_>], medians: &[f64], first: usize, found: [f64; 2]) -> Option<Self> {
         if points.iter().any(|(_, times)| times.len() < 2) {
             return Some(Self::OneSample);
@@ -133,7 +133,7 @@ impl Scaling {
         Some(Self { law, contention: coefficient(0), coherency, workers, unfit })
     }
 
-    /// Returns the throughput of this many workers, divided by that of one.
+    /// Returns the throughput of `workers` workers, divided by that of one.
     pub fn speed_up(&self, workers: f64) -> f64 {
         let coherency = self.coherency.map_or(0.0, |coherency| coherency.value);
         let others = workers - 1.0;

@@ -1,4 +1,5 @@
-//! Identifies the project that a program is from by the content of its file, without starting it.
+//! Identifies the project that a program comes from by the content of its file, without starting
+//! it.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -9,7 +10,7 @@ use memchr::memmem;
 /// Size of the largest file that is read, in bytes.
 const LARGEST_PROGRAM: u64 = 16 << 20;
 
-/// The project that a program is from, as far as its file shows.
+/// The project that a program comes from, according to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
     /// A GNU package: coreutils, grep, sed, findutils, gawk.
@@ -29,14 +30,15 @@ pub enum Maker {
 /// Facts found in the content of a program file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
-    /// The project that the program is from.
+    /// The project that the program comes from.
     pub maker: Maker,
     /// The program calls `towupper`, and so may know the case of multibyte characters, and
     /// multibyte blanks.
     pub knows_characters: bool,
 }
 
-/// Names and addresses that programs contain in their help and messages, or for the dynamic linker.
+/// Strings that identify projects: names and addresses in help and messages, and names for the
+/// dynamic linker.
 const MARKS: [&[u8]; 8] = [
     // Reimplementations may quote the manuals of the originals.
     b"uutils",
@@ -79,8 +81,8 @@ impl Marks {
     }
 }
 
-/// Whether a script passes all its arguments to `grep -E` or `grep -F`. Newer versions print a
-/// deprecation warning first.
+/// Returns whether a script passes all its arguments to `grep -E` or `grep -F`. Newer versions
+/// print a deprecation warning first.
 fn is_grep_script(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else { return false };
     let forwards = ["\nexec grep -E \"$@\"", "\nexec grep -F \"$@\""];

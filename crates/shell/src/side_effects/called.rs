@@ -8,7 +8,7 @@ use super::Change;
 use super::grammar::program;
 use super::words::{UNKNOWN, subscript};
 
-/// Programs with side effects, and programs that start others.
+/// Programs with side effects, and programs that start other programs.
 const CHANGE_THINGS: &str = "\
     . 7z 7za ansible ansible-playbook apk apt apt-get ar as ash at aws az bash batch bind brew \
     bun bundle bwrap cargo cc cfdisk chattr chfn chgrp chmod chown chpasswd chroot chsh clang \
@@ -128,16 +128,16 @@ pub(super) fn called(words: &[Word]) -> Result<(), Change> {
         let arguments = arguments.to_vec();
         Simple { variables: Vec::new(), program, arguments, input: None }
     };
-    // A command known to be pure is accepted before looking for signs of writing, if all of its
-    // arguments are known. A program outside of the system's folders may differ from what its name
-    // says, but rarely does.
+    // A pure command with known arguments is accepted before the search for signs of writing. A
+    // program outside of the system's folders may behave differently from the one that its name
+    // suggests, but rarely does.
     let is_known = arguments.iter().all(|word| !word.text.contains(UNKNOWN));
     let is_certain = is_known && is_pure(&by_name(name.clone()));
     let harmless = is_certain || !writes_by_itself(&by_name(Word::new(program)));
     if harmless { Ok(()) } else { Err(Change::Writes) }
 }
 
-/// Whether the shell only removes quotes from a name and expands a tilde.
+/// Returns whether the name consists of literal text, quotes and a tilde.
 fn is_plain(name: &Word) -> bool {
     let expands = name.raw.contains(['*', '?', '[', '{']) && name.raw != "[";
     !expands && !name.text.contains(UNKNOWN)
@@ -157,7 +157,7 @@ fn executed(name: &str, arguments: &[Word]) -> Result<(), Change> {
     }
 }
 
-/// Judges a definition of an alias: the words that will follow it are unknown.
+/// Judges the definition of an alias. The words that will follow the alias are unknown.
 fn aliased(arguments: &[Word]) -> Result<(), Change> {
     arguments.iter().filter_map(|word| word.text.split_once('=')).try_for_each(|(_, text)| {
         let runs_others = |word: &str| WRAPPERS.iter().any(|wrapper| wrapper.name == word);

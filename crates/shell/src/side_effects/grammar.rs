@@ -12,7 +12,7 @@ use super::Change;
 use super::called::called;
 use super::words::{UNKNOWN, arithmetic, between_quotes, read, subscript, words};
 
-/// Files to which a command may write without a side effect.
+/// Files that a command may write to without a side effect.
 const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/stderr", "/dev/stdout", "/dev/zero"];
 
 /// Returns the commands of the single pipeline in the text.
@@ -31,8 +31,8 @@ fn read_program(text: &str) -> Option<Vec<CompoundList>> {
     program.ok().map(|program| program.complete_commands)
 }
 
-/// Whether brush-parser 0.4 moves something out of its substitution: what follows a `<<WORD` on its
-/// line, if it looks like words next to an empty one.
+/// Returns whether brush-parser 0.4 misplaces text of a substitution: words after a `<<WORD` on the
+/// same line, if they look like words next to an empty one.
 fn is_misplaced(text: &str) -> bool {
     let tokens = tokenize_str(text).unwrap_or_default();
     let is_here =
@@ -140,7 +140,8 @@ fn simple(simple: &SimpleCommand) -> Result<(), Change> {
     called(&seen)
 }
 
-/// Judges an item of a simple command. Returns the word that the command sees of it.
+/// Judges an item of a simple command. Returns the item as a word of the command, unless it is a
+/// redirection of a file.
 fn item_of(item: &CommandPrefixOrSuffixItem) -> Result<Option<Word>, Change> {
     match item {
         CommandPrefixOrSuffixItem::IoRedirect(found) => redirect(found).map(|()| None),
@@ -152,7 +153,7 @@ fn item_of(item: &CommandPrefixOrSuffixItem) -> Result<Option<Word>, Change> {
                 AssignmentValue::Array(_) => Ok(Some(Word::new(UNKNOWN))),
             }
         }
-        // The command sees the path of a pipe.
+        // The command receives the path of a pipe.
         CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
             list(&inner.list).map(|()| Some(Word::new("/dev/fd/63")))
         }

@@ -1,5 +1,5 @@
-//! Judges what the shell executes to expand words, and determines what the command sees, as far as
-//! it is known.
+//! Judges the commands that the shell executes to expand words, and expands the words as far as
+//! that is possible without running anything.
 
 use brush_parser::ast::Word as RawWord;
 use brush_parser::word::{
@@ -19,10 +19,10 @@ pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a RawWord>) -> Result<
     words.into_iter().try_for_each(|word| read(&word.value).map(drop))
 }
 
-/// Judges what the shell executes to expand this word. Returns what the command sees, as far as it
-/// is known.
+/// Judges the commands that the shell executes to expand this word. Returns the expanded word, as
+/// far as it can be determined.
 pub(super) fn read(raw: &str) -> Result<Word, Change> {
-    // Tilde expansion only depends on a user name, not on the working directory.
+    // Tilde expansion depends only on a user name, not on the working directory.
     let options =
         ParserOptions { tilde_expansion_at_word_start: false, ..ParserOptions::default() };
     let pieces = parse_word(raw, &options).map_err(|_| Change::Unread)?;
@@ -42,7 +42,7 @@ pub(super) fn read(raw: &str) -> Result<Word, Change> {
 fn read_piece(raw: &str, piece: &WordPieceWithSource, text: &mut String) -> Result<(), Change> {
     match &piece.piece {
         WordPiece::Text(plain) => {
-            // The grammar of words returns as text what it cannot parse further.
+            // The grammar of words returns the unparsed remainder as text.
             let behind = raw.get(piece.end_index..).unwrap_or_default();
             let opens = plain.ends_with('$') && behind.starts_with(['(', '{', '[']);
             if opens || plain.contains('`') {
@@ -80,7 +80,7 @@ fn read_piece(raw: &str, piece: &WordPieceWithSource, text: &mut String) -> Resu
     Ok(())
 }
 
-/// Appends what `$'...'` stands for, as far as it matters here.
+/// Appends the text that `$'...'` expands to, as far as it matters here.
 fn push_ansi(quoted: &str, text: &mut String) {
     let mut rest = quoted.chars();
     while let Some(c) = rest.next() {
@@ -130,7 +130,7 @@ fn parameter(expression: &ParameterExpr, source: &str) -> Result<(), Change> {
     between_quotes(inner)
 }
 
-/// Judges an expression of numbers.
+/// Judges an arithmetic expression.
 pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
     // An extra parenthesis means that this is two subshells.
     let mut depth = 0_i32;
@@ -143,14 +143,14 @@ pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
     between_quotes(text)
 }
 
-/// Judges the substitutions in a text in which quotes have no meaning. Where quotes do have one,
-/// this may find too many.
+/// Judges the substitutions in a text in which quotes have no meaning. In a text where quotes do
+/// have a meaning, this may find more substitutions than the shell.
 pub(super) fn between_quotes(text: &str) -> Result<(), Change> {
     let pieces = parse_heredoc(text, &ParserOptions::default()).map_err(|_| Change::Unread)?;
     pieces.iter().try_for_each(|piece| read_piece(text, piece, &mut String::new()))
 }
 
-/// Judges a text that may be the name of a variable with a subscript.
+/// Judges a text that may be a variable's name with a subscript.
 pub(super) fn subscript(text: &str) -> Result<(), Change> {
     if text.contains('[') && text.contains(['$', '`']) { between_quotes(text) } else { Ok(()) }
 }

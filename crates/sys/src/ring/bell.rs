@@ -15,7 +15,7 @@
 //! sleep, or it is woken.
 //!
 //! The futex is the waiter's announcement, not the word that the notifier changed: the announcement
-//! may be withdrawn for an earlier change just after the waiter has made it anew, and then no
+//! may be withdrawn for an earlier change just after the waiter has made it again, and then no
 //! notifier would wake it for the next one.
 
 use super::sync::{AtomicU32, Ordering, fence};

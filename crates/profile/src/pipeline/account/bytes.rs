@@ -1,8 +1,8 @@
-//! Bytes that went through the pipes.
+//! Bytes that passed through the pipes.
 //!
-//! The kernel counts what a process reads and writes on all descriptors, so the two sides of each
-//! pipe are compared: a reader cannot read more from the pipe than its writer has written, and
-//! reads less only by what the pipe holds. A count that was not read at the stage's end is
+//! The kernel counts the bytes that a process reads and writes on all descriptors, so the two sides
+//! of each pipe are compared: a reader cannot read more from the pipe than its writer has written,
+//! and reads less only by the content of the pipe. A count that was not read at the stage's end is
 //! completed by its neighbour's.
 
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSam
 /// Sets a stage's counts from those of the kernel, without its start-up reads and a sort's
 /// temporary files. `given` is how many bytes the stage before it has written, if that is known.
 fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
-    // If the stage has read its named files to their end, their size is its input; a sort reads its
+    // If the stage has read its named files completely, their size is its input; a sort reads its
     // temporary files too.
     let input = raw.io.and_then(|io| {
         let more = io.read_bytes.checked_sub(raw.named_bytes?)?;
@@ -94,9 +94,9 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     }
 }
 
-/// Returns what a sort has written to temporary files. The count at the end of its input is taken
-/// too late if the sort had little left to do, so its input and output are used where they are
-/// known.
+/// Returns the bytes and calls of a sort's temporary files. The count at the end of its input is
+/// taken too late if the sort had little left to do, so its input and output are used where they
+/// are known.
 fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
     let Some(given) = given.filter(|_| behaviour::sorts(&stage.command)) else {
         return raw.temporary;
@@ -120,7 +120,7 @@ struct Pipe<'a> {
 }
 
 impl Pipe<'_> {
-    /// Reconciles the two counts. `reader_writes_files` says that the reader was found to write
+    /// Reconciles the two counts. `reader_writes_files` is true if the reader was found to write
     /// elsewhere too. Returns whether the writer does.
     fn reconcile(&self, from: &mut Stage, to: &mut Stage, reader_writes_files: bool) -> bool {
         if !self.writer.io_exact && self.reader.io_exact {
@@ -262,8 +262,9 @@ pub fn boundaries(stages: &[Stage], fills: &[FillSamples], wall: Duration) -> Ve
         .collect()
 }
 
-/// Returns how many bytes went through the pipe between two stages, and whether that count is
-/// approximate. A count that one side proves has precedence over an unproved one of the other side.
+/// Returns the number of bytes that passed through the pipe between two stages, and whether that
+/// count is approximate. A count that one side proves has precedence over an unproved one of the
+/// other side.
 fn through(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool) {
     let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else {
         let unproved = match from.bytes_out {
@@ -380,7 +381,7 @@ pub(super) mod tests {
         assert_eq!(bytes(&[writer, exactly])[1].0, Some(999_900));
     }
 
-    /// A stage with these counts, of which the `unproved` figures are marked as approximate.
+    /// A stage with these counts, whose `unproved` figures are marked as approximate.
     fn counted(bytes_in: u64, bytes_out: u64, unproved: &[Figure]) -> Stage {
         Stage {
             bytes_in: Some(bytes_in),

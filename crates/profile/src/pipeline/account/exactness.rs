@@ -1,7 +1,7 @@
-//! Decides which byte counts are proved to be of the pipes alone; all others are marked.
+//! Decides which byte counts are proved to include only the pipes' data; all others are marked.
 //!
-//! The kernel counts what a process reads and writes on all descriptors: standard error, files, the
-//! pipes of command substitutions. A count is exact only if it can include nothing else.
+//! The kernel counts the bytes that a process reads and writes on all descriptors: standard error,
+//! files, the pipes of command substitutions. A count is exact only if it can include nothing else.
 
 use contend_commands::behaviour;
 use contend_record::pipe::{Figure, Stage};
@@ -43,8 +43,8 @@ impl Facts<'_> {
             || self.is_read_whole(stages, index)
     }
 
-    /// Whether the reader confirms the stage's output: it has read to the end, or both sides have
-    /// counted the same, which any other bytes in either count would prevent.
+    /// Returns whether the reader confirms the stage's output: it has read until EOF, or both sides
+    /// have counted the same, which any other bytes in either count would prevent.
     fn is_read_whole(&self, stages: &[Stage], index: usize) -> bool {
         let (Some(reader), Some(raw)) = (stages.get(index + 1), self.raw.get(index + 1)) else {
             return false;
@@ -83,7 +83,7 @@ impl Facts<'_> {
     }
 }
 
-/// Whether the command writes only to its output, and had no reason to print a message.
+/// Returns whether the command writes only to its output, and had no reason to print a message.
 fn writes_only_output(stage: &Stage, raw: &RawStage) -> bool {
     let content = match raw.status {
         Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)) => true,

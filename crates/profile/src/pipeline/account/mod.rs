@@ -114,8 +114,8 @@ fn cpu_since_gate(raw: &RawStage) -> (Duration, Duration) {
     (user, system)
 }
 
-/// Returns the CPU time of children that were waited for: what the kernel charges the stage beyond
-/// its main thread. It includes other threads of the stage, if there are any.
+/// Returns the CPU time of children that were waited for: the stage's CPU time beyond that of its
+/// main thread. It includes other threads of the stage, if there are any.
 fn children_cpu(raw: &RawStage) -> Duration {
     if !raw.several_processes && raw.seen.waited(Wait::Child).is_zero() {
         return Duration::ZERO;
@@ -174,9 +174,9 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     }
 }
 
-/// Returns the most bytes that went into or out of any stage, and whether that is approximate.
-/// Exact counts have precedence; the result is approximate if there are none, or if an approximate
-/// count is larger.
+/// Returns the largest number of bytes that entered or left any stage, and whether it is
+/// approximate. Exact counts have precedence; the result is approximate if there is no exact count,
+/// or if an approximate one is larger.
 fn widest(stages: &[Stage]) -> (Option<u64>, bool) {
     let most = |approximate: bool| {
         let sides = stages.iter().flat_map(|stage| {

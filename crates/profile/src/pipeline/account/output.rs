@@ -1,4 +1,5 @@
-//! When a stage's output came, and whether the stage is a barrier that held it back.
+//! Determines when a stage's first output appeared, and whether the stage is a barrier that held it
+//! back.
 
 use std::time::Duration;
 
@@ -20,29 +21,29 @@ pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
         _ => stage.first_write.or_else(|| written_at_once(raw, stages, index)),
     };
     let noticed = noticed.into_iter().chain(stage.first_in_pipe).min();
-    // It may be noticed only after the stage has ended.
+    // The first write may be noticed only after the stage has ended.
     noticed.map(|time| time.min(stage.ended))
 }
 
-/// Returns when a sort's input ended, if the sort has written any output. It may have written all
-/// of it before the end of its input was noticed, and earlier writes may have gone to temporary
-/// files.
+/// Returns when a sort's input ended, if the sort has written any output. The sort may have written
+/// its output completely before the end of its input was noticed, and earlier writes may have been
+/// to temporary files.
 fn written_at_once(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = stages.get(index)?;
     let writer = raw.get(index.checked_sub(1)?)?;
     (behaviour::sorts(&stage.command) && stage.bytes_out > Some(0)).then_some(writer.ended)
 }
 
-/// Whether a stage wrote nothing until its input had ended, though it had had input for a while:
-/// its writer had been writing and it had been reading, or, as the first stage, it had read all
-/// that it ever read from its file.
+/// Returns whether a stage wrote nothing until its input had ended, although it had input for a
+/// while: its writer had been writing and it had been reading, or, as the first stage, it had read
+/// its file as far as it ever did.
 pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
     let Some(written) = first_output(raw, stages, index) else { return false };
     // The order of two events is only known to within the sampling interval.
     let sampling_interval = (written / 32).clamp(Duration::from_millis(6), MAX_SAMPLING_INTERVAL);
     let min_input_time = 3 * sampling_interval;
     let Some(before) = index.checked_sub(1) else {
-        // A stage that was killed by a signal has not read to the end.
+        // A stage that was killed by a signal has not read until EOF.
         let to_the_end = matches!(raw[index].status, Some(ExitStatus::Exited(_)));
         return to_the_end
             && written >= min_input_time
@@ -53,7 +54,8 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     let input = stages.get(index).and_then(|stage| stage.bytes_in).unwrap_or(0);
     let began_reading = match raw[index].first_read {
         Some(time) => time.max(arrived),
-        // It is unknown when it began, but it is enough that it had read most of it before.
+        // The start of the first output is unknown, but it suffices that most of the input was read
+        // before.
         None if raw[index].read_before_output >= input / 2 => arrived,
         None => return false,
     };
@@ -61,8 +63,8 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     written + sampling_interval >= writer_ended && had_input_for >= min_input_time
 }
 
-/// Whether a first stage had read all of its input before its first output. A stage that uses
-/// temporary files reads them later, so it must have read as much as it wrote in the end.
+/// Returns whether a first stage had read all of its input before its first output. A stage that
+/// uses temporary files reads them later, so it must have read as much as it wrote in the end.
 fn had_read_all(raw: &RawStage, stage: &Stage) -> bool {
     let before = raw.read_before_output;
     let (read, written) = raw.io.map_or((0, 0), |io| (io.read_bytes, io.write_bytes));

@@ -30,7 +30,7 @@ const MIN_SAMPLES: u64 = 3;
 /// The share of pipe samples that must agree on what a stage waits for.
 const MIN_AGREEING_SHARE: f64 = 0.75;
 
-/// How often a stage's pipes kept it from continuing, as shares of the pipe samples (0 to 1).
+/// Shares of the pipe samples, from 0 to 1, in which a stage's pipes kept it from continuing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pressure {
     /// Samples that found its input empty.
@@ -50,7 +50,7 @@ impl Pressure {
     }
 }
 
-/// The parts of a lifetime.
+/// The components of a lifetime.
 pub(super) struct Times {
     pub on_cpu: Duration,
     pub run_queue: Duration,
@@ -105,8 +105,8 @@ impl Times {
 
 /// Returns starved and blocked time that samples have missed, for a stage that waits only for its
 /// pipes. A stage that is woken for every few bytes waits so briefly that samples, which take a CPU
-/// themselves, almost always find it ready to run. What it waited for then shows in its pipes, if
-/// its input was mostly found empty or its output full.
+/// themselves, almost always find it ready to run. The cause of its waits then shows in its pipes:
+/// most samples find its input empty, or its output full.
 fn from_pipes(
     waits: &[Duration; Wait::COUNT],
     unseen: Duration,

@@ -1,4 +1,4 @@
-//! Finds stages that did not end with exit code 0, and says how each ended.
+//! Finds stages that did not end with exit code 0, and reports how each ended.
 
 use std::collections::BTreeSet;
 

@@ -47,8 +47,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether the output is a count or a sum: a line or two of a large input. As the last stage, such
-/// a barrier delays no other stage.
+/// Returns whether the output is a count or a sum: a line or two of a large input. As the last
+/// stage, such a barrier delays no other stage.
 fn is_summary(stage: &Stage) -> bool {
     let small = stage.bytes_out <= Some(STDIO_BUFFER_BYTES);
     small && stage.bytes_in.unwrap_or(u64::MAX) / 8 >= stage.bytes_out.unwrap_or(0).max(1)

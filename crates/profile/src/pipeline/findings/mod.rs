@@ -32,7 +32,7 @@ pub struct Facts<'a> {
     pub other_load: bool,
 }
 
-/// A rule, which returns what it finds in the facts.
+/// A rule, which returns its findings about the facts.
 type Rule = fn(&Facts<'_>) -> Vec<Finding>;
 
 /// Every rule, in the order in which findings are shown.

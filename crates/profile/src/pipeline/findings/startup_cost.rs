@@ -1,4 +1,4 @@
-//! Finds pipelines and stages in which starting programs costs more than what these do.
+//! Finds pipelines and stages in which starting programs costs more than the programs' work.
 
 use contend_record::pipe::{Finding, FindingId, Stage};
 use contend_record::units::time;
@@ -8,13 +8,14 @@ use crate::pipeline::verdict::short;
 
 /// A pipeline with a wall time below this is mostly start-up.
 const MAX_SHORT_RUN_SECONDS: f64 = 0.05;
-/// Most CPU time that starting and ending a program takes; it is a millisecond or two.
+/// Upper bound of the CPU time that starting and ending a program takes; it is a millisecond or
+/// two.
 const MAX_START_CPU_SECONDS: f64 = 0.0025;
 /// Fewest programs started that are reported.
 const MIN_FORKS: u64 = 50;
 /// Fewest children of the stage that must have been seen, if other programs started processes too.
 const MIN_CHILDREN_SEEN: u64 = 8;
-/// A program that used less CPU time than this did little but start and end.
+/// A program that used less CPU time than this hardly did more than start and end.
 const MAX_CHILD_CPU_SECONDS: f64 = 0.01;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
@@ -41,7 +42,7 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 /// Reports the stage whose children used the most CPU time, if many programs were started during
-/// the run and each did little. The kernel counts forks for the whole machine only: if other
+/// the run and each did little. The kernel counts forks only for the whole machine. If other
 /// programs were running too, at least every third sample must have found a new child.
 fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
     let stage = facts

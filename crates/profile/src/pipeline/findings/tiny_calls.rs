@@ -5,7 +5,7 @@ use contend_record::pipe::{Finding, FindingId, Stage};
 use super::{Facts, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// Fewer calls than this take a millisecond or so, which is not worth reporting.
+/// The maximum number of calls that is not worth reporting; they take about a millisecond.
 const MIN_CALLS: u64 = 5_000;
 /// Largest mean size of a tiny call, in bytes: copying that costs as much as the system call.
 const MAX_TINY_CALL_BYTES: f64 = 512.0;

@@ -42,7 +42,7 @@ pub(super) fn basis(out: &mut String, record: &PipeRecord, width: usize) {
     dimmed(out, &note, width);
 }
 
-/// Whether `--try` accepts the pipeline.
+/// Returns whether `--try` accepts the pipeline.
 pub(super) fn can_be_tried(record: &PipeRecord) -> bool {
     !record.warnings.iter().any(|warning| warning.id == WarningId::NotRepeatable)
 }

@@ -113,8 +113,8 @@ fn left_out(out: &mut String, record: &PipeRecord, shown: usize, width: usize) {
     }
 }
 
-/// Whether the candidate is predicted to save wall time, or at least a tenth of the CPU time
-/// without a longer wall time; an unknown wall time counts as not longer.
+/// Returns whether the candidate is predicted to save wall time, or at least a tenth of the CPU
+/// time without a longer wall time; an unknown wall time counts as not longer.
 fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
     if candidate.verdict == Verdict::Wrong {
         return false;

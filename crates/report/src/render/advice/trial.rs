@@ -128,7 +128,7 @@ fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     }
 }
 
-/// Whether the candidate ran, or was found to be wrong.
+/// Returns whether the candidate ran, or was found to be wrong.
 fn was_tried(candidate: &Candidate) -> bool {
     candidate.wall_ratio.is_some() || candidate.verdict == Verdict::Wrong
 }

@@ -142,7 +142,7 @@ fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     Some(if intervals.is_empty() { vec![column] } else { vec![column, intervals] })
 }
 
-/// Whether a run and the first one both have figures, but no ratio.
+/// Returns whether a run and the first one both have figures, but no ratio.
 fn lacks_ratio(case: &Case) -> bool {
     case.value.as_ref().is_some_and(|value| {
         let mut pairs = value.medians.iter().zip(&value.ratios).skip(1);

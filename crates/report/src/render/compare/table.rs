@@ -27,7 +27,7 @@ impl Column {
         Self::new(&heading, cells.iter().map(|(text, marked)| format!("{text}{}", suffix(*marked))))
     }
 
-    /// Whether all cells are empty.
+    /// Returns whether all cells are empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().skip(1).all(String::is_empty)
     }

@@ -115,13 +115,13 @@ pub fn not_measured(what: &str) -> Judgement {
     (Verdict::Inconclusive(Reason::NotMeasured), what.to_owned())
 }
 
-/// Whether other processes used the CPUs during the run, the hypervisor took them away, or a quota
-/// stopped the run.
+/// Returns whether other processes used the CPUs during the run, the hypervisor took them away, or
+/// a quota stopped the run.
 pub fn is_disturbed(record: &RunRecord) -> bool {
     record.warnings.iter().any(|warning| is_disturbance(warning.id))
 }
 
-/// Whether a warning is about a disturbance.
+/// Returns whether a warning is about a disturbance.
 pub fn is_disturbance(id: WarningId) -> bool {
     matches!(id, WarningId::OtherLoad | WarningId::Steal | WarningId::Throttled)
 }

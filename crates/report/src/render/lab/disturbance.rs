@@ -6,7 +6,7 @@ use contend_record::warning::WarningId;
 use super::super::text::printable;
 use super::conclusion::is_disturbance;
 
-/// Whether warnings of this kind about single cases are counted for the whole run.
+/// Returns whether warnings of this kind about single cases are counted for the whole run.
 pub fn is_counted(id: WarningId) -> bool {
     is_disturbance(id) || matches!(id, WarningId::InvoluntarySwitches | WarningId::FewSamples)
 }

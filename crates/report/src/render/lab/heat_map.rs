@@ -67,7 +67,7 @@ fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
         let _ = write!(out, "{from:>7}");
         for to in shown_cpus {
             let way = |wanted: [u64; 2]| cases.iter().find(|case| ends(case) == Some(wanted));
-            // A pair measured in one direction stands for the other direction too.
+            // A pair measured in one direction is shown for the other direction too.
             let case = way([*from, *to]).or_else(|| way([*to, *from]));
             out.push_str(&cell(case.and_then(|case| case.median), unit, [least, most]));
         }

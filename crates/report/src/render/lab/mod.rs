@@ -54,7 +54,7 @@ pub fn report(record: &RunRecord, detail: Detail, width: usize) -> String {
     out
 }
 
-/// Whether the report has the tables and demonstrations of every experiment.
+/// Returns whether the report has the tables and demonstrations of every experiment.
 pub fn shows_experiments(record: &RunRecord, detail: Detail) -> bool {
     detail == Detail::Full || record.chapter.is_none()
 }
@@ -314,7 +314,7 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
     dimmed(out, &printable(&note), width);
 }
 
-/// Says how precise the figures are, and explains brackets and parentheses.
+/// Describes how precise the figures are, and explains brackets and parentheses.
 fn precision(record: &RunRecord) -> Option<String> {
     let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
     let precise = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();

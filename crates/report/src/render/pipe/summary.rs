@@ -35,8 +35,8 @@ pub(super) fn headline(out: &mut String, record: &PipeRecord, width: usize) {
     let _ = writeln!(out, "{BOLD}{wall}{BOLD:#} | {} CPU{busy} | {exit}", time(cpu));
 }
 
-/// Whether the warning is about what other programs or the hypervisor did, which is said under the
-/// headline.
+/// Returns whether the warning is about what other programs or the hypervisor did, which is said
+/// under the headline.
 pub(super) fn is_disturbance(warning: &Warning) -> bool {
     matches!(warning.id, WarningId::OtherLoad | WarningId::Steal)
 }
@@ -121,12 +121,12 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
     dimmed(out, &legend(record, has_unknown, index + 3, width), width);
 }
 
-/// Whether the stage is the bottleneck.
+/// Returns whether the stage is the bottleneck.
 fn is_bottleneck(record: &PipeRecord, stage: &Stage) -> bool {
     record.bottleneck.kind == BottleneckKind::Stage && record.bottleneck.stage == Some(stage.index)
 }
 
-/// Whether a stage failed. A writer that SIGPIPE ends did not: its reader wanted no more.
+/// Returns whether a stage failed. A writer that SIGPIPE ends did not: its reader wanted no more.
 fn failed(stage: &Stage) -> bool {
     const SIGPIPE: i32 = 13;
     match stage.outcome {

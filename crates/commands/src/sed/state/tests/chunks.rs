@@ -76,7 +76,7 @@ const LINES: &[&[u8]] = &[
 
 const ENDS: &[&[u8]] = &[b"\n", b"\n", b"\0"];
 
-/// Awkward lines with terminators of both kinds; the last line may have none.
+/// Awkward lines with terminators of both kinds; the last line may lack one.
 pub(super) fn input() -> impl Strategy<Value = Vec<u8>> {
     let piece = (select(LINES), select(ENDS));
     (vec(piece, 0..8), any::<bool>()).prop_map(|(pieces, ends)| {
@@ -123,7 +123,7 @@ pub(super) fn run(script: &str, mode: Mode, input: &[u8]) -> (Vec<u8>, bool) {
     (output.stdout, output.status.success())
 }
 
-/// Whether `sed` is GNU's, determined once.
+/// Returns whether `sed` is GNU's, determined once.
 pub(super) fn is_gnu_sed() -> bool {
     static IS_GNU: LazyLock<bool> = LazyLock::new(|| {
         let output = Program::new("sed").arg("--version").output();

@@ -73,8 +73,8 @@ fn soup() -> impl Strategy<Value = String> {
     vec(select(SCRAPS), 1..9).prop_map(|scraps| scraps.concat())
 }
 
-/// Whether `sed` finds no command that reads, writes or executes anything, on any path of the
-/// script.
+/// Returns whether `sed` finds no command that reads, writes or executes anything, on any path of
+/// the script.
 fn passes_sandbox(script: &str) -> bool {
     let output = std::process::Command::new("sed")
         .args(["--sandbox", "-e", script])

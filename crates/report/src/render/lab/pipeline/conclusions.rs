@@ -277,7 +277,7 @@ fn several(record: &RunRecord) -> Judgement {
     }
 }
 
-/// Whether a stage holds its output back: line 1 arrives only after line 5 was produced.
+/// Returns whether a stage holds its output back: line 1 arrives only after line 5 was produced.
 fn holds_output(case: &Case) -> Option<bool> {
     let at = |what: &str| {
         case.timeline.iter().find(|step| step.what == what).map(|step| step.at_seconds)

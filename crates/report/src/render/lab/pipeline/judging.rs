@@ -22,8 +22,8 @@ fn margin(record: &RunRecord, one: &Case, other: &Case) -> f64 {
     }
 }
 
-/// Whether the wall time of a case says more about other processes than about the case. At best a
-/// pipeline takes as long as its slowest stage works, and as all stages need on all CPUs.
+/// Returns whether the wall time of a case says more about other processes than about the case. At
+/// best a pipeline takes as long as its slowest stage works, and as all stages need on all CPUs.
 pub fn is_spoiled(record: &RunRecord, case: &Case) -> bool {
     const STRETCHED: f64 = 1.25;
     let slowest = case.stages.iter().map(Stage::cpu).fold(0.0, f64::max);

@@ -11,7 +11,7 @@ use super::super::table::values;
 pub struct Kind<'a> {
     /// Name of the unit.
     pub unit: String,
-    /// Letter that stands for the unit in charts.
+    /// Letter that marks the unit in charts.
     pub mark: char,
     /// Measured cases, by ascending number of units.
     pub cases: Vec<&'a Case>,

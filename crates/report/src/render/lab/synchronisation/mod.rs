@@ -158,7 +158,7 @@ fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option
     })
 }
 
-/// Whether a case has the parameters of the report's program.
+/// Returns whether a case has the parameters of the report's program.
 fn has_original_parameters(number: &str, case: &Case) -> bool {
     let placement = match number {
         "8" => "two-cpus",
@@ -243,7 +243,7 @@ fn model_error(case: &Case) -> Option<f64> {
     Some(100.0 * (case.metric("predicted")? / case.median? - 1.0))
 }
 
-/// Says how well the model predicts all cases.
+/// Describes how well the model predicts all cases.
 fn model(record: &RunRecord) -> Option<String> {
     let all: Vec<_> = presets(record).filter_map(|case| Some((model_error(case)?, case))).collect();
     let worst = all.iter().copied().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))?;
