@@ -63,8 +63,8 @@ pub struct Demands {
     /// Returns the limit, shared with other programs, that a case would exhaust. Users have to agree
     /// to such a case first.
     pub exhausts: fn(&Parameters) -> Option<Limit>,
-    /// Returns why the parameters of a case cannot be combined on any machine, and what is allowed
-    /// instead; none if they can.
+    /// Returns why the parameters of a case cannot be combined on any machine, with allowed values;
+    /// none if they can.
     pub conflict: fn(&Parameters) -> Option<String>,
 }
 

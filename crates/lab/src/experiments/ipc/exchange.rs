@@ -34,7 +34,7 @@ pub struct Exchange {
     pub warm_up: u64,
 }
 
-/// What one of the partners has used for the measured messages.
+/// Resources that a partner has used for the measured messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartnerStats {
     /// End of its last message, in nanoseconds of `CLOCK_MONOTONIC`.

@@ -1,4 +1,4 @@
-//! Starts a web server for a case, and ends all of it afterwards.
+//! Starts a web server for a case, and ends all of its processes afterwards.
 //!
 //! ```text
 //! process of the case --stdin, stdout--> supervisor ----> puma, unicorn, … ----> its workers
@@ -276,7 +276,7 @@ fn make_folder(shared: Option<&Path>) -> io::Result<TempDir> {
     }
 }
 
-/// Sends a request on a new connection, and returns everything up to its end.
+/// Sends a request on a new connection, and returns all bytes until EOF.
 fn first_response(port: u16) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(READ_TIMEOUT))?;

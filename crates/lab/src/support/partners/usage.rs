@@ -14,7 +14,7 @@ pub const USED: usize = 5;
 pub struct Used {
     /// CPU time.
     pub cpu: Duration,
-    /// The part of it in the kernel, which the kernel samples by ticks.
+    /// CPU time in the kernel, which the kernel samples by ticks.
     pub system: Duration,
     /// Number of context switches because it waited.
     pub voluntary_switches: u64,
