@@ -58,7 +58,7 @@ pub struct Demands {
     /// Expected duration of its cases.
     pub cost: CostModel,
     /// Returns whether its cases share a scratch directory. Their processes find its path in the
-    /// environment variable [`SCRATCH`](super::isolate::SCRATCH).
+    /// environment variable [`SCRATCH_VARIABLE`](super::isolate::SCRATCH_VARIABLE).
     pub scratch: fn() -> bool,
     /// Returns the limit, shared with other programs, that a case would exhaust. Users have to agree
     /// to such a case first.

@@ -30,7 +30,7 @@ use super::limit_reporter::print_line;
 use super::programs::{INTERPRETER_FILE, Launch, Program};
 use super::response::{Response, check};
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::engine::isolate::SCRATCH;
+use crate::engine::isolate::SCRATCH_VARIABLE;
 use crate::experiments::runtimes::gist;
 
 /// Timeout until a server answers and has all of its processes.
@@ -115,7 +115,7 @@ impl Server {
         let path = program.path().ok_or_else(|| {
             SubjectError::wrong(program.missing().unwrap_or_else(|| "it is not installed".into()))
         })?;
-        let shared = std::env::var_os(SCRATCH).map(Into::into);
+        let shared = std::env::var_os(SCRATCH_VARIABLE).map(Into::into);
         let folder = make_folder(shared.as_deref()).attempt("create a scratch folder")?;
         for (name, text) in (program.files)(launch) {
             fs::write(folder.path().join(name), text).attempt("write a configuration")?;
