@@ -24,27 +24,27 @@ pub struct Follower {
     /// Whether to draw the progress line.
     draws: bool,
     /// Whether to print steps of demonstrations.
-    tells: bool,
+    prints_steps: bool,
     drawn: Option<Instant>,
     /// Part of the run that was last shown as complete.
     part: f64,
-    telling: Option<String>,
-    keeper: Option<Keeper>,
+    last_heading: Option<String>,
+    saver: Option<RunSaver>,
 }
 
 impl Follower {
     /// Creates the observer of a run that has not started.
-    pub fn new(draws: bool, tells: bool, keeper: Option<Keeper>) -> Self {
-        Self { draws, tells, drawn: None, part: 0.0, telling: None, keeper }
+    pub fn new(draws: bool, prints_steps: bool, saver: Option<RunSaver>) -> Self {
+        Self { draws, prints_steps, drawn: None, part: 0.0, last_heading: None, saver }
     }
 
     /// Clears the line and saves the complete record.
     ///
     /// # Errors
     /// If the record cannot be saved.
-    pub fn finish(mut self, record: &RunRecord) -> Result<Option<Fate>, StoreError> {
+    pub fn finish(mut self, record: &RunRecord) -> Result<Option<SaveOutcome>, StoreError> {
         self.clear();
-        self.keeper.as_ref().map(|keeper| keeper.finish(record)).transpose()
+        self.saver.as_ref().map(|saver| saver.finish(record)).transpose()
     }
 
     fn clear(&mut self) {
@@ -71,24 +71,24 @@ impl Observer for Follower {
     }
 
     fn step(&mut self, case: &PlannedCase, step: &Step) {
-        if !self.tells {
+        if !self.prints_steps {
             return;
         }
         self.clear();
         let name = case.experiment.name;
         let mut text = String::new();
-        if self.telling.as_deref() != Some(name) {
-            let gap = if self.telling.is_some() { "\n" } else { "" };
+        if self.last_heading.as_deref() != Some(name) {
+            let gap = if self.last_heading.is_some() { "\n" } else { "" };
             text.push_str(&format!("{gap}{}", timeline::heading(name)));
-            self.telling = Some(name.to_owned());
+            self.last_heading = Some(name.to_owned());
         }
         text.push_str(&timeline::step(step, output::width()));
         let _ = output::stdout(&text); // the report reports the error
     }
 
     fn save(&mut self, record: &RunRecord) {
-        if let Some(keeper) = &mut self.keeper {
-            keeper.keep(record);
+        if let Some(saver) = &mut self.saver {
+            saver.save(record);
         }
     }
 }
@@ -113,14 +113,14 @@ impl Drop for Follower {
 
 /// Saves the record of a run in the store, while it is unfinished and at its end.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct RunSaver {
     store: Store,
     title: String,
     id: Option<i64>,
 }
 
-impl Keeper {
-    /// Creates a keeper of one run with this title.
+impl RunSaver {
+    /// Creates a saver of one run with this title.
     pub fn new(store: Store, title: String) -> Self {
         Self { store, title, id: None }
     }
@@ -130,10 +130,15 @@ impl Keeper {
     /// # Errors
     /// If it cannot be written.
     pub fn check(&self, started_at: &str) -> Result<(), StoreError> {
-        self.store.check_writable(&self.kept(started_at, Ending::Unfinished, "{}"))
+        self.store.check_writable(&self.stored_run(started_at, Ending::Unfinished, "{}"))
     }
 
-    fn kept<'a>(&'a self, started_at: &'a str, ending: Ending, record: &'a str) -> StoredRun<'a> {
+    fn stored_run<'a>(
+        &'a self,
+        started_at: &'a str,
+        ending: Ending,
+        record: &'a str,
+    ) -> StoredRun<'a> {
         let ending = match ending {
             Ending::Unfinished => "unfinished",
             Ending::Interrupted => "interrupted",
@@ -145,37 +150,37 @@ impl Keeper {
     }
 
     /// Saves the unfinished record. Ignores errors: the last save reports them.
-    fn keep(&mut self, record: &RunRecord) {
+    fn save(&mut self, record: &RunRecord) {
         if record.is_empty() {
             return;
         }
         let Ok(json) = serde_json::to_string(record) else { return };
-        let kept = self.kept(&record.started_at, record.ending, &json);
+        let run = self.stored_run(&record.started_at, record.ending, &json);
         match self.id {
-            Some(id) => drop(self.store.update_if_free(id, &kept)),
-            None => self.id = self.store.add(&kept).ok(),
+            Some(id) => drop(self.store.update_if_free(id, &run)),
+            None => self.id = self.store.add(&run).ok(),
         }
     }
 
-    fn finish(&self, record: &RunRecord) -> Result<Fate, StoreError> {
+    fn finish(&self, record: &RunRecord) -> Result<SaveOutcome, StoreError> {
         if record.is_empty() {
-            return Ok(Fate::Empty);
+            return Ok(SaveOutcome::Empty);
         }
         let json = serde_json::to_string(record).unwrap_or_default();
-        let kept = self.kept(&record.started_at, record.ending, &json);
+        let run = self.stored_run(&record.started_at, record.ending, &json);
         match self.id {
-            None => self.store.add(&kept).map(Fate::Kept),
-            Some(id) if self.store.update(id, &kept)? => Ok(Fate::Kept(id)),
-            Some(id) => Ok(Fate::Removed(id)),
+            None => self.store.add(&run).map(SaveOutcome::Saved),
+            Some(id) if self.store.update(id, &run)? => Ok(SaveOutcome::Saved(id)),
+            Some(id) => Ok(SaveOutcome::Removed(id)),
         }
     }
 }
 
 /// The outcome of saving a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum SaveOutcome {
     /// It was saved under this number.
-    Kept(i64),
+    Saved(i64),
     /// Nothing was measured, so that nothing was saved.
     Empty,
     /// The user removed the run with this number before it ended.

@@ -11,16 +11,16 @@
 #     evaluated AT_ONCE AFTER_1S AFTER_6S BEGUN_AT_ONCE BEGUN_6S LEFT
 #
 # AT_ONCE, AFTER_1S, AFTER_6S: bytes by `:erlang.memory(:total)`, more than before, when the functions have been sent
-# or spawned (which is when the evaluation read them), and 1 s and 6 s later. BEGUN_AT_ONCE, BEGUN_6S: how many
-# functions had begun to run by then. LEFT: bytes when everything has been stopped and garbage been collected.
+# or spawned (which is when the evaluation read them), and 1 s and 6 s later. BEGUN_AT_ONCE, BEGUN_6S: number of
+# functions that had started to run at these two times. LEFT: bytes after all has been stopped and garbage collected.
 
 defmodule Scheme do
-  # The scheme of 2018, written anew with its structure, and with its faults where they show in the evaluation.
+  # The scheme of 2018, rewritten with the same structure, and with those defects that affect the evaluation.
 
   defmodule Worker do
     def worker(receptor), do: worker(receptor, %{queue: [], threads: %{}, next_tid: 0})
 
-    # Whatever has been sent comes before what is queued, so nothing runs while functions still arrive.
+    # Messages are received before queued functions run, so none runs while more functions arrive.
     def worker(receptor, env) do
       receive do
         {:spawn, func} -> worker(receptor, report(receptor, spawn(env, func)))
@@ -57,7 +57,7 @@ defmodule Scheme do
   defmodule Receptor do
     def new, do: spawn(__MODULE__, :receptor, [])
 
-    # Nobody watches the worker: when it is dead, functions are sent to nobody, and vanish without a word.
+    # The receptor does not monitor the worker: once it is dead, functions that are sent to it are lost silently.
     def receptor, do: receptor(spawn(Worker, :worker, [self()]), nil)
 
     def receptor(worker, env) do
@@ -110,7 +110,7 @@ defmodule Evaluation do
   defp init("process"), do: nil
   defp init("sister"), do: CallbackThread.Receptor.new()
 
-  # They return a list that nobody needs, and not in constant stack; that is in the figures of 2018, too.
+  # The recursion builds a list that is not used, and needs stack for each call. The figures of 2018 include both.
   defp call(_form, _subject, number) when number <= 0, do: []
 
   defp call("process", subject, number) do

@@ -37,7 +37,7 @@ var kinds = map[string]kind{
 	},
 }
 
-// The units of one park. They stand here and not in an object, so that a unit needs nothing of its own to find them.
+// Counters of the units of one park. They are global, so that a unit needs no pointer to find them.
 var (
 	total     int64
 	waiting   atomic.Int64
@@ -96,8 +96,8 @@ func rest() string {
 	return fmt.Sprintf("rested %d", used())
 }
 
-// The pages that hold objects, and those that hold the stacks of goroutines, which are not in the heap's figures.
-// HeapAlloc would leave out what is lost between the objects, Sys has what was used once.
+// Bytes of pages with objects, and of stacks of goroutines, which are not part of the heap. HeapAlloc would leave
+// out fragmentation, and Sys includes memory that is no longer used.
 func used() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)

@@ -1,4 +1,4 @@
-# A probe for the callback threads of ../../../elixir; README.md says what it does.
+# A probe for the callback threads of ../../../elixir; README.md describes the protocol.
 #
 #     elixirc -o DIR ../../../elixir/lib/callback_thread.ex ../../../elixir/lib/callback_thread/*.ex
 #     elixir --erl "+sbwt none +sbwtdcpu none +sbwtdio none" -pa DIR sister.exs UNIT
@@ -100,7 +100,7 @@ defmodule Probe do
     {_, units} = park(unit, state, 100, 50)
     end_all(state, units)
     trips(unit, state, 100)
-    # What compiling this file has left behind.
+    # Frees garbage of compiling this file.
     Enum.each(Process.list(), &:erlang.garbage_collect/1)
   end
 

@@ -20,7 +20,7 @@ use contend_report::store::Store;
 use contend_sys::interrupt::Signals;
 
 use crate::exit::Exit;
-use crate::progress::{Fate, Follower, Keeper};
+use crate::progress::{Follower, RunSaver, SaveOutcome};
 use crate::settings::{Lab, LabRun};
 use crate::{host, output, version};
 
@@ -43,13 +43,13 @@ fn measure(settings: LabRun) -> Result<Exit> {
         return Ok(Exit::Success);
     }
     let started_at = super::now();
-    let keeper = settings
+    let saver = settings
         .store
         .as_deref()
-        .map(|path| -> Result<Keeper, contend_report::store::StoreError> {
-            let keeper = Keeper::new(Store::open(path)?, settings.title.clone());
-            keeper.check(&started_at)?;
-            Ok(keeper)
+        .map(|path| -> Result<RunSaver, contend_report::store::StoreError> {
+            let saver = RunSaver::new(Store::open(path)?, settings.title.clone());
+            saver.check(&started_at)?;
+            Ok(saver)
         })
         .transpose()
         .context("cannot save runs (use --store FILE or --no-store)")?;
@@ -58,30 +58,30 @@ fn measure(settings: LabRun) -> Result<Exit> {
         Machine::new(&REGISTRY, Rc::clone(&signals)).context("cannot become a child subreaper")?;
     let to_stdout = settings.json.as_ref().is_some_and(output::ReportFile::is_stdout);
     let shows_steps = !to_stdout && settings.detail == Detail::Full;
-    let mut follower = Follower::new(settings.progress, shows_steps, keeper);
+    let mut follower = Follower::new(settings.progress, shows_steps, saver);
     let host = host::describe();
     let warnings = host::unfavourable(&host);
     let writer = Some(version::writer());
     let circumstances = Circumstances { writer, host, started_at, warnings };
     let record = runner::run(&settings.plan, circumstances, &mut machine, &mut follower);
-    let kept = follower.finish(&record).context("the run above was not saved");
+    let saved = follower.finish(&record).context("the run above was not saved");
     let elsewhere = settings.given_store.as_ref().map_or_else(String::new, |path| {
         format!(" --store {}", render::text::printable(&path.display().to_string()))
     });
     let written = write(&record, settings, to_stdout, shows_steps);
-    match &kept {
-        Ok(Some(Fate::Kept(number))) => {
+    match &saved {
+        Ok(Some(SaveOutcome::Saved(number))) => {
             let again = format!("contend history show {number}{elsewhere}");
             output::stderr(&format!("saved as run {number}: {again}\n"))?;
         }
-        Ok(Some(Fate::Empty)) => output::stderr("not saved: nothing was measured\n")?,
-        Ok(Some(Fate::Removed(number))) => {
+        Ok(Some(SaveOutcome::Empty)) => output::stderr("not saved: nothing was measured\n")?,
+        Ok(Some(SaveOutcome::Removed(number))) => {
             output::stderr(&format!("not saved: run {number} was removed in the meantime\n"))?;
         }
         Ok(None) | Err(_) => {}
     }
     written?;
-    kept?;
+    saved?;
     match signals.interrupted() {
         Some(signal) if record.ending == Ending::Interrupted => Ok(Exit::Signal(signal)),
         _ if record.is_empty() => anyhow::bail!("no case could be measured"),

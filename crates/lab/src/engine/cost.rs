@@ -8,8 +8,8 @@ use crate::engine::experiment::Sampling;
 
 /// The wall time that a case is expected to take on an idle machine with two cores.
 ///
-/// Costs are declared by experiments ([`Demands::cost`](super::experiment::Demands::cost)), so they
-/// are estimates. While a run goes on, it scales them by what the cases before have really taken.
+/// Experiments declare costs ([`Demands::cost`](super::experiment::Demands::cost)), so they are
+/// estimates. During a run, they are scaled by the measured duration of earlier cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
     /// Time before the first sample, in which a runtime starts or input is generated.

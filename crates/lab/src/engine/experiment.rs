@@ -36,11 +36,11 @@ pub struct Experiment {
     pub cases: fn(&Scope) -> Vec<Parameters>,
     /// Returns why a case cannot be measured on this machine or by this user; none if it can.
     pub unavailable: fn(&Parameters) -> Option<String>,
-    /// Returns whether two CPUs work on a case in turn, so that their distance matters.
+    /// Returns whether two CPUs take turns in a case, so that their distance matters.
     pub hands_over: fn(&Parameters) -> bool,
-    /// What it needs of the machine.
+    /// Its time, directory and limits, and parameters that it cannot combine.
     pub demands: Demands,
-    /// Creates what is measured, in the process of the case.
+    /// Creates the subject, in the process of the case.
     pub subject: fn(&Parameters) -> Result<Box<dyn Subject>, SubjectError>,
 }
 
@@ -58,13 +58,13 @@ pub struct Demands {
     /// Expected duration of its cases.
     pub cost: CostModel,
     /// Returns whether its cases share a scratch directory. Their processes find its path in the
-    /// environment variable [`SCRATCH`](super::isolate::SCRATCH).
+    /// environment variable [`SCRATCH_VARIABLE`](super::isolate::SCRATCH_VARIABLE).
     pub scratch: fn() -> bool,
     /// Returns the limit, shared with other programs, that a case would exhaust. Users have to agree
     /// to such a case first.
     pub exhausts: fn(&Parameters) -> Option<Limit>,
-    /// Returns why the parameters of a case cannot be combined on any machine, and what is allowed
-    /// instead; none if they can.
+    /// Returns why the parameters of a case cannot be combined on any machine, with allowed values;
+    /// none if they can.
     pub conflict: fn(&Parameters) -> Option<String>,
 }
 
@@ -124,9 +124,9 @@ pub enum Fit {
 /// The number of samples of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// As many as the interval needs and the budget allows; each has many iterations.
+    /// Samples until the interval is narrow or the budget is used; each has many iterations.
     Adaptive,
-    /// This many, of one iteration each, which is long or counts something.
+    /// A number of samples of one iteration each, which takes long or counts something.
     Fixed(usize),
 }
 
@@ -163,7 +163,7 @@ impl Cpus {
         let allowed = topology::allowed();
         let most = allowed.len() as f64;
         let usable = cpu::quota().map_or(most, |quota| quota.min(most)).ceil();
-        // From 1 to some thousands.
+        // From 1 to a few thousand.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
         let usable = (usable as u64).max(1);
         Self { allowed, usable }
@@ -325,7 +325,7 @@ impl SubjectError {
 
 /// Adds context to errors of system calls.
 pub trait Attempt<T> {
-    /// Says what failed, in words that follow "cannot".
+    /// Describes the failed attempt, in words that follow "cannot".
     ///
     /// # Errors
     /// The same error, with context.

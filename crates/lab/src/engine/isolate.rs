@@ -39,7 +39,7 @@ pub const VERB: &str = "lab-case";
 
 /// Environment variable with the path of the scratch directory that cases share
 /// ([`Demands::scratch`](super::experiment::Demands::scratch)).
-pub const SCRATCH: &str = "CONTEND_SHELF";
+pub const SCRATCH_VARIABLE: &str = "CONTEND_SHELF";
 
 /// This machine, with its clock and real processes.
 #[derive(Debug)]
@@ -197,7 +197,7 @@ impl CaseProcess {
         };
         let mut command = Command::new("/proc/self/exe");
         command.arg0("contend").arg(VERB).process_group(0);
-        command.envs(scratch.map(|path| (SCRATCH, path)));
+        command.envs(scratch.map(|path| (SCRATCH_VARIABLE, path)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn::spawn(&mut command, &[0, 1], signals.mask_before(), spawn::ORPHANED)
             .map_err(failed)?;

@@ -13,14 +13,14 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`experiment`], [`registry`], [`suite`], [`setting`] | what can be measured, and with which parameters |
-//! | [`plan`], [`cost`], `trim` | what a run measures, and what it has no time for |
+//! | [`experiment`], [`registry`], [`suite`], [`setting`] | the experiments, and their parameters |
+//! | [`plan`], [`cost`], `trim` | the cases of a run, and those for which it has no time |
 //! | [`runner`], [`sampling`], [`noise`] | rounds, stop rules, disturbances by other programs |
 //! | [`isolate`], [`serve`], [`protocol`] | the process of a case, seen from outside and from inside |
-//! | [`timing`] | the timed loop, and what the clock and the loop cost |
+//! | [`timing`] | the timed loop, and the cost of the clock and the loop |
 //!
-//! The engine imports no experiment: it runs what is in the [`Registry`](registry::Registry) that
-//! its caller passes.
+//! The engine imports no experiment: it runs those of the [`Registry`](registry::Registry) that its
+//! caller passes.
 
 pub mod cost;
 pub mod experiment;

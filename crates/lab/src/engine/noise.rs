@@ -41,7 +41,7 @@ pub struct Others {
 }
 
 impl Others {
-    /// Returns what they used between two readings, `time` apart.
+    /// Returns the CPU time that other programs used between two readings, `time` apart.
     pub fn between(before: Reading, after: Reading, time: Duration, cpus: usize) -> Self {
         let busy = after.busy.saturating_sub(before.busy);
         let own = after.own.saturating_sub(before.own);

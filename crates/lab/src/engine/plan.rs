@@ -1,4 +1,4 @@
-//! What a run measures, decided before it starts.
+//! The plan of a run: the cases that it measures, selected before it starts.
 //!
 //! A plan lists the cases of some experiments, with the expected cost of each ([`cost`]). A run
 //! with a time limit leaves out cases until the rest fits ([`trim`](super::trim)); they stay in the
@@ -50,7 +50,7 @@ impl PlannedCase {
 /// Beyond this number of samples an interval hardly gets narrower.
 const MAX_SAMPLES: usize = 300;
 
-/// What a run measures, and how long it may take.
+/// The cases of a run, and its limits in time.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The suite; none if experiments were chosen by name.
@@ -64,8 +64,8 @@ pub struct Plan {
     /// Wall time that samples may use. Cases with a fixed number of samples take the first one
     /// even if the budget is used.
     pub budget: Duration,
-    /// Wall time after which the run ends, whatever it has measured; none if it may take as long as
-    /// the first samples of all cases take.
+    /// Wall time after which the run ends, even if cases have no sample; none if the first samples of
+    /// all cases may take longer.
     pub time_limit: Option<Duration>,
     /// Target duration of a sample, for experiments whose number of iterations can be chosen.
     pub sample: Duration,
@@ -82,7 +82,7 @@ pub struct Only {
     pub experiments: String,
     /// Name of the parameter.
     pub name: String,
-    /// Value, as it is shown.
+    /// Value, as text.
     pub value: String,
 }
 
@@ -194,7 +194,7 @@ impl Plan {
     }
 
     /// Returns the wall time that the run is expected to take: every case takes its first sample,
-    /// and the remaining samples share what that leaves of the budget.
+    /// and the remaining samples share the rest of the budget.
     pub fn expected(&self) -> Duration {
         let costs = self.measured().map(|case| &case.cost);
         let first = cost::first_samples(costs.clone());

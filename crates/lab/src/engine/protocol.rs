@@ -49,7 +49,7 @@ pub enum Reply {
     Failed(String),
 }
 
-/// A sample and what it cost to take it.
+/// A sample, and the time that it took.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// The sample.

@@ -23,12 +23,12 @@ pub fn note(histogram: &mut Histogram<u64>, time: Duration) {
 }
 
 /// Number of times that is enough for all percentiles.
-pub const ENOUGH: u64 = 1000;
+pub const P999_SAMPLES: u64 = 1000;
 
 /// Returns the percentiles for which there are enough times: with fewer than a thousand, the 99.9th
 /// would be the maximum.
 pub fn percentiles(histogram: &Histogram<u64>) -> impl Iterator<Item = (&'static str, f64)> {
-    let known = [("p50", 0.5, 1), ("p99", 0.99, 100), ("p99.9", 0.999, ENOUGH)];
+    let known = [("p50", 0.5, 1), ("p99", 0.99, 100), ("p99.9", 0.999, P999_SAMPLES)];
     let enough = known.into_iter().filter(|known| histogram.len() >= known.2);
     enough.map(|(name, quantile, _)| (name, histogram.value_at_quantile(quantile) as f64))
 }

@@ -1,8 +1,8 @@
-//! Limits on the number of processes and threads: where each is set, how much of it is in use, and
-//! how many more units it allows.
+//! Limits on the number of processes and threads: where each is set, the number of units in use, and
+//! the number that it still allows.
 //!
 //! Several limits make creation fail with the same error. Which one it was follows from a counter of
-//! refusals that the kernel keeps for some, or from what is in use when creation fails.
+//! refusals that the kernel keeps for some, or from the limits that are full when creation fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,9 +41,9 @@ pub fn usual_unit(kind: Kind) -> OfUnit {
     OfUnit { memory, stack: 8 << 20, mappings: 2.0 }
 }
 
-/// A limit, and a way to read how much of it is in use.
+/// A limit, and a way to read the number of units in use.
 pub struct Watched {
-    /// The limit, as it was when it was first read.
+    /// The limit at the first reading.
     pub limit: Limit,
     in_use: Box<dyn Fn() -> Option<u64> + Send>,
     /// File with the number of refusals, if the kernel counts them.
@@ -66,10 +66,10 @@ pub enum Spent {
     Refused {
         /// The number of refusals, and the file that counts them.
         evidence: String,
-        /// Whether all of it is in use too.
+        /// Whether the limit is full, too.
         is_full: bool,
     },
-    /// All of it is in use.
+    /// The limit is full.
     Full(String),
     /// It allows more units.
     No,

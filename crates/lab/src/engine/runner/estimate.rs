@@ -1,8 +1,8 @@
-//! Estimates of how long a run takes from here on.
+//! Estimates of the time until a run ends.
 //!
-//! Before a case has been measured, its declared cost is all that is known. Once others have been
-//! measured, the estimate is scaled by how much longer they took than declared: those of the same
-//! experiment if there are any, else all.
+//! The estimate for a case that has not been measured is its declared cost. Once other cases have been
+//! measured, it is scaled by the ratio of their durations to their declared costs: of cases of the
+//! same experiment if there are any, else of all cases.
 
 use std::time::Duration;
 
@@ -50,10 +50,10 @@ fn slowdown(states: &[CaseState<'_>], experiment: &str) -> f64 {
     own.or_else(all).unwrap_or(1.0).clamp(MIN_SLOWDOWN, MAX_SLOWDOWN)
 }
 
-/// Returns the time until the run ends, if this much of the budget is left.
+/// Returns the time until the run ends, with this remaining budget.
 ///
-/// Cases without a sample take their first one even if the budget is used; the others share what
-/// is left of it.
+/// Cases without a sample take their first one even if the budget is used; the others share the rest
+/// of it.
 pub(super) fn remaining(states: &[CaseState<'_>], budget: Duration) -> Duration {
     let (mut first, mut more) = (Duration::ZERO, Duration::ZERO);
     let mut done: Vec<&str> = shared_work(states).collect();

@@ -18,7 +18,7 @@
 //! |---|---|---|
 //! | its interval is narrow, at two checks in a row | `Interval` | its samples |
 //! | it has its number of samples | `Count` | its samples |
-//! | the budget or the time limit leaves no time for a sample | `Budget` | its samples, or a reason why it has none |
+//! | the budget or the time limit leaves no time for a sample | `Budget` | its samples, or the reason why there is no sample |
 //! | a signal asks the run to stop | `Interrupt` | the same |
 //! | its process fails | `Failure` | the same, and the message |
 //! | the plan skips it | – | the plan's reason |
@@ -30,7 +30,8 @@
 //!   limit of a plan has no such exception.
 //! - Every adaptive sample has a process of its own, unless that takes long to start. Samples of
 //!   one process agree with each other better than those of several.
-//! - Everything outside of the engine is behind [`World`], so that tests run in simulated time.
+//! - The engine reaches processes and clocks through [`World`] only, so that tests run in simulated
+//!   time.
 
 mod case_state;
 mod estimate;
@@ -68,8 +69,8 @@ const LONG_ITERATION_SAMPLES: u32 = 10;
 /// Time between two saves of an unfinished record.
 const SAVE_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Time between the deadline for samples and the time limit of the run: enough to kill what still
-/// runs and to write the report.
+/// Time between the deadline for samples and the time limit of the run: enough to kill processes
+/// and to write the report.
 const CLOSING_TIME: Duration = Duration::from_secs(4);
 
 /// Measures the cases of the plan and returns their record.
@@ -212,9 +213,9 @@ impl<'a> Run<'a> {
         self.states.iter().any(|state| !state.is_done())
     }
 
-    /// Returns the cases of the next round. As long as a case with a fixed number of samples has
-    /// none, these are all cases without a sample, adaptive ones first since they take little time;
-    /// later, those that have not used their share of the budget, in random order.
+    /// Returns the cases of the next round. While some case with a fixed number of samples has not
+    /// been measured, these are all cases without a sample, adaptive ones first since they take little
+    /// time; later, those that have not used their share of the budget, in random order.
     fn order(&mut self) -> Vec<usize> {
         let is_fixed = |state: &CaseState<'_>| state.planned.sampling != Sampling::Adaptive;
         let unfinished = |index: &usize| !self.states[*index].is_done();
@@ -266,7 +267,7 @@ impl<'a> Run<'a> {
         self.deadline.map(|deadline| deadline.saturating_sub(self.world.now()))
     }
 
-    /// Returns what is left of the budget.
+    /// Returns the rest of the budget.
     fn budget_left(&self) -> Duration {
         let spent = self.world.now().saturating_sub(self.measuring_since);
         let left = self.plan.budget.saturating_sub(spent);

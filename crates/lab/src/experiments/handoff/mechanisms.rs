@@ -13,7 +13,7 @@ use crate::engine::experiment::{
 };
 use crate::engine::setting::Setting;
 use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
-use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
+use crate::support::histogram::{P999_SAMPLES, histogram, note, percentiles};
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
 use crate::support::partners::{Pair, Placement, Used};
 
@@ -140,7 +140,7 @@ impl Subject for HandOff {
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
         let mut note = |turn: Duration| note(&mut histogram, turn.saturating_sub(clock) / 2);
         let affordable = how_many(SINGLE_TURNS_TIME, session.elapsed, turns);
-        let timed = turns.max(affordable.min(ENOUGH));
+        let timed = turns.max(affordable.min(P999_SAMPLES));
         self.partners.run(timed, nothing, Some(&mut note))?;
         let hand_offs = 2.0 * turns as f64;
         let of_both =

@@ -131,7 +131,7 @@ impl ResolvedCase {
         u64::try_from(MAX_SAMPLE_TIME.as_nanos() / turn).unwrap_or(u64::MAX)
     }
 
-    /// Returns why this case cannot be measured on any machine, and what is allowed instead.
+    /// Returns why this case cannot be measured on any machine, with allowed values.
     pub fn conflict(&self, parameters: &Parameters) -> Option<String> {
         let (turns, max) = (turns(parameters), self.max_turns());
         let too_many =

@@ -1,5 +1,5 @@
 //! Conformance tests of all mechanisms: every message arrives once, in order and intact; a partner
-//! that dies is an error and never blocks the other one; nothing is left behind.
+//! that dies is an error and never blocks the other one; no file or process remains.
 
 use std::fs;
 use std::ops::Range;

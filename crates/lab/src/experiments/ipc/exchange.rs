@@ -17,7 +17,7 @@ use super::channels::{ChannelConfig, Endpoint, Mechanism};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::engine::timing::now;
 use crate::support::partners::link::FIGURES;
-use crate::support::partners::usage::USED;
+use crate::support::partners::usage::USAGE_FIGURES;
 use crate::support::partners::{IsThrough, Link, Observer, Pair, Release, Used};
 use crate::support::syscalls::{KINDS, Tally};
 
@@ -34,7 +34,7 @@ pub struct Exchange {
     pub warm_up: u64,
 }
 
-/// What one of the partners has used for the measured messages.
+/// Resources that a partner has used for the measured messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartnerStats {
     /// End of its last message, in nanoseconds of `CLOCK_MONOTONIC`.
@@ -63,7 +63,7 @@ pub struct ExchangeResult {
 /// Figures that sub can report in addition to its usage.
 pub const EXTRA_FIGURES: usize = 8;
 /// Length of [`PartnerStats`] as figures of the link.
-const STATS_FIGURES: usize = 2 + USED + KINDS;
+const STATS_FIGURES: usize = 2 + USAGE_FIGURES + KINDS;
 const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link must hold all figures");
 
 impl PartnerStats {
@@ -80,8 +80,8 @@ impl PartnerStats {
         let mut figures = [0; STATS_FIGURES];
         figures[0] = self.end_ns;
         figures[1] = self.peak_rss;
-        figures[2..][..USED].copy_from_slice(&self.used.to_figures());
-        figures[2 + USED..].copy_from_slice(&self.calls.figures());
+        figures[2..][..USAGE_FIGURES].copy_from_slice(&self.used.to_figures());
+        figures[2 + USAGE_FIGURES..].copy_from_slice(&self.calls.figures());
         figures
     }
 
@@ -92,7 +92,7 @@ impl PartnerStats {
             end_ns: figures[0],
             peak_rss: figures[1],
             used: Used::from_figures(std::array::from_fn(figure(2))),
-            calls: Tally::from_figures(std::array::from_fn(figure(2 + USED))),
+            calls: Tally::from_figures(std::array::from_fn(figure(2 + USAGE_FIGURES))),
         };
         (stats, std::array::from_fn(figure(STATS_FIGURES)))
     }

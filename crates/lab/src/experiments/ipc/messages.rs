@@ -12,7 +12,7 @@ use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
-use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
+use crate::support::histogram::{P999_SAMPLES, histogram, note, percentiles};
 use crate::support::partners::{Placement, Used};
 
 /// The definition of `ipc/one-way`.
@@ -163,7 +163,7 @@ impl MessageExchange {
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
         let mut each = |time: Duration| note(&mut histogram, time.saturating_sub(clock));
-        self.exchange.round_trips(affordable.clamp(MIN_MESSAGES, ENOUGH), Some(&mut each))?;
+        self.exchange.round_trips(affordable.clamp(MIN_MESSAGES, P999_SAMPLES), Some(&mut each))?;
         Ok(percentiles(&histogram).fold(sample, |sample, (name, nanoseconds)| {
             sample.with(name, Unit::Nanoseconds, nanoseconds)
         }))

@@ -1,6 +1,6 @@
 //! Expected durations of cases in every runtime.
 //!
-//! A probe starts anew for each sample of memory, so that the start of its runtime counts every
+//! A new probe starts for each sample of memory, so that the start of its runtime counts every
 //! time; the first case that uses a probe compiles it, unless an earlier run has.
 
 use std::time::Duration;

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::engine::isolate::SCRATCH;
+use crate::engine::isolate::SCRATCH_VARIABLE;
 use crate::support::programs;
 
 /// A probe in another language.
@@ -189,7 +189,7 @@ pub fn gist(text: &str) -> String {
 
 /// Returns the folder for builds: in the user's caches, or else the scratch directory.
 fn cache_root() -> Option<PathBuf> {
-    let scratch = || std::env::var_os(SCRATCH).map(PathBuf::from);
+    let scratch = || std::env::var_os(SCRATCH_VARIABLE).map(PathBuf::from);
     caches().or_else(|| scratch().filter(|scratch| is_ours_alone(scratch)))
 }
 

@@ -14,7 +14,7 @@ pub struct Row {
     pub unit: &'static str,
     /// The runtime that has it.
     pub runtime: &'static str,
-    /// What it is, and what it waits for.
+    /// Description of the unit, and of the event that wakes it.
     pub summary: &'static str,
     /// The probe that creates it.
     pub source: Source,
@@ -26,7 +26,7 @@ pub struct Row {
     pub each: Option<Duration>,
     /// Approximate memory of one, in bytes, to skip numbers for which there is no memory.
     pub bytes: u64,
-    /// What the kernel sees each of them as, if anything.
+    /// The kind of task that each unit is for the kernel, if any.
     pub task: Option<Kind>,
     /// Returns the reason why the installed runtime does not have it, if so. Called only if the
     /// programs of its probe are installed.

@@ -241,7 +241,7 @@ fn connect(port: u16) -> io::Result<TcpStream> {
     }
 }
 
-/// Writes a request. It is so short that the socket's buffer has room for all of it.
+/// Writes a request, which is short enough to fit into the socket's buffer.
 fn write_whole(stream: Option<&TcpStream>, request: &[u8]) -> io::Result<()> {
     let mut stream = stream.ok_or(ErrorKind::NotConnected)?;
     match stream.write(request)? {

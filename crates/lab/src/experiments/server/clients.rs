@@ -173,7 +173,7 @@ impl Clients {
         Ok(FixedRate { times, answered, unanswered })
     }
 
-    /// Has every client send its next request as soon as it is free, for `lasts`, and waits for the
+    /// Has every client send its next request immediately after a response, for `lasts`, and waits for the
     /// last responses, at most as long again.
     ///
     /// # Errors

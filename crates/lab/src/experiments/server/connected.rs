@@ -83,7 +83,7 @@ fn check_processes(
     )))
 }
 
-/// Returns the limits that were reached, as far as they are known.
+/// Returns the known limits that were reached.
 fn stopped_by(
     setup: &Setup,
     server: &mut ServerProcess,

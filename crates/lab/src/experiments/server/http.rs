@@ -96,7 +96,7 @@ pub enum WaitFor {
     Pause,
 }
 
-/// Unfinished work on a connection between two waits; most of the time there is none.
+/// Unfinished work on a connection between two waits. Most connections have no unfinished work.
 #[derive(Debug, Default)]
 struct Work {
     /// Bytes received and not yet parsed.
@@ -124,7 +124,7 @@ enum State {
     Draining(usize),
 }
 
-/// The state of a connection while it waits. An idle connection has none and allocates nothing.
+/// The state of a waiting connection. An idle connection has no state and allocates nothing.
 #[derive(Debug, Default)]
 pub struct ConnectionState(Option<Box<Work>>);
 
@@ -135,8 +135,8 @@ impl ConnectionState {
     }
 }
 
-/// Continues on a connection until it would block, and returns what it waits for, or `None` once
-/// it is to be closed. Reads at most once, so that other connections get their turn, except for
+/// Serves a connection until it would block, and returns the event that it waits for, or `None` if the
+/// connection must be closed. Reads at most once, so that other connections get their turn, except for
 /// input that is discarded at the end.
 pub fn advance(
     state: &mut ConnectionState,

@@ -88,7 +88,7 @@ impl LimitReporter {
     }
 }
 
-/// Returns the limit that this error number stands for, if any.
+/// Returns the limit that causes this error number, if any.
 fn of_error(error: &io::Error) -> Option<String> {
     let error = rustix::io::Errno::from_io_error(error)?;
     if error == rustix::io::Errno::MFILE {

@@ -23,7 +23,7 @@ pub enum Response {
     Wrong,
 }
 
-/// Checks what has been received against the expected response: status 200 and the body `hello\n`,
+/// Compares received bytes with the expected response: status 200 and the body `hello\n`,
 /// with a `Content-Length`. Other header fields differ from program to program.
 pub fn check(received: &[u8]) -> Response {
     if received == HELLO {

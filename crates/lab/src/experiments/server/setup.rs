@@ -125,7 +125,7 @@ impl Server {
         }
     }
 
-    /// Returns facts for the record: what it is, and what serves a request.
+    /// Returns facts for the record: its description, and the unit that serves a request.
     pub fn facts(self) -> Facts {
         let (summary, unit) = match self {
             Self::Model(model) => (model.summary, model.unit),

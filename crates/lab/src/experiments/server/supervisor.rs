@@ -1,4 +1,4 @@
-//! Starts a web server for a case, and ends all of it afterwards.
+//! Starts a web server for a case, and ends all of its processes afterwards.
 //!
 //! ```text
 //! process of the case --stdin, stdout--> supervisor ----> puma, unicorn, … ----> its workers
@@ -30,7 +30,7 @@ use super::limit_reporter::print_line;
 use super::programs::{INTERPRETER_FILE, Launch, Program};
 use super::response::{Response, check};
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::engine::isolate::SCRATCH;
+use crate::engine::isolate::SCRATCH_VARIABLE;
 use crate::experiments::runtimes::gist;
 
 /// Timeout until a server answers and has all of its processes.
@@ -115,7 +115,7 @@ impl Server {
         let path = program.path().ok_or_else(|| {
             SubjectError::wrong(program.missing().unwrap_or_else(|| "it is not installed".into()))
         })?;
-        let shared = std::env::var_os(SCRATCH).map(Into::into);
+        let shared = std::env::var_os(SCRATCH_VARIABLE).map(Into::into);
         let folder = make_folder(shared.as_deref()).attempt("create a scratch folder")?;
         for (name, text) in (program.files)(launch) {
             fs::write(folder.path().join(name), text).attempt("write a configuration")?;
@@ -276,7 +276,7 @@ fn make_folder(shared: Option<&Path>) -> io::Result<TempDir> {
     }
 }
 
-/// Sends a request on a new connection, and returns everything up to its end.
+/// Sends a request on a new connection, and returns all bytes until EOF.
 fn first_response(port: u16) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(READ_TIMEOUT))?;

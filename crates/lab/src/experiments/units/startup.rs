@@ -48,7 +48,7 @@ struct StartupCommand {
     arguments: &'static [&'static str],
     /// The body of a loop in bash, for loops.
     repeated: Option<&'static str>,
-    /// Arguments that print its version; empty if there are none.
+    /// Arguments that print its version; empty if it has no such option.
     version: &'static [&'static str],
 }
 

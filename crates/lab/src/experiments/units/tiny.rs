@@ -34,7 +34,7 @@ pub struct TinyProgram {
     path: CString,
 }
 
-/// Returns why there is none for this machine, or `None` if there is.
+/// Returns why this machine has no tiny program, or `None` if it has one.
 pub fn unavailable() -> Option<String> {
     MACHINE_CODE.is_empty().then(|| "no tiny program for this processor architecture".to_owned())
 }

@@ -42,7 +42,7 @@ pub enum Kind {
 /// A pair of partners, and where they run.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
-    /// What they are.
+    /// Processes or threads.
     pub kind: Kind,
     /// Where they run.
     pub placement: Placement,
@@ -60,7 +60,7 @@ pub enum Sub {
 }
 
 impl Sub {
-    /// Returns the clock of its CPU time; none if the kernel has none.
+    /// Returns the clock of its CPU time; none if the kernel has no such clock.
     pub fn clock(self) -> Option<cpu::Clock> {
         match self {
             Self::Process(pid) => cpu::Clock::of_process(pid),
@@ -72,7 +72,7 @@ impl Sub {
 /// A function that is called when sub has started.
 pub type Observer<'a> = &'a (dyn Fn(Sub) + Sync);
 
-/// Functions that wake a partner when the other one has ended. Each gets a predicate that says
+/// Functions that wake a partner when the other one has ended. Each gets a predicate that returns
 /// whether the partner to wake has finished its part, or could not start it.
 #[derive(Clone, Copy)]
 pub struct Release<'a> {

@@ -7,14 +7,14 @@ use contend_sys::{child, cpu};
 use crate::engine::timing::nanoseconds;
 
 /// Number of figures of [`Used`].
-pub const USED: usize = 5;
+pub const USAGE_FIGURES: usize = 5;
 
 /// The resources that a partner has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Used {
     /// CPU time.
     pub cpu: Duration,
-    /// The part of it in the kernel, which the kernel samples by ticks.
+    /// CPU time in the kernel, which the kernel samples by ticks.
     pub system: Duration,
     /// Number of context switches because it waited.
     pub voluntary_switches: u64,
@@ -56,7 +56,7 @@ impl Used {
     }
 
     /// Returns the figures: times in nanoseconds, switches, faults.
-    pub fn to_figures(self) -> [u64; USED] {
+    pub fn to_figures(self) -> [u64; USAGE_FIGURES] {
         [
             nanoseconds(self.cpu),
             nanoseconds(self.system),
@@ -67,7 +67,9 @@ impl Used {
     }
 
     /// Creates the usage from its figures.
-    pub fn from_figures([cpu, system, voluntary, involuntary, faults]: [u64; USED]) -> Self {
+    pub fn from_figures(
+        [cpu, system, voluntary, involuntary, faults]: [u64; USAGE_FIGURES],
+    ) -> Self {
         Self {
             cpu: Duration::from_nanos(cpu),
             system: Duration::from_nanos(system),

@@ -12,8 +12,8 @@ use super::{
 use crate::support::syscalls::{Call, Tally};
 use crate::support::unnamed_file::unnamed_in;
 
-/// What programs do that share only a file system: the file is a ring of messages, and each side
-/// polls how far the other has come.
+/// A channel for programs that share only a file system: the file is a ring of messages, and each side
+/// polls the position of the other.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "file",
     summary: "ring in a file (pwrite, pread), polled with sched_yield",

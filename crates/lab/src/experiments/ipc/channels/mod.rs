@@ -160,7 +160,7 @@ fn corrupt_message(number: u64) -> io::Error {
 pub struct ChannelConfig {
     /// Length of a message, in bytes.
     pub bytes: usize,
-    /// Says whether the other partner has exited.
+    /// Shows whether the other partner has exited.
     pub link: Arc<Link>,
 }
 

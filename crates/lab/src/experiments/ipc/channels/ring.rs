@@ -33,7 +33,7 @@ pub const MAPPED_FILE: Mechanism = Mechanism {
     },
 };
 
-/// The ring, with a futex wait as soon as it is empty or full.
+/// The ring, with a futex wait when it is empty or full.
 pub const FUTEX: Mechanism = Mechanism {
     name: "ring-futex",
     summary: "ring in shared memory; futex when empty or full",

@@ -66,7 +66,7 @@ pub trait Units {
 /// Creates the probe of a kind.
 pub type Make = fn() -> Result<Box<dyn Units>, SubjectError>;
 
-/// Units created at the start, so that everything the runtime initialises lazily is there.
+/// Units created at the start, so that lazy initialisation of the runtime is complete.
 const FIRST: u64 = 100;
 
 /// Answers commands on standard input until it ends.

@@ -31,7 +31,7 @@ impl Drop for Ends {
     }
 }
 
-/// A kind of task: what it waits for.
+/// A kind of task, named for the event that wakes it.
 trait Kind {
     /// Reserves memory for what wakes `n` tasks.
     fn reserve(&mut self, _n: usize) {}

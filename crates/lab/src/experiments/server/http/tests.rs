@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::*;
 
-/// A connection whose reads return these pieces; an empty piece stands for "would block".
+/// A connection whose reads return these pieces; an empty piece means "would block".
 struct Pieces {
     incoming: VecDeque<Vec<u8>>,
     outgoing: Vec<u8>,

@@ -131,7 +131,7 @@ fn wait(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionS
     advance_connection(context, source, state, Handler::Wait, wait)
 }
 
-/// Continues on a connection, and then waits for what it needs.
+/// Serves a connection until it would block, and then waits for the next event.
 fn advance_connection<F>(
     context: &mut Context<'_>,
     source: Source<TcpStream>,

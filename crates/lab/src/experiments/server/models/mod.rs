@@ -16,7 +16,7 @@ pub const BACKLOG: i32 = 65_535;
 /// Processes or threads of a pool, as web servers have on large machines.
 pub const POOL_SIZE: u64 = 64;
 
-/// Serves a connection with blocking reads and writes until it is to be closed.
+/// Serves a connection with blocking reads and writes until it must be closed.
 fn serve_connection(stream: &TcpStream, handler: Handler) {
     let mut state = ConnectionState::default();
     let mut stream = stream;

@@ -83,7 +83,7 @@ impl Future for Hello {
 struct Wait {
     stream: TcpStream,
     state: ConnectionState,
-    /// Boxed, as most connections have none.
+    /// Boxed, as most connections have no pause.
     pause: Option<Pin<Box<Sleep>>>,
 }
 

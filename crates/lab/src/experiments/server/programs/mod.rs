@@ -54,7 +54,7 @@ pub struct Program {
 /// A file in the scratch folder: name and text.
 pub type File = (&'static str, String);
 
-/// How many requests a program serves at the same time, and with what.
+/// The number of requests that a program serves at the same time, and the units that serve them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concurrency {
     /// Processes that serve requests.
@@ -68,7 +68,7 @@ pub struct Concurrency {
 pub struct Launch {
     /// The port on loopback.
     pub port: u16,
-    /// What it does with a request.
+    /// How it answers a request.
     pub handler: Handler,
     /// Its processes and threads.
     pub concurrency: Concurrency,
