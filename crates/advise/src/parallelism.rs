@@ -33,6 +33,7 @@ pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -
     let subject = match parallel.as_slice() {
         [] => return None,
         [one] => format!("Stage {one}"),
+        [one, two] => format!("Stages {one} and {two}"),
         [first, .., last] if last - first + 1 == parallel.len() => {
             format!("Stages {first} to {last}")
         }

@@ -148,7 +148,7 @@ impl Proof<'_> {
             Function::Substitute(s) => self.expression(&s.regex, Some(&s.replacement)),
             Function::Transliterate(from, to) => self.transliteration(from, to),
             Function::Text(..) | Function::List(_) if self.mode.null_data => {
-                Some("may end what it writes with a newline instead of NUL")
+                Some("may end its output with a newline instead of NUL")
             }
             Function::Open
             | Function::Close
@@ -172,9 +172,7 @@ impl Proof<'_> {
             'h' | 'H' | 'x' => Some("keeps text from line to line"),
             '=' => Some("prints line numbers"),
             'F' if self.mode.names_files => Some("prints the file's name"),
-            'F' if self.mode.null_data => {
-                Some("may end what it writes with a newline instead of NUL")
-            }
+            'F' if self.mode.null_data => Some("may end its output with a newline instead of NUL"),
             'D' if self.makes_lines() => Some("may start again with the rest of the line"),
             _ => None,
         }

@@ -159,7 +159,7 @@ impl Sets {
 
     /// Parses what follows an opening bracket, and returns it with the rest. Returns `Some(None)`
     /// if the bracket is literal, `None` if it is not understood.
-    #[expect(clippy::option_option, reason = "a bracket that is none is no failure")]
+    #[expect(clippy::option_option, reason = "a literal bracket is not an error")]
     fn bracketed(self, inner: &[Character]) -> Option<Option<(Piece, &[Character])>> {
         if let [(mark @ (b':' | b'='), false), inner @ ..] = inner {
             let end = inner.windows(2).position(|pair| pair == [(*mark, false), (b']', false)]);

@@ -149,9 +149,9 @@ fn options_and_files_are_looked_at() {
         ("sed -f none.sed", "its script is not known"),
         ("sed -f - f", "its script is not known"),
         ("sed F f", "`F` prints the file's name"),
-        ("sed -z 'a x'", "`a x` may end what it writes with a newline instead of NUL"),
-        ("sed -z l", "`l` may end what it writes with a newline instead of NUL"),
-        ("sed -z F", "`F` may end what it writes with a newline instead of NUL"),
+        ("sed -z 'a x'", "`a x` may end its output with a newline instead of NUL"),
+        ("sed -z l", "`l` may end its output with a newline instead of NUL"),
+        ("sed -z F", "`F` may end its output with a newline instead of NUL"),
         ("sed -z 's/a/\\x00/;D'", "`D` may start again with the rest of the line"),
         ("sed -e p -e 2d", "`2d` counts lines"),
     ] {

@@ -49,8 +49,8 @@ pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width:
         paragraph(out, "  ", &why, width);
     }
     if record.trial.is_none() && !promising.is_empty() && can_be_tried(record) {
-        let note = "  Predicted, not measured: --try runs the rewrites and the original by turns \
-                    and compares every byte.";
+        let note = "Predicted, not measured: --try runs the rewrites and the original by turns and \
+                    compares every byte.";
         dimmed(out, note, width);
     }
 }
@@ -172,9 +172,8 @@ mod tests {
         record.candidates = vec![candidate(Some(3.0), 4.0); 3];
         let commands = |record: &PipeRecord| -> Vec<String> {
             let text = plain(|out| suggestions(out, record, Detail::Summary, 100));
-            let lines = text.lines().filter(|line| {
-                line.starts_with("  ") && !line.starts_with("    ") && !line.contains("--try")
-            });
+            let lines =
+                text.lines().filter(|line| line.starts_with("  ") && !line.starts_with("    "));
             lines.map(|line| line.trim().to_owned()).collect()
         };
         assert_eq!(commands(&record), ["sort <f", "sort <f"]);
