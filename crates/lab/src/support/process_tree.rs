@@ -9,7 +9,7 @@ use crate::engine::experiment::{Attempt, SubjectError};
 
 /// The memory of some processes, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct MemoryUse {
     /// Proportional set size.
     pub pss: u64,
     /// Their page tables, and the kernel stacks and slab objects of the whole machine.
@@ -20,10 +20,12 @@ pub struct Taken {
 ///
 /// # Errors
 /// If this user may not read it.
-pub fn taken(root: Pid) -> Result<Taken, SubjectError> {
+pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
     let machine = MemInfo::read(); // first: reading processes takes kernel memory
-    let mut taken =
-        Taken { kernel: machine.kernel_stacks + machine.slab_unreclaimable, ..Taken::default() };
+    let mut taken = MemoryUse {
+        kernel: machine.kernel_stacks + machine.slab_unreclaimable,
+        ..MemoryUse::default()
+    };
     for pid in with_descendants(root) {
         let rollup = Rollup::of(pid).attempt("read the memory of a process")?;
         let status = Status::of(pid).attempt("read the page tables of a process")?;
@@ -38,7 +40,9 @@ pub fn taken(root: Pid) -> Result<Taken, SubjectError> {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn settled(read: impl Fn() -> Result<Taken, SubjectError>) -> Result<Taken, SubjectError> {
+pub fn settled(
+    read: impl Fn() -> Result<MemoryUse, SubjectError>,
+) -> Result<MemoryUse, SubjectError> {
     const POLL_INTERVAL: Duration = Duration::from_millis(50);
     const MAX_POLLS: usize = 20;
     const TOLERANCE_BYTES: u64 = 64 << 10;
@@ -88,7 +92,7 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(cpu(pid) > cpu::time_of(pid).expect("a living process"));
-        assert!(taken(pid).expect("ours").pss > Rollup::of(pid).expect("ours").private);
+        assert!(memory_use(pid).expect("ours").pss > Rollup::of(pid).expect("ours").private);
         drop(child.stdin.take());
         assert!(child.wait().expect("it exits").success());
     }

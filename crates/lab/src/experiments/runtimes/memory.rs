@@ -83,18 +83,18 @@ impl Memory {
     fn measure(&self, hold: Duration) -> Result<Result<Sample, Early>, SubjectError> {
         let mut probe = Probe::start(self.row)?;
         let none = probe.rest()?;
-        let before = settled(|| probe.taken())?;
+        let before = settled(|| probe.memory_use())?;
         let parked = probe.park(self.n, hold)?;
-        let waiting = probe.taken()?;
+        let waiting = probe.memory_use()?;
         let end = match probe.wake(self.n)? {
             Ok(each) => each,
             Err(early) => return Ok(Err(early)),
         };
         probe.rest()?;
-        let left = settled(|| probe.taken())?;
+        let left = settled(|| probe.memory_use())?;
         let later = if self.reads_later {
             std::thread::sleep(Duration::from_secs(1));
-            Some(probe.taken()?)
+            Some(probe.memory_use()?)
         } else {
             None
         };

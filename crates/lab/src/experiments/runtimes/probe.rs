@@ -16,7 +16,7 @@ use super::program::{Build, gist};
 use super::table::{Row, Source};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::limits::Kind;
-use crate::support::process_tree::{self, Taken};
+use crate::support::process_tree::{self, MemoryUse};
 use crate::support::unnamed_file::unnamed_in;
 
 /// A running probe.
@@ -275,8 +275,8 @@ impl Probe {
     ///
     /// # Errors
     /// Fails if this user may not read it.
-    pub fn taken(&self) -> Result<Taken, SubjectError> {
-        process_tree::taken(Pid::from_child(&self.child))
+    pub fn memory_use(&self) -> Result<MemoryUse, SubjectError> {
+        process_tree::memory_use(Pid::from_child(&self.child))
     }
 }
 

@@ -12,7 +12,7 @@ use super::{CONNECTIONS, DEMANDS, MODEL, PROCESSES, PROGRAM, THREADS, cases, una
 use crate::engine::experiment::{
     Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
-use crate::support::process_tree::{Taken, settled};
+use crate::support::process_tree::{MemoryUse, settled};
 
 /// The row of the table of experiments.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -60,9 +60,9 @@ impl Idle {
 }
 
 /// Reads the memory of a server once it has `processes` processes.
-fn settled_with(server: &ServerProcess, processes: u64) -> Result<Taken, SubjectError> {
+fn settled_with(server: &ServerProcess, processes: u64) -> Result<MemoryUse, SubjectError> {
     server.await_processes(|now| now == processes);
-    settled(|| server.taken())
+    settled(|| server.memory_use())
 }
 
 impl Subject for Idle {
@@ -75,7 +75,7 @@ impl Subject for Idle {
         let processes = 1 + setup.server.other_processes();
         let before = settled_with(&server, processes)?;
         let served = ConnectedServer::with(server, setup)?;
-        let idle = settled(|| served.server.taken())?;
+        let idle = settled(|| served.server.memory_use())?;
         let mut facts = served.facts(setup);
         facts.insert("processes".to_owned(), served.server.processes().into());
         let ConnectedServer { server, clients, answered, .. } = served;

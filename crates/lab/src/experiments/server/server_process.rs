@@ -18,7 +18,7 @@ use super::setup::{Server, Setup};
 use super::supervisor::end_descendants;
 use super::verb::VERB;
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::support::process_tree::{self, Taken};
+use crate::support::process_tree::{self, MemoryUse};
 
 /// A server in processes of its own. The process of the case has no other children. Dropping it
 /// ends all of them and reaps them.
@@ -134,8 +134,8 @@ impl ServerProcess {
     ///
     /// # Errors
     /// Fails if this user may not read it.
-    pub fn taken(&self) -> Result<Taken, SubjectError> {
-        process_tree::taken(self.pid())
+    pub fn memory_use(&self) -> Result<MemoryUse, SubjectError> {
+        process_tree::memory_use(self.pid())
     }
 
     /// Returns the CPU time of all its processes so far.
