@@ -206,7 +206,10 @@ fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
             format!("the next busiest, stage {index}, needed only {busy}")
         }
     });
-    [blocked, starved, next].into_iter().flatten().map(|part| format!("; {part}")).collect()
+    [blocked, starved, next]
+        .into_iter()
+        .flatten()
+        .fold(String::new(), |text, part| text + "; " + &part)
 }
 
 /// Names the kinds of waits that make up more than a tenth of the total, longest first.

@@ -108,14 +108,14 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
     let room = room.min(longest.max("stage".len()));
     let commands = of(&|stage| cut(&stage.command, room));
     columns.insert(0, Column::new("stage", true, commands));
-    let heading = row(&columns, " ".repeat(index + 2), gap, Style::new(), |column| column.heading);
+    let heading = row(&columns, &" ".repeat(index + 2), gap, Style::new(), |column| column.heading);
     let _ = writeln!(out, "{DIM}{heading}{DIM:#}");
     for (place, stage) in record.stages.iter().enumerate() {
         let is_bottleneck = is_bottleneck(record, stage);
         let mark = if is_bottleneck { ">" } else { " " };
         let style = if is_bottleneck { BOLD } else { Style::new() };
         let first = format!("{mark} {:>index$}", stage.index);
-        let text = row(&columns, first, gap, style, |column| &column.cells[place]);
+        let text = row(&columns, &first, gap, style, |column| &column.cells[place]);
         let _ = writeln!(out, "{text}");
     }
     dimmed(out, &legend(record, has_unknown, index + 3, width), width);
@@ -139,7 +139,7 @@ fn failed(stage: &Stage) -> bool {
 /// Returns a row of the table: the cells between a style, except the bar, which has its own.
 fn row<'a>(
     columns: &'a [Column],
-    first: String,
+    first: &str,
     gap: usize,
     style: Style,
     cell: impl Fn(&'a Column) -> &'a str,
