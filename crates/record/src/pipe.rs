@@ -196,6 +196,17 @@ impl Stage {
         (self.on_cpu_seconds + self.other_wait_seconds - self.other_waits.stopped).max(0.0)
     }
 
+    /// Returns whether the stage failed. A writer that SIGPIPE ends did not: its reader wanted no
+    /// more data.
+    pub fn has_failed(&self) -> bool {
+        const SIGPIPE: i32 = 13;
+        match self.outcome {
+            Outcome::Killed(SIGPIPE) => false,
+            Outcome::Exited => self.exit_code != 0 && self.exit_code != 128 + SIGPIPE,
+            _ => true,
+        }
+    }
+
     /// Returns user and system time, in seconds.
     pub fn cpu_seconds(&self) -> f64 {
         self.user_seconds + self.system_seconds

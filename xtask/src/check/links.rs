@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use super::{Source, Violation};
 
 /// Finds links to files that do not exist. Links to other sites are not checked, and those to
-/// headings are by [`super::book`].
+/// headings are by [`mod@super::book`].
 pub fn check(pages: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<Violation> {
     let mut violations = Vec::new();
     for page in pages {

@@ -94,13 +94,12 @@ fn explanation(records: &[PipeRecord]) -> String {
         ),
         format!("2. {}. {}", rate(slowed), about_slowed(slowed)),
         format!(
-            "3. {}. Fusing the fast stages {} the wall time ({:.2} times) and {} the CPU time \
-             ({:.2} times), because there are fewer pipes. {}",
+            "3. {}. Fusing the fast stages {} the CPU time ({:.2} times), because there are fewer \
+             pipes. {} {}",
             rate(fused),
-            comparison(wall(fused), wall(slowed)),
-            wall(fused) / wall(slowed),
             comparison(cpu(fused), cpu(slowed)),
             cpu(fused) / cpu(slowed),
+            about_wall(slowed, fused),
             about_fused(fused),
         ),
     ];
@@ -113,6 +112,21 @@ fn explanation(records: &[PipeRecord]) -> String {
                 intervals.";
     let points: String = points.iter().map(|point| wrapped(point, "   ")).collect();
     format!("What this shows\n\n{points}\n{}", wrapped(last, ""))
+}
+
+/// Compares wall times, unless other programs used much of the CPUs.
+fn about_wall(slowed: &PipeRecord, fused: &PipeRecord) -> String {
+    const MAX_OTHERS_SHARE: f64 = 0.2;
+    let others = |record: &PipeRecord| record.observation.others_cpu_share.unwrap_or(0.0);
+    let share = others(slowed).max(others(fused));
+    if share > MAX_OTHERS_SHARE {
+        return format!(
+            "Wall times cannot be compared: other programs used {:.0} % of the CPUs.",
+            100.0 * share
+        );
+    }
+    let (new, old) = (fused.wall_seconds, slowed.wall_seconds);
+    format!("It {} the wall time ({:.2} times).", comparison(new, old), new / old)
 }
 
 fn about_spread(record: &PipeRecord) -> String {

@@ -49,10 +49,12 @@ pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
     let stages = evidence.stages;
     let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
     if samples < MIN_SAMPLES {
+        let has_failed = stages.iter().any(Stage::has_failed);
         return none(format!(
-            "The run of {} is too short to analyse ({}): use a larger input.",
+            "The run of {} is too short to analyse ({}){}",
             time(evidence.wall_seconds),
             if samples == 1 { "1 sample".to_owned() } else { format!("{samples} samples") },
+            if has_failed { "." } else { ": use a larger input." },
         ));
     }
     let Some(slowest) = slowest(stages) else {

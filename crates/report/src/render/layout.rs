@@ -152,12 +152,14 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// Wraps a text, but not between a number and its unit, nor at a hyphen within a name.
+/// Wraps a text, but not between a number and its unit, nor between "stage" and its number, nor at a
+/// hyphen within a name.
 pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>) -> Vec<String> {
     let mut joined = String::with_capacity(text.len());
     let mut after_digit = false;
     for character in text.chars() {
-        joined.push(if after_digit && character == ' ' { GLUE } else { character });
+        let is_glued = after_digit || ["tage", "tages"].iter().any(|end| joined.ends_with(end));
+        joined.push(if is_glued && character == ' ' { GLUE } else { character });
         after_digit = character.is_ascii_digit();
     }
     let options = options.into().word_splitter(textwrap::WordSplitter::NoHyphenation);
@@ -258,5 +260,6 @@ mod tests {
             wrapped("it took 44 ms of 50 ms in all", 12),
             ["it took", "44 ms of", "50 ms in all"]
         );
+        assert_eq!(wrapped("it was then stage 3 waited", 18), ["it was then", "stage 3 waited"]);
     }
 }

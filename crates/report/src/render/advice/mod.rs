@@ -32,7 +32,7 @@ pub(super) fn basis(out: &mut String, record: &PipeRecord, width: usize) {
         .map_or_else(String::new, |run| format!(", from run {run} of the lab"));
     let piloted = record.candidates.iter().any(|one| one.basis == Some(Basis::Pilot));
     let note = format!(
-        "Predictions combine the stages' service times{} with the cost of a pipe ({} a byte, {} a \
+        "Predictions combine the stages' service times{}, and the cost of a pipe ({} a byte, {} a \
          call) and of starting a program ({}{from}) on this machine.",
         if piloted { ", short runs of changed stages on a sample of their input" } else { "" },
         nanoseconds(1e9 * calibration.pipe_byte_seconds),

@@ -4,6 +4,8 @@ use contend_record::lab::Chapter;
 
 /// A document, and its origin as far as it states it.
 pub struct Source {
+    /// How sentences of the chapter call it.
+    name: &'static str,
     /// Title in the original language.
     title: &'static str,
     /// Title in English.
@@ -28,6 +30,7 @@ pub fn of(chapter: Chapter) -> &'static Source {
 }
 
 const PROCESS_THREAD: Source = Source {
+    name: "the workshop",
     title: "プロセスとスレッドについての勉強会",
     translation: "Study session on processes and threads",
     origin: "JapanTaxi engineering blog, 2018 (author not named)",
@@ -36,6 +39,7 @@ const PROCESS_THREAD: Source = Source {
 };
 
 const PIPELINE: Source = Source {
+    name: "the study",
     title: "シェルスクリプトで「パイプライン並列化」をガチでやってみた",
     translation: "Pipeline parallelism in shell scripts, in earnest",
     origin: "article on Qiita, 2021 (author not named)",
@@ -44,6 +48,7 @@ const PIPELINE: Source = Source {
 };
 
 const SYNCHRONISATION: Source = Source {
+    name: "the report",
     title: "プロセス間同期テスト結果",
     translation: "Results of inter-process synchronisation tests",
     origin: "test report (author and year not stated)",
@@ -52,6 +57,7 @@ const SYNCHRONISATION: Source = Source {
 };
 
 const RUNTIMES: Source = Source {
+    name: "the document",
     title: "ZEAM開発ログ v.0.2.2 Node.js と同じ原理の軽量コールバックスレッドを Elixir に実装してみた (評価編)",
     translation: "ZEAM development log v0.2.2: lightweight callback threads in Elixir, evaluation",
     origin: "zacky1972 on Qiita, 2018",
@@ -60,9 +66,10 @@ const RUNTIMES: Source = Source {
 };
 
 const SHARED_MEMORY: Source = Source {
+    name: "the article",
     title: "システムコールを減らすシステムコール:知ってトクするシステムコール(5)",
     translation: "A system call that reduces system calls (system calls worth knowing, part 5)",
-    origin: "ITmedia, 2012 (author not named)",
+    origin: "ITmedia (author and year not stated)",
     link: None,
     hardware: "a FreeBSD machine",
 };
@@ -72,8 +79,8 @@ impl Source {
     pub fn citation(&self) -> String {
         let link = self.link.map_or_else(String::new, |link| format!(", {link}"));
         format!(
-            "Source: {} (\"{}\"), {}{link}. Its figures are from other hardware: {}.",
-            self.title, self.translation, self.origin, self.hardware
+            "Source ({}): {} (\"{}\"), {}{link}. Its figures are from other hardware: {}.",
+            self.name, self.title, self.translation, self.origin, self.hardware
         )
     }
 }

@@ -70,7 +70,7 @@ fn a_suite_answers_first_and_in_few_sentences() {
     for (name, record) in suites {
         let report = render::lab::report(&record, Detail::Summary, 80);
         let report = anstream::adapter::strip_str(&report).to_string();
-        let order = ["Source: ", "What this means", "Comparison", "More: "];
+        let order = ["Source (", "What this means", "Comparison", "More: "];
         let order =
             order.map(|text| report.find(text).unwrap_or_else(|| panic!("{text}: {report}")));
         assert!(order.is_sorted(), "{name}: {report}");

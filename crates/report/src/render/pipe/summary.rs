@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use contend_record::pipe::{BottleneckKind, Figure, Outcome, PipeRecord, Stage};
+use contend_record::pipe::{BottleneckKind, Figure, PipeRecord, Stage};
 use contend_record::units::time;
 use contend_record::warning::{Warning, WarningId};
 use unicode_width::UnicodeWidthStr as _;
@@ -95,8 +95,8 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
     if cells < columns[1].heading.len() {
         columns[1].heading = "time";
     }
-    if record.stages.iter().any(failed) {
-        let exits = of(&|stage| if failed(stage) { ending(stage) } else { String::new() });
+    if record.stages.iter().any(Stage::has_failed) {
+        let exits = of(&|stage| if stage.has_failed() { ending(stage) } else { String::new() });
         columns.push(Column::new("exit", false, exits));
     }
     let has_unknown = columns[1].cells.iter().any(|bar| bar.contains(Activity::Unknown.symbol()));
@@ -124,16 +124,6 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
 /// Returns whether the stage is the bottleneck.
 fn is_bottleneck(record: &PipeRecord, stage: &Stage) -> bool {
     record.bottleneck.kind == BottleneckKind::Stage && record.bottleneck.stage == Some(stage.index)
-}
-
-/// Returns whether a stage failed. A writer that SIGPIPE ends did not: its reader wanted no more.
-fn failed(stage: &Stage) -> bool {
-    const SIGPIPE: i32 = 13;
-    match stage.outcome {
-        Outcome::Killed(SIGPIPE) => false,
-        Outcome::Exited => stage.exit_code != 0 && stage.exit_code != 128 + SIGPIPE,
-        _ => true,
-    }
 }
 
 /// Returns a row of the table: the cells between a style, except the bar, which has its own.
@@ -210,6 +200,7 @@ fn legend(record: &PipeRecord, has_unknown: bool, indent: usize, width: usize) -
 mod tests {
     use super::super::tests::record;
     use super::*;
+    use contend_record::pipe::Outcome;
 
     fn plain(write: impl FnOnce(&mut String)) -> String {
         let mut out = String::new();

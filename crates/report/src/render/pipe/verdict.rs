@@ -88,8 +88,16 @@ fn is_important(record: &PipeRecord, finding: &Finding) -> bool {
     match finding.id {
         FindingId::CannotMatter | FindingId::DataParallel => false,
         FindingId::StartupCost => record.bottleneck.kind != BottleneckKind::None,
+        FindingId::HoldsOutput => finding.stages.iter().any(|&stage| delays_others(record, stage)),
         _ => true,
     }
+}
+
+/// Whether the stages after this one have enough to do that waiting for it matters.
+fn delays_others(record: &PipeRecord, index: usize) -> bool {
+    const MIN_SHARE: f64 = 0.02;
+    let later = record.stages.iter().filter(|stage| stage.index > index);
+    later.map(Stage::service_seconds).sum::<f64>() > MIN_SHARE * record.wall_seconds
 }
 
 fn cost_of_data(out: &mut String, record: &PipeRecord, width: usize) {
@@ -144,6 +152,22 @@ mod tests {
         assert_eq!(text, "- one\n- two\n- three\n  1 more finding with --verbose\n");
         let text = plain(|out| findings(out, &record, Detail::Full, 80));
         assert_eq!(text, "- one\n- never\n- two\n- three\n- four\n");
+    }
+
+    #[test]
+    fn a_barrier_is_important_if_later_stages_have_something_to_do() {
+        let mut record = record();
+        let barrier = |stage| Finding {
+            id: FindingId::HoldsOutput,
+            stages: vec![stage],
+            message: format!("barrier {stage}"),
+        };
+        record.findings = vec![barrier(1), barrier(2)];
+        let text = plain(|out| findings(out, &record, Detail::Summary, 80));
+        assert_eq!(text, "- barrier 1\n");
+        record.stages[1].on_cpu_seconds = 0.01;
+        record.stages[1].other_wait_seconds = 0.0;
+        assert_eq!(plain(|out| findings(out, &record, Detail::Summary, 80)), "");
     }
 
     #[test]

@@ -191,7 +191,7 @@ fn clock_misses_children(record: &RunRecord) -> Option<String> {
 fn memory_cost(record: &RunRecord) -> Option<String> {
     let Memory { rss, pss, .. } = Memory::of(record)?;
     Some(format!(
-        "Adding up RSS, as the workshop did, overstates the memory of two processes {} times, because \
+        "Adding up RSS, as the workshop did, overstates the memory of two processes by a factor of {}, because \
          it counts the pages that they share twice.",
         ratio(rss[0] as f64 / (pss[0] as f64).max(1.0)),
     ))
