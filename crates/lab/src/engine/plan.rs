@@ -1,7 +1,7 @@
 //! The plan of a run: the cases that it measures, selected before it starts.
 //!
 //! A plan lists the cases of some experiments, with the expected cost of each ([`cost`]). A run
-//! with a time limit leaves out cases until the rest fits ([`trim`](super::trim)); they stay in the
+//! with a time limit leaves out cases until the rest fits (`trim.rs`); they stay in the
 //! plan, and thus in the record and the report, with the reason.
 
 use std::time::Duration;
