@@ -24,7 +24,7 @@ struct Field<'a> {
 /// Parses the entries of a text; the key `kind` starts an entry.
 ///
 /// # Errors
-/// If a line has no value, or precedes the first entry. Errors name file and line.
+/// Returns an error if a line has no value, or precedes the first entry. Errors name file and line.
 pub fn blocks<'a>(file: &'a str, kind: &'a str, text: &'a str) -> Result<Vec<Block<'a>>> {
     let mut blocks: Vec<Block<'a>> = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {
@@ -51,7 +51,7 @@ impl<'a> Block<'a> {
     /// Checks that only these keys occur, and those of `once` at most once.
     ///
     /// # Errors
-    /// If another key occurs, or one occurs twice.
+    /// Returns an error if another key occurs, or one occurs twice.
     pub fn check(&self, once: &[&str], often: &[&str]) -> Result<()> {
         for (place, field) in self.fields.iter().enumerate() {
             let at = format!("{}:{}", self.file, field.line);

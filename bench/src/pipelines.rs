@@ -56,7 +56,7 @@ pub struct Entry {
 /// Returns the whole listing.
 ///
 /// # Errors
-/// If a file does not have the format.
+/// Returns an error if a file does not have the format.
 pub fn listing() -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for (file, text) in FILES {
@@ -72,7 +72,7 @@ pub fn listing() -> Result<Vec<Entry>> {
 /// Parses the pipelines of a file.
 ///
 /// # Errors
-/// If the text does not have the format. Errors name file and line.
+/// Returns an error if the text does not have the format. Errors name file and line.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Entry>> {
     blocks(file, "pipeline", text)?.iter().map(entry).collect()
 }
@@ -123,7 +123,7 @@ impl Entry {
     /// Returns bash with this pipeline in its folder and locale, and its standard input.
     ///
     /// # Errors
-    /// If its input does not exist.
+    /// Returns an error if its input does not exist.
     pub fn command(&self, inputs: &Path) -> Result<(Command, Stdio)> {
         let path = self.path(inputs);
         let file = File::open(&path).with_context(|| {

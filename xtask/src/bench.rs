@@ -11,7 +11,7 @@ use crate::process::{cargo, run as run_command, say};
 /// Without a name, lists them.
 ///
 /// # Errors
-/// If there is no such benchmark, or it fails.
+/// Returns an error if there is no such benchmark, or it fails.
 pub fn run(arguments: &[String]) -> Result<()> {
     let programs = programs(Path::new("bench/src/bin"))?;
     let Some((name, rest)) = arguments.split_first() else {

@@ -17,7 +17,7 @@ const UPDATE: &str = "CONTEND_UPDATE_BOOK";
 /// its pages instead, and replaces their output there.
 ///
 /// # Errors
-/// If a link leads nowhere, mdBook is not installed, or a command fails.
+/// Returns an error if a link leads nowhere, mdBook is not installed, or a command fails.
 pub fn run(arguments: &[String]) -> Result<()> {
     match arguments {
         [] => build(),

@@ -25,7 +25,7 @@ const MOUNT_TESTS: [&str; 2] = [
 /// Runs every check; the first that fails ends the run.
 ///
 /// # Errors
-/// If a check fails, or a test was skipped because this machine lacks something.
+/// Returns an error if a check fails, or a test was skipped because this machine lacks something.
 pub fn run() -> Result<()> {
     lint::run()?;
     book::run(&[])?;

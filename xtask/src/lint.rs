@@ -10,7 +10,7 @@ use crate::process::{self, cargo, say, succeeds};
 /// Checks formatting, lints, documentation and the repository's own rules.
 ///
 /// # Errors
-/// If a check fails.
+/// Returns an error if a check fails.
 pub fn run() -> Result<()> {
     check::run()?;
     process::run(cargo().args("fmt --all --check".split(' ')))?;

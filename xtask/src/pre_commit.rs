@@ -20,7 +20,7 @@ enum Scope<'a> {
 /// Checks the repository's own rules, formatting, and the lints of changed packages.
 ///
 /// # Errors
-/// If one of them is broken.
+/// Returns an error if one of them is broken.
 pub fn run() -> Result<()> {
     check::run()?;
     process::run(cargo().args("fmt --all --check".split(' ')))?;

@@ -25,7 +25,7 @@ pub fn target_dir() -> PathBuf {
 /// Runs a command.
 ///
 /// # Errors
-/// If it cannot be started or does not succeed.
+/// Returns an error if it cannot be started or does not succeed.
 pub fn run(command: &mut Command) -> Result<()> {
     announce(command);
     let status = command.status().with_context(|| format!("cannot run `{}`", line(command)))?;
@@ -39,7 +39,7 @@ pub fn run(command: &mut Command) -> Result<()> {
 /// Passes the lines on to standard output.
 ///
 /// # Errors
-/// If it cannot be started or does not succeed.
+/// Returns an error if it cannot be started or does not succeed.
 pub fn run_watched(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
     announce(command);
     let (reader, writer) = io::pipe().context("cannot create a pipe")?;
@@ -64,7 +64,7 @@ pub fn run_watched(command: &mut Command, mut on_line: impl FnMut(&str)) -> Resu
 /// Returns what a command prints to standard output.
 ///
 /// # Errors
-/// If it cannot be started or does not succeed.
+/// Returns an error if it cannot be started or does not succeed.
 pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     command.stderr(Stdio::inherit());
     let output = command.output().with_context(|| format!("cannot run `{}`", line(command)))?;

@@ -9,7 +9,7 @@ use crate::process::{self, cargo};
 /// Runs the README's test command, with `--full` at full effort; further arguments are Cargo's.
 ///
 /// # Errors
-/// If a test fails.
+/// Returns an error if a test fails.
 pub fn run(arguments: &[String]) -> Result<()> {
     let (full, rest) = match arguments.split_first() {
         Some((first, rest)) if first == "--full" => (true, rest),
@@ -22,7 +22,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
 /// tests try as many cases as in CI.
 ///
 /// # Errors
-/// If the README has no such command.
+/// Returns an error if the README has no such command.
 pub fn command(full: bool, arguments: &[String]) -> Result<Command> {
     let readme = std::fs::read_to_string("README.md").context("cannot read README.md")?;
     let words = documented(&readme).context("README.md names no test command")?;

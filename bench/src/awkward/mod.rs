@@ -116,7 +116,7 @@ impl Pair {
     /// Writes the input to a folder, and returns bash with this pipeline in it.
     ///
     /// # Errors
-    /// If the input cannot be written.
+    /// Returns an error if the input cannot be written.
     pub fn command(&self, folder: &Path) -> Result<(Command, Stdio)> {
         let path = folder.join(FILE);
         std::fs::write(&path, &self.input)
@@ -127,7 +127,7 @@ impl Pair {
     /// Returns the output of another pipeline for the input that [`Self::command`] has written.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// Returns an error if it cannot be started.
     pub fn changed(&self, pipeline: &str, folder: &Path) -> Result<Output> {
         let (mut command, stdin) = self.command_of(pipeline, folder)?;
         Ok(command.stdin(stdin).stderr(Stdio::null()).output()?)

@@ -15,7 +15,7 @@ const STAMP: &str = "made-with";
 /// Claims a folder that is new, empty or made with the same parameters.
 ///
 /// # Errors
-/// If the folder has other contents.
+/// Returns an error if the folder has other contents.
 pub fn claim(folder: &Path, made_with: &str) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let stamp = folder.join(STAMP);
@@ -39,7 +39,7 @@ pub fn claim(folder: &Path, made_with: &str) -> Result<()> {
 /// name is complete, even if the program is killed.
 ///
 /// # Errors
-/// If it cannot be written.
+/// Returns an error if it cannot be written.
 pub fn make(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<u64>,
@@ -66,7 +66,7 @@ const BLOCKS: usize = 10;
 /// writing it.
 ///
 /// # Errors
-/// If it cannot be written.
+/// Returns an error if it cannot be written.
 pub fn repeated(input: &Input, size: u64, seed: u64, out: &mut dyn Write) -> io::Result<u64> {
     let made = (0..BLOCKS as u64).map(|number| {
         let mut block = Vec::new();

@@ -116,7 +116,7 @@ fn find(file: &str) -> Option<&'static Input> {
 /// Returns the kind of input with this file name.
 ///
 /// # Errors
-/// If there is no such input.
+/// Returns an error if there is no such input.
 pub fn known(file: &str) -> Result<&'static Input> {
     find(file).with_context(|| format!("no input is named {file}: see the table in inputs/mod.rs"))
 }

@@ -58,7 +58,7 @@ pub struct Case {
 /// Returns all cases.
 ///
 /// # Errors
-/// If a file does not have the format.
+/// Returns an error if a file does not have the format.
 pub fn listing() -> Result<Vec<Case>> {
     let mut cases: Vec<Case> = Vec::new();
     for (file, text) in FILES {
@@ -74,7 +74,7 @@ pub fn listing() -> Result<Vec<Case>> {
 /// Parses the cases of a file.
 ///
 /// # Errors
-/// If the text does not have the format. Errors name file and line.
+/// Returns an error if the text does not have the format. Errors name file and line.
 pub fn parse(file: &'static str, text: &str) -> Result<Vec<Case>> {
     blocks(file, "case", text)?.iter().map(|block| case(file, block)).collect()
 }
@@ -113,7 +113,7 @@ fn case(file: &'static str, block: &Block<'_>) -> Result<Case> {
 /// Parses sizes such as `1MB 100MB`.
 ///
 /// # Errors
-/// If the text has another format.
+/// Returns an error if the text has another format.
 pub fn sizes(value: &str) -> Result<Vec<u64>> {
     let size = |word| {
         megabytes(word).with_context(|| format!("`{word}` is not a size: write as in 1MB or 1GB"))
@@ -152,7 +152,7 @@ impl Case {
     /// Makes the files that it reads and that do not exist yet; returns a line for each.
     ///
     /// # Errors
-    /// If a file cannot be made.
+    /// Returns an error if a file cannot be made.
     pub fn make(&self, inputs: &Path, size: u64, seed: u64) -> Result<Vec<PathBuf>> {
         let folder = self.folder(inputs, size);
         let mut made = Vec::new();

@@ -58,7 +58,7 @@ pub struct ToolFigures {
 /// Computes the figures of a case from its runs; `record` is a profile of a plain run.
 ///
 /// # Errors
-/// If bash has no runs.
+/// Returns an error if bash has no runs.
 pub fn of_case(
     case: &Case,
     size: u64,

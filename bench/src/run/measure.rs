@@ -73,7 +73,7 @@ impl Bench<'_> {
     /// counted: it reads the inputs into the page cache, and its output is the expected one.
     ///
     /// # Errors
-    /// If bash cannot run it.
+    /// Returns an error if bash cannot run it.
     pub fn case(&self, case: &Case, size: u64) -> Result<Vec<Runs>> {
         for file in case.files(self.inputs, size) {
             io::copy(&mut File::open(file)?, &mut io::sink())?;
@@ -206,7 +206,7 @@ fn peak(stats: &[u8]) -> Option<u64> {
 /// then.
 ///
 /// # Errors
-/// If it cannot be started.
+/// Returns an error if it cannot be started.
 pub fn run_with_limit(
     command: &mut Command,
     limit: Option<Duration>,
@@ -230,7 +230,7 @@ pub fn run_with_limit(
 /// Returns the position, from 1, of the first byte in which two files differ.
 ///
 /// # Errors
-/// If one cannot be read.
+/// Returns an error if one cannot be read.
 pub fn difference(one: &Path, other: &Path) -> Result<Option<u64>> {
     let [mut one, mut other] = [open(one)?, open(other)?];
     let [mut ours, mut theirs] = [vec![0; 1 << 16], vec![0; 1 << 16]];
@@ -268,7 +268,7 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 /// Profiles a case with `contend pipe`: the CPU time of each stage, and the machine.
 ///
 /// # Errors
-/// If it cannot be run.
+/// Returns an error if it cannot be run.
 pub fn profiled(contend: &Path, case: &Case, inputs: &Path, size: u64) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let mut command = Command::new(contend);

@@ -42,7 +42,7 @@ pub struct Compared {
 /// support `run -j 3 --part-size BYTES PIPELINE`.
 ///
 /// # Errors
-/// If a program cannot be run.
+/// Returns an error if a program cannot be run.
 pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Result<Compared> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
     knows_its_options(contend)?;

@@ -86,7 +86,7 @@ impl Checker<'_> {
     /// Runs all variants of a script.
     ///
     /// # Errors
-    /// If a program cannot be run.
+    /// Returns an error if a program cannot be run.
     pub fn check(&self, script: &Script) -> Result<[Verdict; 4]> {
         let [text, file] = [Form::Text, Form::File];
         let text = self.bash(text, script, Cpus::All)?;
@@ -110,7 +110,7 @@ impl Checker<'_> {
     /// Runs one variant of a script.
     ///
     /// # Errors
-    /// If a program cannot be run.
+    /// Returns an error if a program cannot be run.
     pub fn check_variant(&self, form: Form, parts: Parts, script: &Script) -> Result<Verdict> {
         let bash = self.bash(form, script, Cpus::All)?;
         self.verdict(form, parts, script, &bash, None)

@@ -105,7 +105,7 @@ pub fn known(name: &str) -> Option<&'static File> {
 /// Writes the basic files, the wanted files and [`INPUT`] to a folder.
 ///
 /// # Errors
-/// If a file cannot be written.
+/// Returns an error if a file cannot be written.
 pub fn write(folder: &Path, wanted: &[&str], input: &[u8]) -> io::Result<()> {
     fs::write(folder.join(INPUT), input)?;
     for file in FILES {

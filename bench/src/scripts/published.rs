@@ -71,7 +71,7 @@ const LOGS: u64 = 2;
 /// Makes the inputs of the suites that do not exist yet, with `size` bytes for each script.
 ///
 /// # Errors
-/// If they cannot be written.
+/// Returns an error if they cannot be written.
 pub fn make_inputs(folder: &Path, size: u64, seed: u64) -> Result<()> {
     fs::create_dir_all(folder)?;
     for name in ["text.txt", "weather.txt", "words.txt"] {
@@ -155,7 +155,7 @@ pub struct Published {
 /// Returns the scripts of the suites that are in a checkout, sorted by name.
 ///
 /// # Errors
-/// If they cannot be read.
+/// Returns an error if they cannot be read.
 pub fn scripts(checkout: &Path) -> Result<Vec<Published>> {
     let mut found = Vec::new();
     for suite in SUITES {
@@ -210,7 +210,7 @@ impl Bench<'_> {
     /// Runs a script with bash and with contend.
     ///
     /// # Errors
-    /// If it cannot be run.
+    /// Returns an error if it cannot be run.
     pub fn compare(&self, script: &Published, stdin: Stdin) -> Result<Verdict> {
         if let Some(reason) = script.reason_to_skip() {
             return Ok(Verdict::Skipped(reason));
@@ -309,7 +309,7 @@ impl Published {
 /// Checks that the checkout has a suite; the error explains how to get one.
 ///
 /// # Errors
-/// If there is no suite.
+/// Returns an error if there is no suite.
 pub fn ensure_any(found: &[Published], checkout: &Path) -> Result<()> {
     found.first().map(|_| ()).with_context(|| {
         format!("{}: no scripts of binpash/pash or kbensh/koala in it", checkout.display())

@@ -91,7 +91,7 @@ pub struct Job<'a> {
 /// Makes this process adopt orphans. A process with a runner needs this.
 ///
 /// # Errors
-/// If the kernel refuses.
+/// Returns an error if the kernel refuses.
 pub fn adopt_orphans() -> Result<()> {
     child::become_subreaper().context("cannot become a subreaper")
 }
@@ -99,7 +99,7 @@ pub fn adopt_orphans() -> Result<()> {
 /// Limits the resources of this process and its children.
 ///
 /// # Errors
-/// If the kernel refuses.
+/// Returns an error if the kernel refuses.
 pub fn limit_resources() -> Result<()> {
     let limits = [
         (Resource::Fsize, MAX_OUTPUT_BYTES),
@@ -117,7 +117,7 @@ impl Runner {
     /// Creates a runner in a temporary folder. [`adopt_orphans`] must have been called.
     ///
     /// # Errors
-    /// If the folder cannot be created.
+    /// Returns an error if the folder cannot be created.
     pub fn new(limit: Duration) -> Result<Self> {
         let folder = tempfile::tempdir().context("cannot make a folder")?;
         Ok(Self { folder, limit, grace: GRACE })
@@ -131,7 +131,7 @@ impl Runner {
     /// Runs a command, a shell with this script, in a fresh folder.
     ///
     /// # Errors
-    /// If it cannot be started or its files cannot be read.
+    /// Returns an error if it cannot be started or its files cannot be read.
     pub fn run(&self, command: &[String], script: &Script) -> Result<Outcome> {
         fs::write(self.script(), script.text() + "\n")?;
         let job = Job { command, setting: &script.setting, input: &script.input, variables: &[] };
@@ -141,7 +141,7 @@ impl Runner {
     /// Runs a command in a fresh folder, to which `write_files` has written its files.
     ///
     /// # Errors
-    /// When it cannot be started or its files cannot be read.
+    /// Returns an error if it cannot be started or its files cannot be read.
     pub fn run_job(
         &self,
         job: &Job<'_>,

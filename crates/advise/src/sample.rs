@@ -35,7 +35,7 @@ impl Sample {
     /// start, middle and end into an unnamed file, cut between lines.
     ///
     /// # Errors
-    /// If the file cannot be read, or there is no space for the copy.
+    /// Returns an error if the file cannot be read, or there is no space for the copy.
     pub fn of(file: File, most: u64) -> io::Result<Self> {
         let bytes = file.metadata()?.len();
         if bytes <= most {
@@ -57,7 +57,7 @@ impl Sample {
     /// Reads the start of an input that can only be read once.
     ///
     /// # Errors
-    /// If it cannot be read, or there is no space for the copy.
+    /// Returns an error if it cannot be read, or there is no space for the copy.
     pub fn beginning(mut from: impl Read, most: u64) -> io::Result<Self> {
         let mut copy = temporary(most)?;
         let mut bytes = io::copy(&mut from.by_ref().take(most), &mut copy)?;
@@ -74,7 +74,7 @@ impl Sample {
 /// Creates an unnamed file, in memory if there is ample space for `most` bytes.
 ///
 /// # Errors
-/// If no temporary folder can hold one.
+/// Returns an error if no temporary folder can hold one.
 pub fn temporary(most: u64) -> io::Result<File> {
     let shared = "/dev/shm";
     let room = rustix::fs::statvfs(shared).map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
@@ -164,7 +164,7 @@ impl std::fmt::Display for Difference {
 /// Compares two files byte by byte.
 ///
 /// # Errors
-/// If one of them cannot be read.
+/// Returns an error if one of them cannot be read.
 pub fn difference(first: &File, second: &File) -> io::Result<Option<Difference>> {
     let (mut ours, mut theirs) = (vec![0; BLOCK], vec![0; BLOCK]);
     let (mut at, mut lines) = (0, 1);

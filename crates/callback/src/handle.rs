@@ -87,7 +87,7 @@ impl Handle {
     /// Starts a callback thread that receives messages of type `M`. Blocks until there is room.
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn).
+    /// See [`spawn`](Self::spawn).
     pub fn spawn_receiving<M, F>(&self, callback: F) -> Result<Address<M>, SpawnError>
     where
         M: Send + 'static,
@@ -99,7 +99,7 @@ impl Handle {
     /// As [`spawn_receiving`](Self::spawn_receiving), on the Worker with this index.
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn).
+    /// See [`spawn`](Self::spawn).
     ///
     /// # Panics
     /// Panics if there is no Worker with this index.
@@ -122,7 +122,7 @@ impl Handle {
     /// there is room.
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn).
+    /// See [`spawn`](Self::spawn).
     pub fn spawn_reply<T, F>(&self, callback: F) -> Result<Promise<T>, SpawnError>
     where
         T: Send + 'static,

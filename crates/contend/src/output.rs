@@ -37,7 +37,7 @@ pub fn error(message: &str) {
 /// Prints to standard output. A reader that closes the pipe early is not an error.
 ///
 /// # Errors
-/// If standard output cannot be written, or was closed when contend started.
+/// Returns an error if standard output cannot be written, or was closed when contend started.
 pub fn stdout(text: &str) -> anyhow::Result<()> {
     let open = if text.is_empty() { Ok(()) } else { standard::check() };
     let written = open.and_then(|()| write_whole(&mut anstream::stdout().lock(), text));
@@ -156,7 +156,7 @@ impl ReportFile {
     /// Opens an existing file for appending.
     ///
     /// # Errors
-    /// If the file cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub fn append_to(path: &Path) -> anyhow::Result<Self> {
         let file = OpenOptions::new().append(true).open(path);
         let file = file.with_context(|| format!("cannot write to {}", path.display()))?;
@@ -198,7 +198,7 @@ impl ReportFile {
     /// Writes the text.
     ///
     /// # Errors
-    /// If the file cannot be written, for example because the disk is full.
+    /// Returns an error if the file cannot be written, for example because the disk is full.
     pub fn write(self, text: &str) -> anyhow::Result<()> {
         let path = self.path;
         let context = || format!("cannot write to {}", path.display());

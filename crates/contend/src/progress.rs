@@ -41,7 +41,7 @@ impl Follower {
     /// Clears the line and saves the complete record.
     ///
     /// # Errors
-    /// If the record cannot be saved.
+    /// Returns an error if the record cannot be saved.
     pub fn finish(mut self, record: &RunRecord) -> Result<Option<SaveOutcome>, StoreError> {
         self.clear();
         self.saver.as_ref().map(|saver| saver.finish(record)).transpose()
@@ -128,7 +128,7 @@ impl RunSaver {
     /// Checks that the store can be written, before any time is spent.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// Returns an error if it cannot be written.
     pub fn check(&self, started_at: &str) -> Result<(), StoreError> {
         self.store.check_writable(&self.stored_run(started_at, Ending::Unfinished, "{}"))
     }

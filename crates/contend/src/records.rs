@@ -42,7 +42,7 @@ pub fn of_lab(text: &str, writer: &str) -> Result<RunRecord, String> {
 /// Returns the schema of a saved run, and its record as JSON.
 ///
 /// # Errors
-/// If the store cannot be read, or has no such run.
+/// Returns an error if the store cannot be read, or has no such run.
 pub fn saved(store: &Path, number: i64) -> Result<(String, String)> {
     let run = Store::open_to_read(store)?.get(number)?;
     let missing = || UsageError(format!("no saved run {number}; `contend history` lists them"));
@@ -52,7 +52,7 @@ pub fn saved(store: &Path, number: i64) -> Result<(String, String)> {
 /// Parses the record of a saved lab run.
 ///
 /// # Errors
-/// If the record has another schema, is empty, or is damaged.
+/// Returns an error if the record has another schema, is empty, or is damaged.
 pub fn saved_lab(number: i64, schema: &str, text: &str) -> Result<RunRecord> {
     if schema != lab::SCHEMA {
         let message = format!(

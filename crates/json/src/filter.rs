@@ -25,8 +25,8 @@ const STRING_PIECE_BYTES: usize = 4096;
 /// that may block.
 ///
 /// # Errors
-/// If the input is not a sequence of JSON texts or exceeds a limit, and if reading or writing
-/// fails. Lines that were complete before the error have been written.
+/// Returns an error if the input is not a sequence of JSON texts or exceeds a limit, and if reading
+/// or writing fails. Lines that were complete before the error have been written.
 pub fn filter(
     input: &mut dyn Read,
     output: &mut dyn Write,

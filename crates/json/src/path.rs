@@ -58,7 +58,7 @@ impl Query {
     /// Parses paths.
     ///
     /// # Errors
-    /// If one of them has a syntax error.
+    /// Returns an error if one of them has a syntax error.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, PathError> {
         let paths = texts.into_iter().map(|text| Parser { text, at: 0 }.path());
         Ok(Self { paths: paths.collect::<Result<_, _>>()? })

@@ -9,7 +9,8 @@ use schemars::Schema;
 /// Returns the schema of `contend.pipe/1`, as committed in `schemas/`.
 ///
 /// # Errors
-/// Fails if the generated schema cannot be written as JSON, which would be a defect of a type.
+/// Returns an error if the generated schema cannot be written as JSON, which would be a defect of a
+/// type.
 pub fn pipe() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(PipeRecord))
 }
@@ -17,7 +18,7 @@ pub fn pipe() -> serde_json::Result<String> {
 /// Returns the schema of `contend.lab/1`, as committed in `schemas/`.
 ///
 /// # Errors
-/// As [`pipe`].
+/// See [`pipe`].
 pub fn lab() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(RunRecord))
 }
@@ -25,7 +26,7 @@ pub fn lab() -> serde_json::Result<String> {
 /// Returns the schema of `contend.run/1`, as committed in `schemas/`.
 ///
 /// # Errors
-/// As [`pipe`].
+/// See [`pipe`].
 pub fn run() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(run::RunRecord))
 }
@@ -33,7 +34,7 @@ pub fn run() -> serde_json::Result<String> {
 /// Returns the schema of `contend.compare/1`, as committed in `schemas/`.
 ///
 /// # Errors
-/// As [`pipe`].
+/// See [`pipe`].
 pub fn compare() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(CompareRecord))
 }

@@ -82,7 +82,7 @@ impl Environment {
     /// after the setup. Returns `None` if the shell does not answer.
     ///
     /// # Errors
-    /// If the shell cannot be started.
+    /// Returns an error if the shell cannot be started.
     pub fn ask(
         shell: &str,
         setup: Option<&str>,

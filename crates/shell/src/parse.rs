@@ -84,7 +84,8 @@ fn show_place(text: &str, place: usize) -> String {
 /// Finds the stages of `text`.
 ///
 /// # Errors
-/// If the text is empty, has a syntax error, or is anything but one foreground pipeline.
+/// Returns an error if the text is empty, has a syntax error, or is anything but one foreground
+/// pipeline.
 pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     let error = |problem: &str, place: usize| ParseError {
         problem: problem.to_owned(),

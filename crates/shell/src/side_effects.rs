@@ -77,7 +77,7 @@ enum Change {
 /// Checks that a pipeline has no side effects.
 ///
 /// # Errors
-/// If a stage or the setup has one, or cannot be parsed.
+/// Returns an error if a stage or the setup has one, or cannot be parsed.
 pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotRepeatable> {
     // The setup runs before every run, and may define functions that stages call.
     setup.map_or(Ok(()), check_setup)?;
@@ -101,7 +101,7 @@ pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotR
 /// Checks that a setup has no side effects.
 ///
 /// # Errors
-/// If it has one, or cannot be parsed.
+/// Returns an error if it has one, or cannot be parsed.
 pub fn check_setup(setup: &str) -> Result<(), NotRepeatable> {
     program(setup).map_err(|change| match change {
         Change::Unread => NotRepeatable::SetUpUnread,

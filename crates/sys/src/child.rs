@@ -118,7 +118,7 @@ pub struct Reaped {
 /// Makes this process the subreaper of its descendants: orphans among them become its children.
 ///
 /// # Errors
-/// Fails if the kernel lacks `PR_SET_CHILD_SUBREAPER` (before Linux 3.4).
+/// Returns an error if the kernel lacks `PR_SET_CHILD_SUBREAPER` (before Linux 3.4).
 pub fn become_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }

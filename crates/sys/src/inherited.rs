@@ -110,7 +110,7 @@ pub fn is_writable(fd: u8) -> io::Result<bool> {
 /// Duplicates a descriptor that this process was started with, if it is open for writing.
 ///
 /// # Errors
-/// Fails if no descriptor is free.
+/// Returns an error if no descriptor is free.
 pub fn writable_copy(fd: u8) -> io::Result<Option<File>> {
     match given(fd) {
         Some(given) if is_writable(fd)? => Ok(Some(given.try_clone_to_owned()?.into())),

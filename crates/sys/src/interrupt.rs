@@ -27,7 +27,7 @@ impl Signals {
     /// acting on the process.
     ///
     /// # Errors
-    /// Fails if the process has no free descriptor.
+    /// Returns an error if the process has no free descriptor.
     pub fn block() -> io::Result<Self> {
         let numbers: Vec<_> = ENDING
             .iter()

@@ -44,7 +44,7 @@ impl Mapping {
     /// Maps as [`Mapping::new`] does, and populates all pages at once (`MAP_POPULATE`).
     ///
     /// # Errors
-    /// As [`Mapping::new`].
+    /// See [`Mapping::new`].
     pub fn populated(backing: Backing<'_>, length: usize) -> io::Result<Self> {
         Self::with_flags(backing, length, libc::MAP_POPULATE)
     }

@@ -45,7 +45,7 @@ impl Pages {
     /// Maps memory and writes to every page, so that all pages are allocated.
     ///
     /// # Errors
-    /// As [`Pages::map`].
+    /// See [`Pages::map`].
     pub fn touched(length: usize, size: PageSize) -> io::Result<Self> {
         let mut pages = Self::map(length)?;
         let advice = match size {

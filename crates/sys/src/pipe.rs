@@ -30,7 +30,8 @@ impl PipeProbe {
     /// Refers to the pipe that descriptor `fd` of process `pid` is open for.
     ///
     /// # Errors
-    /// Fails if the process has no such descriptor, it is not a pipe, or it is another user's.
+    /// Returns an error if the process has no such descriptor, it is not a pipe, or it is another
+    /// user's.
     pub fn open(pid: Pid, fd: i32) -> io::Result<Self> {
         let path = format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero());
         let handle = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
@@ -49,7 +50,7 @@ impl PipeProbe {
     /// Reads the current fill level.
     ///
     /// # Errors
-    /// Fails if the pipe may not be opened for reading (it is another user's).
+    /// Returns an error if the pipe may not be opened for reading (it is another user's).
     pub fn fill(&self) -> io::Result<Fill> {
         let path = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -65,7 +65,7 @@ impl ChildStack {
     /// Maps a stack of 16 KiB, which suffices for two system calls.
     ///
     /// # Errors
-    /// Fails if there is no memory.
+    /// Returns an error if there is no memory.
     pub fn new() -> io::Result<Self> {
         Pages::map(16 * 1024).map(Self)
     }

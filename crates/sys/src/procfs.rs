@@ -19,7 +19,7 @@ impl ProcFile {
     /// Opens `path`.
     ///
     /// # Errors
-    /// Fails if the process has ended, or this user may not read the file.
+    /// Returns an error if the process has ended, or this user may not read the file.
     pub fn open(path: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
@@ -38,7 +38,7 @@ impl ProcFile {
 /// Reads a small file of `/proc` once.
 ///
 /// # Errors
-/// As [`ProcFile::open`] and [`ProcFile::read`].
+/// See [`ProcFile::open`] and [`ProcFile::read`].
 pub fn read_once<'a>(path: &str, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     ProcFile::open(path)?.read(buffer)
 }
@@ -198,7 +198,7 @@ impl Status {
     /// Reads the file of a process.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Returns an error if the process has ended.
     pub fn of(pid: Pid) -> io::Result<Self> {
         read_once(&format!("/proc/{}/status", pid.as_raw_nonzero()), &mut [0; 4096])
             .map(Self::parse)
@@ -239,7 +239,8 @@ impl Rollup {
     /// Reads the file of a process.
     ///
     /// # Errors
-    /// Fails if the process has ended, this user may not read it, or the kernel lacks the file.
+    /// Returns an error if the process has ended, this user may not read it, or the kernel lacks
+    /// the file.
     pub fn of(pid: Pid) -> io::Result<Self> {
         read_once(&format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero()), &mut [0; 4096])
             .map(Self::parse)

@@ -53,7 +53,7 @@ impl SignalFd {
     /// blocked: as under a shell, they have no effect. SIGCHLD is always received.
     ///
     /// # Errors
-    /// Fails if the process has no free descriptor.
+    /// Returns an error if the process has no free descriptor.
     pub fn block(signals: &[i32]) -> io::Result<Self> {
         let is_heeded = |signal: &i32| {
             *signal == libc::SIGCHLD

@@ -25,7 +25,7 @@ use crate::signal::Mask;
 /// it ends (`PR_SET_PDEATHSIG`), so that no child of a killed contend waits for ever.
 ///
 /// # Errors
-/// Fails if the program cannot be started.
+/// Returns an error if the program cannot be started.
 pub fn spawn(
     command: &mut Command,
     redirected: &[u8],
@@ -93,7 +93,7 @@ impl Prepared {
     /// cannot be started.
     ///
     /// # Errors
-    /// Fails if one of the strings contains a NUL.
+    /// Returns an error if one of the strings contains a NUL.
     pub fn new(command: &Command, name: &str, complaint: String) -> io::Result<Self> {
         let arguments = std::iter::once(OsStr::new(name)).chain(command.get_args());
         let mut variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
@@ -128,7 +128,7 @@ impl Prepared {
     /// there is no such program, with 127, as in a shell.
     ///
     /// # Errors
-    /// Fails if no further process can be created.
+    /// Returns an error if no further process can be created.
     pub fn start(
         &self,
         streams: [Option<BorrowedFd<'_>>; 3],
@@ -261,7 +261,7 @@ pub fn become_command(command: &mut Command) -> io::Error {
 /// Starts `command` as a child that the kernel kills when the thread that started it ends.
 ///
 /// # Errors
-/// Fails if the program cannot be started.
+/// Returns an error if the program cannot be started.
 pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
     // SAFETY: the closure runs between fork and exec and makes one async-signal-safe call.
     unsafe {

@@ -44,7 +44,7 @@ fn is_test(name: &str) -> bool {
 /// Reads the page with the table.
 ///
 /// # Errors
-/// If it cannot be read.
+/// Returns an error if it cannot be read.
 pub fn page() -> std::io::Result<Source> {
     let path = Path::new("ARCHITECTURE.md");
     Ok(Source { path: path.to_owned(), text: std::fs::read_to_string(path)? })

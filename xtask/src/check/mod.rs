@@ -53,7 +53,7 @@ struct Source {
 /// Checks all rules, and prints every violation.
 ///
 /// # Errors
-/// If there is a violation, or a file cannot be read.
+/// Returns an error if there is a violation, or a file cannot be read.
 pub fn run() -> Result<()> {
     let experiments = fs::read_to_string("docs/reference/experiments.md")
         .context("docs/reference/experiments.md")?;
@@ -77,7 +77,7 @@ pub fn run() -> Result<()> {
 /// Checks the rules of links and of the book only.
 ///
 /// # Errors
-/// If there is a violation, or a file cannot be read.
+/// Returns an error if there is a violation, or a file cannot be read.
 pub fn book() -> Result<()> {
     fail_if_any(&of_links(&sources(Path::new("."), "md")?))
 }
@@ -102,7 +102,7 @@ fn fail_if_any(violations: &[Violation]) -> Result<()> {
 /// Counts phrases of literal English, or prints texts to review.
 ///
 /// # Errors
-/// If a file cannot be read, or a check fails.
+/// Returns an error if a file cannot be read, or a check fails.
 pub fn language(request: &Request) -> Result<()> {
     match request {
         Request::Report(only) => {

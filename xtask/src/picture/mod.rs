@@ -29,7 +29,8 @@ const REQUESTS: usize = 800_000;
 /// arguments name another executable.
 ///
 /// # Errors
-/// If contend cannot be built, `script` of util-linux is missing, or the session fails.
+/// Returns an error if contend cannot be built, `script` of util-linux is missing, or the session
+/// fails.
 pub fn run(arguments: &[String]) -> Result<()> {
     let program = match arguments {
         [] => {

@@ -95,7 +95,7 @@ impl Adviser<'_> {
     /// Returns the candidates, best prediction first, those without a prediction last.
     ///
     /// # Errors
-    /// If the pilot was interrupted, or a system call failed.
+    /// Returns an error if the pilot was interrupted, or a system call failed.
     pub fn candidates(&mut self, draft: &Draft) -> Result<Vec<Prepared>, RunError> {
         let original = self.original(draft)?;
         let plans = self.plans(&original, &original)?;

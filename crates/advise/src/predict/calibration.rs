@@ -38,7 +38,7 @@ impl Calibration {
     /// Measures the costs, except for a start-up cost that the lab has measured.
     ///
     /// # Errors
-    /// If a pipe or a process cannot be created.
+    /// Returns an error if a pipe or a process cannot be created.
     pub fn measure(known: Option<KnownStartUp>) -> io::Result<Self> {
         let start_up = match known {
             Some(known) => known.seconds,

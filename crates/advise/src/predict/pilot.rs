@@ -104,7 +104,7 @@ impl<'a> Pilot<'a> {
     /// measured already.
     ///
     /// # Errors
-    /// If the pilot was interrupted, or a system call failed.
+    /// Returns an error if the pilot was interrupted, or a system call failed.
     pub fn run_stages(&mut self, draft: &Draft) -> Result<PilotRun, RunError> {
         let mut input = 0;
         let mut run = PilotRun { stages: Vec::new(), end: None };
@@ -127,7 +127,7 @@ impl<'a> Pilot<'a> {
     /// Describes how the final outputs of two runs differ, or returns `None` if they are equal.
     ///
     /// # Errors
-    /// If an output cannot be read.
+    /// Returns an error if an output cannot be read.
     pub fn difference(
         &self,
         ours: &PilotRun,
@@ -142,7 +142,7 @@ impl<'a> Pilot<'a> {
     /// Repeats the measurements of these pipelines in turn, while there is time.
     ///
     /// # Errors
-    /// If the pilot was interrupted, or a system call failed.
+    /// Returns an error if the pilot was interrupted, or a system call failed.
     pub fn repeat(&mut self, drafts: &[&Draft]) -> Result<(), RunError> {
         let mut wanted: Vec<Key> = Vec::new();
         for draft in drafts {

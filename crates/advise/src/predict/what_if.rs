@@ -62,7 +62,7 @@ impl Question {
     /// Parses a question about a pipeline of `stages` stages.
     ///
     /// # Errors
-    /// If it has a syntax error, or names a stage that does not exist.
+    /// Returns an error if it has a syntax error, or names a stage that does not exist.
     pub fn read(text: &str, stages: usize) -> Result<Self, QuestionError> {
         let mut changes = Vec::new();
         let mut left = stages;

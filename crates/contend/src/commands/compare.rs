@@ -13,7 +13,7 @@ use crate::version;
 /// Compares the runs, and prints or writes the result.
 ///
 /// # Errors
-/// If the result cannot be written.
+/// Returns an error if the result cannot be written.
 pub fn run(settings: Compare) -> Result<Exit> {
     let record = CompareRecord { contend: Some(version::writer()), ..compare(&settings.runs) };
     let shown = !settings.json.as_ref().is_some_and(ReportFile::is_stdout);

@@ -45,7 +45,7 @@ const SCENES: [Scene; 3] = [
 /// Runs the demo.
 ///
 /// # Errors
-/// If the input cannot be written, or a pipeline cannot be started.
+/// Returns an error if the input cannot be written, or a pipeline cannot be started.
 pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
     // The file has no name, so the kernel removes it however contend ends.
     let mut input = tempfile::tempfile().context("cannot create a temporary file for the input")?;

@@ -25,7 +25,7 @@ use crate::records::of_lab;
 /// Prints the requested text.
 ///
 /// # Errors
-/// If a record cannot be read, or the output cannot be written.
+/// Returns an error if a record cannot be read, or the output cannot be written.
 pub fn run(args: &GenerateArgs) -> Result<Exit> {
     let mut text = Vec::new();
     match &args.what {

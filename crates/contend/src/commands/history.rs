@@ -13,7 +13,8 @@ use crate::{output, records};
 /// Lists, shows or removes runs.
 ///
 /// # Errors
-/// If the store cannot be used, a run does not exist, or the output cannot be written.
+/// Returns an error if the store cannot be used, a run does not exist, or the output cannot be
+/// written.
 pub fn run(settings: History) -> Result<Exit> {
     match settings.action {
         HistoryAction::List { max } => list(&settings.store, max)?,

@@ -12,7 +12,7 @@ use crate::settings::{Json, JsonInput};
 /// Filters the inputs in order.
 ///
 /// # Errors
-/// If an input is not JSON or cannot be read, or the output cannot be written.
+/// Returns an error if an input is not JSON or cannot be read, or the output cannot be written.
 pub fn run(settings: Json) -> Result<Exit> {
     // The standard library's handle would search all output for line ends.
     let mut output = output::Stdout::open().context("cannot open standard output")?;

@@ -27,7 +27,7 @@ use crate::{host, output, version};
 /// Lists experiments, prints a plan, or runs it.
 ///
 /// # Errors
-/// If no case can be measured, or the results cannot be written.
+/// Returns an error if no case can be measured, or the results cannot be written.
 pub fn run(settings: Lab) -> Result<Exit> {
     match settings {
         Lab::List => output::stdout(&list(output::width())).map(|()| Exit::Success),

@@ -18,7 +18,7 @@ use crate::{host, output, version};
 /// Profiles a pipeline, or answers questions about a saved profile.
 ///
 /// # Errors
-/// If the pipeline cannot be started or the report cannot be written.
+/// Returns an error if the pipeline cannot be started or the report cannot be written.
 pub fn run(settings: Pipe) -> Result<Exit> {
     match settings {
         Pipe::Run(run) => profile_and_advise(*run),
@@ -79,7 +79,7 @@ pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Opt
 /// Runs the pipeline once, and shows its stages in the live view.
 ///
 /// # Errors
-/// If the pipeline cannot be started.
+/// Returns an error if the pipeline cannot be started.
 pub fn run_once(
     parsed: &Parsed,
     pipeline: &PipelineSettings,

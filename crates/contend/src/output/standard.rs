@@ -24,7 +24,7 @@ impl Stdout {
     /// Returns standard output, even if it cannot be written.
     ///
     /// # Errors
-    /// If no descriptor is free.
+    /// Returns an error if no descriptor is free.
     pub fn open() -> io::Result<Self> {
         inherited::writable_copy(STDOUT).map(Self)
     }

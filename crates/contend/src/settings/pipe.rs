@@ -111,7 +111,7 @@ impl PipelineSettings {
     /// Opens the file for standard input again, so that each run reads it from the start.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// Returns an error if it cannot be opened.
     pub fn open_stdin(&self) -> Result<Option<File>> {
         let Some(path) = &self.stdin else {
             return Ok(None);

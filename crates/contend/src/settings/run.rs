@@ -117,7 +117,7 @@ pub struct Stage {
 /// Returns the settings of one stage of shell text, from the options in its prefix.
 ///
 /// # Errors
-/// As [`run`].
+/// See [`run`].
 pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     let StageOptions { args, color } = StageOptions::try_parse_from(options)?;
     output::set_color(color);

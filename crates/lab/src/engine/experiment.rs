@@ -232,7 +232,7 @@ pub trait Subject {
     /// steps to `tell`.
     ///
     /// # Errors
-    /// If the operation fails; there is no sample then.
+    /// Returns an error if the operation fails; there is no sample then.
     fn sample(
         &mut self,
         iterations: u64,

@@ -61,7 +61,7 @@ impl Machine {
     /// subreaper, so that it can reap the orphans of cases.
     ///
     /// # Errors
-    /// If the kernel has no subreapers.
+    /// Returns an error if the kernel has no subreapers.
     pub fn new(registry: &'static Registry, signals: Rc<Signals>) -> std::io::Result<Self> {
         child::become_subreaper()?;
         Ok(Self {

@@ -20,7 +20,7 @@ const ORPHAN_LIFETIME_SECONDS: u32 = 20;
 /// `/dev/null` first: children must neither read requests nor write between replies.
 ///
 /// # Errors
-/// As [`serve`].
+/// See [`serve`].
 pub fn serve_standard_streams(registry: &Registry) -> io::Result<()> {
     // Inherited dispositions must not affect what is measured: with SIGCHLD ignored, no child could
     // be waited for. Writing to a closed pipe stays an error, as in every Rust program.
@@ -37,7 +37,7 @@ pub fn serve_standard_streams(registry: &Registry) -> io::Result<()> {
 /// Answers requests for experiments of this registry until the input ends.
 ///
 /// # Errors
-/// If a request cannot be read or parsed, or a reply cannot be written.
+/// Returns an error if a request cannot be read or parsed, or a reply cannot be written.
 pub fn serve(
     registry: &Registry,
     requests: impl BufRead,

@@ -84,7 +84,7 @@ pub fn how_many(time: Duration, taken: Duration, operations: u64) -> u64 {
 /// and one with its result, since a warm operation may be faster.
 ///
 /// # Errors
-/// If a trial fails.
+/// Returns an error if a trial fails.
 pub fn as_many_as_fit(
     time: Duration,
     first_guess: u64,

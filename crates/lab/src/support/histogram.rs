@@ -11,7 +11,7 @@ use crate::engine::timing::nanoseconds;
 /// as a minute.
 ///
 /// # Errors
-/// If the bounds are invalid.
+/// Returns an error if the bounds are invalid.
 pub fn histogram() -> Result<Histogram<u64>, SubjectError> {
     let histogram = Histogram::new_with_bounds(1, 60_000_000_000, 2);
     histogram.map_err(|error| SubjectError::Wrong(error.to_string()))

@@ -17,7 +17,7 @@ const SEED: u64 = 20_211_216;
 /// Writes a JSON array of `count` copies of [`EXAMPLE`], 243 bytes each.
 ///
 /// # Errors
-/// If a write fails.
+/// Returns an error if a write fails.
 pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
     let mut to = BufWriter::with_capacity(1 << 16, to);
     to.write_all(b"[")?;
@@ -32,7 +32,7 @@ pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
 /// Writes `count` lines of pseudo-random characters of the base64 alphabet.
 ///
 /// # Errors
-/// If a write fails.
+/// Returns an error if a write fails.
 pub fn base64_lines(to: impl Write, count: u64) -> io::Result<()> {
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut to = BufWriter::with_capacity(1 << 16, to);
@@ -61,7 +61,7 @@ impl Input {
     /// Creates an input with what `write` writes.
     ///
     /// # Errors
-    /// If the kernel has no memfd, or no memory.
+    /// Returns an error if the kernel has no memfd, or no memory.
     pub fn of(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<Self> {
         let file = File::from(rustix::fs::memfd_create("contend-input", MemfdFlags::CLOEXEC)?);
         write(&file)?;
@@ -77,7 +77,7 @@ impl Input {
     /// Opens a reader at the start of the input.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// Returns an error if it cannot be opened.
     pub fn open(&self) -> io::Result<File> {
         File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }

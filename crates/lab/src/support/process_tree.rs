@@ -19,7 +19,7 @@ pub struct MemoryUse {
 /// Returns the memory of a process and its descendants.
 ///
 /// # Errors
-/// If this user may not read it.
+/// Returns an error if this user may not read it.
 pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
     let machine = MemInfo::read(); // first: reading processes takes kernel memory
     let mut taken = MemoryUse {
@@ -39,7 +39,7 @@ pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
 /// some of their work.
 ///
 /// # Errors
-/// If it cannot be read.
+/// Returns an error if it cannot be read.
 pub fn settled(
     read: impl Fn() -> Result<MemoryUse, SubjectError>,
 ) -> Result<MemoryUse, SubjectError> {

@@ -18,7 +18,7 @@ pub fn name_in(folder: &Path) -> PathBuf {
 /// Creates a file without a name in a directory, for reading and writing.
 ///
 /// # Errors
-/// If the file cannot be created.
+/// Returns an error if the file cannot be created.
 pub fn unnamed_in(folder: &Path) -> io::Result<File> {
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
     let file = openat(CWD, folder, flags | OFlags::TMPFILE, mode).or_else(|_| {

@@ -53,7 +53,7 @@ impl Chain {
     /// Processes all of `left`, and forwards the output. `Break` if the reader wants no more.
     ///
     /// # Errors
-    /// Errors if the input cannot be read or the output cannot be written.
+    /// Returns an error if the input cannot be read or the output cannot be written.
     pub(super) fn feed(
         &mut self,
         left: &mut ChunkInput<'_>,
@@ -77,7 +77,7 @@ impl Chain {
     /// Ends the input, and forwards the rest of the output.
     ///
     /// # Errors
-    /// Errors if the output cannot be written.
+    /// Returns an error if the output cannot be written.
     pub(super) fn drain(
         &mut self,
         output: &mut impl OutputSink,

@@ -32,7 +32,7 @@ impl<'a> Filter<'a> {
     /// Starts the command. Also returns its standard input and standard output.
     ///
     /// # Errors
-    /// Errors if the command cannot be started.
+    /// Returns an error if the command cannot be started.
     pub(super) fn start(
         command: &'a Command,
         context: &'a Context<'a>,
@@ -51,7 +51,7 @@ impl<'a> Filter<'a> {
     /// mistake this for the end of the data.
     ///
     /// # Errors
-    /// Errors if feeding or copying fails, or no more thread can be started.
+    /// Returns an error if feeding or copying fails, or no more thread can be started.
     pub(super) fn copy_while<I, B>(
         &self,
         stdout: File,
@@ -86,7 +86,7 @@ impl<'a> Filter<'a> {
     /// Waits until the command ends, and adds its CPU time to its stage.
     ///
     /// # Errors
-    /// Errors if waiting fails.
+    /// Returns an error if waiting fails.
     pub(super) fn wait(self) -> io::Result<Reaped> {
         let reaped = self.context.launcher.wait(self.pid)?;
         self.context.tally.used(self.command.stage, Cost::of_process(reaped.usage.cpu()));
@@ -98,7 +98,7 @@ impl FilterInput {
     /// Duplicates the pipe, to detect when its reader closes it.
     ///
     /// # Errors
-    /// Errors if there are too many open files.
+    /// Returns an error if there are too many open files.
     pub(super) fn watched(&self) -> io::Result<File> {
         self.0.try_clone()
     }
@@ -117,7 +117,7 @@ impl OutputSink for FilterInput {
 /// Copies until the end of the input. `Break` if the reader wants no more.
 ///
 /// # Errors
-/// Errors if reading or writing fails.
+/// Returns an error if reading or writing fails.
 pub(super) fn copy(
     mut from: impl Read,
     to: &mut impl OutputSink,

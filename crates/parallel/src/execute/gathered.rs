@@ -39,7 +39,7 @@ impl Output {
     /// is incomplete then.
     ///
     /// # Errors
-    /// Errors if the output cannot be read or written, or if the commands failed.
+    /// Returns an error if the output cannot be read or written, or if the commands failed.
     pub(super) fn copy_to(self, sink: &mut impl OutputSink) -> Result<ControlFlow<()>, GroupError> {
         let wanted = filter::copy(self.stdout, sink)?;
         if wanted.is_continue() {
@@ -51,7 +51,7 @@ impl Output {
     /// Reads the whole output.
     ///
     /// # Errors
-    /// As [`Self::copy_to`].
+    /// See [`Self::copy_to`].
     pub(super) fn read_to_end(mut self) -> Result<Vec<u8>, GroupError> {
         let mut bytes = Vec::new();
         self.stdout.read_to_end(&mut bytes)?;
@@ -62,7 +62,7 @@ impl Output {
     /// Waits until there is output to read, or until the commands have succeeded without output.
     ///
     /// # Errors
-    /// Errors if the commands failed.
+    /// Returns an error if the commands failed.
     pub(super) fn ready(self) -> Result<Ready, GroupError> {
         let (early, pipe) = self.stdout.into_inner();
         if !early.into_inner().is_empty() {
@@ -92,7 +92,7 @@ impl Ready {
     /// Ends the output's use by a command, which has read all of it if `read` is true.
     ///
     /// # Errors
-    /// Errors if everything was read and the commands failed.
+    /// Returns an error if everything was read and the commands failed.
     pub(super) fn finish(self, read: bool) -> Result<(), GroupError> {
         drop(self.pipe);
         self.ended.filter(|_| read).map_or(Ok(()), |ended| check(&ended))
@@ -116,7 +116,7 @@ fn lost() -> GroupError {
 /// Runs the group's commands over chunks, in threads of `scope`, until all input has been read.
 ///
 /// # Errors
-/// Errors if the input cannot be read or a command cannot be started.
+/// Returns an error if the input cannot be read or a command cannot be started.
 pub(super) fn run<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     group: &'env Group,

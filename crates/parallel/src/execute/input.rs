@@ -191,7 +191,7 @@ impl<'a> ChunkSource<'a> {
     /// Returns the mean length of the first lines, in bytes.
     ///
     /// # Errors
-    /// Errors if the lines cannot be read.
+    /// Returns an error if the lines cannot be read.
     pub(super) fn line(&self) -> io::Result<f64> {
         Ok(Amount::of_bytes(&self.sample(LINE_SAMPLE_BYTES)?).line)
     }
@@ -199,7 +199,7 @@ impl<'a> ChunkSource<'a> {
     /// Returns some records from the middle of files, or from the beginning of a stream.
     ///
     /// # Errors
-    /// Errors if the input cannot be read.
+    /// Returns an error if the input cannot be read.
     pub(super) fn sample(&self, bytes: usize) -> io::Result<Vec<u8>> {
         let mut sample = match &self.source {
             Source::Files(files) => {
@@ -276,7 +276,7 @@ impl<'a> ChunkSource<'a> {
     /// Returns the next chunk, of about `wanted` bytes.
     ///
     /// # Errors
-    /// Errors if the input cannot be read.
+    /// Returns an error if the input cannot be read.
     pub(super) fn take(&self, wanted: usize) -> io::Result<NextChunk> {
         let mut state = self.lock();
         if self.is_stopped() || state.rejected {
@@ -304,7 +304,7 @@ impl<'a> ChunkSource<'a> {
     /// Divides files into equal shares of whole records; `None` if the input cannot be divided.
     ///
     /// # Errors
-    /// Errors if the files cannot be read.
+    /// Returns an error if the files cannot be read.
     pub(super) fn shares(&self, count: usize) -> io::Result<Option<Vec<Range<u64>>>> {
         let Some(files) = self.source.files() else { return Ok(None) };
         let size = files.size();
@@ -324,7 +324,7 @@ impl<'a> ChunkSource<'a> {
     /// Returns a chunk of about `wanted` bytes from the front of a share, which shrinks by it.
     ///
     /// # Errors
-    /// Errors if the files cannot be read.
+    /// Returns an error if the files cannot be read.
     pub(super) fn take_of(&self, share: &mut Range<u64>, wanted: usize) -> io::Result<NextChunk> {
         if self.is_stopped() {
             return Ok(NextChunk::Eof);
@@ -347,7 +347,7 @@ impl<'a> ChunkSource<'a> {
     /// Checks whether the guard accepts all of the files, once.
     ///
     /// # Errors
-    /// Errors if the files cannot be read.
+    /// Returns an error if the files cannot be read.
     pub(super) fn look_through(&self) -> io::Result<()> {
         self.source.files().map_or(Ok(()), |files| self.guard.look_through(files))
     }

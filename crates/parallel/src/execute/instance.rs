@@ -29,7 +29,7 @@ impl<'a> Instance<'a> {
     /// failure if it is not empty.
     ///
     /// # Errors
-    /// Errors if a command cannot be started.
+    /// Returns an error if a command cannot be started.
     pub(super) fn start(
         launcher: &'a Launcher,
         commands: &[Command],
@@ -44,7 +44,7 @@ impl<'a> Instance<'a> {
     /// Starts commands as processes that inherit contend's standard error.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// See [`Self::start`].
     pub(super) fn start_aloud(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
         Processes::start_aloud(launcher, commands).map(Self::Processes)
     }
@@ -61,7 +61,7 @@ impl<'a> Instance<'a> {
     /// more.
     ///
     /// # Errors
-    /// Errors if reading or writing fails.
+    /// Returns an error if reading or writing fails.
     pub(super) fn feed(
         &mut self,
         left: &mut ChunkInput<'_>,
@@ -84,7 +84,7 @@ impl<'a> Instance<'a> {
     /// Closes the input, and forwards the rest of the output.
     ///
     /// # Errors
-    /// As [`Self::feed`].
+    /// See [`Self::feed`].
     pub(super) fn drain(
         &mut self,
         output: &mut impl OutputSink,
@@ -99,7 +99,7 @@ impl<'a> Instance<'a> {
     /// that of processes can be read from the returned pipe.
     ///
     /// # Errors
-    /// Errors if no pipe can be created.
+    /// Returns an error if no pipe can be created.
     pub(super) fn hand_over(&mut self, early: &mut Vec<u8>) -> Result<File, GroupError> {
         match self {
             Self::Chain(chain) => {
@@ -119,7 +119,7 @@ impl<'a> Instance<'a> {
     /// them succeeded.
     ///
     /// # Errors
-    /// Errors if waiting fails.
+    /// Returns an error if waiting fails.
     pub(super) fn wait_for_first(&mut self, commands: usize) -> io::Result<bool> {
         match self {
             Self::Chain(chain) => Ok(chain.wait_for_first(commands)),
@@ -130,7 +130,7 @@ impl<'a> Instance<'a> {
     /// Waits until the commands end. Their output must have been drained or handed over.
     ///
     /// # Errors
-    /// Errors if waiting fails.
+    /// Returns an error if waiting fails.
     pub(super) fn end(self) -> io::Result<Ended> {
         match self {
             Self::Chain(chain) => Ok(chain.end()),

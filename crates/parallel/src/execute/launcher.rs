@@ -58,8 +58,8 @@ impl Launcher {
     /// Starts a command. Standard streams that are not given are inherited.
     ///
     /// # Errors
-    /// Errors if no process can be created within the time for retries, or if the run is being
-    /// ended. If its program cannot be started, the command itself reports that.
+    /// Returns an error if no process can be created within the time for retries, or if the run is
+    /// being ended. If its program cannot be started, the command itself reports that.
     pub(super) fn start(
         &self,
         command: &Command,
@@ -74,7 +74,7 @@ impl Launcher {
     /// Prepares a command for starting.
     ///
     /// # Errors
-    /// Errors if a word contains NUL.
+    /// Returns an error if a word contains NUL.
     pub(super) fn prepared(&self, command: &Command) -> io::Result<Prepared> {
         let name = &command.program;
         let complaint = format!("contend: cannot start {name}\n");
@@ -84,7 +84,7 @@ impl Launcher {
     /// Tries once to start a command.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// See [`Self::start`].
     pub(super) fn start_prepared(
         &self,
         prepared: &Prepared,

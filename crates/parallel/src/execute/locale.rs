@@ -26,7 +26,7 @@ impl<'g> LocaleVariants<'g> {
     /// Returns whether commands run in the C locale over this chunk.
     ///
     /// # Errors
-    /// Errors if the chunk cannot be read.
+    /// Returns an error if the chunk cannot be read.
     pub(super) fn use_c(&self, chunks: &ChunkSource<'_>, chunk: &ChunkData) -> io::Result<bool> {
         if self.in_c.is_some() { chunks.is_ascii(chunk) } else { Ok(false) }
     }

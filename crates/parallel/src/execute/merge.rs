@@ -90,7 +90,7 @@ impl<R: Read> Run<R> {
 /// outputs. `Break` if the reader wants no more.
 ///
 /// # Errors
-/// Errors if an output cannot be read or is malformed, or if writing fails.
+/// Returns an error if an output cannot be read or is malformed, or if writing fails.
 pub(super) fn merge<R: Read>(
     inputs: Vec<R>,
     kind: Kind<'_>,

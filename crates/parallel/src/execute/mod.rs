@@ -81,8 +81,8 @@ pub trait Executor {
     /// Runs the plan until it ends, from standard input to standard output.
     ///
     /// # Errors
-    /// Errors if the plan cannot be executed. The output written before the error is a prefix of
-    /// the correct output.
+    /// Returns an error if the plan cannot be executed. The output written before the error is a
+    /// prefix of the correct output.
     fn execute(&self, plan: &Plan) -> Result<(), ExecuteError>;
 }
 

@@ -10,7 +10,7 @@ use crate::plan::ir::{Column, Numbers};
 /// Adds up the numbers of all outputs and writes them. `Break` if the reader wants no more.
 ///
 /// # Errors
-/// Errors if an output has other contents than these numbers, or if writing fails.
+/// Returns an error if an output has other contents than these numbers, or if writing fails.
 pub(super) fn combine(
     kinds: &Numbers,
     outputs: &[Vec<u8>],

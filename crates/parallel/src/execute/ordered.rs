@@ -42,8 +42,8 @@ pub(super) enum Ending<T> {
 /// Runs a group's commands over chunks until the input ends or the commands fail.
 ///
 /// # Errors
-/// Errors if the input cannot be read, the output cannot be written, or a command cannot be
-/// started.
+/// Returns an error if the input cannot be read, the output cannot be written, or a command cannot
+/// be started.
 pub(super) fn run<T: OutputSink + Send>(
     group: &Group,
     context: &Context<'_>,

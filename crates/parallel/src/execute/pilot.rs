@@ -50,7 +50,7 @@ pub(super) struct Trial {
 /// file if `to_file` is true.
 ///
 /// # Errors
-/// Errors if the sample cannot be read or a command cannot be started.
+/// Returns an error if the sample cannot be read or a command cannot be started.
 pub(super) fn judge(
     group: &Group,
     context: &Context<'_>,

@@ -28,7 +28,7 @@ impl<'a> Plain<'a> {
     /// these are `None`, they inherit contend's.
     ///
     /// # Errors
-    /// Errors if a command cannot be started or a pipe cannot be created.
+    /// Returns an error if a command cannot be started or a pipe cannot be created.
     pub fn start(
         launcher: &'a Launcher,
         tally: &'a Tally,
@@ -113,7 +113,7 @@ impl<'a> Plain<'a> {
     /// Reaps commands that have ended, in order, and returns whether all of them have.
     ///
     /// # Errors
-    /// Errors if waiting fails.
+    /// Returns an error if waiting fails.
     pub fn try_wait(&mut self) -> io::Result<bool> {
         while let Some(&(pid, _)) = self.running.first() {
             let Some((_, Change::Ended)) = child::peek(Which::One(pid))? else { return Ok(false) };
@@ -131,7 +131,7 @@ impl<'a> Plain<'a> {
     /// Waits until all commands have ended.
     ///
     /// # Errors
-    /// Errors if waiting fails.
+    /// Returns an error if waiting fails.
     pub fn wait(mut self) -> io::Result<()> {
         while !self.running.is_empty() {
             self.reap(0)?;

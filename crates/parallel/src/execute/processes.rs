@@ -63,7 +63,7 @@ impl<'a> Processes<'a> {
     /// it is not empty.
     ///
     /// # Errors
-    /// Errors if a command cannot be started.
+    /// Returns an error if a command cannot be started.
     pub(super) fn start(
         launcher: &'a Launcher,
         commands: &[Command],
@@ -78,7 +78,7 @@ impl<'a> Processes<'a> {
     /// Starts commands that inherit contend's standard error.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// See [`Self::start`].
     pub(super) fn start_aloud(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
         Self::start_with(launcher, commands, None, None, Patience::Long)
     }
@@ -87,7 +87,7 @@ impl<'a> Processes<'a> {
     /// and is not fed.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// See [`Self::start`].
     pub(super) fn start_reading(
         launcher: &'a Launcher,
         commands: &[Command],
@@ -148,7 +148,7 @@ impl<'a> Processes<'a> {
     /// `Break` if the reader wants no more output.
     ///
     /// # Errors
-    /// Errors if reading, writing or forwarding fails.
+    /// Returns an error if reading, writing or forwarding fails.
     pub(super) fn feed(
         &mut self,
         left: &mut ChunkInput<'_>,
@@ -165,7 +165,7 @@ impl<'a> Processes<'a> {
     /// Waits until the source is readable, and forwards output in the meantime.
     ///
     /// # Errors
-    /// As [`Self::feed`].
+    /// See [`Self::feed`].
     pub(super) fn wait_for_source(
         &mut self,
         source: &File,
@@ -204,7 +204,7 @@ impl<'a> Processes<'a> {
     /// Closes the input and forwards the rest of the output.
     ///
     /// # Errors
-    /// As [`Self::feed`].
+    /// See [`Self::feed`].
     pub(super) fn drain(
         &mut self,
         output: &mut impl OutputSink,
@@ -318,7 +318,7 @@ impl<'a> Processes<'a> {
     /// whether all of them succeeded.
     ///
     /// # Errors
-    /// Errors if waiting fails.
+    /// Returns an error if waiting fails.
     pub(super) fn wait_for_first(&mut self, commands: usize) -> io::Result<bool> {
         let mut succeeded = true;
         for place in 0..commands {
@@ -345,7 +345,7 @@ impl<'a> Processes<'a> {
     /// Waits until the commands end. Their output must have been drained or handed over.
     ///
     /// # Errors
-    /// Errors if waiting fails.
+    /// Returns an error if waiting fails.
     pub(super) fn end(mut self) -> io::Result<Ended> {
         self.stdin = None;
         let mut ended =

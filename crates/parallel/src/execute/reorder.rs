@@ -26,12 +26,12 @@ pub(super) trait Combiner: Send {
     /// Receives a piece of the current chunk's output. `Break` if the reader wants no more.
     ///
     /// # Errors
-    /// Errors if the piece cannot be written.
+    /// Returns an error if the piece cannot be written.
     fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError>;
     /// Ends the output of the current chunk. `Break` if the reader wants no more.
     ///
     /// # Errors
-    /// As [`Self::piece`].
+    /// See [`Self::piece`].
     fn chunk_ended(&mut self) -> Result<ControlFlow<()>, GroupError>;
 }
 

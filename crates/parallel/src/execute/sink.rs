@@ -17,7 +17,7 @@ pub(super) trait OutputSink {
     /// Writes a piece of output. `Break` if the reader wants no more.
     ///
     /// # Errors
-    /// Errors if writing fails.
+    /// Returns an error if writing fails.
     fn write(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError>;
 }
 

@@ -71,7 +71,8 @@ impl Task<'_> {
 /// back.
 ///
 /// # Errors
-/// Errors if the input cannot be read, the output cannot be written, or there is no room for lines.
+/// Returns an error if the input cannot be read, the output cannot be written, or there is no room
+/// for lines.
 pub(super) fn run(
     task: &Task<'_>,
     context: &Context<'_>,

@@ -85,7 +85,7 @@ impl<'a> Sorter<'a> {
     /// Appends a piece of the lines.
     ///
     /// # Errors
-    /// Errors if lines fit neither into memory nor on disk.
+    /// Returns an error if lines fit neither into memory nor on disk.
     pub(super) fn push(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let separator = self.kind.order.separator;
         if !self.unfinished.is_empty() {
@@ -225,7 +225,7 @@ impl<'a> Sorter<'a> {
     /// Sorts the remaining lines.
     ///
     /// # Errors
-    /// As [`Self::push`].
+    /// See [`Self::push`].
     pub(super) fn finish(mut self) -> io::Result<Sorted> {
         let last = std::mem::take(&mut self.unfinished);
         if !last.is_empty() {

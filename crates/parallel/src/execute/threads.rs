@@ -42,8 +42,8 @@ pub(super) fn is_scarcity(error: &io::Error) -> bool {
 /// Repeats an attempt while a limit makes it fail.
 ///
 /// # Errors
-/// Errors if the attempt fails for another reason or for too long, or if this process is asked to
-/// end.
+/// Returns an error if the attempt fails for another reason or for too long, or if this process is
+/// asked to end.
 pub(super) fn retried<T>(
     patience: Patience,
     mut attempt: impl FnMut() -> io::Result<T>,
@@ -75,7 +75,7 @@ fn take<F>(work: &Once<F>) -> Option<F> {
 /// Starts a thread of the scope. It returns nothing if another thread has taken the work.
 ///
 /// # Errors
-/// Errors if no more thread can be started.
+/// Returns an error if no more thread can be started.
 pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -90,7 +90,7 @@ pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
 /// Starts a detached thread.
 ///
 /// # Errors
-/// Errors if no more thread can be started.
+/// Returns an error if no more thread can be started.
 pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let work: Once<_> = Arc::new(Mutex::new(Some(work)));
     retried(Patience::Long, || {

@@ -96,7 +96,7 @@ impl Check {
     /// compare the run with.
     ///
     /// # Errors
-    /// If standard input cannot be saved.
+    /// Returns an error if standard input cannot be saved.
     pub(super) fn begin(source: &Source, original: Command) -> Result<Self, RunError> {
         let input = match source {
             Source::Files(_) => Input::AsItIs,
@@ -108,7 +108,7 @@ impl Check {
     /// Replaces standard output with a pipe, and copies the bytes that arrive to the real one.
     ///
     /// # Errors
-    /// If no pipe or thread can be created.
+    /// Returns an error if no pipe or thread can be created.
     pub(super) fn capture(self) -> Result<Captured, RunError> {
         let cannot_redirect = "cannot redirect standard output";
         let stdout = io::stdout().as_fd().try_clone_to_owned().context(cannot_redirect)?;
@@ -237,7 +237,7 @@ impl Captured {
     /// which may include output of background processes.
     ///
     /// # Errors
-    /// If the output could not be passed on.
+    /// Returns an error if the output could not be passed on.
     pub(super) fn finish(self, signals: &Signals) -> Result<Waited<Written>, RunError> {
         dup2_stdout(&self.stdout).context("cannot restore standard output")?;
         while !self.copy.is_finished() {
@@ -256,7 +256,7 @@ impl Written {
     /// the exit code: that of the run if the outputs are the same, else 1.
     ///
     /// # Errors
-    /// If the original cannot be run, or its input was not kept.
+    /// Returns an error if the original cannot be run, or its input was not kept.
     pub(super) fn compare(
         self,
         parallel: bool,

@@ -45,7 +45,7 @@ pub(super) trait Originals {
     /// Makes every process execute its command. Returns only if this process failed to.
     ///
     /// # Errors
-    /// If this process cannot execute its command.
+    /// Returns an error if this process cannot execute its command.
     fn run_as_written(&mut self) -> Result<End, RunError>;
 
     /// Tells the other processes to exit. Standard input must not be read before.

@@ -48,7 +48,7 @@ pub use settings::{Request, Settings, What};
 /// Does not return if the pipeline's only command, or the shell, replaces this process.
 ///
 /// # Errors
-/// If the pipeline cannot be started or supervised.
+/// Returns an error if the pipeline cannot be started or supervised.
 pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunError> {
     let settings = &request.settings;
     match &request.what {

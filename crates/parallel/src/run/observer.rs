@@ -13,7 +13,7 @@ pub trait Observer {
     /// Shows the user a notice, on standard error.
     ///
     /// # Errors
-    /// If standard error cannot be written, and the run must therefore end.
+    /// Returns an error if standard error cannot be written, and the run must therefore end.
     fn notify(&mut self, notice: Notice<'_>) -> io::Result<()>;
 
     /// A plan is about to be executed. This is the time to register [`Tally::before_output`].

@@ -68,7 +68,7 @@ impl<'a> Prepared<'a> {
     /// Returns the text as the argument of `-c`.
     ///
     /// # Errors
-    /// When the path of this program is unknown.
+    /// Returns an error if the path of this program is unknown.
     pub(super) fn argument(&mut self, records: Option<&Records>) -> Result<String, RunError> {
         if self.rewritten.refused.is_none() {
             let text = self.preamble(records)? + &self.rewritten.text;
@@ -88,7 +88,8 @@ impl<'a> Prepared<'a> {
     /// shells would use that file's name for `$0`.
     ///
     /// # Errors
-    /// When there is no memory for the file, or the path of this program is not known.
+    /// Returns an error if there is no memory for the file, or the path of this program is not
+    /// known.
     pub(super) fn give_script(
         &mut self,
         shell: &mut Command,

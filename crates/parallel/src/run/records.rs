@@ -17,7 +17,7 @@ impl Records {
     /// Creates the file.
     ///
     /// # Errors
-    /// If there is no free file descriptor.
+    /// Returns an error if there is no free file descriptor.
     pub(super) fn new() -> Result<Self, RunError> {
         let file = memfd_create("contend-records", MemfdFlags::CLOEXEC);
         Ok(Self(file.context("cannot create a temporary file for records")?.into()))
@@ -31,7 +31,7 @@ impl Records {
     /// Returns all records that have been appended.
     ///
     /// # Errors
-    /// If the file cannot be read, or contains anything but records.
+    /// Returns an error if the file cannot be read, or contains anything but records.
     pub(super) fn read(mut self) -> Result<Vec<RunRecord>, RunError> {
         self.0.rewind().context("cannot read the records of pipelines")?;
         let records = serde_json::Deserializer::from_reader(BufReader::new(self.0)).into_iter();

@@ -29,7 +29,7 @@ const MAX_SHEBANG: usize = 200;
 /// Runs a pipeline's text with the shell, since contend cannot run it itself for the reason `why`.
 ///
 /// # Errors
-/// If the shell cannot be started or supervised.
+/// Returns an error if the shell cannot be started or supervised.
 pub(super) fn pipeline(
     text: &str,
     why: &str,
@@ -55,7 +55,7 @@ pub(super) fn pipeline(
 /// Runs a script with the shell.
 ///
 /// # Errors
-/// If the script cannot be read, or the shell not be started or supervised.
+/// Returns an error if the script cannot be read, or the shell not be started or supervised.
 pub(super) fn script(
     path: &Path,
     arguments: &[OsString],

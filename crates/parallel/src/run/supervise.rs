@@ -162,7 +162,8 @@ impl<'a> Running<'a> {
 /// commands.
 ///
 /// # Errors
-/// If signals cannot be received, the executor fails, or the run cannot be compared.
+/// Returns an error if signals cannot be received, the executor fails, or the run cannot be
+/// compared.
 pub(super) fn run_plan(
     mut task: Task,
     mut report: Box<Report>,

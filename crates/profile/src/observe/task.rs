@@ -37,7 +37,7 @@ impl Task {
     /// Opens the files of thread `id` of `process`.
     ///
     /// # Errors
-    /// Fails if the thread has ended.
+    /// Returns an error if the thread has ended.
     pub fn open(process: Pid, id: Pid) -> io::Result<Self> {
         let folder = format!("/proc/{}/task/{}", process.as_raw_nonzero(), id.as_raw_nonzero());
         Ok(Self {
@@ -56,7 +56,7 @@ impl Task {
     /// Samples the current state of the task.
     ///
     /// # Errors
-    /// Fails if the task has ended.
+    /// Returns an error if the task has ended.
     pub fn sample(&mut self, ends: &Ends, buffer: &mut [u8]) -> io::Result<State> {
         let before = self.sched;
         self.update_sched(buffer)?;
@@ -77,7 +77,7 @@ impl Task {
     /// Reads the scheduler's counters only.
     ///
     /// # Errors
-    /// Fails if the task has ended and was reaped.
+    /// Returns an error if the task has ended and was reaped.
     pub fn update_sched(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         self.sched =
             SchedStat::parse(self.schedstat.read(buffer)?).ok_or(io::ErrorKind::InvalidData)?;
@@ -147,7 +147,7 @@ impl Task {
     /// Checks that the task is alive.
     ///
     /// # Errors
-    /// Fails if the task has ended.
+    /// Returns an error if the task has ended.
     fn check_alive(&self, buffer: &mut [u8]) -> io::Result<()> {
         match self.read_stat(buffer)?.state {
             b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),

@@ -97,7 +97,7 @@ impl Tree {
     /// Starts observing process `leader`, whose input and output are those of the stage.
     ///
     /// # Errors
-    /// Fails if the process has ended, or `/proc` is not mounted.
+    /// Returns an error if the process has ended, or `/proc` is not mounted.
     pub fn open(leader: Pid) -> std::io::Result<Self> {
         Ok(Self {
             processes: vec![Process::open(leader)?],

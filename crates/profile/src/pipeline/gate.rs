@@ -38,7 +38,8 @@ impl Gate {
     /// Creates a gate.
     ///
     /// # Errors
-    /// Fails if the kernel has no leases, and no directory for temporary files can hold a FIFO.
+    /// Returns an error if the kernel has no leases, and no directory for temporary files can hold
+    /// a FIFO.
     pub fn new() -> io::Result<Self> {
         LeasedFile::new().map(Self::Leased).or_else(|_| Self::fifo())
     }
@@ -66,7 +67,7 @@ impl Gate {
     /// Opens the gate for processes that wait, and for those that come while the result lives.
     ///
     /// # Errors
-    /// Fails if no descriptor is free.
+    /// Returns an error if no descriptor is free.
     pub fn open(self) -> io::Result<OpenGate> {
         let writer = match &self {
             Self::Leased(file) => {

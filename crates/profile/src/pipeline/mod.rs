@@ -45,7 +45,7 @@ use verdict::Evidence;
 /// Runs the pipeline once and returns its record, into which `host` and `started_at` are copied.
 ///
 /// # Errors
-/// Fails if the pipeline cannot be started; see [`LaunchError`].
+/// Returns an error if the pipeline cannot be started; see [`LaunchError`].
 pub fn profile(
     spec: LaunchSpec<'_>,
     host: &Host,

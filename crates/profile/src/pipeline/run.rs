@@ -69,7 +69,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// Runs the pipeline until all stages have ended.
 ///
 /// # Errors
-/// Fails if the pipeline cannot be started; see [`LaunchError`].
+/// Returns an error if the pipeline cannot be started; see [`LaunchError`].
 pub fn run(
     spec: LaunchSpec<'_>,
     signals: &Signals,

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Returns a profiled pipeline as indented JSON with a final newline.
 ///
 /// # Errors
-/// Fails if a figure cannot be written as JSON, which would be a defect of the record.
+/// Returns an error if a figure cannot be written as JSON, which would be a defect of the record.
 pub fn pipe(record: &PipeRecord) -> serde_json::Result<String> {
     indented(record)
 }
@@ -17,7 +17,7 @@ pub fn pipe(record: &PipeRecord) -> serde_json::Result<String> {
 /// Returns a run of the lab as indented JSON with a final newline.
 ///
 /// # Errors
-/// As [`pipe`].
+/// See [`pipe`].
 pub fn lab(record: &RunRecord) -> serde_json::Result<String> {
     indented(record)
 }
@@ -25,7 +25,7 @@ pub fn lab(record: &RunRecord) -> serde_json::Result<String> {
 /// Returns a plan and its outcome as indented JSON with a final newline.
 ///
 /// # Errors
-/// As [`pipe`].
+/// See [`pipe`].
 pub fn run(record: &run::RunRecord) -> serde_json::Result<String> {
     indented(record)
 }
@@ -33,7 +33,7 @@ pub fn run(record: &run::RunRecord) -> serde_json::Result<String> {
 /// Returns a comparison of runs of the lab as indented JSON with a final newline.
 ///
 /// # Errors
-/// As [`pipe`].
+/// See [`pipe`].
 pub fn compare(record: &CompareRecord) -> serde_json::Result<String> {
     indented(record)
 }

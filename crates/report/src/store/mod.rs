@@ -101,8 +101,8 @@ impl Store {
     /// Opens the store for writing; creates it and its directory if they do not exist.
     ///
     /// # Errors
-    /// Fails if the store cannot be created, or if the file is not a store that this version may
-    /// change.
+    /// Returns an error if the store cannot be created, or if the file is not a store that this
+    /// version may change.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_private(folder).map_err(|error| StoreError::Open {
@@ -124,7 +124,7 @@ impl Store {
     /// Opens an existing store for reading.
     ///
     /// # Errors
-    /// Fails if there is no file, or if it is not a store.
+    /// Returns an error if there is no file, or if it is not a store.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         match store.check() {
@@ -193,7 +193,7 @@ impl Store {
     /// Adds a run and returns its number.
     ///
     /// # Errors
-    /// Fails if the run cannot be written.
+    /// Returns an error if the run cannot be written.
     pub fn add(&self, run: &StoredRun<'_>) -> Result<i64, StoreError> {
         self.connection
             .execute(
@@ -208,7 +208,7 @@ impl Store {
     /// written. A full disk may show only later.
     ///
     /// # Errors
-    /// Fails if the run cannot be written.
+    /// Returns an error if the run cannot be written.
     pub fn check_writable(&self, run: &StoredRun<'_>) -> Result<(), StoreError> {
         let transaction =
             self.connection.unchecked_transaction().map_err(|error| self.writing(&error))?;
@@ -219,7 +219,7 @@ impl Store {
     /// Updates a run. Returns whether the run still exists.
     ///
     /// # Errors
-    /// Fails if the run cannot be written; its earlier record stays.
+    /// Returns an error if the run cannot be written; its earlier record stays.
     pub fn update(&self, id: i64, run: &StoredRun<'_>) -> Result<bool, StoreError> {
         let rows = self
             .connection
@@ -235,7 +235,7 @@ impl Store {
     /// nothing is removed. The number of a removed run is never reused.
     ///
     /// # Errors
-    /// Fails if the store cannot be written; all runs stay.
+    /// Returns an error if the store cannot be written; all runs stay.
     pub fn remove(&mut self, ids: &[i64]) -> Result<Vec<i64>, StoreError> {
         let missing = remove(&mut self.connection, ids).map_err(|error| self.writing(&error))?;
         if missing.is_empty() {
@@ -260,7 +260,7 @@ impl Store {
     /// Returns the last runs, at most `most`, newest first.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Returns an error if they cannot be read.
     pub fn list(&self, most: usize) -> Result<Vec<Entry>, StoreError> {
         let read = || -> rusqlite::Result<Vec<Entry>> {
             let mut statement = self.connection.prepare(
@@ -283,7 +283,7 @@ impl Store {
     /// Returns the record of a run and its schema, or `None` if there is no such run.
     ///
     /// # Errors
-    /// Fails if it cannot be read.
+    /// Returns an error if it cannot be read.
     pub fn get(&self, id: i64) -> Result<Option<(String, String)>, StoreError> {
         self.connection
             .query_row("SELECT schema, record FROM run WHERE id = ?", [id], |row| {

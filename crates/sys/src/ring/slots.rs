@@ -121,7 +121,7 @@ pub fn ring(memory: Mapping, shape: Shape, patience: Patience) -> io::Result<(Se
 /// partners.
 ///
 /// # Errors
-/// As [`ring`].
+/// See [`ring`].
 pub fn pair(
     memory: Mapping,
     shape: Shape,

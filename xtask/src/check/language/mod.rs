@@ -47,7 +47,7 @@ impl Request {
     /// Parses the task's arguments.
     ///
     /// # Errors
-    /// If they are not understood.
+    /// Returns an error if they are not understood.
     pub fn parse(arguments: &[String]) -> Result<Self> {
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         Ok(match arguments[..] {
@@ -90,7 +90,7 @@ type Counts = BTreeMap<(String, Kind), Count>;
 /// whose names contain it, with every phrase and advice.
 ///
 /// # Errors
-/// If a phrase is not a valid regular expression.
+/// Returns an error if a phrase is not a valid regular expression.
 pub fn report(code: &[Source], pages: &[Source], only: Option<&str>) -> Result<String> {
     let phrases = Phrases::new()?;
     let mut counts = Counts::new();
@@ -123,7 +123,7 @@ pub fn report(code: &[Source], pages: &[Source], only: Option<&str>) -> Result<S
 /// Returns a violation for each package and page above the limit.
 ///
 /// # Errors
-/// If a phrase is not a valid regular expression.
+/// Returns an error if a phrase is not a valid regular expression.
 pub fn check(code: &[Source], pages: &[Source]) -> Result<Vec<Violation>> {
     let phrases = Phrases::new()?;
     let mut counts = Counts::new();
@@ -155,7 +155,7 @@ pub fn sample(code: &[Source], count: usize, seed: u64) -> String {
 /// Returns the subjects of commits that have a phrase, and the density of all subjects.
 ///
 /// # Errors
-/// If a phrase is not a valid regular expression.
+/// Returns an error if a phrase is not a valid regular expression.
 pub fn subjects(log: &str) -> Result<String> {
     let phrases = Phrases::new()?;
     let mut count = Count::default();

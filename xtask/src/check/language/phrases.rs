@@ -103,7 +103,7 @@ impl Phrases {
     /// Compiles the phrases. Words of a phrase may be separated by line breaks.
     ///
     /// # Errors
-    /// If a phrase is not a valid regular expression.
+    /// Returns an error if a phrase is not a valid regular expression.
     pub fn new() -> Result<Self> {
         let all: Vec<_> = PHRASES.iter().map(|(phrase, _)| *phrase).collect();
         let each = PHRASES.iter().map(|(phrase, advice)| Ok((compile(phrase)?, *advice)));

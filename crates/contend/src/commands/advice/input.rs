@@ -77,7 +77,7 @@ pub struct Rereadable {
 /// saved bytes.
 ///
 /// # Errors
-/// If standard input cannot be read or saved, or is a terminal.
+/// Returns an error if standard input cannot be read or saved, or is a terminal.
 pub fn save(settings: &mut PipeRun) -> Result<Option<SavedInput>> {
     let Some(trial) = &settings.advice.trial else { return Ok(None) };
     if !may_read_standard_input(&settings.parsed) {

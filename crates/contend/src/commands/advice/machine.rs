@@ -19,7 +19,7 @@ const MAX_LAB_RUNS: usize = 20;
 /// Measures the cost of pipes and of starting a program, and answers the questions.
 ///
 /// # Errors
-/// If no pipe or process can be created.
+/// Returns an error if no pipe or process can be created.
 pub fn answer(
     record: &mut PipeRecord,
     questions: &[Question],

@@ -62,7 +62,7 @@ const CLEAR_LINE: &str = "\r\x1b[K";
 /// Adds answers, suggested changes and their trial to the record.
 ///
 /// # Errors
-/// If the cost of a pipe cannot be measured, or `--try` fails.
+/// Returns an error if the cost of a pipe cannot be measured, or `--try` fails.
 pub fn add(
     record: &mut PipeRecord,
     settings: &PipeRun,

@@ -14,7 +14,7 @@ const WIDTH: usize = 118;
 /// Returns a page as Markdown.
 ///
 /// # Errors
-/// If a JSON Schema cannot be made.
+/// Returns an error if a JSON Schema cannot be made.
 pub fn page(page: Page) -> Result<String> {
     match page {
         Page::Options => Ok(options::page()),

@@ -21,7 +21,7 @@ use reporter::Reporter;
 /// Runs the request, and writes the reports that the settings ask for.
 ///
 /// # Errors
-/// If the pipeline cannot be started or a report cannot be written.
+/// Returns an error if the pipeline cannot be started or a report cannot be written.
 pub fn run(settings: Run) -> Result<Exit> {
     let Run { request, progress, json } = settings;
     let mut reporter = Reporter::new(progress, request.settings.check);

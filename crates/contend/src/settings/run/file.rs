@@ -35,7 +35,7 @@ fn lines() -> Records {
 /// Returns the commands that the user's file names, or none if there is no file.
 ///
 /// # Errors
-/// If the file cannot be read, or is invalid.
+/// Returns an error if the file cannot be read, or is invalid.
 pub(super) fn annotations() -> Result<Vec<Annotation>, UsageError> {
     let Some(path) = path() else { return Ok(Vec::new()) };
     match std::fs::read_to_string(&path) {

@@ -24,18 +24,18 @@ pub trait World {
     /// Measures the cost of the clock and of the loop.
     ///
     /// # Errors
-    /// If that fails.
+    /// Returns an error if that fails.
     fn calibrate(&mut self) -> Result<Calibration, SessionError>;
     /// Starts a process that measures the distance between two CPUs.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// Returns an error if it cannot be started.
     fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError>;
     /// Starts a process for a case. The process ends, and opening or sampling fails with
     /// [`SessionError::OutOfTime`], when the deadline comes first.
     ///
     /// # Errors
-    /// If no process can be started, or it cannot create its subject in time.
+    /// Returns an error if no process can be started, or it cannot create its subject in time.
     fn open(
         &mut self,
         experiment: &'static Experiment,
@@ -60,7 +60,8 @@ pub trait Session {
     /// Takes a sample of some iterations, and passes on the steps of a demonstration.
     ///
     /// # Errors
-    /// If the subject fails, its process ends, the deadline comes, or a signal asks to stop.
+    /// Returns an error if the subject fails, its process ends, the deadline comes, or a signal
+    /// asks to stop.
     fn sample(
         &mut self,
         iterations: u64,

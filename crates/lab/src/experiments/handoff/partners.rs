@@ -62,7 +62,7 @@ impl Partners {
     /// Runs a session as [`Partners::run`] does, and calls `observer` once sub has been created.
     ///
     /// # Errors
-    /// As [`Partners::run`].
+    /// See [`Partners::run`].
     pub fn run_observed(
         &self,
         turns: u64,

@@ -118,7 +118,7 @@ impl Exchange {
     /// Main sends messages; sub receives and checks them.
     ///
     /// # Errors
-    /// As [`Exchange::run`].
+    /// See [`Exchange::run`].
     pub fn one_way(&self, messages: u64) -> Result<ExchangeResult, SubjectError> {
         self.run(
             messages,
@@ -132,7 +132,7 @@ impl Exchange {
     /// single round trip.
     ///
     /// # Errors
-    /// As [`Exchange::run`].
+    /// See [`Exchange::run`].
     pub fn round_trips(
         &self,
         messages: u64,

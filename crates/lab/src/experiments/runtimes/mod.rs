@@ -53,7 +53,8 @@ const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..De
 /// Answers the commands of a built-in probe on standard input until it ends.
 ///
 /// # Errors
-/// Fails if there is no such unit, a command fails or is unknown, or standard output is closed.
+/// Returns an error if there is no such unit, a command fails or is unknown, or standard output is
+/// closed.
 pub fn serve(unit: &str) -> Result<(), SubjectError> {
     match table::find(unit).map(|row| &row.source) {
         Some(Source::BuiltIn(make)) => builtin::serve(*make),

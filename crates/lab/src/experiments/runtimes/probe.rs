@@ -68,7 +68,7 @@ impl Probe {
     /// Starts the probe of a kind of unit, and waits until it is ready.
     ///
     /// # Errors
-    /// Fails if it cannot be built or started, or does not support this unit.
+    /// Returns an error if it cannot be built or started, or does not support this unit.
     pub fn start(row: &Row) -> Result<Self, SubjectError> {
         let (mut command, made) = match row.source {
             Source::BuiltIn(_) => {
@@ -116,7 +116,7 @@ impl Probe {
     /// Creates `n` units. Timers are due after `hold`.
     ///
     /// # Errors
-    /// Fails if not all of them exist and wait.
+    /// Returns an error if not all of them exist and wait.
     pub fn park(&mut self, n: u64, hold: Duration) -> Result<Parked, SubjectError> {
         self.hold = hold;
         let answer = self.ask(&format!("park {n} {}", hold.as_millis()), "parked")?;
@@ -151,7 +151,7 @@ impl Probe {
     /// many had ended before.
     ///
     /// # Errors
-    /// Fails if some have not ended.
+    /// Returns an error if some have not ended.
     pub fn wake(&mut self, n: u64) -> Result<Result<f64, Early>, SubjectError> {
         let answer = self.ask("wake", "woken")?;
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
@@ -171,7 +171,7 @@ impl Probe {
     /// it, in bytes.
     ///
     /// # Errors
-    /// Fails if the probe fails.
+    /// Returns an error if the probe fails.
     pub fn rest(&mut self) -> Result<Option<f64>, SubjectError> {
         Ok(self.ask("rest", "rested")?.parse().ok())
     }
@@ -274,7 +274,7 @@ impl Probe {
     /// Reads the memory of the probe and its descendants.
     ///
     /// # Errors
-    /// Fails if this user may not read it.
+    /// Returns an error if this user may not read it.
     pub fn memory_use(&self) -> Result<MemoryUse, SubjectError> {
         process_tree::memory_use(Pid::from_child(&self.child))
     }

@@ -49,7 +49,7 @@ impl Program {
     /// Builds it, unless the cache has a build with this toolchain.
     ///
     /// # Errors
-    /// Fails if files cannot be written, or the build fails.
+    /// Returns an error if files cannot be written, or the build fails.
     pub fn build(&self) -> Result<Build, SubjectError> {
         let root = if self.is_cached { cache_root() } else { None };
         self.build_in(root.as_deref())

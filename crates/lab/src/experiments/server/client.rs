@@ -77,7 +77,7 @@ impl Client {
     /// Creates a client, and opens its connection if that is persistent.
     ///
     /// # Errors
-    /// Fails if the server cannot be reached, or this process has no free descriptor.
+    /// Returns an error if the server cannot be reached, or this process has no free descriptor.
     pub fn open(epoll: impl AsFd, port: u16, reuse: Reuse, index: u64) -> io::Result<Self> {
         let (phase, received) = (Phase::Free, Vec::new());
         let mut client = Self { port, reuse, index, stream: None, phase, due: None, received };
@@ -108,7 +108,7 @@ impl Client {
     /// Sends a request that is due at this moment, on a new connection if each is for one request.
     ///
     /// # Errors
-    /// Fails if it cannot be sent.
+    /// Returns an error if it cannot be sent.
     pub fn send(&mut self, epoll: impl AsFd, due: Instant) -> io::Result<()> {
         self.due = Some(due);
         match self.reuse {
@@ -146,7 +146,7 @@ impl Client {
     /// Continues after an event on its connection.
     ///
     /// # Errors
-    /// Fails if the connection was closed too early, or the response is a wrong one.
+    /// Returns an error if the connection was closed too early, or the response is a wrong one.
     pub fn handle_event(&mut self, epoll: impl AsFd) -> io::Result<Progress> {
         match self.phase {
             Phase::Connecting => self.send_first(epoll.as_fd()).map(|()| Progress::Pending),

@@ -65,7 +65,7 @@ impl Clients {
     /// connection is for one request, none is opened yet.
     ///
     /// # Errors
-    /// Fails if the kernel refuses an epoll instance.
+    /// Returns an error if the kernel refuses an epoll instance.
     pub fn open(port: u16, wanted: u64, reuse: Reuse) -> Result<Self, SubjectError> {
         // Requests are sent when they are due, not 50 µs later.
         rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
@@ -97,7 +97,7 @@ impl Clients {
     /// responses.
     ///
     /// # Errors
-    /// Fails if events cannot be fetched.
+    /// Returns an error if events cannot be fetched.
     pub fn ask_all(&mut self, timeout: Duration) -> io::Result<u64> {
         let mut answered = 0;
         let mut last = Instant::now();
@@ -127,7 +127,7 @@ impl Clients {
     /// `timeout` longer for the last responses.
     ///
     /// # Errors
-    /// Fails if events cannot be fetched.
+    /// Returns an error if events cannot be fetched.
     pub fn at_rate(
         &mut self,
         per_second: f64,
@@ -177,7 +177,7 @@ impl Clients {
     /// last responses, at most as long again.
     ///
     /// # Errors
-    /// Fails if events cannot be fetched.
+    /// Returns an error if events cannot be fetched.
     pub fn flat_out(&mut self, lasts: Duration) -> io::Result<FullLoad> {
         let begin = Instant::now();
         let mut answered = 0;

@@ -31,7 +31,7 @@ impl ConnectedServer {
     /// Starts a server.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Returns an error if it cannot be started.
     pub fn start(setup: &Setup, handler: Handler) -> Result<ServerProcess, SubjectError> {
         raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
         ServerProcess::start(setup, handler)
@@ -40,7 +40,7 @@ impl ConnectedServer {
     /// Opens the connections of a case, and sends a request on each.
     ///
     /// # Errors
-    /// Fails if events cannot be fetched, or processes of the server are not visible.
+    /// Returns an error if events cannot be fetched, or processes of the server are not visible.
     pub fn with(mut server: ServerProcess, setup: &Setup) -> Result<Self, SubjectError> {
         let before = queue_overflows();
         let wanted = setup.connections;

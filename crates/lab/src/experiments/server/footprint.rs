@@ -23,7 +23,7 @@ impl Footprint {
     /// are left out.
     ///
     /// # Errors
-    /// Fails if this user may not read the memory of the first one.
+    /// Returns an error if this user may not read the memory of the first one.
     pub fn of(root: Pid) -> Result<Self, SubjectError> {
         Rollup::of(root).attempt("read the memory of the server")?;
         let mut all = Self::default();

@@ -75,7 +75,7 @@ pub trait Stream: Read + Write {
     /// Shuts down the sending side.
     ///
     /// # Errors
-    /// Fails if the client has closed the connection.
+    /// Returns an error if the client has closed the connection.
     fn finish(&mut self) -> io::Result<()>;
 }
 

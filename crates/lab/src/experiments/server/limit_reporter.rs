@@ -14,7 +14,7 @@ use crate::support::limits::{self, Kind, Spent, Watched};
 /// Prints a line for the process of the case.
 ///
 /// # Errors
-/// Fails if standard output is closed.
+/// Returns an error if standard output is closed.
 pub fn print_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;

@@ -56,7 +56,7 @@ pub fn is_there() -> bool {
 /// Sends requests on every connection without pauses, for `lasts`.
 ///
 /// # Errors
-/// Fails if it cannot be started, or its output cannot be parsed.
+/// Returns an error if it cannot be started, or its output cannot be parsed.
 pub fn flat_out(port: u16, setup: &Setup, lasts: Duration) -> Result<Throughput, SubjectError> {
     let mut command = Command::new(NAME);
     command.args(["--no-tui", "--output-format", "json", "-c", &setup.connections.to_string()]);

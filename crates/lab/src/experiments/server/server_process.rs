@@ -47,7 +47,7 @@ impl ServerProcess {
     /// Starts a server, and waits until it listens.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Returns an error if it cannot be started.
     pub fn start(setup: &Setup, handler: Handler) -> Result<Self, SubjectError> {
         // Processes of the server become children of this one when their parent ends.
         child::become_subreaper().attempt("become the parent of orphans")?;
@@ -106,7 +106,7 @@ impl ServerProcess {
     /// Reads memory, processes and threads.
     ///
     /// # Errors
-    /// Fails if this user may not read them.
+    /// Returns an error if this user may not read them.
     pub fn footprint(&self) -> Result<Footprint, SubjectError> {
         Footprint::of(self.pid())
     }
@@ -133,7 +133,7 @@ impl ServerProcess {
     /// Reads the memory of all its processes.
     ///
     /// # Errors
-    /// Fails if this user may not read it.
+    /// Returns an error if this user may not read it.
     pub fn memory_use(&self) -> Result<MemoryUse, SubjectError> {
         process_tree::memory_use(self.pid())
     }

@@ -33,7 +33,7 @@ impl Setup {
     /// Reads the parameters of a case.
     ///
     /// # Errors
-    /// Fails if there is no such server, or it does not work like this.
+    /// Returns an error if there is no such server, or it does not work like this.
     pub fn of(parameters: &Parameters) -> Result<Self, SubjectError> {
         let server = Server::of(parameters)?;
         let reuse = match parameters.text(KEEP_ALIVE.name) {

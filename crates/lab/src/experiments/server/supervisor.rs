@@ -58,8 +58,8 @@ const VARIABLES: [&str; 9] = [
 /// standard input ends. Sets the port of `launch`.
 ///
 /// # Errors
-/// Fails if the program does not start, does not answer as expected, or ends early, and if a signal
-/// ends this process.
+/// Returns an error if the program does not start, does not answer as expected, or ends early, and
+/// if a signal ends this process.
 pub fn serve(program: &'static Program, mut launch: Launch) -> Result<(), SubjectError> {
     child::become_subreaper().attempt("become the parent of orphans")?;
     let (interrupt, terminate, hang_up) = (Signal::INT, Signal::TERM, Signal::HUP);

@@ -24,7 +24,7 @@ pub const VERB: &str = "lab-server";
 /// `concurrency` and `connections` configure a program.
 ///
 /// # Errors
-/// Fails if there is no such server or handler, and if it cannot listen or start.
+/// Returns an error if there is no such server or handler, and if it cannot listen or start.
 pub fn serve(
     server: &str,
     handler: &str,
@@ -56,7 +56,7 @@ pub fn serve(
 /// Raises the limit on open files of this process as far as it may.
 ///
 /// # Errors
-/// Fails if the kernel refuses.
+/// Returns an error if the kernel refuses.
 pub fn raise_descriptors() -> io::Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -67,7 +67,7 @@ impl Link {
     /// Returns the figures of sub.
     ///
     /// # Errors
-    /// If sub has not finished.
+    /// Returns an error if sub has not finished.
     pub fn figures(&self) -> Result<[u64; FIGURES], SubjectError> {
         if self.state.load(Ordering::Acquire) != DONE {
             return Err(self.broken());

@@ -31,7 +31,7 @@ impl ChunkSource<'_> {
     /// Feeds commands with a chunk. Ranges of files are not copied.
     ///
     /// # Errors
-    /// Errors if the chunk cannot be read, or as [`Instance::feed`].
+    /// Returns an error if the chunk cannot be read, or as [`Instance::feed`].
     pub(in super::super) fn feed(
         &self,
         data: &ChunkData,
@@ -53,7 +53,7 @@ impl ChunkSource<'_> {
     /// Returns the bytes of a chunk; `None` if the guard rejects them.
     ///
     /// # Errors
-    /// Errors if the chunk cannot be read.
+    /// Returns an error if the chunk cannot be read.
     pub(in super::super) fn bytes(&self, data: ChunkData) -> io::Result<Option<Vec<u8>>> {
         let range = match data {
             ChunkData::Bytes(bytes) => return Ok(Some(bytes)),
@@ -68,7 +68,7 @@ impl ChunkSource<'_> {
     /// Returns whether a chunk is ASCII without NUL, which ends some texts in UTF-8.
     ///
     /// # Errors
-    /// Errors if the chunk cannot be read.
+    /// Returns an error if the chunk cannot be read.
     pub(in super::super) fn is_ascii(&self, data: &ChunkData) -> io::Result<bool> {
         let mut range = match data {
             ChunkData::Bytes(bytes) => return Ok(is_ascii(bytes)),

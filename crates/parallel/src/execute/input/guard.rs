@@ -99,7 +99,7 @@ impl GuardState {
     /// Checks whether the guard accepts all of the files, once.
     ///
     /// # Errors
-    /// Errors if the files cannot be read.
+    /// Returns an error if the files cannot be read.
     pub(super) fn look_through(&self, files: &Files) -> io::Result<()> {
         if !cut::looks_within(&self.guard) {
             return Ok(());

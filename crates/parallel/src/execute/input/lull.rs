@@ -120,7 +120,7 @@ impl<'a> ChunkSource<'a> {
     /// Returns how the stream begins, from at most its first `enough` bytes.
     ///
     /// # Errors
-    /// Errors if the stream cannot be read.
+    /// Returns an error if the stream cannot be read.
     pub(in super::super) fn begins(&self, enough: usize) -> io::Result<Beginning> {
         if self.can_be_read_again() {
             return Ok(Beginning::Flowing);
@@ -222,7 +222,7 @@ impl<'a> ChunkSource<'a> {
 /// silent or is slow.
 ///
 /// # Errors
-/// Errors if the stream cannot be read.
+/// Returns an error if the stream cannot be read.
 pub fn read_beginning(mut file: &File, enough: usize) -> io::Result<(Vec<u8>, Beginning)> {
     let mut bytes = Vec::new();
     let mut block = vec![0; SLOW_STREAM_BYTES];

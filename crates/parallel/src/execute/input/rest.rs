@@ -45,7 +45,7 @@ impl Rest<'_> {
     /// Writes everything into a pipe, until its reader closes it.
     ///
     /// # Errors
-    /// Errors if the input cannot be read.
+    /// Returns an error if the input cannot be read.
     pub(in super::super) fn pour_into(mut self, mut pipe: File) -> io::Result<()> {
         let mut block = vec![0; BLOCK_BYTES];
         let mut backoff = PollBackoff::of(match &self.chunks.source {

@@ -49,7 +49,7 @@ impl Original {
     /// Runs the original and waits for it.
     ///
     /// # Errors
-    /// If it cannot be started or waited for.
+    /// Returns an error if it cannot be started or waited for.
     pub(super) fn run(mut command: Command, signals: &Signals) -> Result<Waited<Self>, RunError> {
         let (reader, writer) = pipe()?;
         let no_room = "there is no room for what it remarks";

@@ -91,7 +91,7 @@ enum Next {
 /// Does not return if the stage's command replaces this process.
 ///
 /// # Errors
-/// If the words are not those of a stage.
+/// Returns an error if the words are not those of a stage.
 pub fn begin(words: &[OsString]) -> Result<Met, RunError> {
     let [position, options, command @ ..] = words else {
         return Err(RunError::Stage("missing command of the stage"));
@@ -175,7 +175,7 @@ impl Undecided {
     /// Does not return if the stage's command, or a shell that starts it, replaces this process.
     ///
     /// # Errors
-    /// As [`run`](super::run).
+    /// See [`run`](super::run).
     pub fn run(
         self,
         settings: &Settings,

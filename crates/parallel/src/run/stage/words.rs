@@ -138,7 +138,7 @@ pub(super) fn common_environment(stages: &[Words]) -> Environment {
 /// Replaces the environment of this process.
 ///
 /// # Errors
-/// When it cannot be changed safely any more.
+/// Returns an error if it cannot be changed safely any more.
 pub(super) fn adopt(wanted: &Environment) -> io::Result<()> {
     let present = std::env::vars_os().filter(|(name, _)| !wanted.contains_key(name));
     let changes: Vec<_> = present.map(|(name, _)| (name, None)).collect();

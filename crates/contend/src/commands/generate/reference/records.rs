@@ -22,7 +22,7 @@ const UNITS: [(&str, &str); 9] = [
 /// Returns the page.
 ///
 /// # Errors
-/// If a schema cannot be made.
+/// Returns an error if a schema cannot be made.
 pub(super) fn page() -> Result<String> {
     let mut page = String::from("# JSON records\n\n");
     page.push_str(&paragraph(

@@ -48,19 +48,19 @@ pub trait Endpoint: Send {
     /// Sends the message in the buffer, or queues it until [`Endpoint::flush`].
     ///
     /// # Errors
-    /// As [`Endpoint::draft`].
+    /// See [`Endpoint::draft`].
     fn send(&mut self) -> io::Result<()>;
 
     /// Blocks until there is a message and returns it. It is valid until the next call.
     ///
     /// # Errors
-    /// As [`Endpoint::draft`], or `UnexpectedEof` if the partner has exited.
+    /// See [`Endpoint::draft`], or `UnexpectedEof` if the partner has exited.
     fn receive(&mut self) -> io::Result<&[u8]>;
 
     /// Sends messages that are still queued.
     ///
     /// # Errors
-    /// As [`Endpoint::draft`].
+    /// See [`Endpoint::draft`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -74,7 +74,7 @@ pub trait Endpoint: Send {
     /// Sends the messages with these numbers.
     ///
     /// # Errors
-    /// As [`Endpoint::send`].
+    /// See [`Endpoint::send`].
     fn send_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
             payload::write(self.draft()?, number);
@@ -86,7 +86,7 @@ pub trait Endpoint: Send {
     /// Receives and checks the messages with these numbers.
     ///
     /// # Errors
-    /// As [`Endpoint::receive`], or `InvalidData` if a message is not the expected one.
+    /// See [`Endpoint::receive`], or `InvalidData` if a message is not the expected one.
     fn receive_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
             verify(self.receive()?, number)?;
@@ -97,7 +97,7 @@ pub trait Endpoint: Send {
     /// Sends each message and waits for its reply, which has the same content.
     ///
     /// # Errors
-    /// As [`Endpoint::receive_all`].
+    /// See [`Endpoint::receive_all`].
     fn request_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
             payload::write(self.draft()?, number);
@@ -111,7 +111,7 @@ pub trait Endpoint: Send {
     /// As [`Endpoint::request_all`], and passes the time of each round trip to `each`.
     ///
     /// # Errors
-    /// As [`Endpoint::request_all`].
+    /// See [`Endpoint::request_all`].
     fn request_each(
         &mut self,
         numbers: Range<u64>,
@@ -131,7 +131,7 @@ pub trait Endpoint: Send {
     /// Replies to each message with the same content.
     ///
     /// # Errors
-    /// As [`Endpoint::receive_all`].
+    /// See [`Endpoint::receive_all`].
     fn reply_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
             verify(self.receive()?, number)?;

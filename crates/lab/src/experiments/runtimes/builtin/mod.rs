@@ -30,14 +30,14 @@ pub trait Units {
     /// Allocates what the probe itself needs for `n` units.
     ///
     /// # Errors
-    /// Fails if there is no memory.
+    /// Returns an error if there is no memory.
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError>;
 
     /// Creates `n` units, and blocks until all of them wait. Timers are due at `due`. Returns how
     /// many wait, as counted by the units themselves.
     ///
     /// # Errors
-    /// Fails if one cannot be created.
+    /// Returns an error if one cannot be created.
     fn park(&mut self, n: u64, due: Instant) -> Result<u64, SubjectError>;
 
     /// Returns how many have ended since, as counted by the units themselves.
@@ -46,13 +46,13 @@ pub trait Units {
     /// Wakes all of them, and blocks until they have ended.
     ///
     /// # Errors
-    /// Fails if one has not waited, or does not end.
+    /// Returns an error if one has not waited, or does not end.
     fn wake(&mut self) -> Result<(), SubjectError>;
 
     /// Frees what `reserve` has allocated.
     ///
     /// # Errors
-    /// Fails if the memory cannot be freed.
+    /// Returns an error if the memory cannot be freed.
     fn forget(&mut self) -> Result<(), SubjectError>;
 
     /// Exchanges messages with one unit, after a first one that is not timed. Returns how long they
@@ -72,7 +72,7 @@ const FIRST: u64 = 100;
 /// Answers commands on standard input until it ends.
 ///
 /// # Errors
-/// Fails if a command fails or is unknown, or standard output is closed.
+/// Returns an error if a command fails or is unknown, or standard output is closed.
 pub fn serve(make: Make) -> Result<(), SubjectError> {
     let mut units = make()?;
     let began = Instant::now();
@@ -138,7 +138,7 @@ fn answer(line: &str) -> Result<(), SubjectError> {
 /// Blocks until a count has reached `wanted`.
 ///
 /// # Errors
-/// Fails if it stays the same for a minute.
+/// Returns an error if it stays the same for a minute.
 fn await_count(what: &str, wanted: u64, count: impl Fn() -> u64) -> Result<(), SubjectError> {
     const STALL_TIMEOUT: Duration = Duration::from_mins(1);
     let (mut last, mut since) = (count(), Instant::now());

@@ -16,7 +16,7 @@ use super::wait_for_stdin_eof;
 /// Serves with a Worker for each CPU.
 ///
 /// # Errors
-/// Fails if a Worker cannot be started.
+/// Returns an error if a Worker cannot be started.
 pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let receptor = Receptor::start()?;
     let reporter = Arc::new(LimitReporter::watch(None));

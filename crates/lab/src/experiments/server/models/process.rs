@@ -19,7 +19,7 @@ use crate::support::limits::Kind;
 /// Forks a process for each connection.
 ///
 /// # Errors
-/// Fails if it can no longer wait for connections.
+/// Returns an error if it can no longer wait for connections.
 #[expect(clippy::needless_pass_by_value, reason = "same signature as the other models")]
 pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(Kind::Process));
@@ -56,7 +56,7 @@ pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
 /// Forks a fixed number of processes, each of which serves one connection until that is closed.
 ///
 /// # Errors
-/// Fails if one cannot be forked.
+/// Returns an error if one cannot be forked.
 pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     for _ in 0..POOL_SIZE {
         bound(|| {

@@ -14,7 +14,7 @@ use crate::support::limits::Kind;
 /// Starts a thread for each connection.
 ///
 /// # Errors
-/// Fails if the accepting thread cannot be started.
+/// Returns an error if the accepting thread cannot be started.
 pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(Kind::Thread));
     Builder::new().spawn(move || {
@@ -33,7 +33,7 @@ pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
 /// Starts a fixed number of threads, each of which serves one connection until that is closed.
 ///
 /// # Errors
-/// Fails if one cannot be started.
+/// Returns an error if one cannot be started.
 pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let shared = Arc::new((listener, LimitReporter::watch(Some(Kind::Thread))));
     for _ in 0..POOL_SIZE {

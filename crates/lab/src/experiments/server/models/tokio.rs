@@ -19,7 +19,7 @@ use super::wait_for_stdin_eof;
 /// Serves with a worker for each CPU.
 ///
 /// # Errors
-/// Fails if the runtime cannot be started.
+/// Returns an error if the runtime cannot be started.
 pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let runtime = Builder::new_multi_thread().enable_io().enable_time().build()?;
     listener.set_nonblocking(true)?;
