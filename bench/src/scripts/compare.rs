@@ -114,7 +114,8 @@ pub fn repeats(first: &Outcome, second: &Outcome) -> bool {
         && compare(first, second).is_empty()
 }
 
-/// Words of messages about signals, whose lines also have process ids and other texts.
+/// Words that identify a shell's message about a signal. `normalise` reduces such a line to the
+/// word, because the process ID and the rest vary between runs.
 const SIGNALS: [&str; 7] =
     ["Terminated", "Killed", "Broken pipe", "Hangup", "Aborted", "Interrupt", "User defined"];
 

@@ -23,7 +23,7 @@ pub struct Suite {
     pub folder: &'static str,
     /// Name of the input, a file or a folder in the folder of inputs.
     input: &'static str,
-    /// The arguments; `IN` is the input.
+    /// Arguments of every script; the argument `IN` stands for the path of the input.
     arguments: &'static [&'static str],
 }
 
@@ -306,10 +306,10 @@ impl Published {
     }
 }
 
-/// Checks that the checkout has a suite; the error explains how to get one.
+/// Checks that the checkout contains at least one script.
 ///
 /// # Errors
-/// Returns an error if there is no suite.
+/// Returns an error that names the expected repositories if there is none.
 pub fn ensure_any(found: &[Published], checkout: &Path) -> Result<()> {
     found.first().map(|_| ()).with_context(|| {
         format!("{}: no scripts of binpash/pash or kbensh/koala in it", checkout.display())

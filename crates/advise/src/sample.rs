@@ -104,7 +104,8 @@ fn after_line(file: &File, place: u64) -> io::Result<u64> {
     Ok(place)
 }
 
-/// Copies about `length` bytes, up to the end of a line, and returns its offset.
+/// Copies about `length` bytes, extended to the end of a line, and returns the offset at which the
+/// copy ended.
 fn copy_lines(file: &File, from: u64, length: u64, to: &mut File) -> io::Result<u64> {
     let end = after_line(file, from + length)?;
     copy_range(file, from, end - from, to)?;

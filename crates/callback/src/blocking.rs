@@ -141,7 +141,8 @@ impl Pool {
         state.threads -= 1;
     }
 
-    /// Drops all queued jobs. Does not wait for those that have started.
+    /// Shuts the pool down: refuses further jobs, drops queued ones, and lets threads exit after
+    /// their current job. Does not wait for running jobs.
     pub fn shut_down(&self) {
         let mut state = self.lock();
         state.down = true;

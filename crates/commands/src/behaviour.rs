@@ -17,8 +17,8 @@ pub fn holds_by_nature(command: &str) -> bool {
     BARRIERS.contains(&program) || digests || counts
 }
 
-/// Returns whether the command sorts all of its input, and so writes to temporary files before its
-/// input has ended.
+/// Returns whether the command sorts its whole input, and so may spill to temporary files before
+/// reaching EOF.
 pub fn sorts(command: &str) -> bool {
     let other = has_option(command, &['m', 'c', 'C'], &["--merge", "--check"]);
     program(command) == Some("sort") && !other

@@ -77,7 +77,7 @@ enum Change {
 /// Checks that a pipeline has no side effects.
 ///
 /// # Errors
-/// Returns an error if a stage or the setup has one, or cannot be parsed.
+/// Returns an error if a stage or the setup has a side effect or cannot be parsed.
 pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotRepeatable> {
     // The setup runs before every run, and may define functions that stages call.
     setup.map_or(Ok(()), check_setup)?;

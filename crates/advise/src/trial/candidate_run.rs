@@ -53,8 +53,8 @@ pub(super) struct CandidateRun {
     /// The text that runs.
     pub text: String,
     samples: Samples,
-    /// The samples with which it was first found better. New samples must confirm that: a candidate
-    /// that is judged after every round is ahead at some point by chance.
+    /// The samples on which the candidate first beat the original. Fresh samples must confirm the
+    /// result: with a test after every round, chance alone may put a candidate ahead at some point.
     qualified: Option<Samples>,
     difference: Option<String>,
     verdict: Option<Verdict>,

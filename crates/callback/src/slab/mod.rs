@@ -56,7 +56,7 @@ pub(crate) use wheel::is_before;
 
 /// Empty pages that stay populated for reuse after a trim to this number, which happens at twice as many.
 const MAX_HOT_PAGES: usize = 16;
-/// The generation 0, which no unit has: marks a page that is in use.
+/// Generation 0, which no unit ever has. In `floors`, it marks a page in use.
 const NO_GENERATION: u16 = 0;
 /// Number of pages that are populated at once: the pages in use divided by this, …
 const POPULATE_DIVISOR: u32 = 256;

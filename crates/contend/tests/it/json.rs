@@ -200,7 +200,8 @@ fn memory_does_not_grow_with_the_input() {
     assert!(peak_memory(&[".b"], endless_key) < 50_000_000);
 }
 
-/// Texts on which other programs agree, except about order and numbers.
+/// JSON texts for which jq and gron print the same as contend, apart from the order of lines and
+/// the format of numbers.
 fn agreed() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/json/accept");
     let entries = std::fs::read_dir(folder).expect("the collection");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{Command, contend, has, number, record, run, skip, text};
 use crate::terminal::typed_on_a_terminal;
 
-/// Returns the waits of a stage by name.
+/// Returns the name and the duration, in seconds, of each kind of wait of a stage.
 fn waits(stage: &Value) -> Vec<(String, f64)> {
     let own = ["starved", "blocked", "unexplained"];
     let own = own.map(|name| (name.to_owned(), number(&stage[format!("{name}_seconds")])));

@@ -45,7 +45,7 @@ impl Command {
         Self { inner, dispositions: Dispositions::default(), set: [false; 3], deadline: DEADLINE }
     }
 
-    /// Starts it with this signal ignored.
+    /// Makes the program start with the given signal ignored.
     pub fn ignoring(&mut self, signal: Signal) -> &mut Self {
         self.dispositions = self.dispositions.ignoring(signal);
         self

@@ -5,7 +5,7 @@ use std::io;
 
 use super::order::Kind;
 
-/// The size of the number of occurrences that precedes a line in the text, in bytes.
+/// Size of the occurrence count stored before each counted line, in bytes.
 const COUNT_BYTES: usize = size_of::<u64>();
 
 /// Where a line is in its text.

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Returns a profiled pipeline as indented JSON with a final newline.
 ///
 /// # Errors
-/// Returns an error if a figure cannot be written as JSON, which would be a defect of the record.
+/// Returns an error if the record cannot be serialized, which would be a bug.
 pub fn pipe(record: &PipeRecord) -> serde_json::Result<String> {
     indented(record)
 }

@@ -1,6 +1,6 @@
 //! Quantities in at most six characters.
 
-/// Formats seconds: `4.08 s`, `61.2 s`, `310 s`, `9.3 ms`, `0`.
+/// Formats seconds: `4.08s`, `61.2s`, `310s`, `9.3ms`, `0`.
 pub fn seconds(value: f64) -> String {
     if value <= 0.0 {
         "0".to_owned()

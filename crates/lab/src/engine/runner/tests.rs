@@ -30,7 +30,7 @@ struct State {
     taken: Vec<String>,
     of_case: BTreeMap<String, usize>,
     interrupt_after: Option<usize>,
-    /// Numbers of samples so far at which another program keeps a CPU busy.
+    /// Range of sample indices during which another program keeps a CPU busy.
     neighbour: std::ops::Range<usize>,
     busy: Duration,
     open: usize,

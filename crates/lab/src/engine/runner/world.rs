@@ -75,7 +75,7 @@ pub enum SessionError {
     /// A signal asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The deadline of the run came first.
+    /// The deadline of the run passed before the sample was complete.
     #[error("the time limit was reached")]
     OutOfTime,
     /// The case failed.

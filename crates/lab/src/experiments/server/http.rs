@@ -167,9 +167,9 @@ enum Head {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
-    /// Bytes of the head.
+    /// Length of the request head, in bytes.
     length: usize,
-    /// Bytes of the body.
+    /// Length of the request body, in bytes.
     body: u64,
     closes: bool,
     /// A HEAD request: the response has no body.

@@ -117,7 +117,8 @@ impl<'a> ChunkSource<'a> {
         Self { longest: bytes.min(MAX_RECORD_BYTES), ..self }
     }
 
-    /// Returns how the stream begins, from at most its first `enough` bytes.
+    /// Reads up to `enough` bytes of the stream and returns whether it has ended, is slow, or keeps
+    /// flowing. Files always count as flowing.
     ///
     /// # Errors
     /// Returns an error if the stream cannot be read.

@@ -6,7 +6,7 @@ use contend_commands::awk::{Awk, state, sums};
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, Why};
 use crate::plan::ir::{ByteSet, Combine, Records};
 
-/// The implementations that the proofs cover, by the names of their files.
+/// File names of the awk implementations that the proofs cover.
 const KNOWN: &[&str] = &["mawk", "gawk", "busybox", "original-awk"];
 /// The variables that define how a line is delimited.
 const LINES: &[&str] = &["RS", "ORS"];

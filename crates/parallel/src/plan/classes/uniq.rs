@@ -1,4 +1,4 @@
-//! `uniq`: equal neighbours stay in one chunk, or are merged afterwards.
+//! `uniq`: adjacent equal lines are kept in one chunk, or collapsed when the outputs are combined.
 
 use contend_commands::uniq::TABLE;
 use contend_shell::environment::Maker;

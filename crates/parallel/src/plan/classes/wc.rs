@@ -1,4 +1,4 @@
-//! `wc`: counts of chunks are added up.
+//! `wc`: the counts of the chunks are added up; for `-L`, the maximum is taken.
 
 use contend_commands::wc::TABLE;
 use contend_shell::environment::Maker;

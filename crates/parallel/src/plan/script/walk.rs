@@ -35,7 +35,8 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks a whole text.
+    /// Walks a parsed script, and collects its pipelines and the names of the functions that it
+    /// defines.
     pub(super) fn of(program: &'a Program) -> Self {
         let mut walk = Self::default();
         program.complete_commands.iter().for_each(|list| walk.list(list));

@@ -35,7 +35,7 @@ use super::layout::{BOLD, NARROWEST, dimmed, grouped, paragraph, paragraph_after
 use super::text::printable;
 use super::units::{bytes, count, nanoseconds, seconds};
 
-/// How much a report shows of a suite.
+/// How much of a suite a report shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// The conclusions, and the tables that compare with the source document.

@@ -7,7 +7,7 @@ use contend_sys::semaphore::Semaphore;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// In shared memory.
+/// An unnamed POSIX semaphore in shared memory (`sem_init`).
 pub const UNNAMED: Mechanism = Mechanism {
     name: "semaphore",
     summary: "POSIX semaphore in shared memory (sem_init)",
@@ -17,7 +17,7 @@ pub const UNNAMED: Mechanism = Mechanism {
     make: |_| Ok(Box::new(Semaphore::unnamed().attempt("make a semaphore")?)),
 };
 
-/// Opened by name.
+/// A named POSIX semaphore (`sem_open`).
 pub const NAMED: Mechanism = Mechanism {
     name: "named-semaphore",
     summary: "named POSIX semaphore (sem_open)",

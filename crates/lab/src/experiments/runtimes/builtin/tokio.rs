@@ -36,7 +36,7 @@ trait Kind {
     /// Reserves memory for what wakes `n` tasks.
     fn reserve(&mut self, _n: usize) {}
 
-    /// Frees that memory.
+    /// Frees the memory that `reserve` reserved.
     fn forget(&mut self) {}
 
     /// Spawns a task that counts itself, waits, and drops `ends`. (The awaited future is created in

@@ -70,7 +70,7 @@ pub struct Launch {
     pub port: u16,
     /// How it answers a request.
     pub handler: Handler,
-    /// Its processes and threads.
+    /// Number of processes, and of threads in each, with which the program serves requests.
     pub concurrency: Concurrency,
     /// Connections that it has to keep open.
     pub connections: u64,

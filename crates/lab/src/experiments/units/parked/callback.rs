@@ -100,7 +100,7 @@ impl SpawnerState {
 }
 
 impl Callbacks {
-    /// Creates an empty set.
+    /// Starts a Worker and the spawner on it; no unit is parked yet.
     ///
     /// # Errors
     /// Returns an error if the Worker cannot start.

@@ -60,7 +60,7 @@ fn real(case: &Case) -> f64 {
     case.median.unwrap_or(0.0)
 }
 
-/// Returns the bytes of input that are read in a second.
+/// Returns the input throughput, in bytes per second.
 fn throughput(case: &Case) -> f64 {
     case.metric("input").unwrap_or(0.0) / (real(case) / 1e9).max(1e-9)
 }
