@@ -91,7 +91,7 @@ fn what_only_a_shell_can_start_is_refused_with_the_reason() {
     assert_eq!(refused(&stages(&[&["no-such-program"]])), "`no-such-program` is not found");
     let mut own_path = stages(&[&["sort"]]);
     own_path[0].variables = vec![("PATH".to_owned(), Word::new("/x"))];
-    assert_eq!(refused(&own_path), "`sort` is looked for in a `PATH` of its own");
+    assert_eq!(refused(&own_path), "`sort` has a `PATH` of its own");
     let mut missing = stages(&[&["sort"]]);
     missing[0].input = Some(Word::new("/no/such/file"));
     assert_eq!(refused(&missing), "`/no/such/file` is no regular file that can be read");
