@@ -94,10 +94,10 @@ fn what_only_a_shell_can_start_is_refused_with_the_reason() {
     assert_eq!(refused(&own_path), "`sort` has a `PATH` of its own");
     let mut missing = stages(&[&["sort"]]);
     missing[0].input = Some(Word::new("/no/such/file"));
-    assert_eq!(refused(&missing), "`/no/such/file` is no regular file that can be read");
+    assert_eq!(refused(&missing), "`/no/such/file` is not a readable regular file");
     let mut folder = stages(&[&["sort"]]);
     folder[0].input = Some(Word::new("/"));
-    assert_eq!(refused(&folder), "`/` is no regular file that can be read");
+    assert_eq!(refused(&folder), "`/` is not a readable regular file");
     let script = tempfile::NamedTempFile::new().expect("room");
     std::fs::write(script.path(), "echo without a first line").expect("room");
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
