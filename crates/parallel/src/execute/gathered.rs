@@ -14,11 +14,12 @@ use super::ended::Ended;
 use super::error::GroupError;
 use super::input::{Chunk, ChunkData, ChunkSource, Fed, NextChunk, Rest};
 use super::instance::Instance;
+use super::locale::LocaleVariants;
 use super::processes::BLOCK_BYTES;
 use super::sink::OutputSink;
 use super::threads::{self, Patience, is_scarcity};
 use super::{Context, filter, size};
-use crate::plan::ir::Group;
+use crate::plan::ir::{Combine, Command, Group};
 
 /// The output of one worker.
 pub(super) struct Output {
@@ -105,8 +106,20 @@ fn check(ended: &Receiver<io::Result<Ended>>) -> Result<(), GroupError> {
     if ended.succeeded { Ok(()) } else { Err(GroupError::Failed(Box::new(ended))) }
 }
 
-/// The message of a worker that has read its input.
-type HandOver = Result<Option<Output>, GroupError>;
+/// The message of a worker that has read its input: the outputs of its instances, in order.
+type HandOver = Result<Vec<Output>, GroupError>;
+
+/// The instances of one worker. Only one runs at a time.
+#[derive(Default)]
+struct Instances<'l> {
+    /// The outputs of those that have ended.
+    outputs: Vec<Output>,
+    running: Option<Instance<'l>>,
+    /// The output of the running instance so far.
+    early: Vec<u8>,
+    /// Whether the input so far was ASCII, and the commands run in the C locale.
+    use_c: bool,
+}
 
 /// The error for a worker that ended without a message.
 fn lost() -> GroupError {
@@ -184,7 +197,7 @@ struct Work<'env> {
     is_rest: bool,
 }
 
-impl Work<'_> {
+impl<'env> Work<'env> {
     fn run(self, mut share: Option<Range<u64>>, handed_over: &Sender<HandOver>) {
         let piece = self.piece;
         let next = || match &mut share {
@@ -207,38 +220,61 @@ impl Work<'_> {
     }
 
     fn work(self, next: impl FnMut() -> io::Result<NextChunk>, handed_over: &Sender<HandOver>) {
-        let (sender, ended) = mpsc::channel();
-        let fed = self.feed(next);
-        let instance = fed.and_then(|fed| {
-            fed.map(|(mut instance, mut early)| {
-                let later = instance.hand_over(&mut early)?;
-                let stdout = Cursor::new(early).chain(later);
-                // The last command's output is valid only if its input was complete.
-                let succeeded = instance.wait_for_first(self.first_commands())?;
-                if !succeeded && !self.is_rest {
-                    drop(stdout); // closes the pipe, so that the last command ends
-                    return Err(GroupError::Failed(Box::new(instance.end()?)));
-                }
-                Ok((instance, Output { stdout, ended }))
-            })
-            .transpose()
+        let outputs = self.feed(next).and_then(|instances| {
+            let Instances { mut outputs, running, early, .. } = instances;
+            let last = running.map(|instance| self.open(instance, early)).transpose()?;
+            let running = last.map(|(instance, output, ended)| {
+                outputs.push(output);
+                (instance, ended)
+            });
+            Ok((outputs, running))
         });
-        match instance {
-            Ok(Some((instance, output))) => {
-                let _ = handed_over.send(Ok(Some(output))); // the receiver may have given up
-                let mut end = instance.end();
-                if let Ok(ended) = &mut end {
-                    self.context.tally.ended(&self.group.each, ended);
-                    ended.succeeded |= self.is_rest;
+        match outputs {
+            Ok((outputs, running)) => {
+                let _ = handed_over.send(Ok(outputs)); // the receiver may have given up
+                if let Some((instance, ended)) = running {
+                    let _ = ended.send(self.end(instance));
                 }
-                let _ = sender.send(end);
             }
-            Ok(None) => drop(handed_over.send(Ok(None))),
             Err(error) => {
                 self.chunks.stop();
                 drop(handed_over.send(Err(error)));
             }
         }
+    }
+
+    /// Closes the input of an instance. Returns the output, which can be read while the instance
+    /// runs, and where to report how it ended.
+    fn open<'l>(
+        &self,
+        mut instance: Instance<'l>,
+        mut early: Vec<u8>,
+    ) -> Result<(Instance<'l>, Output, Sender<io::Result<Ended>>), GroupError> {
+        let later = instance.hand_over(&mut early)?;
+        let stdout = Cursor::new(early).chain(later);
+        // The last command's output is valid only if its input was complete.
+        let succeeded = instance.wait_for_first(self.first_commands())?;
+        if !succeeded && !self.is_rest {
+            drop(stdout); // closes the pipe, so that the last command ends
+            return Err(GroupError::Failed(Box::new(instance.end()?)));
+        }
+        let (sender, ended) = mpsc::channel();
+        Ok((instance, Output { stdout, ended }, sender))
+    }
+
+    /// Waits until an instance ends, and counts what it used.
+    fn end(&self, instance: Instance<'_>) -> io::Result<Ended> {
+        let mut ended = instance.end()?;
+        self.context.tally.ended(&self.group.each, &ended);
+        ended.succeeded |= self.is_rest;
+        Ok(ended)
+    }
+
+    /// Ends an instance before the last one. Its output must fit into a pipe.
+    fn finish(&self, instance: Instance<'_>, early: Vec<u8>) -> Result<Output, GroupError> {
+        let (instance, output, sender) = self.open(instance, early)?;
+        let _ = sender.send(self.end(instance)); // the receiver is in `output`
+        Ok(output)
     }
 
     /// Returns how many commands have ended when the others begin to write.
@@ -247,43 +283,33 @@ impl Work<'_> {
         each.iter().position(|command| command.sorts).unwrap_or(each.len() - 1)
     }
 
-    /// Feeds commands with chunks until there are no more. Output that arrives early is kept.
+    /// Returns the commands to run. Over ASCII chunks they run in the C locale if they are faster
+    /// there and their output is only a few numbers: a worker whose input turns out not to be ASCII
+    /// starts a second instance, and has two outputs.
+    fn variants(&self) -> LocaleVariants<'_> {
+        match self.group.combine {
+            Combine::Numbers(_) if !self.is_rest => LocaleVariants::new(&self.group.each),
+            _ => LocaleVariants::as_they_are(&self.group.each),
+        }
+    }
+
+    /// Feeds instances with chunks until there are no more.
     fn feed(
         &self,
         mut next: impl FnMut() -> io::Result<NextChunk>,
-    ) -> Result<Option<(Instance<'_>, Vec<u8>)>, GroupError> {
-        let launcher = self.context.launcher;
-        let patience = if self.always { Patience::Long } else { Patience::Brief };
-        let start = || {
-            if self.is_rest {
-                Instance::start_aloud(launcher, &self.group.each)
-            } else {
-                Ok(Instance::start(launcher, &self.group.each, patience)?.in_pieces(self.piece))
-            }
-        };
-        let mut instance = if self.always { Some(start()?) } else { None };
-        let mut early = Vec::new();
-        let mut keep = |bytes: &[u8]| {
-            early.extend_from_slice(bytes);
-            Ok(Continue(()))
-        };
+    ) -> Result<Instances<'env>, GroupError> {
+        let variants = self.variants();
+        let mut instances = Instances { use_c: variants.has_c(), ..Instances::default() };
+        if self.always && !instances.use_c {
+            instances.running = Some(self.start(variants.commands(false))?);
+        }
         loop {
             let fed = match next()? {
                 NextChunk::Chunk(chunk) => {
-                    let instance = match &mut instance {
-                        Some(instance) => instance,
-                        none => match start() {
-                            // Another worker may have resources for this chunk.
-                            Err(error)
-                                if is_scarcity(&error) && !self.chunks.can_be_read_again() =>
-                            {
-                                self.chunks.give_back(chunk);
-                                break;
-                            }
-                            started => none.insert(started?),
-                        },
-                    };
-                    self.chunks.feed(&chunk.data, instance, &mut keep)?
+                    match self.feed_chunk(chunk, &variants, &mut instances)? {
+                        Some(fed) => fed,
+                        None => break,
+                    }
                 }
                 NextChunk::Eof => break,
                 NextChunk::Rejected => Fed::Rejected,
@@ -295,13 +321,57 @@ impl Work<'_> {
                 break;
             }
         }
-        Ok(instance.map(|instance| (instance, early)))
+        if self.always && instances.running.is_none() && instances.outputs.is_empty() {
+            instances.running = Some(self.start(variants.commands(instances.use_c))?);
+        }
+        Ok(instances)
+    }
+
+    /// Feeds one chunk to the running instance, or to a new one if there is none or its locale does
+    /// not suit. Returns `None` if resources are scarce and the chunk was left to another worker.
+    fn feed_chunk(
+        &self,
+        chunk: Chunk,
+        variants: &LocaleVariants<'_>,
+        instances: &mut Instances<'env>,
+    ) -> Result<Option<Fed>, GroupError> {
+        if instances.use_c && !variants.use_c(self.chunks, &chunk.data)? {
+            instances.use_c = false; // never back to the C locale
+            if let Some(instance) = instances.running.take() {
+                let early = std::mem::take(&mut instances.early);
+                instances.outputs.push(self.finish(instance, early)?);
+            }
+        }
+        let instance = match &mut instances.running {
+            Some(instance) => instance,
+            none => match self.start(variants.commands(instances.use_c)) {
+                Err(error) if is_scarcity(&error) && !self.chunks.can_be_read_again() => {
+                    self.chunks.give_back(chunk);
+                    return Ok(None);
+                }
+                started => none.insert(started?),
+            },
+        };
+        let mut keep = |bytes: &[u8]| {
+            instances.early.extend_from_slice(bytes);
+            Ok(Continue(()))
+        };
+        Ok(Some(self.chunks.feed(&chunk.data, instance, &mut keep)?))
+    }
+
+    fn start(&self, commands: &[Command]) -> io::Result<Instance<'env>> {
+        let launcher = self.context.launcher;
+        if self.is_rest {
+            return Instance::start_aloud(launcher, commands);
+        }
+        let patience = if self.always { Patience::Long } else { Patience::Brief };
+        Ok(Instance::start(launcher, commands, patience)?.in_pieces(self.piece))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::ir::{Combine, Command};
+    use contend_record::run::{Column, Numbers};
 
     use super::super::testing::{Setting, command, file_input, group, shell, stream_input};
     use super::*;
@@ -311,12 +381,19 @@ mod tests {
 
     /// Returns the outputs of workers, in order.
     fn outputs(each: Command, any_order: bool, input: Input) -> Result<Vec<String>, GroupError> {
-        let setting = Setting::default();
         let mut group = group(each, Combine::Concatenate);
         group.any_order = any_order;
-        let found = setting.with(&group, |context| {
+        outputs_of(&Setting::default(), &group, input)
+    }
+
+    fn outputs_of(
+        setting: &Setting,
+        group: &Group,
+        input: Input,
+    ) -> Result<Vec<String>, GroupError> {
+        let found = setting.with(group, |context| {
             let chunks = ChunkSource::new(&setting.launcher, input, &group.cut, &group.guard);
-            std::thread::scope(|scope| match run(scope, &group, context, &chunks)? {
+            std::thread::scope(|scope| match run(scope, group, context, &chunks)? {
                 Gathered::Outputs(outputs) => {
                     outputs.into_iter().map(Output::read_to_end).collect::<Result<Vec<_>, _>>()
                 }
@@ -339,6 +416,23 @@ mod tests {
         let mut lines: Vec<&str> = found.iter().flat_map(|text| text.lines()).collect();
         lines.sort_unstable();
         assert_eq!(lines, ["a", "b", "c", "d", "e", "f", "g", "h"]);
+    }
+
+    #[test]
+    fn a_worker_leaves_the_c_locale_at_the_first_chunk_that_is_not_ascii() {
+        let setting = Setting { jobs: 1, part_bytes: Some(2), ..Setting::default() };
+        let names_c = "[ \"$LC_ALL\" = C ] && echo in C; cat";
+        let sums = Combine::Numbers(Numbers { columns: vec![Column::Sum], width: 0 });
+        let each = Command { ascii_in_c: true, ..shell(names_c) };
+        let group = group(each, sums);
+        for (text, expected) in [
+            ("a\nb\n", &["in C\na\nb\n"][..]),
+            ("a\nb\n\u{e9}\nc\n", &["in C\na\nb\n", "\u{e9}\nc\n"]),
+            ("\u{e9}\nc\n", &["\u{e9}\nc\n"]),
+            ("", &["in C\n"]),
+        ] {
+            assert_eq!(outputs_of(&setting, &group, file_input(text)).expect("outputs"), expected);
+        }
     }
 
     #[test]

@@ -23,12 +23,17 @@ impl<'g> LocaleVariants<'g> {
         Self { commands, in_c: None }
     }
 
+    /// Returns whether any command runs in the C locale over ASCII.
+    pub(super) fn has_c(&self) -> bool {
+        self.in_c.is_some()
+    }
+
     /// Returns whether commands run in the C locale over this chunk.
     ///
     /// # Errors
     /// Returns an error if the chunk cannot be read.
     pub(super) fn use_c(&self, chunks: &ChunkSource<'_>, chunk: &ChunkData) -> io::Result<bool> {
-        if self.in_c.is_some() { chunks.is_ascii(chunk) } else { Ok(false) }
+        if self.has_c() { chunks.is_ascii(chunk) } else { Ok(false) }
     }
 
     /// Returns the commands, for the C locale if `use_c` is true.

@@ -104,6 +104,20 @@ pub struct Group {
     pub may_fail: bool,
 }
 
+impl Group {
+    /// Returns whether the executor runs commands of the group in the C locale over ASCII, as far as
+    /// they are marked with [`Command::ascii_in_c`].
+    pub fn can_use_c(&self) -> bool {
+        match &self.combine {
+            Combine::Concatenate | Combine::Adjoin { .. } | Combine::Numbers(_) => true,
+            Combine::Counts { .. } => self.any_order,
+            Combine::Merge(merge) => self.any_order && merge.lines.is_some(),
+            Combine::Through(_) => !self.any_order,
+            Combine::Totals(_) => false,
+        }
+    }
+}
+
 /// Where an input may be cut: between two records that satisfy all conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {

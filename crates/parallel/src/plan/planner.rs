@@ -234,12 +234,8 @@ fn next(
             1
         }
         Class::PerRecord(class) => {
-            let in_c =
-                drafting.per_record(class, each(index, simple, class), whole(index, simple, class));
-            let why = "handles each record independently";
-            let faster =
-                if in_c { ", and ASCII input in the C locale, which is faster" } else { "" };
-            drafting.say(shown, ClassName::PerRecord, format!("{why}{faster}"));
+            drafting.per_record(class, each(index, simple, class), whole(index, simple, class));
+            drafting.say(shown, ClassName::PerRecord, "handles each record independently");
             1
         }
         Class::Combinable(class) => combinable(simples, classes, stages, class, drafting),

@@ -75,9 +75,8 @@ impl Drafting {
         self.replayable = false;
     }
 
-    /// Adds a command that handles each record independently. Returns whether it runs in the C
-    /// locale over ASCII.
-    pub(super) fn per_record(&mut self, class: &PerRecord, each: Command, whole: Command) -> bool {
+    /// Adds a command that handles each record independently.
+    pub(super) fn per_record(&mut self, class: &PerRecord, each: Command, whole: Command) {
         let is_ascii = self.open.as_ref().is_none_or(|open| open.output.keeps_ascii());
         let mut open = self.open_for(class);
         let ascii_in_c = class.ascii_in_c && (is_ascii || open.group.each.is_empty());
@@ -88,7 +87,6 @@ impl Drafting {
         if ends {
             self.close();
         }
-        ascii_in_c
     }
 
     /// Returns whether the input of the next command's group can be read again.
@@ -155,7 +153,21 @@ impl Drafting {
 
     pub(super) fn finish(mut self) -> Plan {
         self.close();
+        self.explain_c_locale();
         Plan { stages: self.stages, source: self.source, steps: self.steps }
+    }
+
+    /// Adds to the reasons of stages that they run in the C locale over ASCII.
+    fn explain_c_locale(&mut self) {
+        let groups = self.steps.iter().filter_map(|step| match step {
+            Step::Parallel(group) if group.can_use_c() => Some(group),
+            _ => None,
+        });
+        for command in groups.flat_map(|group| &group.each).filter(|command| command.ascii_in_c) {
+            if let Some(stage) = self.stages.get_mut(command.stage) {
+                stage.why.push_str(", and ASCII input in the C locale, which is faster");
+            }
+        }
     }
 
     fn close(&mut self) {
