@@ -54,7 +54,7 @@ impl Exit {
         if let Some(FilterError::Malformed { .. }) = error.downcast_ref() {
             return Self::Input;
         }
-        if let Some(RunError::Script { .. }) = error.downcast_ref() {
+        if let Some(RunError::Script { .. } | RunError::Interpreter { .. }) = error.downcast_ref() {
             return Self::Usage;
         }
         match error.downcast_ref::<LaunchError>() {

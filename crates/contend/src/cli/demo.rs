@@ -11,7 +11,7 @@ use clap::Args;
 pub struct DemoArgs {
     /// Lines of input to generate.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(value_parser = super::whole_number::<u64>(1_000..=100_000_000))]
     pub lines: u64,
 
     /// Do not show the stages while they run.

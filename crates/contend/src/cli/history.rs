@@ -17,7 +17,7 @@ pub struct HistoryArgs {
 
     /// List at most N runs, newest first.
     #[arg(long, value_name = "N", default_value_t = 20)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = super::whole_number::<u32>(1..))]
     pub last: u32,
 
     #[command(flatten)]
@@ -30,6 +30,7 @@ pub enum HistoryVerb {
     /// Show the report of a saved run.
     Show {
         /// Number of the run, as listed by `contend history`.
+        #[arg(value_parser = super::whole_number::<i64>(1..), allow_negative_numbers = true)]
         number: i64,
 
         /// Include the tables of every experiment of a suite.
@@ -51,6 +52,7 @@ pub enum HistoryVerb {
     Rm {
         /// Numbers of the runs, as listed by `contend history`.
         #[arg(required = true, value_name = "NUMBER")]
+        #[arg(value_parser = super::whole_number::<i64>(1..), allow_negative_numbers = true)]
         numbers: Vec<i64>,
 
         #[command(flatten)]

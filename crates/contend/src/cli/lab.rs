@@ -94,7 +94,7 @@ pub struct MeasurementArgs {
     /// Seed for the case order [default: random].
     ///
     /// It is also the seed for the bootstrap of intervals.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole_number::<u64>(..))]
     pub seed: Option<u64>,
 
     /// Run only cases with this value (repeatable).
@@ -115,7 +115,8 @@ pub struct MeasurementArgs {
     ///
     /// For handoff/0 to handoff/9; the same as --set turns=N. By default, the number falls with the
     /// length of a turn.
-    #[arg(long, value_name = "N", help_heading = "Cases")]
+    #[arg(long, value_name = "N", value_parser = super::whole_number::<u64>(1..))]
+    #[arg(help_heading = "Cases")]
     pub turns: Option<u64>,
 
     /// Pause after each step [default: 1].
@@ -136,7 +137,7 @@ pub struct MeasurementArgs {
     /// Most units at once in runtime/memory [default: 1000000].
     ///
     /// A million of the largest units takes 3 GB.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = super::whole_number::<u64>(1..))]
     #[arg(help_heading = "Limits")]
     pub max_units: Option<u64>,
 

@@ -9,6 +9,8 @@ pub mod lab;
 pub mod pipe;
 pub mod run;
 
+use std::ops::{Bound, RangeBounds};
+
 use clap::{Parser, Subcommand, ValueEnum};
 use contend_parallel::plan::script::STAGE_VERB;
 
@@ -111,6 +113,30 @@ fn budget(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected a number of seconds from 0.001 to 86400".to_owned()),
+    }
+}
+
+/// Returns a parser for whole numbers in the given range, which starts with an included bound.
+fn whole_number<T: TryFrom<u64>>(
+    range: impl RangeBounds<u64> + Clone,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match range.end_bound() {
+            Bound::Included(max) => {
+                format!("expected a whole number from {} to {max}", min(&range))
+            }
+            _ => format!("expected a whole number of at least {}", min(&range)),
+        })
+    }
+}
+
+/// Returns the first number of the range.
+fn min(range: &impl RangeBounds<u64>) -> u64 {
+    match range.start_bound() {
+        Bound::Included(&min) => min,
+        Bound::Excluded(&min) => min + 1,
+        Bound::Unbounded => 0,
     }
 }
 

@@ -27,7 +27,7 @@ pub struct PipeArgs {
     /// wall time. Standard input must be readable more than once: a file, a terminal, or --stdin
     /// FILE.
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(value_parser = super::whole_number::<u32>(1..=10_000))]
     pub runs: u32,
 
     /// Read standard input from FILE.
@@ -104,7 +104,8 @@ pub struct AdviceArgs {
     ///
     /// A round of runs that has started is completed.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = super::budget)]
-    #[arg(allow_negative_numbers = true, help_heading = "Suggested changes")]
+    #[arg(allow_negative_numbers = true, requires = "try_changes")]
+    #[arg(help_heading = "Suggested changes")]
     pub budget: f64,
 
     /// Use only SIZE of a large input for --try.
@@ -131,6 +132,7 @@ pub struct AdviceArgs {
 
     /// Seed for the run order [default: random].
     #[arg(long, value_name = "N", requires = "try_changes", help_heading = "Suggested changes")]
+    #[arg(value_parser = super::whole_number::<u64>(..))]
     pub seed: Option<u64>,
 
     /// Do not look for changes after the run.

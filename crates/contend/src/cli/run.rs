@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory as _, Parser, ValueEnum, ValueHint};
 
 use super::ColorArg;
 
@@ -23,8 +23,9 @@ pub struct RunArgs {
 
     /// Run a shell script, in parallel where possible.
     ///
-    /// Further words are arguments of the script. The shell is the one in the first line of the
-    /// script, unless --shell names another.
+    /// Further words are arguments of the script; write `--` before them if one is also an option
+    /// of `contend run`. The shell is the one in the first line of the script, unless --shell names
+    /// another.
     #[arg(short, long, value_name = "SCRIPT", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with = "pipeline", num_args = 1.., allow_hyphen_values = true)]
     pub file: Option<Vec<OsString>>,
@@ -100,6 +101,17 @@ struct RunCommand {
     color: ColorArg,
 }
 
+/// Returns the option of `contend run` that the word is, such as `--stats` or `-j`, without a value.
+pub fn option_in(word: &str) -> Option<String> {
+    let name = word.split('=').next().unwrap_or(word);
+    let command = RunCommand::command();
+    let is_option = command.get_arguments().any(|argument| {
+        argument.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long))
+            || argument.get_short().is_some_and(|short| name == format!("-{short}"))
+    });
+    is_option.then(|| name.to_owned())
+}
+
 /// Parses the command line if it is a valid one of `contend run`. Returns `None` for other verbs,
 /// help and errors, which need the complete parser.
 pub fn parse_fast() -> Option<super::Args> {
@@ -153,7 +165,7 @@ pub struct ExecutionArgs {
 
     /// Chunks to process concurrently [default: available CPUs].
     #[arg(short, long, value_name = "N", help_heading = "Parallelism")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(value_parser = super::whole_number::<u16>(1..=1024))]
     pub jobs: Option<u16>,
 
     /// Memory for data [default: a quarter of all memory].

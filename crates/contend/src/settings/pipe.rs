@@ -10,7 +10,7 @@ use anyhow::Result;
 use contend_advise::predict::what_if::{CHANGE_WORDS, Question, QuestionError};
 use contend_record::pipe::{PipeRecord, SCHEMA};
 use contend_report::render::pipe::Detail;
-use contend_shell::environment::default_shell;
+use contend_shell::environment::{default_shell, in_path};
 use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
@@ -151,6 +151,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     let text = args.pipeline.unwrap_or_default();
     let parsed = parse(&text).map_err(|error| UsageError(error.to_string()))?;
     check_text("the pipeline", &text)?;
+    check_no_script(&text)?;
     check_text("--setup", args.setup.as_deref().unwrap_or(""))?;
     let mut pipeline = PipelineSettings {
         shell: shell(args.shell)?,
@@ -221,6 +222,29 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
         return Err(UsageError(format!("{what} contains a NUL byte: remove it")));
     }
     Ok(())
+}
+
+/// Refuses the name of a script in the current directory in place of a pipeline: the shell would search
+/// for it in `PATH` only.
+pub(super) fn check_no_script(text: &str) -> Result<(), UsageError> {
+    let name = text.trim();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if !name.chars().all(is_name) || in_path(name).is_some() || !is_script(Path::new(name)) {
+        return Ok(());
+    }
+    Err(UsageError(format!(
+        "'{name}' is a file, not a command: `contend run --file {name}` runs a shell script in \
+         parallel, and `contend pipe ./{name}` profiles it as one stage"
+    )))
+}
+
+/// Returns whether the path is a regular file that begins with `#!` or has the extension `sh`.
+fn is_script(path: &Path) -> bool {
+    let begins_with_shebang = || {
+        let mut start = [0; 2];
+        File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!"
+    };
+    path.is_file() && (path.extension().is_some_and(|name| name == "sh") || begins_with_shebang())
 }
 
 /// Names of shells that start every stage in a subshell, as far as contend knows.

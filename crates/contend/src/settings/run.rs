@@ -15,7 +15,7 @@ use contend_shell::side_effects::check_repeatable;
 
 use super::{shell, shows_progress};
 use crate::cli::ColorArg;
-use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions};
+use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_in};
 use crate::exit::UsageError;
 use crate::output::{self, ReportFile};
 
@@ -41,6 +41,7 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let (what, json) = what(args.file, args.pipeline, args.json)?;
     if let What::Pipeline(text) = &what {
         super::pipe::check_text("the pipeline", text)?;
+        super::pipe::check_no_script(text)?;
         // A plain pipeline is not parsed here: that would delay its start.
         if is_blank(text) {
             parse(text).map_err(|error| UsageError(error.to_string()))?;
@@ -81,9 +82,7 @@ fn what(
     json: Option<OsString>,
 ) -> Result<(What, Option<OsString>), UsageError> {
     if let Some(words) = script {
-        let mut words = words.into_iter();
-        let path = words.next().unwrap_or_default();
-        return Ok((What::Script(path.into(), words.collect()), json));
+        return Ok((script_with_arguments(words)?, json));
     }
     match (pipeline, json) {
         (Some(text), json) => Ok((What::Pipeline(text), json)),
@@ -99,6 +98,27 @@ fn what(
         }
         (None, _) => Err(UsageError("missing pipeline: give it as one quoted argument".to_owned())),
     }
+}
+
+/// Returns the script, with the words after it as arguments. Refuses an option of `contend run` among
+/// them: it is more likely meant for contend. After `--`, the script gets every word.
+fn script_with_arguments(words: Vec<OsString>) -> Result<What, UsageError> {
+    let mut words = words.into_iter();
+    let path = words.next().unwrap_or_default();
+    let mut arguments: Vec<OsString> = words.collect();
+    if arguments.first().is_some_and(|word| word == "--") {
+        arguments.remove(0);
+        return Ok(What::Script(path.into(), arguments));
+    }
+    let own = arguments.iter().find_map(|word| option_in(word.to_str()?));
+    if let Some(option) = own {
+        let script = path.display();
+        return Err(UsageError(format!(
+            "'{option}' after the script: write options of contend before `--file {script}`, and \
+             those of the script after `--file {script} --`"
+        )));
+    }
+    Ok(What::Script(path.into(), arguments))
 }
 
 /// Settings of one stage of shell text.

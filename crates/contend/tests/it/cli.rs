@@ -59,6 +59,57 @@ fn an_unknown_verb_gets_a_tip() {
 }
 
 #[test]
+fn a_wrong_number_is_answered_with_the_accepted_range() {
+    let cases: [(&[&str], &str); 5] = [
+        (&["pipe", "--runs", "abc", "true"], "expected a whole number from 1 to 10000"),
+        (&["pipe", "--runs", "0", "true"], "expected a whole number from 1 to 10000"),
+        (&["run", "-j", "2000", "true"], "expected a whole number from 1 to 1024"),
+        (&["history", "show", "x"], "expected a whole number of at least 1"),
+        (&["demo", "--lines", "1e6"], "expected a whole number from 1000 to 100000000"),
+    ];
+    for (arguments, expected) in cases {
+        let (status, printed, error) = output(arguments);
+        assert_eq!((status, printed.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn options_of_a_trial_need_a_trial() {
+    for option in ["--budget=5", "--sample=5k", "--seed=5", "--copies=5"] {
+        let (status, _, error) = output(&["pipe", option, "true"]);
+        assert_eq!(status, Some(2), "{option}");
+        assert!(error.contains("--try"), "{option}: {error}");
+    }
+}
+
+#[test]
+fn the_name_of_a_script_is_not_a_pipeline() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["nightly.sh", "nightly"] {
+        std::fs::write(folder.path().join(name), "#!/bin/sh\necho done\n").expect("room");
+    }
+    std::fs::write(folder.path().join("data.log"), "line\n").expect("room");
+    let message = |verb: &str, pipeline: &str| {
+        let mut command = Command::new(contend());
+        let ran = run(command.args([verb, pipeline]).current_dir(&folder), "");
+        (ran.status.code(), text(&ran.stderr))
+    };
+    for verb in ["run", "pipe"] {
+        for name in ["nightly.sh", "nightly"] {
+            let (status, error) = message(verb, name);
+            assert_eq!(status, Some(2), "{error}");
+            assert!(error.contains(&format!("contend run --file {name}")), "{error}");
+        }
+        // These fail as in the shell.
+        for other in ["data.log", "./nightly.sh", "nightly.sh | cat"] {
+            let (status, error) = message(verb, other);
+            assert_ne!(status, Some(2), "{other}: {error}");
+        }
+    }
+}
+
+#[test]
 fn every_verb_honours_color() {
     let has_colours = |arguments: &[&str]| {
         let (_, printed, error) = output(arguments);

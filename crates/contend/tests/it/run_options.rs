@@ -364,3 +364,39 @@ fn records_say_which_contend_wrote_them() {
         }
     }
 }
+
+#[test]
+fn options_after_a_script_are_refused_unless_separated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("script"), "echo \"$#:$*\"\n").expect("room");
+    let script = |words: &[&str]| {
+        let mut command = Command::new(contend());
+        let ran = run(command.args(["run", "-f", "script"]).args(words).current_dir(&folder), "");
+        (ran.status.code(), text(&ran.stdout), text(&ran.stderr))
+    };
+    for words in [&["--explain"][..], &["-j", "2"], &["a", "--memory=1M"], &["--color=never"]] {
+        let (status, printed, error) = script(words);
+        assert_eq!((status, printed.as_str()), (Some(2), ""), "{words:?}");
+        assert!(error.contains("after the script"), "{words:?}: {error}");
+    }
+    assert_eq!(script(&["--", "--explain", "x"]).1, "2:--explain x\n");
+    assert_eq!(script(&["-x", "--other", "--", "--stats"]).0, Some(2));
+    assert_eq!(script(&["-x", "--other"]).1, "2:-x --other\n");
+}
+
+#[test]
+fn a_script_for_another_program_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("script");
+    std::fs::write(&path, "#!/usr/bin/env zsh\necho done\n").expect("room");
+    let ran = |options: &[&str]| {
+        let mut command = Command::new(contend());
+        run(command.arg("run").args(options).arg("-f").arg(&path), "")
+    };
+    let refused = ran(&[]);
+    assert_status(&refused, 2);
+    assert!(text(&refused.stderr).contains("is a script for 'zsh'"), "{refused:?}");
+    let given = ran(&["--shell", "sh"]);
+    assert_status(&given, 0);
+    assert_eq!(text(&given.stdout), "done\n");
+}

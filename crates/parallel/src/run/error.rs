@@ -16,6 +16,18 @@ pub enum RunError {
         /// Why it cannot be read.
         source: io::Error,
     },
+    /// The script's first line names a program that is not a known shell.
+    #[error(
+        "'{}' is a script for '{program}': contend runs scripts of sh, bash, dash and ash; to run \
+         it in one of them, add --shell",
+        path.display()
+    )]
+    Interpreter {
+        /// The path of the script.
+        path: PathBuf,
+        /// The program after `#!`, or after `env`.
+        program: String,
+    },
     /// The shell could not replace this process.
     #[error("cannot start the shell '{shell}'")]
     Shell {

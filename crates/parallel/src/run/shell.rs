@@ -65,8 +65,16 @@ pub(super) fn script(
     let bytes =
         std::fs::read(path).map_err(|source| RunError::Script { path: path.to_owned(), source })?;
     let text = String::from_utf8_lossy(&bytes);
-    let named = named_shell(&text).filter(|_| settings.shell.is_none());
-    let (shell, options) = named.unwrap_or_else(|| (settings.shell(), Vec::new()));
+    let (shell, options) = match &settings.shell {
+        Some(shell) => (shell.clone(), Vec::new()),
+        None => match interpreter(&text) {
+            None => (settings.shell(), Vec::new()),
+            Some(Interpreter::Shell { program, options }) => (program, options),
+            Some(Interpreter::Other(program)) => {
+                return Err(RunError::Interpreter { path: path.to_owned(), program });
+            }
+        },
+    };
     let records = records(settings)?;
     let mut prepared = Prepared::new(&text, &shell, Some(path), settings);
     if !options.iter().all(|option| is_harmless(option)) {
@@ -164,9 +172,18 @@ fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
     planner::plan(stages, &situation).stages
 }
 
-/// Returns the shell that a script's `#!` line names, if it is a known one, and the options on that
-/// line. The kernel passes everything after the program as one argument.
-fn named_shell(text: &str) -> Option<(String, Vec<String>)> {
+/// What runs a script, according to its `#!` line.
+#[derive(Debug, PartialEq, Eq)]
+enum Interpreter {
+    /// A shell that runs texts as bash does, with the options on the line.
+    Shell { program: String, options: Vec<String> },
+    /// Another program.
+    Other(String),
+}
+
+/// Returns the interpreter that a script's `#!` line names, or `None` if there is no such line. The
+/// kernel passes everything after the program as one argument.
+fn interpreter(text: &str) -> Option<Interpreter> {
     let line = text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG)?;
     let (mut program, mut options) = first_word(line);
     let mut is_split = false;
@@ -176,11 +193,17 @@ fn named_shell(text: &str) -> Option<(String, Vec<String>)> {
         (program, options) = first_word(split.unwrap_or(options));
     }
     let name = program.rsplit('/').next()?;
-    let is_known = ["sh", "bash", "dash", "ash"].contains(&name);
+    if name.is_empty() {
+        return None;
+    }
+    if !["sh", "bash", "dash", "ash"].contains(&name) {
+        return Some(Interpreter::Other(program.to_owned()));
+    }
     let options = if is_split { options.split_whitespace().collect() } else { vec![options] };
     // These only mean that there are no options.
     let options = options.into_iter().filter(|option| !["", "-", "--"].contains(option));
-    is_known.then(|| (program.to_owned(), options.map(str::to_owned).collect()))
+    let options = options.map(str::to_owned).collect();
+    Some(Interpreter::Shell { program: program.to_owned(), options })
 }
 
 /// Returns the first word of a line, and the rest.
@@ -207,9 +230,10 @@ mod tests {
 
     #[test]
     fn a_first_line_names_a_shell_and_its_options() {
-        let named = |line: &str| named_shell(&format!("{line}\necho"));
+        let named = |line: &str| interpreter(&format!("{line}\necho"));
         let shell = |program: &str, options: &[&str]| {
-            Some((program.to_owned(), options.iter().map(|&option| option.to_owned()).collect()))
+            let options = options.iter().map(|&option| option.to_owned()).collect();
+            Some(Interpreter::Shell { program: program.to_owned(), options })
         };
         assert_eq!(named("#!/bin/bash"), shell("/bin/bash", &[]));
         assert_eq!(named("#! /bin/sh -eu "), shell("/bin/sh", &["-eu"]));
@@ -217,8 +241,13 @@ mod tests {
         assert_eq!(named("#!/usr/bin/env bash"), shell("bash", &[]));
         assert_eq!(named("#!/usr/bin/env -S bash -e -u"), shell("bash", &["-e", "-u"]));
         assert_eq!(named("#!/bin/bash -e -u"), shell("/bin/bash", &["-e -u"]));
-        assert_eq!(named("#!/usr/bin/python3"), None);
+        for (line, program) in
+            [("#!/usr/bin/python3", "/usr/bin/python3"), ("#!/usr/bin/env -S zsh -e", "zsh")]
+        {
+            assert_eq!(named(line), Some(Interpreter::Other(program.to_owned())));
+        }
         assert_eq!(named("echo"), None);
+        assert_eq!(named("#!"), None);
         assert!(is_harmless("-eu"));
         assert!(["-x", "-e -u", "-", "-s", "+e"].iter().all(|option| !is_harmless(option)));
     }
