@@ -51,7 +51,11 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let mut plan = draft(stages, &found, situation);
     match plan.steps.first_mut() {
         // The first command's behaviour may depend on who opens its files, or on reading a pipe.
-        Some(Step::Serial(_)) => draft(stages, &found.left_alone(), situation),
+        Some(Step::Serial(_)) => {
+            let why = plan.stages.first().map(|stage| stage.why.clone());
+            let why = why.filter(|_| found.first.is_some());
+            draft(stages, &found.left_alone(why), situation)
+        }
         Some(Step::Parallel(group)) if found.first.is_some() => {
             name_files(group, &stages[0]);
             plan
@@ -416,6 +420,15 @@ mod tests {
         std::fs::write(&file, "text\n").expect("room");
         let cat = format!("cat {}", file.display());
         assert_eq!(class(&[&cat, "col -bx", "rev"])[1..], [PerRecord, PerRecord]);
+    }
+
+    #[test]
+    fn the_reason_for_a_first_stage_with_a_file_is_not_the_file() {
+        let why = |text: &str| planned(&[text, "sort"], false).stages[0].why.clone();
+        let reason = "`s` keeps its value from line to line";
+        assert_eq!(why("awk '!s[$1]++' /etc/passwd"), reason);
+        assert_eq!(why("awk '!s[$1]++' </etc/passwd"), reason);
+        assert!(why("awk '!s[$1]++' /dev/tty").contains("/dev/tty"));
     }
 
     #[test]

@@ -178,9 +178,14 @@ fn headline(record: &RunRecord, outcome: &Outcome) -> String {
     if !record.decision.parallel {
         return format!("{}; {}", seconds(wall), record.decision.why);
     }
-    let rate = outcome.input_bytes as f64 / wall.max(1e-6);
-    let all =
-        format!("{} in {}, {}/s", bytes(outcome.input_bytes as f64), seconds(wall), bytes(rate));
+    let all = match outcome.input_bytes {
+        // contend did not see the input: the first stage generates or opens it.
+        0 => seconds(wall),
+        input => {
+            let rate = input as f64 / wall.max(1e-6);
+            format!("{} in {}, {}/s", bytes(input as f64), seconds(wall), bytes(rate))
+        }
+    };
     match outcome.parts {
         0 => all,
         parts => format!("{all}; {}, {} at a time", counted(parts, "chunk"), record.jobs),
@@ -190,17 +195,31 @@ fn headline(record: &RunRecord, outcome: &Outcome) -> String {
 fn resources(outcome: &Outcome) -> String {
     let in_processes = outcome.stages.iter().filter(|stage| stage.starts > 0);
     let cpu: f64 = in_processes.map(|stage| stage.cpu_seconds).sum();
-    let together = outcome
-        .peak_memory_bytes
-        .map_or_else(String::new, |peak| format!("up to {} together, ", bytes(peak as f64)));
     format!(
-        "CPU time: {} in the stages, {} in contend; memory: {together}contend up to {}, one command \
-         up to {}",
+        "CPU time: {} in the stages, {} in contend; peak memory: {}",
         seconds(cpu),
         seconds(outcome.own_cpu_seconds),
-        bytes(outcome.own_max_rss_bytes as f64),
-        bytes(outcome.command_max_rss_bytes as f64),
+        peak_memory(outcome),
     )
+}
+
+/// Renders the peak memory of contend, of the largest command and of all processes.
+fn peak_memory(outcome: &Outcome) -> String {
+    let own = outcome.own_max_rss_bytes;
+    let mut peaks = format!("contend {}", bytes(own as f64));
+    // The kernel counts the memory of contend as the child's until the child executes its program,
+    // so a smaller command is not visible.
+    let command = outcome.command_max_rss_bytes;
+    let is_visible = command > own + own / 20;
+    if is_visible {
+        let _ = write!(peaks, ", largest command {}", bytes(command as f64));
+    }
+    // Sampling may miss a short peak, but the sum is never below the largest part.
+    if let Some(sampled) = outcome.peak_memory_bytes {
+        let all = sampled.max(own).max(if is_visible { command } else { 0 });
+        let _ = write!(peaks, ", all processes {}", bytes(all as f64));
+    }
+    peaks
 }
 
 /// Renders one line for each stage. Stages that were left out have no figures, nor have sorts that

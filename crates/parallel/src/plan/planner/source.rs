@@ -33,9 +33,10 @@ impl Found {
         Self { source: Source::Own, first: None, left_out: None, obstacle: None }
     }
 
-    /// Gives the files back to the first stage.
-    pub(super) fn left_alone(self) -> Self {
-        Self { obstacle: self.obstacle, ..Self::nothing() }
+    /// Gives the files back to the first stage. `why` is the reason why it does not run on chunks of
+    /// them, if it had been classified without them.
+    pub(super) fn left_alone(self, why: Option<String>) -> Self {
+        Self { obstacle: self.obstacle.or(why), ..Self::nothing() }
     }
 
     /// Takes files from the first stage.
