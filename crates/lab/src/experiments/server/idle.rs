@@ -8,7 +8,7 @@ use super::connected::ConnectedServer;
 use super::http::Handler;
 use super::server_process::ServerProcess;
 use super::setup::Setup;
-use super::{CONNECTIONS, DEMANDS, MODEL, PROCESSES, PROGRAM, THREADS, cases, unavailable};
+use super::{CONNECTIONS, DEMANDS, MODEL, PROCESSES, PROGRAM, THREADS, cases, cost, unavailable};
 use crate::engine::experiment::{
     Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
@@ -35,7 +35,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |scope| cases(scope, &[&CONNECTIONS, &PROCESSES, &THREADS]),
     unavailable: unavailable_idle,
     hands_over: never_hands_over,
-    demands: DEMANDS,
+    demands: DEMANDS.lasting_by(cost::idle),
     subject: |parameters| Ok(Box::new(Idle::new(parameters)?)),
 };
 

@@ -21,6 +21,7 @@
 mod client;
 mod clients;
 mod connected;
+mod cost;
 mod footprint;
 mod http;
 pub mod idle;

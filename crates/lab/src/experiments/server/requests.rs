@@ -11,7 +11,7 @@ use super::http::Handler;
 use super::oha::{self, Throughput};
 use super::setup::Setup;
 use super::{
-    CONNECTIONS, DEMANDS, KEEP_ALIVE, MODEL, PROCESSES, PROGRAM, THREADS, cases, unavailable,
+    CONNECTIONS, DEMANDS, KEEP_ALIVE, MODEL, PROCESSES, PROGRAM, THREADS, cases, cost, unavailable,
 };
 use crate::engine::experiment::{
     Attempt, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
@@ -42,7 +42,7 @@ pub const HELLO: Experiment = Experiment {
     cases: requests_cases,
     unavailable: |parameters| unavailable(parameters, Handler::Hello),
     hands_over: never_hands_over,
-    demands: DEMANDS,
+    demands: DEMANDS.lasting_by(cost::requests),
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Hello)?)),
 };
 
@@ -51,7 +51,7 @@ pub const WAIT: Experiment = Experiment {
     name: "server/wait",
     summary: "requests answered after 100 ms on n connections, by each model and program",
     unavailable: |parameters| unavailable(parameters, Handler::Wait),
-    demands: DEMANDS,
+    demands: DEMANDS.lasting_by(cost::requests),
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Wait)?)),
     ..HELLO
 };
@@ -79,11 +79,17 @@ const ABOUT: &str = "A server in processes of its own gets n connections, each o
 /// Duration of each load.
 const LOAD_MS: Setting = Setting::number(
     "load_ms",
-    "duration of each load, in milliseconds [default: 2000]",
+    "duration of each load, in milliseconds [default: 2000, with --quick 250]",
     250,
     600_000,
 );
 const DEFAULT_LOAD_MS: u64 = 2000;
+const QUICK_LOAD_MS: u64 = 250;
+
+/// Returns the duration of each load of a case.
+pub(super) fn load(parameters: &Parameters) -> Duration {
+    Duration::from_millis(parameters.number(LOAD_MS.name).unwrap_or(DEFAULT_LOAD_MS))
+}
 
 /// Requests a second at the fixed rate. Latencies of two servers can be compared at the same rate
 /// only.
@@ -96,8 +102,8 @@ const RATE_PER_S: Setting = Setting::number(
 
 fn requests_cases(scope: &Scope) -> Vec<Parameters> {
     let mut cases = cases(scope, &[&CONNECTIONS, &KEEP_ALIVE, &PROCESSES, &THREADS]);
-    if scope.size == Size::Smallest {
-        cases = cases.into_iter().map(|case| case.with(LOAD_MS.name, 250_u64)).collect();
+    if scope.size != Size::Full {
+        cases = cases.into_iter().map(|case| case.with(LOAD_MS.name, QUICK_LOAD_MS)).collect();
     }
     scope.choices.applied(cases, &[&LOAD_MS, &RATE_PER_S])
 }
@@ -122,10 +128,8 @@ fn each(cpu: Duration, answered: u64) -> f64 {
 impl Requests {
     fn new(parameters: &Parameters, handler: Handler) -> Result<Self, SubjectError> {
         let setup = Setup::of(parameters)?;
-        let lasts =
-            Duration::from_millis(parameters.number(LOAD_MS.name).unwrap_or(DEFAULT_LOAD_MS));
         let rate = parameters.number(RATE_PER_S.name);
-        Ok(Self { setup, handler, lasts, rate })
+        Ok(Self { setup, handler, lasts: load(parameters), rate })
     }
 
     /// Runs the load without pauses. Returns its result, and the server's CPU time for a request.

@@ -3,6 +3,10 @@
 //! The default is Puma's own: 5 threads in one process. They share Ruby's global lock, so with many
 //! more, requests that need CPU time wait for each other. More processes use more CPUs:
 //! `--set processes=2`.
+//!
+//! After a response on a persistent connection, a thread waits 0.2 s for the next request on that
+//! connection (`Puma::Client::FAST_TRACK_KA_TIMEOUT`) before it serves another one. So with more
+//! connections than threads, requests wait up to 0.2 s for a thread although all are idle.
 
 use super::super::client::Reuse;
 use super::{
