@@ -23,7 +23,7 @@ const MAX_LINE_BYTES: usize = 4096;
 /// Maximum number of lines stashed for a guest that does not read; further lines are dropped.
 const MAX_BACKLOG_LINES: usize = 1000;
 
-/// Messages to the room.
+/// Messages that the room receives.
 enum Event {
     Came(Id, Address<Arc<str>>),
     Said(Id, String),
@@ -91,7 +91,7 @@ fn read(
         .when_ready(source, Interest::Read, move |context, source| read(context, source, rest, to))
 }
 
-/// Writes the lines of other guests to a guest. Lines are stashed while the guest does not read.
+/// Writes other guests' lines to a guest. Lines are stashed while the guest does not read.
 fn write(
     context: &mut Context<'_, Arc<str>>,
     source: Source<TcpStream>,

@@ -25,7 +25,7 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// The state of a connection between two callbacks; empty most of the time.
 #[derive(Default)]
 struct Connection {
-    /// The incomplete request that has been read so far.
+    /// The bytes read so far of an incomplete request.
     incoming: Vec<u8>,
     /// Responses that have not been written yet.
     outgoing: Vec<u8>,
@@ -36,7 +36,7 @@ struct Connection {
 impl Connection {
     /// Appends new input and answers all complete requests.
     fn take(&mut self, bytes: &[u8]) {
-        // Usually whole requests arrive, and nothing is stored.
+        // Usually, whole requests arrive, and nothing is stored.
         let whole;
         let bytes = if self.incoming.is_empty() {
             bytes

@@ -1,5 +1,5 @@
 //! Measures a million callback threads that wait at the same time: their time and memory, and the
-//! memory still in use afterwards.
+//! memory in use afterwards.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example million [UNITS]
@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Context, Receptor, SpawnError};
 
-/// Returns the delay of the first timer and the spread of all, in nanoseconds. The first one is due
-/// after all units have been spawned, and the rate does not exceed what they can run at.
+/// Returns the delay of the first timer and the time from the first to the last one, in
+/// nanoseconds. The first timer is due after all units have been spawned, and timers are due no
+/// faster than callbacks can run.
 fn plan(units: u64) -> (u64, u64) {
     (2_000_000_000 + 150 * units, 3_000_000_000 + 150 * units)
 }
@@ -32,7 +33,7 @@ fn now() -> u64 {
     u64::try_from(BEGUN.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Records the lateness of a callback that was due at `due`, in nanoseconds since `BEGUN`.
+/// Records the lateness of a callback due at `due`, in nanoseconds since `BEGUN`.
 fn note(due: u64) {
     match now().checked_sub(due) {
         Some(late) => {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Address, Context, Next, Receptor, Reply, SpawnError};
 
-/// Messages in the ring.
+/// Messages between members of the ring.
 enum Word {
     /// The neighbour that the receiver passes tokens to.
     Next(Address<Word>),

@@ -9,10 +9,10 @@ use crate::error::SpawnError;
 use crate::panics::drop_quietly;
 use crate::sync::lock_std;
 
-/// Time after which an idle thread ends.
+/// Time after which an idle thread exits.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Work that may block.
+/// A closure that may block.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// A pool of threads with a queue of jobs. Jobs of callback threads are never refused: each

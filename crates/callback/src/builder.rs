@@ -1,4 +1,4 @@
-//! [`Builder`]: configures and starts a runtime.
+//! [`Builder`], which configures and starts a runtime.
 
 use std::fmt;
 use std::io;
@@ -31,7 +31,7 @@ const MAX_WORKERS: usize = 255;
 /// Maximum capacity of an inbox, in messages.
 const MAX_INBOX_CAPACITY: usize = 1 << 24;
 
-/// Configures and starts a runtime.
+/// A builder that configures and starts a runtime.
 #[derive(Clone)]
 #[must_use = "nothing happens before `start`"]
 pub struct Builder {

@@ -14,7 +14,7 @@ pub(crate) const MAX_TICKS_AHEAD: u64 = 1 << 30;
 #[derive(Debug, Clone)]
 pub(crate) enum Clock {
     Real(Instant),
-    /// A clock that a test advances, in nanoseconds.
+    /// The time of a test in nanoseconds, which the test advances.
     #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     Manual(Arc<AtomicU64>),
 }

@@ -59,8 +59,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Id(self.core.current())
     }
 
-    /// Returns the address of the running callback thread. A context is invariant in `M`, as
-    /// addresses are:
+    /// Returns the address of the running callback thread. Like addresses, contexts are invariant
+    /// in `M`:
     ///
     /// ```compile_fail,E0308
     /// use contend_callback::Context;
@@ -75,17 +75,17 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Address::new(self.core.current())
     }
 
-    /// Returns the time in nanoseconds since the runtime started, by a monotonic clock.
+    /// Returns the nanoseconds since the runtime started, on a monotonic clock.
     pub(crate) fn now(&self) -> u64 {
         self.core.clock.now()
     }
 
-    /// Returns the index of the Worker that runs this callback, counted from 0.
+    /// Returns the index of the current Worker, counted from 0.
     pub fn worker(&self) -> usize {
         self.core.home.worker().into()
     }
 
-    /// Ends the callback thread.
+    /// Ends the callback thread normally, with [`Reason::Done`].
     pub fn end(&self) -> Next {
         Next(Wanted::End)
     }
@@ -243,7 +243,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// not block: they return an error if there is no room.
     ///
     /// # Panics
-    /// Never in a callback that a Worker runs.
+    /// Never panics in a callback run by a Worker.
     pub fn handle(&self) -> Handle {
         Handle::new(self.shared())
     }

@@ -11,7 +11,7 @@ use crate::message::Envelope;
 /// An action on a core, which any thread can send.
 type Control = Box<dyn FnOnce(&mut Core) + Send>;
 
-/// Creates an envelope that runs an action on the core of a Worker.
+/// Creates an envelope that runs `action` on the core of the Worker `home`.
 pub(crate) fn control(home: Home, action: impl FnOnce(&mut Core) + Send + 'static) -> Envelope {
     let action: Control = Box::new(action);
     Envelope::control(home, action)

@@ -95,7 +95,7 @@ use timers::Timers;
 
 /// The place of a unit: its page and slot.
 type Place = slab::Place<HandlerVTable>;
-/// The memory that holds units.
+/// The memory of the units, with the vtables of their closures.
 type Slab = slab::Slab<HandlerVTable>;
 
 /// Number of deliveries between two readings of the clock, each of which starts newly set timers.
@@ -115,11 +115,11 @@ struct Current {
     vtable: &'static HandlerVTable,
 }
 
-/// The part of a unit's wait that is not in its vtable.
+/// The event that ends a unit's wait, as far as its vtable does not tell.
 pub(crate) enum Until {
-    /// Messages only.
+    /// A message.
     Message,
-    /// A delay in nanoseconds.
+    /// The end of a delay in nanoseconds.
     Delay(u64),
     /// Acceptance of all pending messages by the inboxes of other Workers.
     Room,
@@ -140,7 +140,7 @@ pub(crate) struct Core {
     pub watchers: Watchers,
     /// Envelopes for units of this core, in delivery order.
     queue: Queue,
-    /// Envelopes for other Workers.
+    /// Pending envelopes for other Workers.
     pub outgoing: Outgoing,
     /// Number of slots reserved for units that other threads spawn.
     reserved: u64,
@@ -257,11 +257,11 @@ impl Core {
         self.counts.panics += self.planned.clear();
     }
 
-    /// Drops the closure of a unit that is waiting or whose callback has returned. The unit must
+    /// Drops the closure of a unit that is waiting, or whose callback has returned. The unit must
     /// then get another closure, or end.
     fn drop_payload(&mut self, place: Place, vtable: &'static HandlerVTable) {
         let payload = place.payload().as_ptr();
-        // SAFETY: the slot holds a closure of this vtable, which is not used any more.
+        // SAFETY: the slot holds a closure of this vtable, which is not used afterwards.
         self.counts.panics += drop_quietly(|| unsafe { (vtable.drop)(payload) });
     }
 
@@ -371,7 +371,7 @@ impl Core {
         // SAFETY: the caller's promise; the borrow ends here.
         let (key, purpose) = unsafe { envelope.as_ref() }.label();
         if purpose != Purpose::Message {
-            // SAFETY: it is moved out, as the caller gives it up.
+            // SAFETY: the caller gives the envelope up, and it is moved out once.
             self.act(purpose, unsafe { envelope.read() });
             return;
         }
@@ -391,10 +391,11 @@ impl Core {
         unsafe { self.hand(place, key, vtable, envelope) };
     }
 
-    /// Runs a receiving unit with a message.
+    /// Runs a receiving unit with a message, or drops and counts a message of another type.
     ///
     /// # Safety
-    /// As [`deliver`](Self::deliver), for a message. `vtable` is that of the unit in `place`.
+    /// See [`deliver`](Self::deliver); the envelope holds a message. `vtable` is that of the unit
+    /// in `place`.
     #[expect(clippy::inline_always, reason = "an eighth of all instructions of a round trip")]
     #[inline(always)]
     unsafe fn hand(
@@ -406,7 +407,7 @@ impl Core {
     ) {
         // SAFETY: the caller's promise; the borrow ends here.
         if !vtable.takes(unsafe { envelope.as_ref() }.vtable) {
-            // SAFETY: it is moved out, as the caller gives it up.
+            // SAFETY: the caller gives the envelope up, and it is moved out once.
             self.lose(unsafe { envelope.read() });
             return;
         }
@@ -414,7 +415,7 @@ impl Core {
             place.set_never_due();
             self.timers.forget(key);
         }
-        // SAFETY: as above; the handler that is run moves the content out before anything else.
+        // SAFETY: as above; the handler moves the content out before anything else.
         let message = unsafe { Envelope::content(envelope) };
         self.run(place, key, vtable, WakeReason::Message(message));
     }
@@ -444,8 +445,8 @@ impl Core {
         self.discard(envelope);
     }
 
-    /// Stashes a message for a unit that is not receiving. Drops and counts it if the unit's
-    /// backlog is full.
+    /// Stashes a message for a unit that is not receiving. Drops and counts the message if the
+    /// unit's backlog is full.
     #[cold]
     fn keep(&mut self, place: Place, envelope: Envelope) {
         place.page().header_mut().has_stashed = true;
@@ -630,7 +631,8 @@ impl Core {
         let Some(place) = self.slab.find(key) else { return };
         let vtable = self.slab.vtable(place);
         if !vtable.receives {
-            self.stash.recall(key); // it timed out first, and is scheduled again when it receives
+            // The unit timed out first, and is scheduled again when it receives.
+            self.stash.recall(key);
             return;
         }
         let Some(envelope) = self.stash.next(key) else { return };

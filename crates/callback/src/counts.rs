@@ -3,13 +3,14 @@
 /// Counters of a runtime since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Callbacks that have run.
+    /// Number of callbacks run.
     pub callbacks: u64,
-    /// Panics in callbacks, each of which ended its callback thread, and in destructors.
+    /// Number of panics in callbacks, each of which ended its callback thread, and in destructors.
     pub panics: u64,
-    /// Messages to callback threads that had ended.
+    /// Number of messages dropped because their receiver had ended.
     pub undeliverable: u64,
-    /// Messages dropped because their receiver already had the maximum number of stashed messages.
+    /// Number of messages dropped because their receiver already had the maximum number of stashed
+    /// messages.
     pub refused: u64,
 }
 

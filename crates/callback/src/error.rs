@@ -10,7 +10,7 @@ pub(crate) struct NoRoom;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// The Worker's memory, as set by [`Builder::memory`](crate::Builder::memory), is used up; or
+    /// The Worker's memory, as set by [`Builder::memory`](crate::Builder::memory), is used up, or
     /// the program has more than 65,535 kinds of closures.
     #[error("there is no memory for one more callback thread")]
     NoRoom,
@@ -39,7 +39,7 @@ pub enum SendError<M> {
 }
 
 impl<M> SendError<M> {
-    /// Returns the message that was not sent.
+    /// Returns the undelivered message.
     pub fn into_message(self) -> M {
         match self {
             Self::Ended(message) | Self::Full(message) | Self::ShutDown(message) => message,

@@ -1,4 +1,4 @@
-//! Handlers: the closures that units run, and vtables that know their types.
+//! Handlers: the closures run by units, and the vtables for their types.
 //!
 //! A slot holds a closure of any type. The closure's [`HandlerVTable`] has the functions that run
 //! and drop it, and the events that may wake its unit:
@@ -82,7 +82,7 @@ pub(crate) unsafe trait Handler: Send + 'static {
     const TIMED: bool;
     const RESERVED: bool = false;
 
-    /// Runs the closure.
+    /// Runs the closure at `at`, and returns its request.
     ///
     /// # Safety
     /// `at` points to a value, which nothing else uses; unless `STAYS`, it is moved out. A message
@@ -180,7 +180,7 @@ where
     Single::<_, M, false, true>::new(move |context, _| callback(context))
 }
 
-/// Creates a handler that runs for one message.
+/// Creates a handler that runs once, for a message.
 pub(crate) fn receive_once<M, F>(callback: F) -> impl Handler
 where
     F: FnOnce(&mut Context<'_, M>, M) -> Next + Send + 'static,
@@ -188,11 +188,11 @@ where
 {
     Single::<_, M, true, false>::new(move |context, message| match message {
         Some(message) => callback(context, message),
-        None => context.keep_receiving(), // not reached: it runs for messages only
+        None => context.keep_receiving(), // unreachable: the handler runs only for messages
     })
 }
 
-/// Creates a handler that runs for one message, or when its timer is due.
+/// Creates a handler that runs once, for a message or when its timer is due.
 pub(crate) fn receive_within<M, F>(callback: F) -> impl Handler
 where
     F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
@@ -245,8 +245,8 @@ impl<H> Boxed<H> {
 
 impl<H> Drop for Boxed<H> {
     fn drop(&mut self) {
-        // SAFETY: a `Boxed` that is dropped has either not run or runs in place, so it still holds
-        // its value. `call` wraps one whose value it moves out in `ManuallyDrop`.
+        // SAFETY: a dropped `Boxed` has either not run or runs in place, so it still holds its
+        // value. `call` wraps one whose value it moves out in `ManuallyDrop`.
         unsafe { self.0.assume_init_drop() };
     }
 }

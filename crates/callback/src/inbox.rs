@@ -45,7 +45,7 @@ struct Cell<T> {
 #[derive(Debug)]
 struct Apart<T>(T);
 
-/// The queue; see the module documentation.
+/// A queue with many writers and one reader; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     /// The next position to write.
@@ -60,7 +60,7 @@ pub(crate) struct Inbox<T> {
     unbounded: bool,
     /// Whether the reader has ended.
     closed: AtomicBool,
-    /// Held by a thread that drains the queue in place of the reader.
+    /// Held by the thread that drains the queue in place of the reader.
     clearing: Mutex<()>,
 }
 
@@ -108,7 +108,7 @@ impl<T> Inbox<T> {
 
     fn clear(&self, drop: impl Fn(T)) {
         while let Some(value) = self.pop_instead() {
-            drop(value); // which may put something in
+            drop(value); // which may push further values
         }
     }
 
@@ -158,7 +158,7 @@ impl<T> Inbox<T> {
             let turn = cell.turn.load(Ordering::Acquire);
             if turn != position {
                 if turn.wrapping_sub(position).cast_signed() < 0 {
-                    return Err(value); // not emptied since the round before
+                    return Err(value); // the cell has not been emptied since the last round
                 }
                 position = self.tail.0.load(Ordering::Relaxed);
                 continue;

@@ -25,12 +25,12 @@ const WAKE_TOKEN: u64 = u64::MAX;
 /// Maximum number of events fetched by one system call.
 const EVENT_BATCH: usize = 256;
 
-/// The direction of readiness that a callback thread waits for.
+/// A direction of input or output for which a callback thread can wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Data can be read, or the end of the stream has been reached.
+    /// Reading: data or the end of the stream is available.
     Read,
-    /// Data can be written, or the other side no longer reads.
+    /// Writing: there is room for data, or the other side no longer reads.
     Write,
 }
 
@@ -110,7 +110,7 @@ impl Events {
 
     /// Wakes the Worker if it sleeps, or makes its next sleep return at once.
     pub fn wake(&self) {
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes()); // if it is full, the Worker is awake already
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes()); // if full, it is awake
     }
 }
 
@@ -245,7 +245,7 @@ impl Descriptors {
         let fetched = events.take(look);
         for &(data, flags) in &fetched {
             if data == WAKE_TOKEN {
-                let _ = rustix::io::read(&events.wake, &mut [0; 8]); // fails if it has been read already
+                let _ = rustix::io::read(&events.wake, &mut [0; 8]); // may be read already
                 continue;
             }
             let [index, generation] = [data & u64::from(u32::MAX), data >> 32];
@@ -254,7 +254,7 @@ impl Descriptors {
                 continue;
             };
             if u64::from(entry.generation) != generation {
-                continue; // an event of a source that has been dropped
+                continue; // an event of a dropped source
             }
             let either = EventFlags::ERR | EventFlags::HUP;
             entry.ended |= flags.intersects(EventFlags::RDHUP | either);

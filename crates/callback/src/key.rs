@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Bits of a key: `page:24 home:16 slot:8 generation:16`.
+/// Offsets of a key's fields, in bits. The layout is `page:24 home:16 slot:8 generation:16`.
 const SLOT_SHIFT: u32 = 16;
 const HOME_SHIFT: u32 = 24;
 const PAGE_SHIFT: u32 = 40;

@@ -150,7 +150,7 @@
 //!   threads go to the fullest pages. (Monitors, links, large closures and large messages come from
 //!   the allocator, which may keep freed memory.)
 
-#![allow(unsafe_code)] // pages hold closures of any type; every block says why it is sound
+#![allow(unsafe_code)] // pages hold closures of any type; each block states why it is sound
 
 mod blocking;
 mod builder;

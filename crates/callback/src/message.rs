@@ -41,7 +41,7 @@ pub(crate) struct MessageVTable {
     drop: unsafe fn(*mut u8),
 }
 
-/// Work for a core: usually a message to deliver.
+/// An item of work for a core, usually a message to deliver.
 #[derive(Debug)]
 pub(crate) struct Envelope {
     pub to: Key,

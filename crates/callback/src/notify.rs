@@ -9,11 +9,10 @@ use crate::message::Envelope;
 use crate::shared::Shared;
 use crate::sync::lock_std;
 
-/// Wakes callback threads from any thread, like tokio's `Notify`.
+/// A source of wake-ups for callback threads, usable from any thread, like tokio's `Notify`.
 ///
-/// [`notify_one`](Self::notify_one) never blocks and never fails, even if inboxes are full. It can
-/// be called in callbacks, destructors and [`Waker`](std::task::Waker)s. All clones share one
-/// state.
+/// [`notify_one`](Self::notify_one) never blocks and never fails, even if inboxes are full.
+/// Callbacks, destructors and [`Waker`](std::task::Waker)s may call it. All clones share one state.
 ///
 /// A notification wakes the callback thread that has waited longest in
 /// [`Context::when_notified`](crate::Context::when_notified). If none is waiting, the notification
@@ -80,7 +79,7 @@ impl Notify {
             return;
         };
         state.woken.insert(ticket);
-        drop(state); // sending may drop what others have sent, which may notify
+        drop(state); // before `post`, which may drop envelopes whose destructors notify
         runtime.post(Envelope::start(key));
     }
 
@@ -129,7 +128,7 @@ impl Drop for Ticket {
         let waiter = state.waiting.remove(&self.number);
         let was_woken = state.woken.remove(&self.number);
         drop(state);
-        drop(waiter); // perhaps the last one of its runtime
+        drop(waiter); // after the lock: this may be the last reference to a runtime
         if was_woken {
             self.notify.notify_one();
         }

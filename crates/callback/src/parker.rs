@@ -111,7 +111,7 @@ mod models {
                     }
                     None => {
                         parker.park(None, || !inbox.is_empty());
-                        thread::yield_now(); // a writer may be in the middle of it
+                        thread::yield_now(); // a push may be in progress
                     }
                 }
             }

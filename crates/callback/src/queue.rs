@@ -1,4 +1,4 @@
-//! The queue of a core: a ring buffer of envelopes, which are opened in place.
+//! The queue of a core: a ring buffer of envelopes, which the core opens in place.
 //!
 //! Envelopes are a few words that are read shortly after they were written, so they are passed by
 //! address: copying one in larger units than it was written in would stall on store forwarding,
@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use crate::key::Key;
 use crate::message::Envelope;
 
-/// Initial capacity, in envelopes.
+/// Initial and minimum capacity, in envelopes.
 const MIN_CAPACITY: usize = 64;
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Queue {
         }
     }
 
-    /// Frees capacity beyond `least` envelopes.
+    /// Frees spare capacity, but keeps room for at least `least` envelopes.
     pub fn shrink_to(&mut self, least: usize) {
         let places = self.len().max(least).max(MIN_CAPACITY).next_power_of_two();
         if places < self.places.len() {

@@ -20,9 +20,9 @@ pub enum Reason {
     Failed(Arc<str>),
     /// The callback thread was linked to this one, which ended with a reason other than `Done`.
     Linked(Id),
-    /// The reason is unknown. The callback thread had already ended when it was requested, either
-    /// with `Done` or more than 256 failures ago on its Worker; or it never existed in this
-    /// runtime.
+    /// The reason is unknown, because the callback thread had ended before the reason was
+    /// requested, either with `Done` or more than 256 failures ago on its Worker, or because it
+    /// never existed in this runtime.
     Unknown,
 }
 

@@ -8,8 +8,8 @@ use crate::handle::Handle;
 use crate::shared::Shared;
 use crate::watchdog::Watchdog;
 
-/// A runtime, which accepts callback threads and distributes them over its Workers, which run them.
-/// Dropping it ends all callback threads.
+/// A runtime, which accepts callback threads and distributes them over its Workers. Dropping it
+/// ends all callback threads.
 #[derive(Debug)]
 pub struct Receptor {
     handle: Handle,
@@ -55,7 +55,7 @@ impl Drop for Receptor {
         self.handle.shared.shut_down();
         let own = thread::current().id();
         for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != own) {
-            let _ = thread.join(); // a Worker ends only by being asked to
+            let _ = thread.join(); // a Worker catches panics, so this is no error
         }
         drop(self.watchdog.take());
     }

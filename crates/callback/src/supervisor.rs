@@ -100,7 +100,7 @@ pub struct Supervisor {
     strategy: Strategy,
     children: Vec<Child>,
     most: usize,
-    /// The period in which restarts are counted, in nanoseconds.
+    /// The time span over which restarts are counted, in nanoseconds.
     within: u64,
     /// Times of recent restarts, in nanoseconds of the runtime's clock.
     restarts: VecDeque<u64>,

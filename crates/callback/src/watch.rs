@@ -23,7 +23,7 @@ pub(crate) type Teller = Box<dyn FnOnce(Down) -> Envelope + Send>;
 pub(crate) enum Relation {
     /// Unit `by` is notified when this unit ends.
     Monitored { by: Key, tell: Teller },
-    /// This unit is notified when unit `whom` ends, or is ended when it fails.
+    /// This unit is notified when unit `whom` ends, or is ended when `whom` fails.
     Monitors { whom: Key },
     /// Unit `to` is cancelled when this unit fails. For a mutual link, `to` has the same relation.
     Linked { to: Key },

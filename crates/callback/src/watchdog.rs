@@ -1,4 +1,4 @@
-//! The watchdog: reports callbacks that run for too long.
+//! The watchdog, which reports callbacks that run for too long.
 
 use std::fmt;
 use std::io;

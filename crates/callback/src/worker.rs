@@ -189,7 +189,7 @@ impl Worker {
         }
     }
 
-    /// Spins, then sleeps, until there may be work.
+    /// Spins, then sleeps, until there may be work. Frees spare memory after a long sleep.
     fn idle(&mut self) {
         if self.spin() {
             return;
@@ -223,7 +223,7 @@ impl Worker {
     fn spin(&mut self) -> bool {
         let Some(most) = self.shared.spin else { return false };
         if self.look_around() {
-            return true; // without a look at the clock
+            return true; // without reading the clock
         }
         let begun = Instant::now();
         let most = match self.core.next_due() {

@@ -124,7 +124,7 @@ pub fn spinning(rounds: usize) {
     );
 }
 
-/// The CPUs that two threads or Workers are pinned to.
+/// The CPUs to which two threads or Workers are pinned.
 struct Placement {
     words: &'static str,
     cpus: [usize; 2],

@@ -1,12 +1,12 @@
-//! Costs of callback threads on this machine: memory, time, lateness of timers, and memory left
-//! afterwards.
+//! Measures the costs of callback threads on this machine: memory, time, lateness of timers, and
+//! memory left afterwards.
 //!
 //! ```text
 //! cargo bench -p contend-callback [-- TEXT]
 //! ```
 //!
-//! Each result is the median of several rounds, with their minimum and maximum. Results that are
-//! compared come from the same rounds. TEXT selects the measurements whose names contain it.
+//! Each result is the median of several rounds, with their minimum and maximum. Compared results
+//! come from the same rounds. TEXT selects the measurements whose names contain it.
 
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails ends")]

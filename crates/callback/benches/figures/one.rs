@@ -8,7 +8,7 @@ use super::{each, on_worker, row, runtime};
 
 const MILLION: u64 = 1_000_000;
 
-/// Measures spawning a million units that wait for a timer.
+/// Measures spawning a million units, each waiting for a timer.
 pub fn spawn(rounds: usize) {
     let mut samples = Vec::new();
     for _ in 0..rounds {

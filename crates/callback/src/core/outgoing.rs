@@ -11,9 +11,9 @@ use crate::shared::Shared;
 
 pub(crate) struct Outgoing {
     shared: Option<Arc<Shared>>,
-    /// For each Worker, envelopes that wait for room in its inbox, oldest first.
+    /// For each Worker, the envelopes waiting for room in its inbox, oldest first.
     waiting: Vec<VecDeque<Envelope>>,
-    /// Units that wait until no envelope is pending.
+    /// Units waiting until no envelope is pending.
     for_room: Vec<Key>,
 }
 
@@ -33,7 +33,7 @@ impl Outgoing {
     /// Sends an envelope to another Worker, at once or as soon as its inbox has room.
     ///
     /// # Errors
-    /// The envelope, if it is for no Worker of this runtime.
+    /// Returns the envelope if it is for a Worker of another runtime.
     pub fn post(&mut self, envelope: Envelope) -> Result<(), Envelope> {
         let home = envelope.to.home();
         let remote = self.shared.as_ref().and_then(|shared| shared.remote(home));

@@ -61,8 +61,8 @@ impl Planned {
         panics + drop_quietly(|| drop(until))
     }
 
-    /// Moves the planned closure, whose vtable is `vtable`, into the slot that it was stored for.
-    /// The slot's former closure is gone. Returns what the closure waits for.
+    /// Moves the planned closure, whose vtable is `vtable`, into the slot that it was stored for,
+    /// whose former closure must be gone. Returns the event that the closure waits for.
     pub fn move_to(&mut self, place: Place, vtable: &'static HandlerVTable) -> Until {
         debug_assert!(self.vtable.is_some_and(|own| std::ptr::eq(own, vtable)));
         self.vtable = None;

@@ -15,7 +15,7 @@ use crate::next::{Never, Next};
 use crate::panics::drop_quietly;
 use crate::reason::Reason;
 
-/// The placeholder in a reserved slot, with room for a closure of two words.
+/// The placeholder in a reserved slot. Its two words leave room for a closure of this size.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Reserved {

@@ -43,7 +43,7 @@ impl Stash {
         Self { most, ..Self::default() }
     }
 
-    /// Stashes a message for its unit, unless the unit's backlog is full.
+    /// Stashes a message for its unit.
     ///
     /// # Errors
     /// Returns the envelope if the backlog is full.

@@ -53,15 +53,15 @@ const LONG: u64 = 1 << 62;
 /// A step of a test. Delays are in nanoseconds.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Spawn a unit that ends after this delay, optionally by panicking.
+    /// Spawn a unit that ends after the given delay, by panicking if the flag is set.
     After(u64, bool),
     /// Spawn a unit that receives messages until it ends.
     Receive,
     /// Spawn a unit that receives one message or times out, then continues as `Deaf` does.
     ReceiveWithin(u64),
-    /// Spawn a unit that receives only after this delay.
+    /// Spawn a unit that receives only after the given delay.
     Deaf(u64),
-    /// Spawn a unit that receives one message, and further ones only after this delay.
+    /// Spawn a unit that receives one message, and further ones only after the given delay.
     Once(u64),
     /// Send a message to a unit.
     Send(usize, u64),
@@ -219,7 +219,7 @@ impl Machine {
         Self { core, now, log, units: Vec::new(), dropped: Vec::new() }
     }
 
-    /// Returns a new unit's number, a guard for its closure, and the log.
+    /// Returns the number of the next unit, a guard for its closure, and the log.
     fn unit(&mut self) -> (usize, Guard, Log) {
         let dropped = Arc::new(AtomicU64::new(0));
         self.dropped.push(Arc::clone(&dropped));
@@ -366,7 +366,7 @@ fn compare(steps: &[Step]) {
         if !matches!(step, Step::Send(..) | Step::Cancel(_) | Step::Pass(_)) {
             machine.spawn(step);
             if let Some(Step::Send(..)) = steps.get(n + 1) {
-                continue; // the message arrives before the unit has run, or its delay has started
+                continue; // the message arrives before the unit runs or its delay starts
             }
         }
         machine.turn();
@@ -446,8 +446,7 @@ impl Drop for Bomb {
 fn a_unit_whose_destructor_panics_has_ended() {
     let mut machine = Machine::new();
     let dropped = Arc::new(AtomicU64::new(0));
-    // A closure that is replaced, one that ends, one that is cancelled, and one that is dropped
-    // with the core.
+    // The bomb's closure is replaced, ends, is cancelled, or is dropped with the core.
     for way in 0..4_u64 {
         let bomb = Bomb(Arc::clone(&dropped));
         let (_, guard, _) = machine.unit();

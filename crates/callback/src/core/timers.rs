@@ -37,7 +37,7 @@ pub(super) struct Timers {
     scanned_tick: u64,
     /// Due units in firing order, and the number of those already handed out.
     due: (Vec<Due>, usize),
-    /// Due times of units that wait beyond the ticks' range, in nanoseconds of the runtime's clock.
+    /// Due times of units waiting beyond the ticks' range, in nanoseconds of the runtime's clock.
     far: HashMap<Key, u64>,
 }
 

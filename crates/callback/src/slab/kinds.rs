@@ -24,7 +24,7 @@ pub(super) struct Kinds<K: 'static> {
     all: Vec<Entry<K>>,
     /// The maximum number of kinds, at most [`PAGE_KIND`], which is not a kind itself.
     limit: u16,
-    /// Kinds by the address of their vtable.
+    /// The kind of each vtable, by the vtable's address.
     known: HashMap<usize, u16>,
     /// A cache in front of `known`: the kind last looked up, by a few bits of its vtable's address.
     recent: [u16; 16],

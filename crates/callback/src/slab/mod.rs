@@ -33,7 +33,7 @@
 //!   content, not its address range.
 //! - A payload is initialised exactly while its slot is taken and its closure has not been moved
 //!   out to run; `vtable.drop` is called for it, or its value is moved out, exactly once. The slab
-//!   never touches payloads; `core.rs` does, and justifies it.
+//!   never touches payloads; `core.rs` does, and states why this is sound.
 //! - References to headers begin and end within methods of this module; no callback runs while one
 //!   exists.
 
@@ -74,7 +74,7 @@ pub(crate) struct Slab<K: Kind> {
     lease: Lease,
     pages: Pages<K>,
     wheel: Wheel,
-    /// The turn of the next timer, which orders units that are due at the same tick.
+    /// The turn of the next timer. Turns order units due at the same tick.
     turn: u32,
     /// The number below which all pages have been populated.
     populated: u32,
@@ -249,7 +249,7 @@ impl<K: Kind> Slab<K> {
         self.units -= 1;
         let used = page.header().used;
         if number == self.kinds.current(kind) {
-            return false; // stays current: its slots are the next to be used
+            return false; // stays current: its slots are used next
         }
         if used == 0 {
             if !was_full {
@@ -276,7 +276,7 @@ impl<K: Kind> Slab<K> {
         (1..self.pages.fresh).filter(|&number| self.floors[number as usize] == NO_GENERATION)
     }
 
-    /// Frees memory that is kept for reuse: empty pages, and spare capacity of lists.
+    /// Frees memory kept for reuse: empty pages, and spare capacity of lists.
     pub fn trim(&mut self) {
         let pages = &self.pages;
         for number in self.kinds.take_empty_currents(|number| pages.page(number).header().used) {
@@ -385,7 +385,7 @@ impl<K: Kind> Slab<K> {
         Ok(number)
     }
 
-    /// Takes an empty page out of use.
+    /// Takes an empty page out of use. Its memory may stay populated for reuse.
     fn retire(&mut self, number: u32) {
         self.wheel.forget(number);
         let floor = self.page(number).clear();
@@ -412,11 +412,11 @@ impl<K: Kind> Slab<K> {
     }
 
     fn give_back(&self, number: u32, pages: usize) {
-        // SAFETY: these pages hold no units, and their headers own nothing any more.
+        // SAFETY: these pages hold no units, and their headers no longer own anything.
         unsafe { self.pages.memory.give_back(number as usize * PAGE, pages * PAGE) };
     }
 
-    /// Removes a page from the list that it is in.
+    /// Removes a page from the list for its fill level.
     fn unlist(&mut self, number: u32) {
         let page = self.page(number);
         let header = page.header();

@@ -1,5 +1,5 @@
-//! One page: a header and, for each of its slots, a payload, a due tick, a turn among equal ticks
-//! and a generation.
+//! A page: a header and, for each slot, a payload, a due tick, a turn that orders equal ticks, and
+//! a generation.
 //!
 //! ```text
 //! header 64 B │ generation u16 × n │ tick u32 × n │ turn u32 × n │ … │ payload × n
@@ -99,7 +99,7 @@ pub(crate) struct Header<K: 'static> {
     pub kind: u16,
     /// Number of slots in use.
     pub used: u8,
-    /// Number of free slots, without those that are worn out.
+    /// Number of free slots, without worn-out ones.
     left: u8,
     /// Number of slots; 0 in memory returned to the kernel.
     slots: u8,
@@ -141,7 +141,7 @@ impl<K: Kind> Page<K> {
     /// Prepares an unused page, which must be zeroed or cleared. It then has no units, and its
     /// generations continue from `floor`, rounded up to an even number.
     pub fn prepare(self, class: u8, kind: u16, vtable: &'static K, floor: u16) {
-        let floor = floor.next_multiple_of(2); // the generation of a free slot
+        let floor = floor.next_multiple_of(2); // even, as in a free slot
         let layout = LAYOUTS[usize::from(class)];
         let slots = u8::try_from(layout.slots).expect("`layout` asserts that slots fit in a byte");
         let mut header = Header {
@@ -423,7 +423,7 @@ impl<K: Kind> Place<K> {
     }
 }
 
-/// Prefetches a cache line, where the processor supports it.
+/// Prefetches the cache line at an address, if the processor supports it.
 #[inline]
 fn fetch(at: NonNull<u8>) {
     #[cfg(target_arch = "x86_64")]

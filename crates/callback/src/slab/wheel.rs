@@ -1,4 +1,4 @@
-//! A hierarchical timer wheel whose entries are pages: it finds the pages with units that are due.
+//! A hierarchical timer wheel whose entries are pages: it finds the pages that have due units.
 //!
 //! There are six levels of 64 buckets, of 1, 64, 64² … ticks each, and a bitmap of used buckets for
 //! each level (Varghese and Lauck 1987, scheme 7). A bucket lists pages by the earliest tick of
@@ -7,8 +7,7 @@
 //! once. The wheel's data about a page is in an array here rather than on the page, so that moving
 //! thousands of pages touches little memory.
 //!
-//! Ticks have 32 bits and wrap around: any two that are compared are less than half that range
-//! apart.
+//! Ticks have 32 bits and wrap around. Any two ticks compared are less than half that range apart.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -45,7 +44,7 @@ struct Entry {
 pub(crate) struct Wheel {
     /// Entries by page number. Pages beyond the end have no timers.
     entries: Vec<Entry>,
-    /// The last tick that has been processed.
+    /// The last tick processed.
     at: u32,
     used: [u64; LEVELS],
     /// First and last page of each bucket; 0 for none.
@@ -77,7 +76,7 @@ impl Wheel {
         let Entry { due, bucket, .. } = self.entries[number as usize];
         if due != NEVER {
             if !is_before(tick, due) || bucket == EXPIRED {
-                return; // it is searched earlier, or soon, anyway
+                return; // the page is searched no later than that anyway
             }
             self.forget(number);
         }

@@ -165,7 +165,7 @@ fn messages_that_panic_when_dropped_harm_nobody() {
     quiet_panics();
     let receptor = runtime(1);
     let deaf = |context: &mut Context<'_, Bomb>| context.after(LONG, |context| context.end());
-    // A message is stashed for a unit that is cancelled, by a sender that lives on.
+    // A living sender's message is stashed for a unit that is then cancelled.
     let cancelled = receptor.spawn_receiving(deaf).expect("it runs");
     // A message is stashed for a unit that panics.
     let panicking = receptor

@@ -192,13 +192,14 @@ fn a_drained_source_reports_more_input_and_the_end() {
         for piece in 0..pieces {
             mine.write_all(b"x").expect("open");
             if piece % 2 == 0 {
-                std::thread::sleep(Duration::from_micros(200)); // mostly long enough to be read alone
+                // Usually long enough for a separate read.
+                std::thread::sleep(Duration::from_micros(200));
             }
         }
-        drop(mine); // which often comes with what was written last
+        drop(mine); // the end often arrives together with the last byte
         let [bytes, blocked] = counted.expect("it runs").wait().expect("it ends");
         assert_eq!(bytes, pieces);
-        assert!(blocked <= 1, "{blocked} of {pieces}"); // before anything had come
+        assert!(blocked <= 1, "{blocked} of {pieces}"); // the one before any input
     }
     receptor.wait();
 }

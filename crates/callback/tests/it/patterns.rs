@@ -275,7 +275,7 @@ fn a_child_that_exceeds_the_restart_limit_fails_its_supervisor() {
         other => panic!("{other}"),
     }
     family.nobody_begins();
-    receptor.wait(); // the other child has been ended, too
+    receptor.wait(); // returns because the other child has been ended, too
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn timers_of_the_same_time_run_in_the_order_they_were_asked_for() {
     on_worker(&receptor, 0, move |context| {
         for n in 0..5000 {
             let log = Arc::clone(&log);
-            // Some end early, so that later ones take their slots.
+            // Some units end early, so that later ones take their slots.
             let id = context.spawn_after(Duration::from_millis(20), |c| c.end()).expect("room");
             if n % 3 == 0 {
                 context.cancel(id);

@@ -140,7 +140,7 @@ fn blocking_work_is_not_waited_for_on_a_worker() {
     go.store(true, Ordering::SeqCst);
 }
 
-/// Returns the reason for which a unit ends that runs `body`.
+/// Runs `body` in a unit, and returns the reason for which the unit ends.
 fn reason_of(receptor: &Receptor, body: impl FnOnce(&mut Context<'_>) + Send + 'static) -> Reason {
     quiet_panics();
     let (sender, reason) = mpsc::channel();
@@ -208,7 +208,7 @@ fn an_answer_that_is_there_can_be_taken_in_a_callback() {
     assert_eq!(reason, Reason::Done);
 }
 
-/// Occupies a Worker until the returned value is dropped.
+/// Keeps a Worker busy until the returned sender is dropped.
 fn hold(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();
     let (sender, held) = mpsc::channel();
@@ -222,7 +222,7 @@ fn hold(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
     release
 }
 
-/// Spawns a unit that waits for a notification, and increments `woken` when it arrives.
+/// Spawns a unit that waits for a notification and then increments `woken`.
 fn waiter(receptor: &Receptor, notify: &Notify, woken: &Arc<AtomicU64>) -> Id {
     let (notify, woken) = (notify.clone(), Arc::clone(woken));
     let begin = move |context: &mut Context<'_>| {
@@ -291,9 +291,9 @@ fn a_notification_of_a_unit_that_ends_before_it_runs_passes_on() {
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
     let waiters: Vec<Id> = (0..4).map(|_| waiter(&receptor, &notify, &woken)).collect();
     let body = move |context: &mut Context<'_>| {
-        context.cancel(waiters[0]); // it does not wait any more
+        context.cancel(waiters[0]); // this one no longer waits
         notify.notify_one();
-        context.cancel(waiters[1]); // it was woken, and has not run yet
+        context.cancel(waiters[1]); // this one was woken but has not run yet
         notify
     };
     let notify = on_worker(&receptor, 0, body);

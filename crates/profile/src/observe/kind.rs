@@ -8,7 +8,7 @@ use super::Wait;
 /// The kind of object that a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A pipe or a FIFO.
+    /// A pipe or FIFO.
     Pipe,
     /// A socket.
     Socket,

@@ -24,7 +24,7 @@ pub mod tree;
 pub use target::{End, Ends};
 pub use tree::Tree;
 
-/// The activity of a task, or of a whole stage.
+/// The state of a task, or of a whole stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Running on a CPU or queued for one.
@@ -52,9 +52,9 @@ pub enum Wait {
     Poll,
     /// A peer on a socket.
     Network,
-    /// A pipe that is neither the stage's input nor its output.
+    /// A pipe other than the stage's input and output.
     Pipe,
-    /// A terminal.
+    /// Input from a terminal, or output to one.
     Terminal,
     /// Continuation of the stopped process by job control.
     Stopped,
@@ -65,7 +65,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// Number of variants.
+    /// Number of variants of this enum.
     pub const COUNT: usize = Self::Unknown as usize + 1;
 
     /// Returns the rank of a wait among those of one process's threads; the lowest rank describes

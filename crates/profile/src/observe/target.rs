@@ -235,7 +235,7 @@ fn combine_waits(waits: &[Wait]) -> CombinedWait {
         main = waits.to_vec();
     }
     match main.first() {
-        None => CombinedWait::One(Wait::Sleep), // only the time-out is left to wait for
+        None => CombinedWait::One(Wait::Sleep), // only the timeout can end the call
         Some(&first) if main.iter().all(|&wait| wait == first) => CombinedWait::One(first),
         Some(_) => CombinedWait::One(Wait::Poll),
     }

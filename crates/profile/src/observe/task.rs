@@ -1,4 +1,4 @@
-//! A task: one thread of a process, which is sampled through its files in `/proc`.
+//! A task: one thread of a process, sampled through its files in `/proc`.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -147,7 +147,7 @@ impl Task {
         }
     }
 
-    /// Checks that the task is alive.
+    /// Checks that the task is alive, that is, neither reaped nor a zombie.
     ///
     /// # Errors
     /// Returns an error if the task has ended.

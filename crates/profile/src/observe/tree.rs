@@ -69,7 +69,7 @@ struct Process {
 /// A stage under observation.
 #[derive(Debug)]
 pub struct Tree {
-    /// The stage's processes. Its own process is the first until that has been reaped.
+    /// The stage's processes. The first is the stage's own process until that has been reaped.
     processes: Vec<Process>,
     /// Whether the stage's own process has not been reaped yet.
     has_leader: bool,

@@ -19,7 +19,7 @@ use rustix::process::kill_process;
 use super::gate::{Gate, proc_path};
 use super::script::{ScriptOptions, ScriptPaths, script};
 
-/// A pipeline to launch.
+/// A pipeline to launch, and the settings for it.
 #[derive(Debug)]
 pub struct LaunchSpec<'a> {
     /// The shell, by name or path.
@@ -70,9 +70,9 @@ pub enum LaunchError {
          (`ulimit -u`, and pids.max of the cgroup)"
     )]
     Stages {
-        /// Number of stages that were started.
+        /// Number of stages started.
         started: usize,
-        /// Number of stages of the pipeline.
+        /// Number of stages in the pipeline.
         wanted: usize,
     },
 }
@@ -86,7 +86,7 @@ pub struct Launched {
     pub pipefail: bool,
     /// The closed gate at which the stages wait.
     pub gate: Gate,
-    /// The shell that ran the setup and waits for the pipeline's end.
+    /// The shell, which has run the setup and waits for the pipeline's end.
     pub shell: WaitingShell,
 }
 

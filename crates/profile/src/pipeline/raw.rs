@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::stage::RawStage;
 use crate::observe::target::End;
 
-/// Longest sampling interval.
+/// Maximum sampling interval.
 pub const MAX_SAMPLING_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Observations of a finished run.

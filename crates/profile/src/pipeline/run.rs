@@ -41,7 +41,7 @@ use super::stage::RunningStage;
 use super::tracing;
 use crate::observe::{State, Wait};
 
-/// Shortest sampling interval.
+/// Minimum sampling interval.
 const MIN_SAMPLING_INTERVAL: Duration = Duration::from_millis(1);
 /// Divisor that gives the sampling interval from the time so far: a long run needs no more samples
 /// than a short one. Each wake-up disturbs the run: stages that pass single lines to each other
@@ -172,7 +172,8 @@ impl<'a> Watch<'a> {
 
     fn follow(&mut self, progress: &mut dyn FnMut(&Progress<'_>)) {
         if let Some(signal) = self.signals.interrupted() {
-            self.end_stages(Arrived { signal, from_process: true }); // it arrived before this loop
+            // The signal arrived before this loop.
+            self.end_stages(Arrived { signal, from_process: true });
         }
         while self.stages.iter().any(|stage| stage.ended.is_none()) {
             self.sleep_until_due();

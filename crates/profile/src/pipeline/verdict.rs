@@ -27,7 +27,7 @@ const SIMILAR_SERVICE_SHARE: f64 = 0.9;
 /// Minimum number of samples for a verdict.
 const MIN_SAMPLES: u64 = 10;
 
-/// The evidence for a verdict.
+/// The facts about a run on which the verdict is based.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// The stages, first to last.

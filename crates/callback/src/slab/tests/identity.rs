@@ -157,7 +157,7 @@ fn a_slab_that_is_dropped_hands_on_how_far_its_pages_have_come() {
     let mut slab = slab_after(&[0, 9, 20, 30], 16);
     let (place, _) = slab.insert(vtables()[0]).expect("room");
     slab.remove(place);
-    slab.insert(vtables()[0]).expect("room"); // lives to the end
+    slab.insert(vtables()[0]).expect("room"); // never ends
     let number = slab.home.number();
     drop(slab);
     // Another test may have leased the number in the meantime, and advanced its generations.

@@ -6,8 +6,8 @@ use contend_record::pipe::{Boundary, Finding, FindingId};
 use super::{Facts, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// Smallest reported difference of counts, in bytes. A program reads less from its libraries, and a
-/// pipe of default capacity holds no more.
+/// Minimum difference of counts for a finding, in bytes. A program reads less from its libraries,
+/// and a pipe of default capacity holds no more.
 const MIN_DIFFERENCE_BYTES: u64 = 64 * 1024;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {

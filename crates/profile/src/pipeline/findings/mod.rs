@@ -11,7 +11,7 @@ mod tiny_calls;
 
 use contend_record::pipe::{Bottleneck, Boundary, Finding, FindingId, Stage, Total};
 
-/// The facts that rules examine.
+/// The facts that rules examine, about a finished run.
 #[derive(Debug)]
 pub struct Facts<'a> {
     /// The stages, first to last.

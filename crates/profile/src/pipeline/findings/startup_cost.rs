@@ -11,7 +11,7 @@ const MAX_SHORT_RUN_SECONDS: f64 = 0.05;
 /// Upper bound of the CPU time for starting and ending a program, in seconds; it is usually 1 ms to
 /// 2 ms.
 const MAX_START_CPU_SECONDS: f64 = 0.0025;
-/// Minimum number of started programs that is reported.
+/// Minimum number of started programs for a finding.
 const MIN_FORKS: u64 = 50;
 /// Minimum number of the stage's children that samples must have found, if other programs were
 /// running, too.

@@ -6,7 +6,7 @@ use contend_record::pipe::{Finding, FindingId, Stage};
 use super::{Facts, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// Minimum number of calls that is reported; fewer take at most about a millisecond.
+/// Minimum number of calls for a finding; fewer take at most about a millisecond.
 const MIN_CALLS: u64 = 5_000;
 /// Largest mean size of a tiny call, in bytes: copying this many costs about as much as the system
 /// call.
