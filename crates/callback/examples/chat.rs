@@ -23,7 +23,7 @@ const MAX_LINE_BYTES: usize = 4096;
 /// Maximum number of lines stashed for a guest that does not read; further lines are dropped.
 const MAX_BACKLOG_LINES: usize = 1000;
 
-/// Messages that the room receives.
+/// A message to the room.
 enum Event {
     Came(Id, Address<Arc<str>>),
     Said(Id, String),

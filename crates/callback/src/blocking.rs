@@ -1,4 +1,4 @@
-//! The thread pool that runs blocking work, which would otherwise delay all callbacks of a Worker.
+//! A thread pool for blocking work, which would otherwise delay all callbacks of a Worker.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

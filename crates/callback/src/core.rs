@@ -115,7 +115,7 @@ struct Current {
     vtable: &'static HandlerVTable,
 }
 
-/// The event that ends a unit's wait, as far as its vtable does not tell.
+/// The event that ends a unit's wait, in addition to the events in its vtable.
 pub(crate) enum Until {
     /// A message.
     Message,

@@ -240,7 +240,7 @@ impl<K: Kind> Page<K> {
         slot < self.header().slots
     }
 
-    /// Returns whether a slot holds a unit: its generation is odd then.
+    /// Returns whether a slot holds a unit, that is, has an odd generation.
     #[inline]
     pub fn is_taken(self, slot: u8) -> bool {
         self.has(slot) && is_of_unit(self.generation(slot))

@@ -188,7 +188,7 @@ fn due_units_come_in_order() {
                 waiting.remove(&key);
                 slab.remove(slab.find(key).expect("it lives"));
             }
-            // No timer is due before the tick that `next_tick` returns.
+            // No timer is due before the tick returned by `next_tick`.
             if let Some(next) = slab.next_tick() {
                 let earliest = waiting.values().map(|&(tick, _)| tick.wrapping_sub(now)).min();
                 assert!(earliest.is_none_or(

@@ -121,7 +121,7 @@ struct Pipe<'a> {
 
 impl Pipe<'_> {
     /// Reconciles the counts of the two sides. `reader_writes_files` is whether the reader is known
-    /// to write elsewhere, too. Returns whether the writer does.
+    /// to write to files as well. Returns whether the writer does.
     fn reconcile(&self, from: &mut Stage, to: &mut Stage, reader_writes_files: bool) -> bool {
         if !self.writer.io_exact && self.reader.io_exact {
             from.bytes_out = from.bytes_out.max(to.bytes_in);

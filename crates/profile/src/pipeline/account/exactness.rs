@@ -31,7 +31,7 @@ pub(super) fn mark_unproved(stages: &mut [Stage], raw: &[RawStage], counted: &[C
     }
 }
 
-/// The evidence for proofs.
+/// The observations on which proofs are based.
 struct Facts<'a> {
     raw: &'a [RawStage],
     counted: &'a [Counted],
