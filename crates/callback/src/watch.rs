@@ -12,7 +12,7 @@ use crate::reason::{Down, Reason};
 /// Number of most recent failures whose reasons are kept.
 const MAX_REMEMBERED_FAILURES: usize = 256;
 
-/// The identity of a relation, unique across all Workers.
+/// The identity of a relation, unique within its runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(u64);
 

@@ -23,7 +23,7 @@ struct Reserved {
     _room: u64,
 }
 
-/// Whether a unit that arrives in a reserved slot is to run.
+/// The state of a reserved slot, which decides whether its unit runs on arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 enum Claim {
