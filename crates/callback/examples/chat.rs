@@ -1,10 +1,11 @@
-//! A line-based chat server: each line goes to all other guests. `/quit` leaves.
+//! A line-based chat server, which forwards each line to all other guests. A guest leaves with
+//! `/quit`.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example chat [ADDRESS]
 //! ```
 //!
-//! It ends when its standard input does (Ctrl-D). Try it with `nc 127.0.0.1 7000`.
+//! The server exits when its standard input ends (Ctrl-D). Try it with `nc 127.0.0.1 7000`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
@@ -17,19 +18,19 @@ use std::sync::Arc;
 
 use contend_callback::{Address, Context, Id, Interest, Next, Receptor, Source};
 
-/// The longest line that a guest may send, in bytes.
+/// Maximum length of a guest's line, in bytes.
 const MAX_LINE_BYTES: usize = 4096;
-/// Lines that are stashed for a guest that does not read; further lines are lost.
+/// Maximum number of lines stashed for a guest that does not read; further lines are dropped.
 const MAX_BACKLOG_LINES: usize = 1000;
 
-/// Messages to the room.
+/// A message to the room.
 enum Event {
     Came(Id, Address<Arc<str>>),
     Said(Id, String),
     Left(Id),
 }
 
-/// The room: knows the guests, and forwards their messages.
+/// Runs the room, which keeps the list of guests and forwards their lines.
 fn room(context: &mut Context<'_, Event>) -> Next {
     let mut guests: HashMap<Id, Address<Arc<str>>> = HashMap::new();
     context.receive(move |context, event| {
@@ -48,14 +49,15 @@ fn room(context: &mut Context<'_, Event>) -> Next {
         let line: Arc<str> = line.into();
         let others = guests.iter().filter(|(id, _)| **id != from);
         for (_, &writer) in others {
-            // A guest that is leaving misses the line; the room receives its end.
+            // An error means that this guest is leaving; the room receives its end.
             context.send(writer, Arc::clone(&line)).unwrap_or(());
         }
         context.keep_receiving()
     })
 }
 
-/// Reads a guest's lines. It always ends with a failure, so that the linked writer ends, too.
+/// Reads a guest's lines and sends them to the room. Always ends with a failure, so that the linked
+/// writer ends, too.
 fn read(
     context: &mut Context<'_>,
     source: Source<TcpStream>,
@@ -83,12 +85,13 @@ fn read(
     if rest.len() > MAX_LINE_BYTES {
         return context.fail("a line is too long");
     }
-    // If there is more input, continue after the other callback threads, so that no guest occupies the Worker.
+    // If there is more input, let other callback threads run first, so that no guest occupies the
+    // Worker.
     context
         .when_ready(source, Interest::Read, move |context, source| read(context, source, rest, to))
 }
 
-/// Writes the lines of other guests to a guest. Lines are stashed while the guest does not read.
+/// Writes other guests' lines to a guest. Lines are stashed while the guest does not read.
 fn write(
     context: &mut Context<'_, Arc<str>>,
     source: Source<TcpStream>,
@@ -111,7 +114,7 @@ fn write(
     context.receive_once(|context, line| write(context, source, &line, 0))
 }
 
-/// A guest: one callback thread that reads, one that writes, linked to each other.
+/// Starts a guest: one callback thread that reads and one that writes, linked to each other.
 fn welcome(context: &mut Context<'_>, stream: TcpStream, to: Address<Event>) -> io::Result<()> {
     let (reading, writing) = (context.register(stream.try_clone()?)?, context.register(stream)?);
     let writer = context.spawn_receiving(|context| write(context, writing, &Arc::from(""), 0));
@@ -155,7 +158,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7000".to_owned());
     let listener = TcpListener::bind(&address).map_err(|error| format!("{address}: {error}"))?;
     println!("listening on {}", listener.local_addr()?);
-    // All guests are on the Worker of the room: a chat does not need two.
+    // All guests share the room's Worker: a chat does not need a second one.
     let receptor = Receptor::builder().workers(1).kept_messages(MAX_BACKLOG_LINES).start()?;
     let room = receptor.spawn_receiving(room)?;
     receptor.spawn(move |context| match context.register(listener) {

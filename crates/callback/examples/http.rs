@@ -4,7 +4,7 @@
 //! cargo run --release -p contend-callback --example http [ADDRESS]
 //! ```
 //!
-//! It ends when its standard input does (Ctrl-D).
+//! The server exits when its standard input ends (Ctrl-D).
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
@@ -19,24 +19,24 @@ const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 7\r\n\r\nhello\r\n";
 const TOO_LARGE: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-/// Maximum size of a request's head, in bytes.
+/// Maximum length of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// The state of a connection between two callbacks; empty most of the time.
 #[derive(Default)]
 struct Connection {
-    /// The incomplete request that has been read so far.
+    /// The bytes read so far of an incomplete request.
     incoming: Vec<u8>,
-    /// Output that could not be written yet.
+    /// Responses that have not been written yet.
     outgoing: Vec<u8>,
-    /// Whether to close the connection once that has been written.
+    /// Whether to close the connection once `outgoing` has been written.
     closes: bool,
 }
 
 impl Connection {
-    /// Takes new input, and answers the requests that are complete.
+    /// Appends new input and answers all complete requests.
     fn take(&mut self, bytes: &[u8]) {
-        // Usually whole requests arrive, and nothing is stored.
+        // Usually, whole requests arrive, and nothing is stored.
         let whole;
         let bytes = if self.incoming.is_empty() {
             bytes
@@ -62,7 +62,8 @@ impl Connection {
     }
 }
 
-/// Returns the length of the head including the empty line, if that has arrived.
+/// Returns the length in bytes of a request's head, including the empty line, or `None` if the head
+/// is incomplete.
 fn head_length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|part| part == b"\r\n\r\n").map(|at| at + 4)
 }
@@ -97,7 +98,7 @@ fn serve(context: &mut Context<'_>, source: Source<TcpStream>, mut is: Connectio
     }
 }
 
-/// Waits until the connection is ready, then continues.
+/// Waits until the connection is ready for `interest`, then serves it again.
 fn wait(
     context: &mut Context<'_>,
     source: Source<TcpStream>,
@@ -129,14 +130,14 @@ fn accept(context: &mut Context<'_>, listener: Source<TcpListener>) -> Next {
             }
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-        // Usually out of descriptors: continue with the open connections.
+        // Usually, the process is out of descriptors: pause, and keep serving the open connections.
         Err(error) => {
             println!("cannot accept: {error}");
             let pause = std::time::Duration::from_millis(100);
             return context.after(pause, |context| accept(context, listener));
         }
     }
-    // If there is another connection, continue after the other callback threads.
+    // If there is another connection, let other callback threads run first.
     context.when_ready(listener, Interest::Read, accept)
 }
 
@@ -155,7 +156,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(&address).map_err(|error| format!("{address}: {error}"))?;
     println!("listening on http://{}", listener.local_addr()?);
     let receptor = Receptor::start()?;
-    // Every Worker accepts connections; the first one gets it.
+    // All Workers wait for connections; whichever calls `accept` first gets one.
     for worker in 0..receptor.workers() {
         let listener = listener.try_clone()?;
         receptor.spawn_on::<Never, _>(worker, |context| match context.register(listener) {

@@ -1,5 +1,5 @@
-//! A million callback threads that wait at the same time: their time and memory, and the memory
-//! that is left afterwards.
+//! Measures a million callback threads that wait at the same time: their time and memory, and the
+//! memory in use afterwards.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example million [UNITS]
@@ -16,14 +16,16 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Context, Receptor, SpawnError};
 
-/// When the first one is due, and how much later the last one, in nanoseconds: after all have been spawned, and no
-/// faster than they can run.
+/// Returns the delay of the first timer and the time from the first to the last one, in
+/// nanoseconds. The first timer is due after all units have been spawned, and timers are due no
+/// faster than callbacks can run.
 fn plan(units: u64) -> (u64, u64) {
     (2_000_000_000 + 150 * units, 3_000_000_000 + 150 * units)
 }
 
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// Histogram of lateness: how many were late by up to 1, 2, 4 … µs.
+/// Histogram of lateness: bucket 0 counts callbacks less than 1 µs late, and bucket `n` those at
+/// least 2^(n - 1) and less than 2^n µs late.
 static LATE: [AtomicU64; 40] = [const { AtomicU64::new(0) }; 40];
 static EARLY: AtomicU64 = AtomicU64::new(0);
 
@@ -31,7 +33,7 @@ fn now() -> u64 {
     u64::try_from(BEGUN.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The callback of each one, which records how late it is.
+/// Records the lateness of a callback due at `due`, in nanoseconds since `BEGUN`.
 fn note(due: u64) {
     match now().checked_sub(due) {
         Some(late) => {
@@ -42,7 +44,8 @@ fn note(due: u64) {
     }
 }
 
-/// Spawns this Worker's share. They are due one after another, but are spawned in a different order.
+/// Spawns `units` callback threads on this Worker and returns the time that this took. Their due
+/// times are evenly spread, but spawned in a different order.
 fn spawn_all(context: &mut Context<'_>, units: u64) -> Result<Duration, SpawnError> {
     let begun = Instant::now();
     let (first, spread) = plan(units);
@@ -135,7 +138,8 @@ fn fired() -> u64 {
         + EARLY.load(Ordering::Relaxed)
 }
 
-/// Returns a quantile of the lateness in microseconds, rounded up to a power of two.
+/// Returns a quantile of the lateness in microseconds, rounded up to a power of two. `part` is from
+/// 0 to 1.
 fn late(part: f64) -> u64 {
     let counts: Vec<u64> = LATE.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     let all: u64 = counts.iter().sum();
@@ -147,7 +151,7 @@ fn late(part: f64) -> u64 {
     1 << bucket.unwrap_or(0)
 }
 
-/// Returns the proportional set size of this process, in bytes.
+/// Returns the proportional set size (PSS) of this process in bytes.
 fn memory() -> Result<u64, Box<dyn Error>> {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup")?;
     let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));

@@ -1,4 +1,4 @@
-//! Messages that are passed around a ring of callback threads.
+//! Passes messages around a ring of callback threads and prints the time per message.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example ring [UNITS] [MESSAGES]
@@ -12,15 +12,16 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Address, Context, Next, Receptor, Reply, SpawnError};
 
-/// Messages in the ring.
+/// Messages between members of the ring.
 enum Word {
-    /// The neighbour that the receiver sends to.
+    /// The neighbour that the receiver passes tokens to.
     Next(Address<Word>),
-    /// A token with this number of steps left.
+    /// A token, with the number of steps left.
     Token(u64),
 }
 
-/// A member of the ring: passes tokens on, and reports when the last step has been made.
+/// Spawns a member of the ring, which passes tokens on. The member that makes the last step reports
+/// the elapsed time to `last_step`, if it has one.
 fn member(
     context: &mut Context<'_>,
     mut next: Option<Address<Word>>,
@@ -47,7 +48,8 @@ fn member(
     })
 }
 
-/// Builds the ring from its end. A message closes it; the others learn their neighbour when they are spawned.
+/// Builds the ring from its end: each member is spawned with the address of its neighbour, and a
+/// message tells the last member the address of the first.
 fn ring(context: &mut Context<'_>, units: u64, steps: u64, reply: Reply<Duration>) -> Next {
     let built = member(context, None, Some(reply)).and_then(|end| {
         let mut first = end;
@@ -57,7 +59,7 @@ fn ring(context: &mut Context<'_>, units: u64, steps: u64, reply: Reply<Duration
         Ok((first, end))
     });
     let Ok((first, end)) = built else { return context.fail("there is no room") };
-    // Whole rounds end where they began: at the end of the ring.
+    // The number of steps is a multiple of `units`, so the token ends where it began, at `end`.
     let sent = context.send(end, Word::Next(first)).is_ok()
         && context.send(end, Word::Token(steps.next_multiple_of(units))).is_ok();
     if sent { context.end() } else { context.fail("the ring has ended") }

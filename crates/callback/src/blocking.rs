@@ -1,4 +1,4 @@
-//! The thread pool for blocking work, which would delay all callbacks of a Worker.
+//! A thread pool for blocking work, which would otherwise delay all callbacks of a Worker.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,14 +9,14 @@ use crate::error::SpawnError;
 use crate::panics::drop_quietly;
 use crate::sync::lock_std;
 
-/// Time after which an idle thread ends.
+/// Time after which an idle thread exits.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Work that may block.
+/// A closure that may block.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads and their queue of jobs. Jobs of callback threads are never refused: each callback thread waits for at
-/// most one, so that their number bounds the queue.
+/// A pool of threads with a queue of jobs. Jobs of callback threads are never refused: each
+/// callback thread waits for at most one, so their number bounds the queue.
 #[derive(Debug)]
 pub(crate) struct Pool {
     state: Mutex<State>,
@@ -25,7 +25,7 @@ pub(crate) struct Pool {
     room: Condvar,
     /// Maximum number of threads.
     most: usize,
-    /// Maximum number of queued jobs at which other threads may add one.
+    /// Queue length, in jobs, from which [`Pool::offer`] refuses further ones.
     most_waiting: usize,
 }
 
@@ -44,7 +44,8 @@ impl std::fmt::Debug for State {
 }
 
 impl Pool {
-    /// Creates a pool of at most `most` threads, which are started when needed.
+    /// Creates a pool of at most `most` threads, which start on demand. `most_waiting` limits the
+    /// jobs queued by other threads than Workers.
     pub fn new(most: usize, most_waiting: usize) -> Self {
         let state = Mutex::default();
         Self { state, work: Condvar::new(), room: Condvar::new(), most, most_waiting }
@@ -54,7 +55,7 @@ impl Pool {
         lock_std(&self.state)
     }
 
-    /// Queues a job even if the queue is full.
+    /// Queues a job even if the queue is full. Drops it if the pool has been shut down.
     pub fn give(self: &Arc<Self>, job: Job) {
         let state = self.lock();
         if !state.down {
@@ -62,7 +63,10 @@ impl Pool {
         }
     }
 
-    /// Queues a job, unless the queue is full.
+    /// Queues a job.
+    ///
+    /// # Errors
+    /// [`SpawnError::Full`] if the queue is full, [`SpawnError::ShutDown`] after shutdown.
     pub fn offer(self: &Arc<Self>, job: Job) -> Result<(), SpawnError> {
         let state = self.lock();
         if state.down {
@@ -76,6 +80,9 @@ impl Pool {
     }
 
     /// Queues a job. Blocks until the queue has room.
+    ///
+    /// # Errors
+    /// [`SpawnError::ShutDown`] if the pool is shut down, even while this waits.
     pub fn offer_waiting(self: &Arc<Self>, job: Job) -> Result<(), SpawnError> {
         let full = |state: &mut State| !state.down && state.jobs.len() >= self.most_waiting;
         let state = self.room.wait_while(self.lock(), full);
@@ -87,7 +94,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Queues a job for an idle thread, for a new one if there may be more, or for the next one that becomes idle.
+    /// Queues a job, and starts a thread for it if no thread is idle and the pool may have more.
     fn put(self: &Arc<Self>, mut state: MutexGuard<'_, State>, job: Job) {
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() {
@@ -103,7 +110,8 @@ impl Pool {
         }
     }
 
-    /// Handles that a thread could not be started. If there are no others, runs its job here.
+    /// Handles a failed thread start. If the pool has no other threads, runs the oldest job on the
+    /// calling thread.
     fn no_thread(&self) {
         let mut state = self.lock();
         state.threads -= 1;
@@ -124,7 +132,8 @@ impl Pool {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 self.room.notify_one();
-                // Jobs report their own panics; dropping the remainder of one may panic again.
+                // Jobs catch and report panics of their work; dropping the job's remains may panic
+                // again.
                 drop_quietly(job);
                 state = self.lock();
                 continue;

@@ -1,4 +1,4 @@
-//! [`Builder`]: configures and starts a runtime.
+//! [`Builder`], which configures and starts a runtime.
 
 use std::fmt;
 use std::io;
@@ -23,14 +23,15 @@ const INBOX_CAPACITY: usize = 1024;
 const MAX_BLOCKING_THREADS: usize = 64;
 /// Default maximum number of stashed messages of a unit.
 const STASH_CAPACITY: usize = 65_536;
-/// Scheduler slice that a Worker requests: how long it runs at a time if other threads want its CPU.
+/// Scheduler slice that a Worker requests: the time that it runs before another thread gets its
+/// CPU.
 const SCHEDULER_SLICE: Duration = Duration::from_micros(300);
 /// Maximum number of Workers of a runtime.
 const MAX_WORKERS: usize = 255;
 /// Maximum capacity of an inbox, in messages.
 const MAX_INBOX_CAPACITY: usize = 1 << 24;
 
-/// Configures and starts a runtime.
+/// A builder that configures and starts a runtime.
 #[derive(Clone)]
 #[must_use = "nothing happens before `start`"]
 pub struct Builder {
@@ -67,70 +68,75 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Sets the number of Workers, from 1 to 255; with another number, [`start`](Self::start) fails. [default: one
-    /// for each CPU that the process may use, at most 255]
+    /// Sets the number of Workers, from 1 to 255; with any other number, [`start`](Self::start)
+    /// fails. [default: one for each CPU that the process may use, at most 255]
     ///
-    /// Each Worker is a thread with a timer slack of 1 ns that requests scheduler slices of 0.3 ms (Linux 6.12), so
-    /// that neither it nor other threads on its CPU wait for milliseconds. Threads and processes that callbacks start
-    /// inherit both.
+    /// Each Worker is a thread with a timer slack of 1 ns. It requests scheduler slices of 0.3 ms
+    /// (Linux 6.12), so that neither it nor other threads on its CPU wait for milliseconds. Threads
+    /// and processes started by callbacks inherit both settings.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// Sets the capacity of each Worker's inbox in messages and spawned callback threads, from 1 to 16,777,216; with
-    /// another number, [`start`](Self::start) fails. It is rounded up to a power of two that is at least 2. Each
-    /// entry takes about 100 bytes, used or not. [default: 1024]
+    /// Sets the capacity of each Worker's inbox, from 1 to 16,777,216 entries; with any other
+    /// number, [`start`](Self::start) fails. The capacity is rounded up to a power of two, at least
+    /// 2, and applies to messages and to spawned callback threads. Each entry takes about 100
+    /// bytes, used or not. [default: 1024]
     pub fn inbox(mut self, inbox: usize) -> Self {
         (self.inbox, self.unbounded) = (inbox, false);
         self
     }
 
-    /// Makes inboxes unbounded: memory grows without limit if threads send faster than Workers process. The bound on
-    /// callback threads that are spawned from other threads stays.
+    /// Makes inboxes unbounded: memory grows without limit if threads send faster than Workers
+    /// process. The limit on callback threads spawned from other threads remains.
     pub fn unbounded_inbox(mut self) -> Self {
         self.unbounded = true;
         self
     }
 
-    /// Sets how many messages are stashed for a callback thread that does not receive at present, or has not
-    /// processed them yet. Further messages are dropped and counted in [`Counts::refused`](crate::Counts::refused).
-    /// [default: 65,536]
+    /// Sets the maximum number of messages stashed for a callback thread that is not receiving or
+    /// has not caught up yet. Further messages are dropped and counted in
+    /// [`Counts::refused`](crate::Counts::refused). [default: 65,536]
     pub fn kept_messages(mut self, most: usize) -> Self {
         self.stash_capacity = most;
         self
     }
 
-    /// Sets the memory for callback threads in bytes, which is divided among the Workers. It is reserved as address
-    /// space and populated as needed. [default: the memory of the machine]
+    /// Sets the memory for callback threads in bytes, which is divided equally among the Workers.
+    /// It is reserved as address space and populated on demand. [default: the memory of the
+    /// machine]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// Sets how long a Worker spins before it sleeps. With a CPU for each Worker, a few microseconds make messages
-    /// between Workers faster. [default: zero]
+    /// Sets the time for which a Worker spins before it sleeps. If each Worker has a CPU to itself,
+    /// spinning for a few microseconds speeds up messages between Workers. [default: zero]
     pub fn spin(mut self, most: Duration) -> Self {
         self.spin = (!most.is_zero()).then_some(most);
         self
     }
 
-    /// Sets the maximum number of threads for blocking work; with 0, [`start`](Self::start) fails. They are started
-    /// when needed. If all are busy, work from [`spawn_blocking`](crate::Handle::spawn_blocking) waits in a queue
-    /// with the capacity of an inbox. [default: 64]
+    /// Sets the maximum number of threads for blocking work, which start on demand; with 0,
+    /// [`start`](Self::start) fails. If all are busy, work from
+    /// [`spawn_blocking`](crate::Handle::spawn_blocking) waits in a queue that has the capacity of
+    /// an inbox. [default: 64]
     pub fn blocking_threads(mut self, most: usize) -> Self {
         self.blocking = most;
         self
     }
 
-    /// Calls `hook` once for each callback that runs for longer than `limit`, and so delays all others on its Worker,
-    /// while it is still running. A separate thread checks four times per `limit`.
+    /// Calls `hook` once for each callback that runs for longer than `limit`, which delays all
+    /// others on its Worker. A separate thread checks four times per `limit` and calls `hook` while
+    /// the callback is still running.
     pub fn on_slow(mut self, limit: Duration, hook: impl Fn(Slow) + Send + Sync + 'static) -> Self {
         self.slow = Some((limit, Arc::new(hook)));
         self
     }
 
-    /// As [`on_slow`](Self::on_slow), with a line on standard error.
+    /// Prints a warning to standard error for each callback that runs for longer than `limit`; see
+    /// [`on_slow`](Self::on_slow).
     #[expect(clippy::print_stderr, reason = "printing is its purpose")]
     pub fn warn_after(self, limit: Duration) -> Self {
         self.on_slow(limit, |slow| eprintln!("warning: {slow}"))
@@ -140,8 +146,9 @@ impl Builder {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if [`workers`](Self::workers), [`inbox`](Self::inbox) or
-    /// [`blocking_threads`](Self::blocking_threads) is out of range. Other kinds if there is no address space for the
-    /// Workers, a thread cannot be started, or the runtimes of the process have 65,536 Workers in total.
+    /// [`blocking_threads`](Self::blocking_threads) is out of range. Other kinds if there is not
+    /// enough address space for the Workers, a thread cannot be started, or the runtimes of the
+    /// process have 65,536 Workers in total.
     pub fn start(self) -> io::Result<Receptor> {
         let leases = self.leases()?;
         let clock = Clock::Real(Instant::now());
@@ -172,8 +179,8 @@ impl Builder {
             let thread = thread.spawn(move || {
                 // Timers should be late by microseconds, not by the default slack of 50 µs.
                 let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
-                // A short slice: the Worker does not wait until others have used up longer ones, and does not delay
-                // them.
+                // With a short slice, the Worker neither waits while other threads use up long
+                // slices nor delays them.
                 let _ = contend_sys::cpu::request_slice(SCHEDULER_SLICE);
                 worker.run();
             })?;
@@ -182,7 +189,11 @@ impl Builder {
         Ok(receptor)
     }
 
-    /// Leases a number that is unique in the process for each Worker.
+    /// Leases for each Worker a number that is unique in the process.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if a setting is out of range; another kind if all numbers
+    /// are in use.
     fn leases(&self) -> io::Result<Vec<Lease>> {
         let out_of_range = |what: &str, value: usize, most: usize| {
             let text = format!("{what}: {value} is not from 1 to {most}");
@@ -212,18 +223,19 @@ impl Receptor {
         Self::builder().start()
     }
 
-    /// Returns a builder, to change settings.
+    /// Returns a builder with default settings, to change some of them.
     pub fn builder() -> Builder {
         Builder::default()
     }
 }
 
-/// Returns the memory of the machine in bytes, or a quarter of the address space limit if that is less.
+/// Returns the memory of the machine in bytes, or a quarter of the address-space limit if that is
+/// less.
 fn machine_memory() -> usize {
     let info = rustix::system::sysinfo();
     let all = usize::try_from(info.totalram).unwrap_or(usize::MAX);
     let all = all.saturating_mul(info.mem_unit as usize);
-    // If address space is limited, leave the larger part to the rest of the process.
+    // If address space is limited, leave most of it to the rest of the process.
     let most = rustix::process::getrlimit(rustix::process::Resource::As).current;
     most.map_or(all, |most| all.min(usize::try_from(most / 4).unwrap_or(usize::MAX)))
 }

@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Log2 of the nanoseconds of a tick, which is 16.4 µs.
+/// Binary logarithm of the length of a tick in nanoseconds: a tick is 16.4 µs.
 const TICK_BITS: u32 = 14;
-/// Ticks by which a timer can be ahead, 4.9 hours. Longer timers are set again when these have passed.
+/// Maximum number of ticks by which a timer can be ahead: 4.9 hours. Longer timers are set again
+/// after that.
 pub(crate) const MAX_TICKS_AHEAD: u64 = 1 << 30;
 
-/// Where a core gets the time from: nanoseconds since its runtime began, monotonic.
+/// A monotonic clock that counts nanoseconds from the start of its runtime.
 #[derive(Debug, Clone)]
 pub(crate) enum Clock {
     Real(Instant),
-    /// Set by a test.
+    /// The time of a test in nanoseconds, which the test advances.
     #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     Manual(Arc<AtomicU64>),
 }
@@ -27,28 +28,29 @@ impl Clock {
     }
 }
 
-/// Converts a duration to nanoseconds. One of more than 584 years becomes `u64::MAX`, which means for ever.
+/// Converts a duration to nanoseconds. Durations of more than 584 years saturate at `u64::MAX`,
+/// which means forever.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Returns the last tick that has begun: units that are due at it may run.
+/// Returns the last tick that has begun at `now`, in nanoseconds. Units due at this tick may run.
 pub(crate) fn tick_at(now: u64) -> u64 {
     now >> TICK_BITS
 }
 
-/// Returns the first tick that begins at or after a moment.
+/// Returns the first tick that begins at or after `moment`, in nanoseconds.
 pub(crate) fn tick_after(moment: u64) -> u64 {
     (moment >> TICK_BITS) + u64::from(!moment.is_multiple_of(1 << TICK_BITS))
 }
 
-/// Converts a tick to the 32 bits that timers store, which wrap around.
+/// Truncates a tick to the 32 bits that timers store; the result wraps around.
 #[expect(clippy::cast_possible_truncation, reason = "it wraps around")]
 pub(crate) fn short(tick: u64) -> u32 {
     tick as u32
 }
 
-/// Returns the nanoseconds until a tick begins; 0 if it has.
+/// Returns the nanoseconds from `now` until a tick begins, or 0 if it has begun.
 pub(crate) fn until(tick: u32, now: u64) -> u64 {
     let ahead = tick.wrapping_sub(short(tick_at(now))).cast_signed();
     match u64::try_from(ahead) {

@@ -1,6 +1,6 @@
-//! [`Context`]: what a callback can do while it runs.
+//! [`Context`]: the operations available to a running callback.
 //!
-//! A context borrows the core while a callback runs. See `core.rs` on the circular imports.
+//! A context borrows the core while a callback runs. See `core.rs` for the circular imports.
 
 use std::fmt;
 use std::io;
@@ -27,7 +27,7 @@ use crate::shared::Shared;
 use crate::sync::lock_std;
 use crate::watch::{Relation, Token};
 
-/// A monitor set by [`Context::monitor`], for [`Context::demonitor`].
+/// A monitor set by [`Context::monitor`], which [`Context::demonitor`] removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Monitor {
     by: Key,
@@ -35,11 +35,11 @@ pub struct Monitor {
     token: Token,
 }
 
-/// Access to the runtime for the callback that runs. `M` is the type of the messages that its callback thread
-/// receives.
+/// Access to the runtime for the running callback. `M` is the type of messages that its callback
+/// thread receives.
 pub struct Context<'a, M = Never> {
     core: &'a mut Core,
-    /// Makes the context invariant in `M`, as the [`Address`] that it returns is.
+    /// Makes the context invariant in `M`, as is the [`Address`] that it returns.
     message: PhantomData<fn(M) -> M>,
 }
 
@@ -59,12 +59,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Id(self.core.current())
     }
 
-    /// Returns the address of the running callback thread. A context is invariant in `M`, as addresses are:
+    /// Returns the address of the running callback thread. Like addresses, contexts are invariant
+    /// in `M`:
     ///
     /// ```compile_fail,E0308
     /// use contend_callback::Context;
     ///
-    /// fn widen<'a>(context: &'a Context<'a, fn(&'static str)>) -> &'a Context<'a, for<'b> fn(&'b str)> {
+    /// fn widen<'a>(
+    ///     context: &'a Context<'a, fn(&'static str)>,
+    /// ) -> &'a Context<'a, for<'b> fn(&'b str)> {
     ///     context
     /// }
     /// ```
@@ -72,30 +75,31 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Address::new(self.core.current())
     }
 
-    /// Returns the time in nanoseconds since the runtime started, by a monotonic clock.
+    /// Returns the nanoseconds since the runtime started, on a monotonic clock.
     pub(crate) fn now(&self) -> u64 {
         self.core.clock.now()
     }
 
-    /// Returns the index of the Worker that runs this callback, counted from 0.
+    /// Returns the index of the current Worker, counted from 0.
     pub fn worker(&self) -> usize {
         self.core.home.worker().into()
     }
 
-    /// Ends the callback thread.
+    /// Ends the callback thread normally, with [`Reason::Done`].
     pub fn end(&self) -> Next {
         Next(Wanted::End)
     }
 
-    /// Ends the callback thread with [`Reason::Failed`] and this description. Callback threads that are linked to it
-    /// end, too, and a supervisor may restart it.
+    /// Ends the callback thread with [`Reason::Failed`] and the given description. Linked callback
+    /// threads end, too, and a supervisor may restart the failed one.
     pub fn fail(&mut self, words: &str) -> Next {
         self.core.note_failure(words.into());
         Next(Wanted::Fail)
     }
 
-    /// Runs `callback` after `delay`, never earlier. The delay starts when the Worker next reads its clock, which is
-    /// after this callback and at most 15 others have returned. Messages that arrive in between are stashed.
+    /// Runs `callback` after `delay`, never earlier. The delay starts when the Worker next reads
+    /// its clock, after this callback and at most 15 others have returned. Messages that arrive in
+    /// the meantime are stashed.
     pub fn after<F>(&mut self, delay: Duration, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -103,7 +107,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(callback), Until::Delay(nanoseconds(delay)))
     }
 
-    /// Runs `callback` for the next message, and for each one after that as long as it returns
+    /// Runs `callback` for the next message, and for each further one while it returns
     /// [`keep_receiving`](Self::keep_receiving).
     pub fn receive<F>(&mut self, callback: F) -> Next
     where
@@ -129,8 +133,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(receive_within(callback), Until::Delay(nanoseconds(delay)))
     }
 
-    /// Runs `callback` when the inboxes of other Workers have accepted all messages from this one. Use it after
-    /// [`SendError::Full`].
+    /// Runs `callback` once other Workers' inboxes have accepted all pending messages of this
+    /// Worker. Use it after [`SendError::Full`].
     pub fn when_room<F>(&mut self, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -138,8 +142,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(callback), Until::Room)
     }
 
-    /// Runs `callback` when `notify` has been [notified](Notify::notify_one), or at once if a notification is stored.
-    /// Messages that arrive in between are stashed.
+    /// Runs `callback` when `notify` is [notified](Notify::notify_one), or at once if a
+    /// notification is stored. Messages that arrive in the meantime are stashed.
     pub fn when_notified<F>(&mut self, notify: &Notify, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -153,8 +157,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(then), until)
     }
 
-    /// Runs `work` on a thread where it may block, then `callback` with its result, or with the reason if `work`
-    /// panicked. Messages that arrive in between are stashed.
+    /// Runs `work` on a separate thread, where it may block, then runs `callback` with the result,
+    /// or with the reason if `work` panicked. Messages that arrive in the meantime are stashed.
     pub fn blocking<T, W, F>(&mut self, work: W, callback: F) -> Next
     where
         T: Send + 'static,
@@ -175,20 +179,22 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(then), Until::Job(job))
     }
 
-    /// Registers a socket, pipe or other object with a file descriptor with this Worker, so that callback threads of
-    /// this Worker can wait for it. Sets the descriptor to non-blocking mode.
+    /// Registers a socket, pipe or other object that has a file descriptor, so that callback
+    /// threads of this Worker can wait for it. Sets the descriptor to non-blocking mode.
     ///
     /// # Errors
-    /// The error of the system call, such as `EPERM` for a regular file, which epoll does not support.
+    /// The error of the system call, such as `EPERM` for a regular file, which epoll does not
+    /// support.
     pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
         self.core.descriptors.register(inner)
     }
 
-    /// Calls `operation` on a source. If it returns [`WouldBlock`](io::ErrorKind::WouldBlock), the source counts as
-    /// not ready, and [`when_ready`](Self::when_ready) waits until a retry may succeed.
+    /// Calls `operation` on a source. If `operation` returns
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock), marks the source as not ready, so that
+    /// [`when_ready`](Self::when_ready) waits until a retry may succeed.
     ///
     /// # Errors
-    /// Those of the operation, in particular [`io::ErrorKind::WouldBlock`].
+    /// The error of `operation`, in particular [`io::ErrorKind::WouldBlock`].
     pub fn attempt<T: AsFd, R>(
         &mut self,
         source: &Source<T>,
@@ -205,20 +211,21 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         result
     }
 
-    /// Declares that a read returned fewer bytes than its buffer holds, so that nothing is left to read: a following
-    /// [`when_ready`](Self::when_ready) then waits without another read that returns `WouldBlock`. Only for stream
-    /// sockets and pipes, where the kernel reliably reports when more arrives. Do not use it where urgent data, file
-    /// descriptors or credentials can arrive, nor for packet pipes (`O_DIRECT`): there a read stops early although
-    /// more follows.
+    /// Declares that a read returned fewer bytes than its buffer holds, so that no input is left:
+    /// the next [`when_ready`](Self::when_ready) then waits without another read that returns
+    /// `WouldBlock`. Use it only for stream sockets and pipes, where the kernel reliably reports
+    /// new input. Do not use it where urgent data, file descriptors or credentials can arrive, nor
+    /// for packet pipes (`O_DIRECT`): a read of these can return early although more input is
+    /// available.
     pub fn drained<T: AsFd>(&mut self, source: &Source<T>) {
         if self.core.descriptors.own(source) {
             self.core.descriptors.drained(source.registration);
         }
     }
 
-    /// Runs `callback` when the source is ready for `interest`. Readiness is a hint: the operation may still return
-    /// `WouldBlock`. Messages that arrive in between are stashed. The callback thread fails if the source is
-    /// registered with another Worker.
+    /// Runs `callback` when the source is ready for `interest`. Readiness is a hint: the operation
+    /// may still return `WouldBlock`. Messages that arrive in the meantime are stashed. The
+    /// callback thread fails if the source is registered with another Worker.
     pub fn when_ready<T, F>(&mut self, source: Source<T>, interest: Interest, callback: F) -> Next
     where
         T: AsFd + Send + 'static,
@@ -232,22 +239,23 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(then), Until::Ready(registration, interest))
     }
 
-    /// Returns a handle to the runtime, which other threads can use. In a callback, its methods do not block: where
-    /// there is no room they return an error.
+    /// Returns a handle to the runtime, which other threads can use. In a callback, its methods do
+    /// not block: they return an error if there is no room.
     ///
     /// # Panics
-    /// Never in a callback that a Worker runs.
+    /// Never panics in a callback run by a Worker.
     pub fn handle(&self) -> Handle {
         Handle::new(self.shared())
     }
 
-    /// Returns the state that the threads of the runtime share.
+    /// Returns the state shared by all threads of the runtime.
     fn shared(&self) -> Arc<Shared> {
         Arc::clone(self.core.shared().expect("a Worker runs this"))
     }
 
-    /// Keeps the current handler, which then runs for the next message. In a callback that does not run for messages,
-    /// or for one only, it ends the callback thread as a panic does.
+    /// Keeps the current handler, which then runs for the next message. A callback that does not
+    /// run for messages, or runs for one only, must not return this: its callback thread ends as if
+    /// it had panicked.
     pub fn keep_receiving(&self) -> Next {
         Next::keep_receiving()
     }
@@ -257,7 +265,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Next(Wanted::Planned)
     }
 
-    /// Starts a callback thread on this Worker. It runs after this callback has returned.
+    /// Starts a callback thread on this Worker. It first runs after the current callback has
+    /// returned.
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -268,7 +277,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.spawn_receiving::<Never, F>(callback).map(Address::id)
     }
 
-    /// Starts a callback thread that receives messages of type `N`.
+    /// Starts a callback thread on this Worker that receives messages of type `N`.
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -282,7 +291,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Ok(Address::new(key))
     }
 
-    /// Starts a callback thread that waits: `callback` runs after `delay`, as with [`after`](Self::after).
+    /// Starts a callback thread on this Worker that runs `callback` after `delay`, as with
+    /// [`after`](Self::after).
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -295,7 +305,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Ok(Id(key))
     }
 
-    /// Starts a callback thread that waits for messages, as if by [`receive`](Self::receive).
+    /// Starts a callback thread on this Worker that waits for messages, as with
+    /// [`receive`](Self::receive).
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -307,9 +318,10 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.insert(receive(callback)).map(Address::new)
     }
 
-    /// Starts a callback thread that answers with a [`Reply`]. `message` turns the answer, or `None` if the callback
-    /// thread ends without one, into a message to this callback thread; it runs where the answer is given. Answers
-    /// are never refused, and may overtake messages that wait for room.
+    /// Starts a callback thread that answers with a [`Reply`]. `message` converts the answer, or
+    /// `None` if the callback thread ends without one, into a message to the calling callback
+    /// thread; it runs wherever the answer is sent. Answers are never refused, and may overtake
+    /// messages that wait for room.
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -330,7 +342,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.core.insert(handler).map_err(|NoRoom| SpawnError::NoRoom)
     }
 
-    /// Sends a message. Messages that one callback thread sends to another by this method arrive in order.
+    /// Sends a message. Messages that one callback thread sends to another with this method arrive
+    /// in order.
     ///
     /// Messages must be `Send`:
     ///
@@ -344,10 +357,10 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// ```
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the receiver was on this Worker and has ended. Whether a receiver on another Worker
-    /// has ended is not known yet: a message that arrives too late is counted in [`Counts::undeliverable`](
-    /// crate::Counts::undeliverable). [`SendError::Full`] if the other Worker's inbox is full and too many messages
-    /// to it are pending.
+    /// [`SendError::Ended`] if the receiver was on this Worker and has ended. The end of a receiver
+    /// on another Worker is not known here: a message that arrives after it is counted in
+    /// [`Counts::undeliverable`](crate::Counts::undeliverable). [`SendError::Full`] if the other
+    /// Worker's inbox is full and too many messages to it are pending.
     pub fn send<N: Send + 'static>(
         &mut self,
         to: Address<N>,
@@ -375,9 +388,10 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Ok(())
     }
 
-    /// Ends a callback thread, this one after its callback has returned. Does nothing if it has already ended.
-    /// Requests of this kind to other Workers, as those of [`monitor`](Self::monitor) and [`link`](Self::link), are
-    /// never refused: they are queued here until there is room in the inbox.
+    /// Ends a callback thread; if it is the running one, after its callback has returned. Does
+    /// nothing if it has already ended. Requests to other Workers, here and in
+    /// [`monitor`](Self::monitor) and [`link`](Self::link), are never refused: they are queued
+    /// until the Worker's inbox has room.
     pub fn cancel(&mut self, id: Id) {
         if id.0.home() == self.core.home {
             self.core.cancel(id.0, &Reason::Cancelled);
@@ -386,12 +400,13 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         }
     }
 
-    /// Sends this callback thread a message when another one ends, or at once if it has already ended. In the latter
-    /// case the reason is known only for the most recent failures; otherwise it is [`Reason::Unknown`]. A callback
-    /// thread that was spawned on this Worker in the same callback has not run yet, so its end is never missed.
+    /// Sends the running callback thread a message when another one ends, or at once if that has
+    /// already ended. In the latter case, the reason is known only for the most recent failures;
+    /// otherwise it is [`Reason::Unknown`]. A callback thread spawned on this Worker by the same
+    /// callback has not run yet, so its end is never missed.
     ///
-    /// `message` runs on this callback thread's Worker, between callbacks. If it panics, no message is sent, and the
-    /// panic is counted.
+    /// `message` runs on the Worker of the running callback thread, between callbacks. If it
+    /// panics, no message is sent, and the panic is counted.
     pub fn monitor<F>(&mut self, id: Id, message: F) -> Monitor
     where
         F: FnOnce(Down) -> M + Send + 'static,
@@ -411,17 +426,19 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         }
     }
 
-    /// Links this callback thread to another one: if either ends with a [`Reason`] other than `Done`, the other one
-    /// ends, too. A callback thread that has already ended counts as failed.
+    /// Links the running callback thread to another one: if either ends with a [`Reason`] other
+    /// than `Done`, the other one ends, too. A callback thread that has already ended counts as
+    /// failed.
     pub fn link(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
         self.relate(other, Relation::Linked { to: other }, Relation::Linked { to: me });
     }
 
-    /// Runs an action on the core that owns a unit: at once if it is this one.
+    /// Runs an action on the core that owns a unit: at once if that is this core, otherwise as soon
+    /// as its Worker takes the request from its inbox.
     fn at(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
         let home = unit.home();
-        // Requests about a unit of another runtime are answered here, as for one that has ended.
+        // This core handles requests about a unit of another runtime as if that unit had ended.
         if home == self.core.home || !self.core.reaches(home) {
             action(self.core);
         } else {
@@ -429,14 +446,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         }
     }
 
-    /// Ends the other callback thread if this one ends with a [`Reason`] other than `Done`, but not the other way
-    /// round.
+    /// Links another callback thread to the running one in one direction: the other one ends if the
+    /// running one ends with a [`Reason`] other than `Done`, but not vice versa.
     pub fn link_one_way(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
         self.relate(other, Relation::Linked { to: other }, Relation::Monitors { whom: me });
     }
 
-    /// Registers a relation with both sides: `here` with this callback thread and `there` with the other one.
+    /// Registers a relation with both sides: `here` with the running callback thread and `there`
+    /// with `other`.
     fn relate(&mut self, other: Key, here: Relation, there: Relation) -> Token {
         let token = self.core.watchers.token(self.core.home);
         self.core.relate(self.core.current(), token, here);

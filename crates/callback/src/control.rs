@@ -1,22 +1,23 @@
-//! Actions on a core that another Worker or another thread sends.
+//! Actions on a core, sent by another Worker or another thread.
 //!
-//! Only this module knows that an action is a closure over a core. `message.rs` carries it as a value of some type,
-//! so that neither envelopes nor the queues that pass them on import the core. See `core.rs` on imports.
+//! Only this module knows that an action is a closure over a core. `message.rs` carries it as a
+//! value of any type, so that neither envelopes nor the queues that carry them import the core. See
+//! `core.rs` on imports.
 
 use crate::core::Core;
 use crate::key::Home;
 use crate::message::Envelope;
 
-/// An action on a core, from any thread.
+/// An action on a core, which any thread can send.
 type Control = Box<dyn FnOnce(&mut Core) + Send>;
 
-/// Creates an envelope that runs an action on the core of a Worker.
+/// Creates an envelope that runs `action` on the core of the Worker `home`.
 pub(crate) fn control(home: Home, action: impl FnOnce(&mut Core) + Send + 'static) -> Envelope {
     let action: Control = Box::new(action);
     Envelope::control(home, action)
 }
 
-/// Runs the action of such an envelope.
+/// Runs the action of a control envelope on `core`.
 ///
 /// # Panics
 /// Panics if the envelope was not created by [`control`].

@@ -1,4 +1,4 @@
-//! The core: the units of one Worker, their timers and the queue of work for them. It has no
+//! The core: the units of one Worker, their timers and the queue of work for them. A core has no
 //! thread, does not block, and shares only [`Shared`]. `worker.rs` drives it.
 //!
 //! ```text
@@ -12,12 +12,13 @@
 //! # Protocol
 //! A unit is always in one of these states:
 //!
-//! - *waiting*: its closure is in its slot, and the closure's vtable has the events that it waits
-//!   for: messages, a time, or both.
-//! - *running*: it is [`Core::current`]. Its closure has been moved out, or is used in place
-//!   (`vtable.stays`); until it returns, nothing else touches its payload. The closure that it
-//!   plans to run next is in [`Core::planned`], and is moved into the slot after it has returned.
-//! - *ended*: its key is stale.
+//! - *waiting*: the unit's closure is in its slot, and the closure's vtable has the events that the
+//!   unit waits for: messages, a time, or both.
+//! - *running*: the unit is [`Core::current`]. Its closure has been moved out, or is used in place
+//!   (`vtable.stays`); until the closure returns, nothing else touches the unit's payload. The
+//!   closure that the unit plans to run next is in [`Core::planned`], and is moved into the slot
+//!   after the running one has returned.
+//! - *ended*: the unit's key is stale.
 //!
 //! ```text
 //!           insert                      run
@@ -28,25 +29,27 @@
 //!                             End, Fail, panic, cancelled
 //! ```
 //!
-//! Only [`Core::run`] calls closures, and it is never entered while one runs. What a callback does to other units
-//! (send, spawn, cancel) is queued, or drops a waiting closure at once.
+//! Only [`Core::run`] calls closures, and it never runs while a closure runs. A callback's effects
+//! on other units (send, spawn, cancel) are queued, or drop a waiting closure at once.
 //!
-//! A panic unwinds out of `run`. The caller that drives the core catches it and calls [`Core::after_panic`].
+//! A panic unwinds out of `run`. The caller that drives the core catches it and calls
+//! [`Core::after_panic`].
 //!
 //! # Imports
-//! Six modules import each other in a circle. This is necessary:
+//! Six modules import each other in a cycle, which is necessary:
 //!
-//! - A core calls closures through [`HandlerVTable`], and `HandlerVTable::run` takes the core (`handler.rs`), so that
-//!   what a callback does takes effect at once. [`Planned`] holds such a closure and drops it through its vtable
-//!   (`core/planned.rs`).
-//! - Closures take a `Context`, which borrows the core (`context.rs`); its methods create further closures with their
-//!   vtables.
-//! - A core runs actions that other threads send it, which are closures that take a core (`control.rs`).
-//! - `Context::handle` returns a `Handle`, which spawns closures that take a `Context` (`handle.rs`).
+//! - A core calls closures through [`HandlerVTable`], and `HandlerVTable::run` takes the core
+//!   (`handler.rs`), so that a callback's actions take effect at once. [`Planned`] holds such a
+//!   closure and drops it through its vtable (`core/planned.rs`).
+//! - Closures take a `Context`, which borrows the core (`context.rs`); its methods create further
+//!   closures with their vtables.
+//! - A core runs actions sent by other threads, which are closures that take a core (`control.rs`).
+//! - `Context::handle` returns a `Handle`, which spawns closures that take a `Context`
+//!   (`handle.rs`).
 //!
-//! No other module is part of a circle. The parts of a core do not know the core: the slab is generic over the
-//! vtable, and envelopes carry actions as values of any type. `core/reserved.rs` and `core/relations.rs` hold further
-//! methods of the core.
+//! No other module is part of a cycle. The parts of a core do not depend on the core: the slab is
+//! generic over the vtable, and envelopes carry actions as values of any type. `core/reserved.rs`
+//! and `core/relations.rs` hold further methods of the core.
 
 mod outgoing;
 mod planned;
@@ -90,40 +93,41 @@ use planned::Planned;
 use stash::Stash;
 use timers::Timers;
 
-/// The place of a unit.
+/// The place of a unit: its page and slot.
 type Place = slab::Place<HandlerVTable>;
-/// The memory that holds units.
+/// The memory of the units, with the vtables of their closures.
 type Slab = slab::Slab<HandlerVTable>;
 
-/// Deliveries between two readings of the clock for timers that were set since.
+/// Number of deliveries between two readings of the clock, each of which starts newly set timers.
 const STAMP_INTERVAL: usize = 16;
-/// Envelopes between the one that is delivered and the one whose payload is prefetched.
+/// Number of queue positions from the delivered envelope to the one whose receiver's payload is
+/// prefetched.
 const PREFETCH_DISTANCE: usize = 6;
-/// The reason with which a unit ends if its next closure would need one kind too many.
+/// The failure message of a unit that ends because its next closure is of one kind too many.
 const TOO_MANY_KINDS: &str = "the program has too many kinds of closures";
-/// Capacity, in envelopes, that each queue keeps when an idle Worker frees memory.
+/// Capacity, in envelopes, that each queue retains when an idle Worker frees memory.
 const IDLE_QUEUE_CAPACITY: usize = 1024;
 
-/// The running unit.
+/// The running unit, and the vtable of the closure that it runs.
 #[derive(Debug, Clone, Copy)]
 struct Current {
     place: Place,
     vtable: &'static HandlerVTable,
 }
 
-/// The part of a unit's wait that is not in its vtable.
+/// The event that ends a unit's wait, in addition to the events in its vtable.
 pub(crate) enum Until {
-    /// Messages only.
+    /// A message.
     Message,
-    /// A delay in nanoseconds.
+    /// The end of a delay in nanoseconds.
     Delay(u64),
-    /// Until the inboxes of other Workers have accepted all pending messages.
+    /// Acceptance of all pending messages by the inboxes of other Workers.
     Room,
-    /// Until a descriptor is ready for reading or writing.
+    /// Readiness of a descriptor for reading or writing.
     Ready(Registration, Interest),
-    /// Until a [`Notify`] is notified; the number is that of the unit's ticket.
+    /// A notification of a [`Notify`], and the number of the unit's ticket.
     Notified(Notify, u64),
-    /// Until a job is done, on a thread where it may block.
+    /// The end of a job, which runs on a thread where it may block.
     Job(Job),
 }
 
@@ -134,33 +138,34 @@ pub(crate) struct Core {
     pub pool: Pool,
     pub counts: Counts,
     pub watchers: Watchers,
-    /// Envelopes for units of this core, in the order in which they are delivered.
+    /// Envelopes for units of this core, in delivery order.
     queue: Queue,
-    /// Envelopes for other Workers.
+    /// Pending envelopes for other Workers.
     pub outgoing: Outgoing,
-    /// Slots that are reserved for units that other threads spawn.
+    /// Number of slots reserved for units that other threads spawn.
     reserved: u64,
-    /// Reserved slots that have been filled since the Worker last read and cleared this.
+    /// Number of reserved slots filled since the Worker last read and cleared this counter.
     pub settled: u64,
-    /// Descriptors that its units wait for.
+    /// Descriptors registered with this Worker.
     pub descriptors: Descriptors,
-    /// A watchdog measures how long callbacks run.
+    /// Whether a watchdog measures how long callbacks run.
     pub watched: bool,
     current: Option<Current>,
     /// The key of the running unit; [`Key::NOBODY`] if none runs.
     current_key: Key,
-    /// The running unit has been cancelled.
+    /// Whether the running unit has been cancelled.
     cancelled: bool,
-    /// Why the running unit fails, if it has said so.
+    /// The description that the running unit passed to `Context::fail`, or `None` if it has not
+    /// failed.
     failure: Option<Arc<str>>,
     planned: Planned,
     timers: Timers,
-    /// Messages for units that do not receive at present.
+    /// Messages for units that are not receiving.
     stash: Stash,
 }
 
-// SAFETY: everything that a core owns is `Send` by the bounds where it is handed over: closures (`Handler`), messages
-// (`Envelope`). Its pages belong to it alone.
+// SAFETY: all values that a core owns are `Send`, by the bounds on the functions that accept them:
+// closures (`Handler`), messages (`Envelope`). Its pages belong to it alone.
 unsafe impl Send for Core {}
 
 impl Core {
@@ -202,7 +207,10 @@ impl Core {
         })
     }
 
-    /// Inserts a unit that waits for nothing yet.
+    /// Inserts a unit, which waits for nothing yet, and returns its key.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if memory is used up, or there are too many kinds of closures.
     pub fn insert<H: Handler>(&mut self, handler: H) -> Result<Key, NoRoom> {
         if fits::<H>(MAX_PAYLOAD_BYTES) {
             self.insert_inline(handler)
@@ -214,8 +222,8 @@ impl Core {
     fn insert_inline<H: Handler>(&mut self, handler: H) -> Result<Key, NoRoom> {
         let (place, key) = self.slab.insert(handler_vtable::<H>())?;
         let payload = place.payload().cast::<H>();
-        // SAFETY: the slot was chosen for this vtable, so it has room; slots are aligned for all handlers that fit;
-        // the slot was free.
+        // SAFETY: the slot was chosen for this vtable, so it has room; slots are aligned for all
+        // handlers that fit; the slot was free.
         unsafe { payload.write(handler) };
         Ok(key)
     }
@@ -225,12 +233,12 @@ impl Core {
         self.current_key
     }
 
-    /// Records why the running unit fails.
+    /// Records the reason given by the running unit for its failure.
     pub fn note_failure(&mut self, words: Arc<str>) {
         self.failure = Some(words);
     }
 
-    /// Sets the closure that the running unit runs next, and drops an earlier one.
+    /// Sets the closure that the running unit runs next, and drops any closure planned before.
     pub fn plan<H: Handler>(&mut self, handler: H, until: Until) {
         let room = self.current.map_or(0, |current| current.place.page().payload_bytes());
         self.drop_planned();
@@ -249,14 +257,15 @@ impl Core {
         self.counts.panics += self.planned.clear();
     }
 
-    /// Drops the closure of a unit that is waiting, or has returned, before the unit gets another closure or ends.
+    /// Drops the closure of a unit that is waiting, or whose callback has returned. The unit must
+    /// then get another closure, or end.
     fn drop_payload(&mut self, place: Place, vtable: &'static HandlerVTable) {
         let payload = place.payload().as_ptr();
-        // SAFETY: the slot holds a closure of this vtable, which is not used any more.
+        // SAFETY: the slot holds a closure of this vtable, which is not used afterwards.
         self.counts.panics += drop_quietly(|| unsafe { (vtable.drop)(payload) });
     }
 
-    /// Makes a unit wait for a delay, which starts at some moment that is not before now.
+    /// Makes a unit wait for a delay, which starts at the next reading of the clock.
     #[inline]
     pub fn delay(&mut self, key: Key, nanoseconds: u64) {
         if self.timers.ask(key, nanoseconds) {
@@ -264,18 +273,19 @@ impl Core {
         }
     }
 
-    /// Reads the clock, and starts the delays that were requested since it was last read.
+    /// Reads the clock, and starts the delays requested since the last reading.
     pub fn stamp(&mut self) {
         self.timers.stamp(&mut self.slab, &self.clock);
     }
 
-    /// Queues an envelope for this core, after all others.
+    /// Appends an envelope for this core to the queue.
     #[inline]
     pub fn enqueue(&mut self, envelope: Envelope) {
         self.queue.push(envelope);
     }
 
-    /// Passes an envelope to the core that it is addressed to.
+    /// Passes an envelope to the core of its receiver. Drops it if that core belongs to another
+    /// runtime.
     pub fn post(&mut self, envelope: Envelope) {
         if envelope.to.home() == self.home {
             self.enqueue(envelope);
@@ -284,27 +294,29 @@ impl Core {
         }
     }
 
-    /// Drops an undelivered envelope, and counts a panic of its destructor.
+    /// Drops an undelivered envelope, and counts the panic if its destructor panics.
     fn discard(&mut self, envelope: Envelope) {
         self.counts.panics += drop_quietly(|| drop(envelope));
     }
 
-    /// Sends pending envelopes to Workers that have room now. Returns whether it sent any.
+    /// Sends pending envelopes to Workers whose inboxes have room. Returns whether it sent any
+    /// envelope, or queued units that waited for room.
     pub fn send_outgoing(&mut self) -> bool {
         self.outgoing.flush(&mut self.queue)
     }
 
-    /// Returns what all threads of the runtime share, if there is a runtime.
+    /// Returns the state shared by all threads of the runtime, or `None` for a core without a
+    /// runtime.
     pub fn shared(&self) -> Option<&Arc<Shared>> {
         self.outgoing.shared()
     }
 
-    /// Returns whether a Worker belongs to the same runtime.
+    /// Returns whether the Worker `home` belongs to the same runtime.
     pub fn reaches(&self, home: Home) -> bool {
         home == self.home || self.shared().is_some_and(|shared| shared.remote(home).is_some())
     }
 
-    /// Returns the number of units in this core.
+    /// Returns the number of units in this core, without reserved slots.
     pub fn units(&self) -> u64 {
         self.slab.units() - self.reserved
     }
@@ -314,8 +326,8 @@ impl Core {
         to.set(self.counts, self.slab.bytes());
     }
 
-    /// Returns whether another turn of the Worker could find no work: the queue is empty and no descriptors are
-    /// registered.
+    /// Returns whether the queue is empty and no descriptor is registered, in which case another
+    /// turn of the Worker finds work only in the inbox or the timers.
     pub fn has_no_pending_work(&self) -> bool {
         self.queue.is_empty() && !self.descriptors.has_registered()
     }
@@ -332,17 +344,18 @@ impl Core {
                 place.fetch_payload();
             }
             let Some(envelope) = self.queue.pop() else { return done > 0 };
-            // SAFETY: it was popped, and nothing has been pushed since.
+            // SAFETY: the envelope was just popped, and nothing has been pushed since.
             unsafe { self.deliver(envelope) };
         }
         true
     }
 
-    /// Takes an envelope from another Worker or thread: delivers it at once, unless others are queued before it.
+    /// Accepts an envelope from another Worker or thread: delivers it at once, unless others are
+    /// queued before it.
     pub fn accept(&mut self, envelope: Envelope) {
         if self.queue.is_empty() {
             let mut envelope = ManuallyDrop::new(envelope);
-            // SAFETY: it is given up here.
+            // SAFETY: ownership is given up here.
             unsafe { self.deliver(NonNull::from(&mut *envelope)) };
         } else {
             self.enqueue(envelope);
@@ -352,13 +365,13 @@ impl Core {
     /// Delivers an envelope according to its purpose.
     ///
     /// # Safety
-    /// `envelope` points to a valid envelope until something is pushed to the queue, and the caller gives up
-    /// ownership.
+    /// `envelope` points to a valid envelope until something is pushed to the queue, and the caller
+    /// gives up ownership.
     unsafe fn deliver(&mut self, envelope: NonNull<Envelope>) {
         // SAFETY: the caller's promise; the borrow ends here.
         let (key, purpose) = unsafe { envelope.as_ref() }.label();
         if purpose != Purpose::Message {
-            // SAFETY: it is moved out, as the caller gives it up.
+            // SAFETY: the caller gives the envelope up, and it is moved out once.
             self.act(purpose, unsafe { envelope.read() });
             return;
         }
@@ -378,10 +391,11 @@ impl Core {
         unsafe { self.hand(place, key, vtable, envelope) };
     }
 
-    /// Runs a receiving unit with a message.
+    /// Runs a receiving unit with a message, or drops and counts a message of another type.
     ///
     /// # Safety
-    /// As [`deliver`](Self::deliver), for a message. `vtable` is that of the unit in `place`.
+    /// See [`deliver`](Self::deliver); the envelope holds a message. `vtable` is that of the unit
+    /// in `place`.
     #[expect(clippy::inline_always, reason = "an eighth of all instructions of a round trip")]
     #[inline(always)]
     unsafe fn hand(
@@ -393,7 +407,7 @@ impl Core {
     ) {
         // SAFETY: the caller's promise; the borrow ends here.
         if !vtable.takes(unsafe { envelope.as_ref() }.vtable) {
-            // SAFETY: it is moved out, as the caller gives it up.
+            // SAFETY: the caller gives the envelope up, and it is moved out once.
             self.lose(unsafe { envelope.read() });
             return;
         }
@@ -401,7 +415,7 @@ impl Core {
             place.set_never_due();
             self.timers.forget(key);
         }
-        // SAFETY: as above; the handler that is run moves the content out before anything else.
+        // SAFETY: as above; the handler moves the content out before anything else.
         let message = unsafe { Envelope::content(envelope) };
         self.run(place, key, vtable, WakeReason::Message(message));
     }
@@ -431,7 +445,8 @@ impl Core {
         self.discard(envelope);
     }
 
-    /// Stashes a message for a unit that does not receive at present.
+    /// Stashes a message for a unit that is not receiving. Drops and counts the message if the
+    /// unit's backlog is full.
     #[cold]
     fn keep(&mut self, place: Place, envelope: Envelope) {
         place.page().header_mut().has_stashed = true;
@@ -460,7 +475,7 @@ impl Core {
         self.timers.next_due(&self.slab, &self.clock)
     }
 
-    /// Runs a waiting unit. The caller has checked that its vtable accepts this wake reason.
+    /// Runs a waiting unit. The caller has checked that the unit's vtable accepts this wake reason.
     fn run(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, wake: WakeReason) {
         self.counts.callbacks += 1;
         self.current = Some(Current { place, vtable });
@@ -469,8 +484,9 @@ impl Core {
             self.show_running(key);
         }
         let payload = place.payload().as_ptr();
-        // SAFETY: a waiting unit's slot holds a closure of its vtable; it is the current one now, and nothing else
-        // touches it. The message, if any, is of the type that this vtable takes, as the caller has checked.
+        // SAFETY: a waiting unit's slot holds a closure of its vtable; the unit is the current one
+        // now, and nothing else touches its slot. The message, if any, is of the type that this
+        // vtable takes, as the caller has checked.
         let next = unsafe { (vtable.run)(payload, self, wake) };
         if self.watched {
             self.show_running(Key::NOBODY);
@@ -478,8 +494,8 @@ impl Core {
         self.carry_on(place, key, vtable, &next);
     }
 
-    /// Queues the units whose descriptors are ready. With `look`, asks the kernel for events; otherwise uses only
-    /// those that the last sleep has fetched. Returns whether there were any.
+    /// Queues the units whose descriptors are ready. With `look`, asks the kernel for events;
+    /// otherwise uses only those fetched by the last sleep. Returns whether any unit was queued.
     pub fn fetch_events(&mut self, look: bool) -> bool {
         let Self { descriptors, queue, .. } = self;
         let before = queue.len();
@@ -487,7 +503,7 @@ impl Core {
         queue.len() > before
     }
 
-    /// Publishes the running unit for the watchdog.
+    /// Publishes the running unit, or [`Key::NOBODY`], for the watchdog.
     #[cold]
     fn show_running(&self, key: Key) {
         if let Some(shared) = self.shared() {
@@ -497,7 +513,8 @@ impl Core {
         }
     }
 
-    /// Carries out what the unit that has run asked for.
+    /// Carries out the request that the running unit's callback has returned: the unit waits again,
+    /// or ends.
     fn carry_on(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, next: &Next) {
         self.current = None;
         self.current_key = Key::NOBODY;
@@ -534,11 +551,12 @@ impl Core {
         }
     }
 
-    /// Moves the planned closure into the slot of the unit that has run, and makes the unit wait.
+    /// Moves the planned closure into the slot of the unit whose callback has returned, and makes
+    /// the unit wait.
     ///
     /// # Errors
-    /// [`NoRoom`] if there are too many kinds of closures. The slot is then empty, and the planned closure stays
-    /// in [`Core::planned`].
+    /// [`NoRoom`] if there are too many kinds of closures. The slot is then empty, and the planned
+    /// closure stays in [`Core::planned`].
     fn install(
         &mut self,
         place: Place,
@@ -549,8 +567,8 @@ impl Core {
             self.drop_payload(place, before);
         }
         let Some(vtable) = self.planned.vtable() else { return Ok(()) };
-        // The fallible step comes first. Between it and the move, the slot's vtable does not match its payload;
-        // nothing in between runs foreign code or panics.
+        // The fallible step comes first. Between it and the move, the slot's vtable does not match
+        // its payload; no code in between is foreign or panics.
         if !std::ptr::eq(before, vtable) {
             self.slab.set_vtable(place, vtable)?;
         }
@@ -583,15 +601,16 @@ impl Core {
         Ok(())
     }
 
-    /// Ends a unit whose next closure could not be put into its slot; the slot holds no closure.
+    /// Ends a unit whose next closure could not be moved into its slot. The slot holds no closure.
     #[cold]
     fn end_without_room(&mut self, place: Place, key: Key) {
         self.drop_planned();
         self.end(place, key, &Reason::Failed(TOO_MANY_KINDS.into()));
     }
 
-    /// If the unit receives and messages are stashed for it, puts an envelope at the front of the queue that delivers
-    /// the first one. Moving all of them to the queue would cost the length of the backlog per message.
+    /// If the unit is receiving and has stashed messages, pushes an envelope to the front of the
+    /// queue that delivers the first one. Moving all of them to the queue would cost the length of
+    /// the backlog per message.
     #[inline]
     fn schedule_stashed(&mut self, place: Place, key: Key) {
         if !self.stash.is_empty() {
@@ -607,12 +626,13 @@ impl Core {
         }
     }
 
-    /// Delivers the next stashed message to a unit that was scheduled for it.
+    /// Delivers the next stashed message to a unit that is scheduled for it.
     fn deliver_stashed(&mut self, key: Key) {
         let Some(place) = self.slab.find(key) else { return };
         let vtable = self.slab.vtable(place);
         if !vtable.receives {
-            self.stash.recall(key); // it timed out first, and is scheduled again when it receives
+            // The unit timed out first, and is scheduled again when it receives.
+            self.stash.recall(key);
             return;
         }
         let Some(envelope) = self.stash.next(key) else { return };
@@ -641,8 +661,8 @@ impl Core {
         kept.into_iter().flatten().for_each(|envelope| self.discard(envelope));
     }
 
-    /// Ends a unit: at once if it is waiting, after its callback returns if it is running. Returns whether it was
-    /// alive.
+    /// Ends a unit: at once if it is waiting, or after its callback returns if it is running.
+    /// Returns whether it was alive.
     pub fn cancel(&mut self, key: Key, reason: &Reason) -> bool {
         if self.current_key == key && key != Key::NOBODY {
             self.cancelled = true;
@@ -658,7 +678,7 @@ impl Core {
         true
     }
 
-    /// Ends the unit whose callback has panicked.
+    /// Counts a panic and, if it came from a callback, ends that callback's unit.
     pub fn after_panic(&mut self, panic: Box<dyn Any + Send>) {
         self.counts.panics += 1;
         let Some(Current { place, vtable }) = self.current.take() else {
@@ -680,7 +700,7 @@ impl Core {
         self.end(place, key, &reason);
     }
 
-    /// Frees memory that is not needed now.
+    /// Frees unused capacity. Called when the Worker is idle.
     pub fn trim(&mut self) {
         self.queue.shrink_to(IDLE_QUEUE_CAPACITY);
         self.outgoing.shrink_to(IDLE_QUEUE_CAPACITY);
@@ -690,7 +710,7 @@ impl Core {
         self.slab.trim();
     }
 
-    /// Ends all units. Drops each closure and notifies no other unit.
+    /// Ends all units: drops their closures, messages and relations, without notifying other units.
     pub fn clear(&mut self) {
         let numbers: Vec<u32> = self.slab.pages().collect();
         for number in numbers {
@@ -712,7 +732,7 @@ impl Core {
         let outgoing = self.outgoing.take_all();
         outgoing.for_each(|envelope| self.discard(envelope));
         while let Some(envelope) = self.queue.pop() {
-            // SAFETY: it has just been popped, and is moved out at once.
+            // SAFETY: the envelope has just been popped, and is moved out at once.
             self.discard(unsafe { envelope.read() });
         }
     }

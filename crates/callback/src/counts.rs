@@ -1,15 +1,16 @@
 //! [`Counts`]: counters of a runtime.
 
-/// Counters of a runtime, from its start.
+/// Counters of a runtime since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Callbacks that have run.
+    /// Number of callbacks run.
     pub callbacks: u64,
-    /// Panics of callbacks, each of which ended its callback thread, and of destructors.
+    /// Number of panics in callbacks, each of which ended its callback thread, and in destructors.
     pub panics: u64,
-    /// Messages to callback threads that had ended.
+    /// Number of messages dropped because their receiver had ended.
     pub undeliverable: u64,
-    /// Messages that were dropped because their receiver had too many stashed messages.
+    /// Number of messages dropped because their receiver already had the maximum number of stashed
+    /// messages.
     pub refused: u64,
 }
 

@@ -2,20 +2,20 @@
 
 use std::fmt;
 
-/// No memory for another unit, or too many kinds of closures.
+/// An error: there is no memory for another unit, or the program has too many kinds of closures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
-/// The error of starting a callback thread.
+/// An error from starting a callback thread or blocking work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// The Worker's memory, as set by [`Builder::memory`](crate::Builder::memory), is used up; or the program has more
-    /// than 65,535 kinds of closures.
+    /// The Worker's memory, as set by [`Builder::memory`](crate::Builder::memory), is used up, or
+    /// the program has more than 65,535 kinds of closures.
     #[error("there is no memory for one more callback thread")]
     NoRoom,
-    /// The Worker's inbox is full. `spawn` blocks where `try_spawn` returns this; in a callback, which must not
-    /// block, both return it.
+    /// The Worker's inbox, or the queue of blocking work, is full. `try_spawn` returns this error
+    /// where `spawn` blocks; in a callback, which must not block, both return it.
     #[error("the inbox is full")]
     Full,
     /// The runtime has been shut down.
@@ -23,7 +23,7 @@ pub enum SpawnError {
     ShutDown,
 }
 
-/// The error of sending a message, which it returns.
+/// An error from sending a message, which contains the message.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError<M> {
@@ -39,7 +39,7 @@ pub enum SendError<M> {
 }
 
 impl<M> SendError<M> {
-    /// Returns the message that was not sent.
+    /// Returns the undelivered message.
     pub fn into_message(self) -> M {
         match self {
             Self::Ended(message) | Self::Full(message) | Self::ShutDown(message) => message,

@@ -1,7 +1,8 @@
 //! [`Handle`]: access to a runtime from any thread.
 //!
-//! Everything that does not depend on types of messages or closures is in `shared.rs`, which the core uses. A
-//! [`Handle`] spawns closures that take a [`Context`], and a context returns a handle: see `core.rs` on imports.
+//! `shared.rs`, which the core uses, has everything that does not depend on the types of messages
+//! or closures. A [`Handle`] spawns closures that take a [`Context`], and a context returns a
+//! handle: see `core.rs` on imports.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::reply::{Promise, Reply};
 use crate::shared::Shared;
 use crate::worker_thread::{assert_may_wait, is_worker_thread};
 
-/// A handle to a runtime, for any thread. Clones refer to the same runtime.
+/// A handle to a runtime, which any thread can use. Clones refer to the same runtime.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
@@ -43,28 +44,32 @@ impl Handle {
         self.shared.remotes.len()
     }
 
-    /// Returns the number of callback threads that have not ended. Workers update it every few turns, so it may lag.
+    /// Returns the number of callback threads that have not ended. Workers update the number every
+    /// few turns, so it may lag.
     pub fn alive(&self) -> u64 {
         self.shared.alive.count()
     }
 
-    /// Returns the counts up to now. Workers publish their counts when they become idle, so the result may lag.
+    /// Returns the sum of all Workers' counts. Workers publish their counts when they become idle,
+    /// so the result may lag.
     pub fn counts(&self) -> Counts {
         let each = self.shared.remotes.iter().map(|remote| remote.published.counts());
         each.fold(Counts::default(), Counts::plus)
     }
 
-    /// Returns the bytes of the pages that hold callback threads, as last published by the Workers.
+    /// Returns the size in bytes of the pages that hold callback threads, as last published by the
+    /// Workers.
     pub fn bytes(&self) -> u64 {
         let bytes = |remote: &WorkerRemote| remote.published.bytes.load(Ordering::Relaxed);
         self.shared.remotes.iter().map(bytes).sum()
     }
 
-    /// Starts a callback thread on the next Worker in turn. Blocks until its inbox has room.
+    /// Starts a callback thread on the next Worker, in round-robin order. Blocks until that
+    /// Worker's inbox has room.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`]. [`SpawnError::Full`] if there is no room and the caller is a
-    /// callback, which must not block.
+    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`]. [`SpawnError::Full`] if there is no room
+    /// and the caller is a callback, which must not block.
     pub fn spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -72,7 +77,8 @@ impl Handle {
         self.spawn_receiving::<Never, F>(callback).map(Address::id)
     }
 
-    /// Starts a callback thread on the next Worker in turn, if its inbox has room. Never blocks.
+    /// Starts a callback thread on the next Worker, in round-robin order, if its inbox has room.
+    /// Never blocks.
     ///
     /// # Errors
     /// [`SpawnError::Full`], [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
@@ -84,7 +90,8 @@ impl Handle {
         spawned.map(Address::id).map_err(|(_, error)| error)
     }
 
-    /// Starts a callback thread that receives messages of type `M`. Blocks until there is room.
+    /// Starts a callback thread that receives messages of type `M` on the next Worker, in
+    /// round-robin order. Blocks until that Worker's inbox has room.
     ///
     /// # Errors
     /// See [`spawn`](Self::spawn).
@@ -96,13 +103,14 @@ impl Handle {
         self.spawn_on(self.next(), callback)
     }
 
-    /// As [`spawn_receiving`](Self::spawn_receiving), on the Worker with this index.
+    /// Starts a callback thread that receives messages of type `M` on the Worker with index
+    /// `worker`. Blocks until its inbox has room.
     ///
     /// # Errors
     /// See [`spawn`](Self::spawn).
     ///
     /// # Panics
-    /// Panics if there is no Worker with this index.
+    /// Panics if there is no Worker with index `worker`.
     pub fn spawn_on<M, F>(&self, worker: usize, callback: F) -> Result<Address<M>, SpawnError>
     where
         M: Send + 'static,
@@ -118,8 +126,8 @@ impl Handle {
         spawned.unwrap_or(Err(SpawnError::Full))
     }
 
-    /// Starts a callback thread that answers with a [`Reply`], for which the returned promise waits. Blocks until
-    /// there is room.
+    /// Starts a callback thread that answers with a [`Reply`], and returns the promise of the
+    /// answer. Blocks until the Worker's inbox has room.
     ///
     /// # Errors
     /// See [`spawn`](Self::spawn).
@@ -132,12 +140,13 @@ impl Handle {
         self.spawn(move |context| callback(context, reply)).map(|_| promise)
     }
 
-    /// Runs `work` on a thread where it may block. Blocks until the queue of such work has room. The promise returns
-    /// [`NoReply::Ended`](crate::NoReply::Ended) if `work` panics, or if the runtime is shut down before it starts.
+    /// Runs `work` on a separate thread, where it may block. Blocks until the queue of blocking
+    /// work has room. The promise returns [`NoReply::Ended`](crate::NoReply::Ended) if `work`
+    /// panics, or if the runtime is shut down before `work` starts.
     ///
     /// # Errors
-    /// [`SpawnError::ShutDown`]. [`SpawnError::Full`] if the queue is full and the caller is a callback, which must
-    /// not block.
+    /// [`SpawnError::ShutDown`]. [`SpawnError::Full`] if the queue is full and the caller is a
+    /// callback, which must not block.
     pub fn spawn_blocking<T, W>(&self, work: W) -> Result<Promise<T>, SpawnError>
     where
         T: Send + 'static,
@@ -150,7 +159,8 @@ impl Handle {
         )
     }
 
-    /// As [`spawn_blocking`](Self::spawn_blocking), but never blocks.
+    /// Runs `work` on a separate thread, as [`spawn_blocking`](Self::spawn_blocking) does, but
+    /// never blocks.
     ///
     /// # Errors
     /// [`SpawnError::Full`], [`SpawnError::ShutDown`].
@@ -198,9 +208,10 @@ impl Handle {
     /// Sends a message. Blocks until the inbox has room.
     ///
     /// # Errors
-    /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver belongs to another runtime. Whether it has ended
-    /// otherwise is not known here; messages to such receivers are counted in [`Counts::undeliverable`].
-    /// [`SendError::Full`] if there is no room and the caller is a callback, which must not block.
+    /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver belongs to another runtime. A
+    /// receiver in this runtime that has ended is not an error: the message is dropped and counted
+    /// in [`Counts::undeliverable`]. [`SendError::Full`] if there is no room and the caller is a
+    /// callback, which must not block.
     pub fn send<M: Send + 'static>(&self, to: Address<M>, message: M) -> Result<(), SendError<M>> {
         let Some(remote) = self.remote(to.id()) else { return Err(SendError::Ended(message)) };
         let sent = remote.when_room(message, |message| match self.try_send(to, message) {
@@ -210,9 +221,10 @@ impl Handle {
         sent.unwrap_or_else(|message| Err(SendError::Full(message)))
     }
 
-    /// Sends a message without waiting, even if the inbox is full. The inbox grows without bound if messages are
-    /// sent faster than they are received; for wake-ups without data, prefer [`Notify`](crate::Notify), which
-    /// needs no room. Messages from one thread to one receiver arrive in order, whichever method sends them.
+    /// Sends a message even if the inbox is full. Never blocks. The inbox grows without bound if
+    /// messages are sent faster than they are received; for wake-ups without data, prefer
+    /// [`Notify`](crate::Notify), which needs no room. Messages from one thread to one receiver
+    /// arrive in order, whichever method sends them.
     ///
     /// # Errors
     /// [`SendError::ShutDown`], [`SendError::Ended`] as for [`send`](Self::send).
@@ -226,10 +238,11 @@ impl Handle {
         Ok(())
     }
 
-    /// Sends a message, if the inbox has room. Never blocks. The error returns the message.
+    /// Sends a message if the inbox has room. Never blocks. The error contains the message.
     ///
     /// # Errors
-    /// [`SendError::Full`]; [`SendError::ShutDown`], [`SendError::Ended`] as for [`send`](Self::send).
+    /// [`SendError::Full`]; [`SendError::ShutDown`], [`SendError::Ended`] as for
+    /// [`send`](Self::send).
     pub fn try_send<M: Send + 'static>(
         &self,
         to: Address<M>,
@@ -239,14 +252,15 @@ impl Handle {
         let mut pool = Pool::default();
         let envelope = Envelope::message(to.id().0, message, &mut pool);
         remote.push(envelope).map_err(|envelope| {
-            // SAFETY: this is the message that was put in above.
+            // SAFETY: the envelope was created above with a message of type `M`.
             let message = envelope.open(|at| unsafe { crate::message::take::<M>(at, &mut pool) });
             SendError::Full(message)
         })
     }
 
-    /// Ends a callback thread; does nothing if it has already ended. Blocks until the inbox has room; in a callback,
-    /// which must not block, the request is sent past the bound.
+    /// Ends a callback thread; does nothing if it has already ended. Blocks until the inbox has
+    /// room, except in a callback, which must not block: there, the request ignores the inbox's
+    /// capacity.
     pub fn cancel(&self, id: Id) {
         let Some(remote) = self.remote(id) else { return };
         let cancelled = remote.when_room(Envelope::cancel(id.0), |cancel| {
@@ -257,17 +271,19 @@ impl Handle {
         }
     }
 
-    /// Blocks until all callback threads have ended, or the runtime is shut down. A supervisor ends only when it
-    /// gives up or is cancelled. Does not wait for blocking work that no callback thread waits for.
+    /// Blocks until all callback threads have ended, or the runtime is shut down. A supervisor ends
+    /// only when it gives up or is cancelled. Does not wait for blocking work that no callback
+    /// thread waits for.
     ///
     /// # Panics
-    /// Panics in a callback of any runtime, since the callback's own Worker could wait for itself.
+    /// Panics in a callback of any runtime, because the callback's own Worker could wait for
+    /// itself.
     pub fn wait(&self) {
         assert_may_wait("Handle::wait");
         self.shared.alive.wait(|| self.shared.is_down());
     }
 
-    /// Returns the receiver's Worker and the message.
+    /// Returns the remote of the receiver's Worker, and the message.
     ///
     /// # Errors
     /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver belongs to another runtime.

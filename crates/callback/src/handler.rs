@@ -1,7 +1,7 @@
-//! Handlers: the closures that units run, and vtables that know their types.
+//! Handlers: the closures run by units, and the vtables for their types.
 //!
-//! A slot holds a closure of any type. Its [`HandlerVTable`] has the functions that run and drop
-//! it, and the events that may wake it:
+//! A slot holds a closure of any type. The closure's [`HandlerVTable`] has the functions that run
+//! and drop it, and the events that may wake its unit:
 //!
 //! | made by | woken by | stays in its slot |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! | [`receive_within`] | message or timer | no |
 //! | [`receive`] | message | yes |
 //!
-//! The function `run` of a vtable takes the core, which calls it: see `core.rs` on imports.
+//! The function `run` of a vtable takes the core that calls it: see `core.rs` on imports.
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -21,40 +21,42 @@ use crate::message::{self, MessageVTable, message_vtable};
 use crate::next::Next;
 use crate::slab::Kind;
 
-/// Why a unit is run.
+/// The event that made a unit run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WakeReason {
-    /// It has been spawned, or something outside the core that it waited for has happened.
+    /// The unit has been spawned, or an event outside the core has ended its wait.
     Start,
-    /// Its timer is due.
+    /// The unit's timer is due.
     Due,
-    /// The address of a message of its type, which it moves out.
+    /// A message has arrived. It is at this address, has the unit's message type, and is moved out
+    /// by the handler.
     Message(*mut u8),
 }
 
-/// What all closures of one type share: a constant for each type.
+/// The properties shared by all closures of one type: a constant for each type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HandlerVTable {
     /// Runs the closure in a slot; see [`Handler::call`].
     pub run: unsafe fn(*mut u8, &mut Core, WakeReason) -> Next,
     /// Drops the closure in a slot.
     pub drop: unsafe fn(*mut u8),
-    /// Bytes that it needs in a slot.
+    /// Size of the closure in bytes.
     pub bytes: usize,
-    /// Whether it is in its slot while it runs and afterwards, rather than moved out to run.
+    /// Whether the closure stays in its slot while it runs and afterwards, rather than being moved
+    /// out to run.
     pub stays: bool,
-    /// Whether it receives messages.
+    /// Whether the closure receives messages.
     pub receives: bool,
-    /// The vtable of the messages that it receives.
+    /// The vtable of the messages that the closure receives.
     vtable: &'static MessageVTable,
-    /// Whether a timer may wake it.
+    /// Whether a timer may wake the unit.
     pub timed: bool,
-    /// Whether it is the placeholder of a reserved slot.
+    /// Whether this is the placeholder in a reserved slot.
     pub reserved: bool,
 }
 
 impl HandlerVTable {
-    /// Returns whether it receives messages of this vtable.
+    /// Returns whether the closure receives messages of the type of `vtable`.
     #[inline]
     pub fn takes(&self, vtable: &'static MessageVTable) -> bool {
         // The compiler may emit several copies of a vtable, so the address alone does not decide.
@@ -68,37 +70,37 @@ impl Kind for HandlerVTable {
     }
 }
 
-/// A closure, and the events for which it is called.
+/// A closure and the events that may call it.
 ///
 /// # Safety
-/// `call` leaves a value in place if and only if `STAYS`.
+/// `call` leaves the value in place if and only if `STAYS`.
 pub(crate) unsafe trait Handler: Send + 'static {
-    /// The type of the messages that it receives.
+    /// The type of messages that the closure receives.
     type Message: 'static;
     const STAYS: bool;
     const RECEIVES: bool;
     const TIMED: bool;
     const RESERVED: bool = false;
 
-    /// Runs the closure.
+    /// Runs the closure at `at`, and returns its request.
     ///
     /// # Safety
-    /// `at` points to a value, which nothing else uses; unless `STAYS`, it is moved out. A message in `wake` is of
-    /// the type that the handler takes, and is moved out.
+    /// `at` points to a value, which nothing else uses; unless `STAYS`, it is moved out. A message
+    /// in `wake` is of the type that the handler takes, and is moved out.
     unsafe fn call(at: *mut Self, core: &mut Core, wake: WakeReason) -> Next;
 }
 
-/// Bytes of the largest closure that fits into a slot; larger ones are boxed.
+/// Size in bytes of the largest closure that fits into a slot; larger ones are boxed.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 64;
 /// Alignment of all slots, in bytes.
 const SLOT_ALIGNMENT: usize = 8;
 
-/// Returns whether a closure of this type fits into a slot of `bytes` bytes.
+/// Returns whether a closure of type `H` fits into a slot of `bytes` bytes.
 pub(crate) const fn fits<H>(bytes: usize) -> bool {
     size_of::<H>() <= bytes && align_of::<H>() <= SLOT_ALIGNMENT
 }
 
-/// Returns the vtable of a handler.
+/// Returns the vtable of handlers of type `H`.
 pub(crate) fn handler_vtable<H: Handler>() -> &'static HandlerVTable {
     struct Of<H>(PhantomData<H>);
     impl<H: Handler> Of<H> {
@@ -119,8 +121,8 @@ pub(crate) fn handler_vtable<H: Handler>() -> &'static HandlerVTable {
 /// # Safety
 /// See [`Handler::call`].
 unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: WakeReason) -> Next {
-    // SAFETY: the caller has found this vtable in the slot's page or slot, so `at` holds the value
-    // written with it.
+    // SAFETY: the caller has found this vtable in the slot or its page, so `at` holds the value
+    // written with the vtable.
     unsafe { H::call(at.cast(), core, wake) }
 }
 
@@ -131,7 +133,7 @@ unsafe fn drop_in_place<H>(at: *mut u8) {
     unsafe { at.cast::<H>().drop_in_place() };
 }
 
-/// A handler that runs once; see the functions that create it.
+/// A handler that runs once; see [`once`], [`receive_once`] and [`receive_within`].
 struct Single<F, M, const RECEIVES: bool, const TIMED: bool>(F, PhantomData<fn(M)>);
 
 impl<F, M, const RECEIVES: bool, const TIMED: bool> Single<F, M, RECEIVES, TIMED>
@@ -143,7 +145,7 @@ where
     }
 }
 
-// SAFETY: the value is always moved out.
+// SAFETY: `call` always moves the value out.
 unsafe impl<F, M, const RECEIVES: bool, const TIMED: bool> Handler for Single<F, M, RECEIVES, TIMED>
 where
     F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
@@ -155,7 +157,7 @@ where
     const TIMED: bool = TIMED;
 
     unsafe fn call(at: *mut Self, core: &mut Core, wake: WakeReason) -> Next {
-        // SAFETY: the caller has a value there and gives it up.
+        // SAFETY: `at` points to a value, which the caller gives up.
         let Self(closure, _) = unsafe { at.read() };
         let message = match wake {
             WakeReason::Message(message) if RECEIVES => {
@@ -168,7 +170,8 @@ where
     }
 }
 
-/// Creates a handler that runs when its unit is spawned, its timer is due, or it is woken from outside the core.
+/// Creates a handler that runs once: when its unit is spawned, its timer is due, or an event
+/// outside the core wakes it.
 pub(crate) fn once<M, F>(callback: F) -> impl Handler
 where
     F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -177,7 +180,7 @@ where
     Single::<_, M, false, true>::new(move |context, _| callback(context))
 }
 
-/// Creates a handler that runs for one message.
+/// Creates a handler that runs once, for a message.
 pub(crate) fn receive_once<M, F>(callback: F) -> impl Handler
 where
     F: FnOnce(&mut Context<'_, M>, M) -> Next + Send + 'static,
@@ -185,11 +188,11 @@ where
 {
     Single::<_, M, true, false>::new(move |context, message| match message {
         Some(message) => callback(context, message),
-        None => context.keep_receiving(), // not reached: it runs for messages only
+        None => context.keep_receiving(), // unreachable: the handler runs only for messages
     })
 }
 
-/// Creates a handler that runs for one message, or when its timer is due.
+/// Creates a handler that runs once, for a message or when its timer is due.
 pub(crate) fn receive_within<M, F>(callback: F) -> impl Handler
 where
     F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
@@ -198,10 +201,10 @@ where
     Single::<_, M, true, true>::new(callback)
 }
 
-/// A handler that runs for every message, and stays.
+/// A handler that runs for every message and stays in its slot.
 struct Every<F, M>(F, PhantomData<fn(M)>);
 
-// SAFETY: the value is never moved out.
+// SAFETY: `call` never moves the value out.
 unsafe impl<F, M> Handler for Every<F, M>
 where
     F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,
@@ -222,7 +225,7 @@ where
     }
 }
 
-/// Creates a handler that runs for every message.
+/// Creates a handler that runs for every message and stays in its slot.
 pub(crate) fn receive<M, F>(callback: F) -> impl Handler
 where
     F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,
@@ -231,7 +234,7 @@ where
     Every(callback, PhantomData)
 }
 
-/// A handler that is too large for a slot.
+/// A handler on the heap, because it is too large for its slot.
 pub(crate) struct Boxed<H>(Box<MaybeUninit<H>>);
 
 impl<H> Boxed<H> {
@@ -242,13 +245,13 @@ impl<H> Boxed<H> {
 
 impl<H> Drop for Boxed<H> {
     fn drop(&mut self) {
-        // SAFETY: a box that is dropped as such has not been run, or runs in place, so it still
-        // holds its value. One that was moved out of is wrapped in `ManuallyDrop` before.
+        // SAFETY: a dropped `Boxed` has either not run or runs in place, so it still holds its
+        // value. `call` wraps one whose value it moves out in `ManuallyDrop`.
         unsafe { self.0.assume_init_drop() };
     }
 }
 
-// SAFETY: as for the handler in the box.
+// SAFETY: `call` treats the value in the box as the inner handler's `call` does.
 unsafe impl<H: Handler> Handler for Boxed<H> {
     type Message = H::Message;
     const STAYS: bool = H::STAYS;
@@ -259,15 +262,15 @@ unsafe impl<H: Handler> Handler for Boxed<H> {
         if H::STAYS {
             // SAFETY: `at` holds a value that nothing else uses.
             let inner = unsafe { (*at).0.as_mut_ptr() };
-            // SAFETY: so is the one in the box; it stays there.
+            // SAFETY: the inner value, which nothing else uses either, stays in the box.
             return unsafe { H::call(inner, core, wake) };
         }
-        // SAFETY: the caller has a value there and gives it up.
+        // SAFETY: `at` points to a value, which the caller gives up.
         let moved = ManuallyDrop::new(unsafe { at.read() });
-        // The memory is freed even if the closure panics, which happens after the value was moved out.
-        // SAFETY: `moved` is neither used nor dropped.
+        // The memory is freed even if the closure panics, because the value has been moved out by
+        // then.
         let mut memory = unsafe { std::ptr::read(&raw const moved.0) };
-        // SAFETY: a value is in the box and is moved out by this.
+        // SAFETY: the box holds a value, which this call moves out.
         unsafe { H::call(memory.as_mut_ptr(), core, wake) }
     }
 }

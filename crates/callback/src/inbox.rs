@@ -1,11 +1,12 @@
 //! The inbox: a bounded lock-free queue from many threads (writers) to one Worker (the reader).
 //!
 //! # Protocol
-//! A ring of cells, after Dmitry Vyukov's bounded queue. Each cell has a turn: it equals the position that may write
-//! the cell next, and is one more once that has been written and may be read. A writer claims a position by advancing
-//! `tail`, writes the cell, then publishes it through the turn. The reader empties the cell and sets the turn to the
-//! position one round later. So a cell is written by the one writer that claimed its position, then read by the
-//! reader, and the turn makes each of these steps visible to the next.
+//! The inbox is a ring of cells, after Dmitry Vyukov's bounded queue. Each cell has a turn. If the
+//! turn equals a position, the writer of that position may write the cell; if it is one more, the
+//! cell has been written and may be read. A writer claims a position by advancing `tail`, writes
+//! the cell, then publishes it by incrementing the turn. The reader empties the cell and sets the
+//! turn to the position one round later. So a cell is written by the one writer that claimed its
+//! position, then read by the reader, and the turn makes each of these steps visible to the next.
 //!
 //! ```text
 //!   turn of cell i (capacity n):  i ──write──▶ i + 1 ──read──▶ i + n ──write──▶ i + n + 1 ...
@@ -16,20 +17,22 @@
 //! ```
 //!
 //! Envelopes that must not be refused, because no caller could handle the error (an end, a reply),
-//! go into a second queue, `more`, when the ring is full. While that is not empty nothing else is
-//! accepted, so that a sender's envelopes stay in order: its next one is refused, or goes after the
-//! one in `more`.
+//! go into a second queue, `more`, when the ring is full. While `more` is not empty, the ring
+//! accepts nothing, so that a sender's envelopes stay in order: its next one is refused, or is
+//! appended to `more`.
 //!
-//! When the reader ends, it sets `closed`, then drains the queue. A writer pushes, then checks `closed`; if it is
-//! set, the writer drains the queue. A full fence between the two steps on each side ensures that at least one of
-//! them sees the other, so that nothing stays in the queue for ever. A mutex lets one thread drain at a time.
+//! When the reader ends, it sets `closed`, then drains the queue. A writer pushes, then checks
+//! `closed`; if it is set, the writer drains the queue. A full fence between the two steps on each
+//! side ensures that at least one side sees the other's step, so no envelope stays in the queue
+//! forever. A mutex lets one thread drain at a time.
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell, fence, lock};
 
-/// Each cell has its own cache line, so that its turn and content travel together.
+/// A slot of the ring, in a cache line of its own, so that its turn and content are transferred
+/// together.
 #[repr(align(64))]
 #[derive(Debug)]
 struct Cell<T> {
@@ -37,38 +40,38 @@ struct Cell<T> {
     content: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// A value with its own cache lines, so that it is not shared with neighbours.
+/// A value in cache lines of its own, which avoids false sharing.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Apart<T>(T);
 
-/// The queue; see the module documentation.
+/// A queue with many writers and one reader; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
-    /// The next position to be written.
+    /// The next position to write.
     tail: Apart<AtomicUsize>,
-    /// The next position to be read. Only the reader writes it; others may read it.
+    /// The next position to read. Only the reader writes it; other threads may read it.
     head: Apart<AtomicUsize>,
     cells: Box<[Cell<T>]>,
-    /// `more` is not empty.
+    /// Whether `more` has elements.
     has_more: AtomicBool,
     more: Mutex<VecDeque<T>>,
-    /// Whether `push` uses `more` instead of refusing.
+    /// Whether `push` appends to `more` instead of refusing a value.
     unbounded: bool,
-    /// The reader has ended.
+    /// Whether the reader has ended.
     closed: AtomicBool,
-    /// Held by a thread that drains the queue in place of the reader.
+    /// Held by the thread that drains the queue in place of the reader.
     clearing: Mutex<()>,
 }
 
-// SAFETY: values are moved from thread to thread by the protocol above, never shared.
+// SAFETY: the protocol above moves values from thread to thread and never shares them.
 unsafe impl<T: Send> Send for Inbox<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Inbox<T> {}
 
 impl<T> Inbox<T> {
-    /// Creates an inbox with room for `capacity` values, rounded up to a power of two of at least 2, or without a
-    /// bound.
+    /// Creates an inbox for `capacity` values, rounded up to a power of two of at least 2. If
+    /// `unbounded`, `push` accepts further values.
     pub fn new(capacity: usize, unbounded: bool) -> Self {
         let cell = |turn| Cell {
             turn: AtomicUsize::new(turn),
@@ -86,15 +89,16 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Closes the inbox and passes the remaining elements to `drop`. The reader calls it when it stops reading.
+    /// Closes the inbox and passes the remaining elements to `drop`. Called by the reader when it
+    /// stops reading.
     pub fn close(&self, drop: impl Fn(T)) {
         self.closed.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.clear(drop);
     }
 
-    /// If the reader has ended, passes the rest to `drop`. A writer calls it after a push and a
-    /// full fence.
+    /// If the reader has ended, passes the remaining elements to `drop`. Called by a writer after a
+    /// push and a full fence.
     #[inline]
     pub fn clear_if_closed(&self, drop: impl Fn(T)) {
         if self.closed.load(Ordering::Relaxed) {
@@ -104,7 +108,7 @@ impl<T> Inbox<T> {
 
     fn clear(&self, drop: impl Fn(T)) {
         while let Some(value) = self.pop_instead() {
-            drop(value); // which may put something in
+            drop(value); // which may push further values
         }
     }
 
@@ -113,7 +117,7 @@ impl<T> Inbox<T> {
         self.pop()
     }
 
-    /// Pushes a value, or returns it if the inbox is full.
+    /// Pushes a value, or returns it as the error if the inbox is full.
     pub fn push(&self, value: T) -> Result<(), T> {
         if self.has_more.load(Ordering::Acquire) {
             return self.push_more(value);
@@ -154,7 +158,7 @@ impl<T> Inbox<T> {
             let turn = cell.turn.load(Ordering::Acquire);
             if turn != position {
                 if turn.wrapping_sub(position).cast_signed() < 0 {
-                    return Err(value); // not emptied since the round before
+                    return Err(value); // the cell has not been emptied since the last round
                 }
                 position = self.tail.0.load(Ordering::Relaxed);
                 continue;
@@ -168,8 +172,8 @@ impl<T> Inbox<T> {
             );
             match taken {
                 Ok(_) => {
-                    // SAFETY: the turn is that of this position, which only this writer has claimed, and the reader
-                    // waits for the next turn.
+                    // SAFETY: the turn equals this position, which only this writer has claimed,
+                    // and the reader waits for the next turn.
                     cell.content.with_mut(|content| unsafe { content.cast::<T>().write(value) });
                     cell.turn.store(next, Ordering::Release);
                     return Ok(());
@@ -179,15 +183,15 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Pops a value. Only one thread may do so at a time.
+    /// Pops a value, or returns `None` if the inbox is empty. Only one thread may pop at a time.
     pub fn pop(&self) -> Option<T> {
         let position = self.head.0.load(Ordering::Relaxed);
         let cell = &self.cells[position & (self.cells.len() - 1)];
         if cell.turn.load(Ordering::Acquire) != position.wrapping_add(1) {
             return self.pop_more();
         }
-        // SAFETY: the turn says that the cell has been written; its writer is done, and the next one waits for its
-        // turn.
+        // SAFETY: according to the turn, the cell has been written; its writer is done, and the
+        // next writer waits for its turn.
         let value = cell.content.with_mut(|content| unsafe { content.cast::<T>().read() });
         cell.turn.store(position.wrapping_add(self.cells.len()), Ordering::Release);
         self.head.0.store(position.wrapping_add(1), Ordering::Relaxed);
@@ -199,8 +203,8 @@ impl<T> Inbox<T> {
             return None;
         }
         let mut more = lock(&self.more);
-        // A writer that has claimed an earlier position may not have written yet; the elements of
-        // `more` came later.
+        // A writer may have claimed an earlier position and not have written it yet; the elements
+        // of `more` come after it.
         let head = self.head.0.load(Ordering::Relaxed);
         if self.tail.0.load(Ordering::Acquire) != head {
             return None;
@@ -213,7 +217,8 @@ impl<T> Inbox<T> {
         value
     }
 
-    /// Returns whether the inbox was empty. For the reader this is exact with respect to writers that have finished.
+    /// Returns whether the inbox was empty. For the reader, the result includes all completed
+    /// pushes.
     pub fn is_empty(&self) -> bool {
         let head = self.head.0.load(Ordering::Relaxed);
         self.tail.0.load(Ordering::SeqCst) == head && !self.has_more.load(Ordering::SeqCst)
@@ -240,7 +245,7 @@ mod tests {
         assert_eq!(inbox.push(4), Err(4));
         inbox.push_always(4);
         assert_eq!(inbox.pop(), Some(0));
-        // No later element overtakes one that was accepted.
+        // No later element overtakes an accepted one.
         assert_eq!(inbox.push(5), Err(5));
         assert_eq!([1, 2, 3, 4].map(Some), [(); 4].map(|()| inbox.pop()));
         assert_eq!((inbox.pop(), inbox.is_empty()), (None, true));
@@ -296,7 +301,7 @@ mod tests {
     }
 }
 
-/// All orders of what two writers and the reader do; see CONTRIBUTING.md for how to run it.
+/// Explores all interleavings of two writers and the reader; see CONTRIBUTING.md for how to run it.
 #[cfg(all(test, loom))]
 mod models {
     use loom::sync::Arc;
@@ -350,7 +355,8 @@ mod models {
         all(true);
     }
 
-    /// `writers` writers and a reader that has ended. The first writer is never refused.
+    /// Checks that no value stays in an inbox when `writers` writers push while the reader ends.
+    /// The first writer is never refused.
     fn nothing_stays(writers: usize, preemptions: usize) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(preemptions);

@@ -1,10 +1,11 @@
-//! File descriptors that callback threads wait for.
+//! File descriptors that callback threads can wait for.
 //!
-//! Each Worker creates an epoll instance when the first descriptor is registered with it. Descriptors are registered
-//! once, for both directions and edge-triggered. What the kernel reports is remembered until an operation would have
-//! blocked, so that waiting costs no system call. Events are fetched by the thread that runs callbacks, between them
-//! or when it sleeps. So when an operation would block, this thread has seen all earlier events, and anything later
-//! is a new event. An event that was fetched before but is handled after wakes a unit without need.
+//! Each Worker creates an epoll instance when the first descriptor is registered with it.
+//! Descriptors are registered once, for both directions and edge-triggered. The Worker remembers
+//! reported readiness until an operation would have blocked, so waiting costs no system call. The
+//! thread that runs callbacks also fetches events, between callbacks or when it sleeps. So when an
+//! operation would block, this thread has seen all earlier events, and later readiness causes a new
+//! event. An event fetched before the operation but handled after it wakes a unit needlessly.
 
 use std::fmt;
 use std::io;
@@ -19,17 +20,17 @@ use rustix::io::Errno;
 
 use crate::key::Key;
 
-/// The epoll data of the eventfd by which other threads wake a Worker that waits for events.
+/// The epoll data of the eventfd through which other threads wake a sleeping Worker.
 const WAKE_TOKEN: u64 = u64::MAX;
-/// Events that one system call fetches at most.
+/// Maximum number of events fetched by one system call.
 const EVENT_BATCH: usize = 256;
 
-/// The direction of readiness that a callback thread waits for.
+/// A direction of input or output for which a callback thread can wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Data can be read, or the end of the stream has been reached.
+    /// Reading: data or the end of the stream is available.
     Read,
-    /// Data can be written, or the other side no longer reads.
+    /// Writing: there is room for data, or the other side no longer reads.
     Write,
 }
 
@@ -42,7 +43,7 @@ impl Interest {
     }
 }
 
-/// An event of the kernel: the bits of a registration, and the flags of the event.
+/// An epoll event: the bits of a registration, or [`WAKE_TOKEN`], and the flags of the event.
 type KernelEvent = (u64, EventFlags);
 
 /// The epoll instance of a Worker.
@@ -50,7 +51,7 @@ type KernelEvent = (u64, EventFlags);
 pub(crate) struct Events {
     epoll: OwnedFd,
     wake: OwnedFd,
-    /// Events that the last sleep has fetched. Only the Worker takes the lock.
+    /// Events fetched by the last sleep. Only the Worker takes the lock.
     fetched: Mutex<Vec<KernelEvent>>,
 }
 
@@ -62,7 +63,8 @@ impl Events {
         Ok(Self { epoll, wake, fetched: Mutex::default() })
     }
 
-    /// Sleeps until there are events, for at most `most`. The events are kept until the Worker takes them.
+    /// Sleeps until there are events, for at most `most`, which is unlimited if `None`. The events
+    /// are kept until the Worker takes them.
     pub fn sleep(&self, most: Option<Duration>) {
         let whole = most.is_none_or(|most| most.subsec_nanos().is_multiple_of(1_000_000));
         let mut most: Option<Timespec> = most.and_then(|most| most.try_into().ok());
@@ -71,15 +73,15 @@ impl Events {
             return;
         }
         if !whole {
-            // `epoll_wait` counts milliseconds, which is too coarse for timers.
+            // `epoll_wait` takes milliseconds, which is too coarse for timers.
             let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], most.as_ref());
             most = Some(Timespec::default());
         }
         self.wait(&mut fetched, most.as_ref());
     }
 
-    /// Waits for events. Returns without any if it times out or is interrupted; the caller checks for work in any
-    /// case.
+    /// Waits for events and appends them to `into`. Adds none on timeout or interruption; the
+    /// caller checks for work in any case.
     fn wait(&self, into: &mut Vec<KernelEvent>, most: Option<&Timespec>) {
         let mut events = [MaybeUninit::uninit(); EVENT_BATCH];
         match epoll::wait(&self.epoll, &mut events, most) {
@@ -90,8 +92,8 @@ impl Events {
         }
     }
 
-    /// Takes the events that the last sleep has fetched. If it has fetched no event and `look` is
-    /// set, polls the kernel.
+    /// Returns the events fetched by the last sleep. If there are none and `look` is set, polls the
+    /// kernel.
     fn take(&self, look: bool) -> Vec<KernelEvent> {
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         if fetched.is_empty() && look {
@@ -100,7 +102,7 @@ impl Events {
         std::mem::take(&mut fetched)
     }
 
-    /// Returns the buffer of the events for reuse.
+    /// Takes back the buffer of `events` for reuse.
     fn give_back(&self, mut events: Vec<KernelEvent>) {
         events.clear();
         *self.fetched.lock().unwrap_or_else(PoisonError::into_inner) = events;
@@ -108,11 +110,11 @@ impl Events {
 
     /// Wakes the Worker if it sleeps, or makes its next sleep return at once.
     pub fn wake(&self) {
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes()); // if it is full, the Worker is awake already
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes()); // if full, it is awake
     }
 }
 
-/// The events of a Worker, from when it has registered a descriptor.
+/// The events of a Worker, which are set when it registers its first descriptor.
 pub(crate) type Shared = Arc<OnceLock<Events>>;
 
 /// The state of a registered descriptor.
@@ -120,9 +122,9 @@ pub(crate) type Shared = Arc<OnceLock<Events>>;
 struct Entry {
     generation: u32,
     ready: [bool; 2],
-    /// The kernel has reported an end or an error, which it does not report again.
+    /// Whether the kernel has reported an end or an error, which it does not report again.
     ended: bool,
-    /// The unit that waits, by direction; [`Key::NOBODY`] if none.
+    /// The waiting unit for each direction, or [`Key::NOBODY`].
     waiting: [Key; 2],
 }
 
@@ -132,11 +134,12 @@ pub(crate) struct Descriptors {
     events: Shared,
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// Indices of sources that were dropped since the last fetch.
+    /// Indices of sources dropped since the last fetch.
     dropped: Arc<Mutex<Vec<u32>>>,
 }
 
-/// A registered descriptor: its index, and a generation, as indices are reused.
+/// The identity of a registered descriptor: its index, and a generation, because indices are
+/// reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Registration {
     index: u32,
@@ -156,6 +159,9 @@ impl Descriptors {
     }
 
     /// Registers a descriptor and makes it non-blocking.
+    ///
+    /// # Errors
+    /// The error of the system call, such as `EPERM` for a regular file.
     pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
         rustix::io::ioctl_fionbio(&inner, true)?;
         if self.events.get().is_none() {
@@ -182,8 +188,8 @@ impl Descriptors {
         Ok(Source { inner, registration, events, dropped })
     }
 
-    /// Returns whether a source was registered here. Its Worker's number would not tell, because another Worker gets
-    /// that number after this one has ended.
+    /// Returns whether a source was registered here. Comparing the Worker's number would not
+    /// suffice, because another Worker may get that number after this one has ended.
     pub fn own<T: AsFd>(&self, source: &Source<T>) -> bool {
         Arc::ptr_eq(&self.dropped, &source.dropped)
     }
@@ -205,8 +211,8 @@ impl Descriptors {
         }
     }
 
-    /// Records that a read has drained the descriptor. If an end has been reported, the descriptor stays ready, as
-    /// the end is still to be read.
+    /// Records that a read has drained the descriptor. The descriptor stays ready if the kernel has
+    /// reported an end, which is still to be read.
     pub fn drained(&mut self, registration: Registration) {
         if let Some(entry) = self.entry(registration)
             && !entry.ended
@@ -215,7 +221,8 @@ impl Descriptors {
         }
     }
 
-    /// Registers a waiting unit. Returns true, without registering it, if it need not wait.
+    /// Registers a waiting unit. Returns true, without registering it, if the descriptor is ready
+    /// or not registered.
     pub fn wait(&mut self, registration: Registration, interest: Interest, unit: Key) -> bool {
         let Some(entry) = self.entry(registration) else { return true };
         if !entry.ready[interest.index()] {
@@ -225,8 +232,8 @@ impl Descriptors {
         true
     }
 
-    /// Fetches events and calls `woken` for the units that waited for them. Without `look`, uses only events that the
-    /// last sleep has fetched.
+    /// Fetches events and calls `woken` for each unit that waited for one of them. Without `look`,
+    /// uses only events fetched by the last sleep.
     pub fn fetch(&mut self, look: bool, mut woken: impl FnMut(Key)) {
         let Some(events) = self.events.get() else { return };
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,7 +245,7 @@ impl Descriptors {
         let fetched = events.take(look);
         for &(data, flags) in &fetched {
             if data == WAKE_TOKEN {
-                let _ = rustix::io::read(&events.wake, &mut [0; 8]); // fails if it has been read already
+                let _ = rustix::io::read(&events.wake, &mut [0; 8]); // may be read already
                 continue;
             }
             let [index, generation] = [data & u64::from(u32::MAX), data >> 32];
@@ -247,7 +254,7 @@ impl Descriptors {
                 continue;
             };
             if u64::from(entry.generation) != generation {
-                continue; // an event of a source that has been dropped
+                continue; // an event of a dropped source
             }
             let either = EventFlags::ERR | EventFlags::HUP;
             entry.ended |= flags.intersects(EventFlags::RDHUP | either);
@@ -266,8 +273,9 @@ impl Descriptors {
     }
 }
 
-/// A registered object with a file descriptor, which callback threads of one Worker can wait for. Made by
-/// [`Context::register`](crate::Context::register). Dropping it ends the registration and drops the object.
+/// A registered object with a file descriptor, which callback threads of one Worker can wait for.
+/// Created by [`Context::register`](crate::Context::register). Dropping it ends the registration
+/// and drops the object.
 pub struct Source<T: AsFd> {
     inner: T,
     pub(crate) registration: Registration,
@@ -276,7 +284,7 @@ pub struct Source<T: AsFd> {
 }
 
 impl<T: AsFd> Source<T> {
-    /// Returns the registered object. Operations on it that may block have to go through
+    /// Returns the registered object. Operations on it that may block must go through
     /// [`Context::attempt`](crate::Context::attempt).
     pub fn get(&self) -> &T {
         &self.inner
@@ -291,7 +299,8 @@ impl<T: AsFd + fmt::Debug> fmt::Debug for Source<T> {
 
 impl<T: AsFd> Drop for Source<T> {
     fn drop(&mut self) {
-        // The open file description may be shared, so that closing this descriptor would not end the registration.
+        // The open file description may be shared, in which case closing this descriptor would not
+        // end the registration.
         if let Some(events) = self.events.get() {
             let _ = epoll::delete(&events.epoll, &self.inner);
         }

@@ -5,34 +5,35 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Bits of a key: `page:24 home:16 slot:8 generation:16`.
+/// Offsets of a key's fields, in bits. The layout is `page:24 home:16 slot:8 generation:16`.
 const SLOT_SHIFT: u32 = 16;
 const HOME_SHIFT: u32 = 24;
 const PAGE_SHIFT: u32 = 40;
-/// Maximum number of pages of a Worker: 64 GiB.
+/// Maximum number of pages of a Worker, which hold 64 GiB.
 pub(crate) const MAX_PAGES: u32 = 1 << (64 - PAGE_SHIFT);
-/// Number of Worker numbers in a process.
+/// Maximum number of Workers that a process can have at a time.
 pub(crate) const MAX_WORKER_NUMBERS: usize = 1 << 16;
-/// The last generation. It is even, so no unit has it: a slot that has reached it is not reused.
+/// The last generation of a slot. It is even, so no unit has it, and a slot that has reached it is
+/// not reused.
 pub(crate) const LAST_GENERATION: u16 = u16::MAX - 1;
 
-/// The index, within its runtime, of Workers with each number. Written once, before the first key
-/// with this number exists.
+/// By Worker number, the index of its Workers within their runtimes. Each entry is written before
+/// the first key with that number exists, and never changes.
 static INDICES: [AtomicU8; MAX_WORKER_NUMBERS] = [const { AtomicU8::new(0) }; MAX_WORKER_NUMBERS];
 
-/// A Worker, by a number that no other Worker of the process has while it lives; see `lease.rs`.
+/// A Worker, identified by a number that no other live Worker of the process has; see `lease.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Home(u16);
 
 impl Home {
-    /// Returns the Worker with this number and this index within its runtime. Only for
+    /// Returns the Worker with the given number, and records its index within its runtime. Only for
     /// [`Lease`](crate::lease::Lease).
     pub fn of_worker(number: u16, index: u8) -> Self {
         INDICES[usize::from(number)].store(index, Ordering::Relaxed);
         Self(number)
     }
 
-    /// Returns the Worker with a number from a [`Lease`](crate::lease::Lease).
+    /// Returns the Worker with a number that a [`Lease`](crate::lease::Lease) holds.
     #[cfg(test)]
     pub const fn new(number: u16) -> Self {
         Self(number)
@@ -54,7 +55,7 @@ impl Home {
 pub(crate) struct Key(u64);
 
 impl Key {
-    /// A key of no unit, as generations begin at one.
+    /// The key of no unit: generations of units begin at one.
     pub const NOBODY: Self = Self(0);
 
     pub fn new(home: Home, page: u32, slot: u8, generation: u16) -> Self {
@@ -91,13 +92,14 @@ impl Key {
     }
 }
 
-/// Names a callback thread. Ids are unique within a process, across all its runtimes and for its whole lifetime: the
-/// id of a callback thread that has ended, or that belongs to another runtime, is refused everywhere.
+/// The identity of a callback thread. Ids are unique within a process, across all its runtimes and
+/// for its whole lifetime: all runtimes reject the id of a callback thread that has ended or
+/// belongs to another runtime.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub(crate) Key);
 
 impl Id {
-    /// Returns the index of its Worker, counted from 0.
+    /// Returns the index of the callback thread's Worker within its runtime, counted from 0.
     pub fn worker(self) -> usize {
         self.0.home().worker().into()
     }
@@ -110,7 +112,7 @@ impl fmt::Debug for Id {
 }
 
 impl fmt::Display for Id {
-    /// Writes the Worker, page, slot and generation, as in `0.17.3#1`.
+    /// Writes the Worker's index, the page, the slot and the generation, as in `0.17.3#1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.0;
         let worker = key.home().worker();
@@ -118,10 +120,10 @@ impl fmt::Display for Id {
     }
 }
 
-/// Names a callback thread that receives messages of type `M`.
+/// The address of a callback thread that receives messages of type `M`.
 ///
-/// Addresses are invariant in `M`: receivers distinguish messages by their exact type, so an address cannot be
-/// coerced to one of a subtype or supertype.
+/// Addresses are invariant in `M`: receivers distinguish messages by their exact type, so an
+/// address cannot be coerced to one of a subtype or supertype.
 ///
 /// ```compile_fail,E0308
 /// use contend_callback::Address;
@@ -144,7 +146,7 @@ pub struct Address<M> {
 }
 
 impl<M> Address<M> {
-    /// Creates an address. The handlers of this key's unit must all take `M`.
+    /// Creates an address. The handlers of the key's unit must all take `M`.
     pub(crate) fn new(key: Key) -> Self {
         Self { key, message: PhantomData }
     }

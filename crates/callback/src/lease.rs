@@ -1,16 +1,17 @@
 //! Leases of Worker numbers, which make keys unique across all runtimes of a process.
 //!
 //! # Protocol
-//! A key has 16 bits for its Worker: enough for the Workers that are alive at a time, but not for all that a
-//! long-lived process ever starts. So numbers are reused after a Worker has ended, and generations keep keys
-//! apart: together with its number, a Worker inherits the generation that each page reached under that number, and
-//! issues only higher ones ([`Lease`]). A key of a dropped runtime is therefore older than every key issued later,
-//! and a key of a live runtime carries a number that no other live Worker has. Nothing wraps around.
+//! A key has 16 bits for its Worker: enough for the Workers that are alive at a time, but not for
+//! all that a long-lived process ever starts. So numbers are reused after a Worker has ended, and
+//! generations keep keys distinct: together with its number, a Worker inherits the generation that
+//! each page has reached under that number, and issues only higher ones ([`Lease`]). A key of a
+//! dropped runtime therefore has a lower generation than any key issued later for its slot, and a
+//! key of a live runtime has a number that no other live Worker has. No counter wraps around.
 //!
-//! - A number is bound to one Worker index for good, so that a key tells the index of its Worker even after
-//!   that runtime has ended.
-//! - Pages that have used up their generations are never used again. A number with such pages is leased only if
-//!   there is neither one without such pages nor one that has never been used.
+//! - A number is permanently bound to one Worker index, so that a key determines the index of its
+//!   Worker even after that runtime has ended.
+//! - Pages that have used up their generations are never used again. A number with such pages is
+//!   leased only if all numbers without them are in use and no unused number is left.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -19,7 +20,8 @@ use crate::sync::lock_std;
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new(MAX_WORKER_NUMBERS));
 
-/// A number that belongs to one Worker until the lease is dropped, and the generations that its pages have reached.
+/// A number that belongs to one Worker until the lease is dropped, and the generation that each of
+/// its pages has reached.
 #[derive(Debug)]
 pub(crate) struct Lease {
     home: Home,
@@ -27,23 +29,24 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Leases a number to a Worker with this index. Returns `None` if all numbers are in use.
+    /// Leases a number to a Worker with the given index. Returns `None` if all numbers are in use.
     pub fn take(index: u8) -> Option<Self> {
         let Free { number, floors } = lock().take(index)?;
         Some(Self { home: Home::of_worker(number, index), floors })
     }
 
-    /// The number.
+    /// Returns the leased number.
     pub fn home(&self) -> Home {
         self.home
     }
 
-    /// Returns the generation from which a page continues, or 0 if it has never been used.
+    /// Returns the generation from which a page continues, or 0 if the page has never been used.
     pub fn floor(&self, page: u32) -> u16 {
         self.floors.get(page as usize).copied().unwrap_or(0)
     }
 
-    /// Records the generation from which each page continues, from page 0 to the last one used.
+    /// Records the generation from which each page continues. `floors` covers page 0 to the last
+    /// one used.
     pub fn record(&mut self, mut floors: Vec<u16>) {
         let rest = self.floors.get(floors.len()..).unwrap_or_default();
         floors.extend_from_slice(rest);
@@ -63,7 +66,7 @@ fn lock() -> MutexGuard<'static, Registry> {
     lock_std(&REGISTRY)
 }
 
-/// A number that no Worker has now, and the generations that its pages have reached.
+/// A number that no live Worker has, and the generation that each of its pages has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Free {
     number: u16,
@@ -71,20 +74,20 @@ struct Free {
 }
 
 impl Free {
-    /// Pages that are never used again.
+    /// Returns the number of pages that are never used again.
     fn worn_out(&self) -> usize {
         self.floors.iter().filter(|&&floor| floor == LAST_GENERATION).count()
     }
 }
 
-/// All Worker numbers of the process.
+/// The Worker numbers of the process.
 #[derive(Debug)]
 struct Registry {
-    /// Numbers from this one on have never been used, …
+    /// The lowest number that has never been used.
     fresh: usize,
-    /// … up to here.
+    /// The end of the range of numbers, exclusive.
     end: usize,
-    /// Numbers that were given back, each with the index of its Workers.
+    /// Numbers given back, each with the index of its Workers.
     free: Vec<(u8, Free)>,
 }
 

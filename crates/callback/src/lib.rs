@@ -4,14 +4,15 @@
 //! of blocking work, together with a description of that wait. When the event arrives, a *Worker*
 //! (an OS thread) runs the closure to completion, and its return value is the next wait. A waiting
 //! callback thread has no stack, no task and no allocation of its own: one with a closure of 8
-//! bytes takes 18.3 bytes, so that a machine with 24 GiB holds a billion of them. (This is the
-//! figure for one that was [spawned waiting](Context::spawn_after). One that has already run takes
-//! 20 to 31 bytes, because it shares its page with closures of other types.)
+//! bytes takes 18.3 bytes, so a machine with 24 GiB holds a billion of them. (This size is for one
+//! that was [spawned waiting](Context::spawn_after). One that has already run takes 20 to 31 bytes,
+//! because it shares its page with closures of other types.)
 //!
 //! # Tutorial
 //!
-//! The [`Receptor`] is the runtime. It accepts callback threads from any thread and distributes them over its
-//! Workers, by default one for each CPU. A callback gets a [`Context`] and returns a [`Next`]:
+//! The [`Receptor`] is the runtime. It accepts callback threads from any thread and distributes
+//! them over its Workers, by default one for each CPU. A callback gets a [`Context`] and returns a
+//! [`Next`]:
 //!
 //! ```
 //! use std::time::Duration;
@@ -33,9 +34,9 @@
 //!
 //! ## Messages
 //!
-//! A callback thread that receives messages has an [`Address`], whose type parameter is the type of its messages. Its
-//! handler is called for each message. It returns [`keep_receiving`](Context::keep_receiving) to stay, or plans
-//! another handler:
+//! A callback thread that receives messages has an [`Address`], whose type parameter is the type of
+//! its messages. Its handler is called for each message. The handler returns
+//! [`keep_receiving`](Context::keep_receiving) to stay, or plans another handler:
 //!
 //! ```
 //! use contend_callback::{Context, Receptor};
@@ -70,10 +71,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Messages from one sender to one receiver, sent by the same method, arrive in order. Messages that arrive while a
-//! callback thread does not receive (because it waits for a time, say) are stashed until it does. Sending to the
-//! address of a callback thread that has ended is an error, or counted as undeliverable, and never reaches another
-//! one: a slot is reused under a new generation.
+//! Messages from one sender to one receiver, sent by the same method, arrive in order. Messages
+//! that arrive while a callback thread is not receiving (because it waits for a time, for example)
+//! are stashed until it does. A message to a callback thread that has ended is an error, or is
+//! counted as undeliverable. It never reaches another one: a slot is reused under a new generation.
 //!
 //! [`receive_within`](Context::receive_within) adds a timeout.
 //! [`receive_once`](Context::receive_once) takes an `FnOnce`, which can move its captured values
@@ -81,10 +82,11 @@
 //!
 //! ## Ends
 //!
-//! A callback thread ends when its callback returns [`end`](Context::end), when it is [cancelled](Context::cancel),
-//! or when its callback [fails](Context::fail) or panics. A panic ends that callback thread only; its Worker
-//! continues. Other callback threads can [monitor](Context::monitor) it, which sends them a message of their own type
-//! when it ends, can be [linked](Context::link) to it, or can restart it as a [`Supervisor`]:
+//! A callback thread ends when its callback returns [`end`](Context::end), when it is
+//! [cancelled](Context::cancel), or when its callback [fails](Context::fail) or panics. A panic
+//! ends that callback thread only; its Worker continues. Other callback threads can
+//! [monitor](Context::monitor) it, which sends them a message of their own type when it ends, can
+//! be [linked](Context::link) to it, or can restart it as a [`Supervisor`]:
 //!
 //! ```
 //! use contend_callback::{Context, Down, Reason, Receptor};
@@ -106,44 +108,49 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Panics are caught only if they unwind: a program built with `panic = "abort"` ends with the first one.
+//! Panics are caught only if they unwind: a program built with `panic = "abort"` ends with the
+//! first one.
 //!
 //! ## Callbacks must not block
 //!
-//! A Worker runs one callback at a time, so a callback that blocks or computes for long delays all others on that
-//! Worker. Use [`Context::blocking`] to run blocking work on a separate thread, and [`Context::when_ready`] to wait
-//! for sockets and pipes. [`Builder::warn_after`] reports callbacks that take too long.
+//! A Worker runs one callback at a time, so a callback that blocks or computes for long delays all
+//! others on that Worker. Use [`Context::blocking`] to run blocking work on a separate thread, and
+//! [`Context::when_ready`] to wait for sockets and pipes. [`Builder::warn_after`] reports callbacks
+//! that take too long.
 //!
-//! A [`Handle`] or [`Promise`] never blocks a Worker's thread, whichever runtime it belongs to, because that Worker
-//! could be the one that is waited for. Called in a callback, [`Handle::send`] and [`Handle::spawn`] return an error
-//! if there is no room, as `try_send` and `try_spawn` do, and [`Handle::wait`] and [`Promise::wait`] panic.
+//! A [`Handle`] or [`Promise`] never blocks a Worker's thread, whichever runtime it belongs to,
+//! because it might have to wait for that very Worker. Called in a callback, [`Handle::send`] and
+//! [`Handle::spawn`] return an error if there is no room, as `try_send` and `try_spawn` do, and
+//! [`Handle::wait`] and [`Promise::wait`] panic.
 //!
 //! ## Back-pressure
 //!
-//! Inboxes are bounded. If one is full, [`Handle::try_send`] and [`Handle::try_spawn`] return an error, and
-//! [`Handle::send`] and [`Handle::spawn`] block until there is room. A callback must not block: there
-//! [`Context::send`] returns an error if too many messages to another Worker are pending, and [`Context::when_room`]
-//! waits until they have been delivered. Messages within one Worker go to an unbounded queue, ahead of anything that
-//! the Worker accepts later; its length depends only on what callbacks send.
+//! Inboxes are bounded. If one is full, [`Handle::try_send`] and [`Handle::try_spawn`] return an
+//! error, and [`Handle::send`] and [`Handle::spawn`] block until there is room. A callback must not
+//! block: there [`Context::send`] returns an error if too many messages to another Worker are
+//! pending, and [`Context::when_room`] waits until they have been delivered. Messages within one
+//! Worker go to an unbounded queue, ahead of anything that the Worker accepts later; its length
+//! depends only on what callbacks send.
 //!
-//! Two methods neither block nor fail for lack of room. [`Notify`] wakes a callback thread without data;
-//! notifications that are not waited for yet are merged into one, so that they need no room.
-//! [`Handle::send_unbounded`] sends a message past the bound and leaves it to the caller to limit their number.
+//! Two methods neither block nor fail for lack of room. [`Notify`] wakes a callback thread without
+//! data; pending notifications are merged into one, so they need no room.
+//! [`Handle::send_unbounded`] sends a message even if the inbox is full; the caller has to limit
+//! the number of such messages.
 //!
 //! # Guarantees
 //!
-//! - A callback thread always runs on the Worker that it was spawned on, one callback at a time; no other thread
-//!   touches its state.
-//! - Timers never fire early. Timers of one Worker fire in the order of their ticks (16.4 µs), and within a tick in
-//!   the order in which they were set. This holds as long as at most 262,144 are due at once and all are less than
-//!   4.8 hours ahead. Longer timers take about 20 bytes more.
-//! - Each closure and each message is dropped exactly once: after it has run, when its callback thread ends, or when
-//!   the [`Receptor`] is dropped.
+//! - A callback thread always runs on the Worker that it was spawned on, one callback at a time; no
+//!   other thread touches its state.
+//! - Timers never fire early. Timers of one Worker fire in the order of their ticks (16.4 µs), and
+//!   within a tick in the order in which they were set. This holds as long as at most 262,144 are
+//!   due at once and all are less than 4.8 hours ahead. Longer timers take about 20 bytes more.
+//! - Each closure and each message is dropped exactly once: after it has run, when its callback
+//!   thread ends, or when the [`Receptor`] is dropped.
 //! - Memory is returned to the kernel in pages of 4 KiB as soon as they are empty, and new callback
 //!   threads go to the fullest pages. (Monitors, links, large closures and large messages come from
 //!   the allocator, which may keep freed memory.)
 
-#![allow(unsafe_code)] // pages hold closures of any type; every block says why it is sound
+#![allow(unsafe_code)] // pages hold closures of any type; each block states why it is sound
 
 mod blocking;
 mod builder;

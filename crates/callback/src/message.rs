@@ -1,4 +1,4 @@
-//! Envelopes: messages and other work for a core, while they are in queues.
+//! Envelopes, which carry messages and other work for a core through queues.
 
 #![expect(
     clippy::cast_ptr_alignment,
@@ -14,15 +14,15 @@ use std::ptr::NonNull;
 use crate::key::{Home, Key};
 use crate::next::Never;
 
-/// Bytes of a message that fit into an envelope; larger messages are in a block.
+/// Size in bytes of the largest message that fits into an envelope; larger messages are in a block.
 const INLINE_BYTES: usize = 16;
 
-/// What an envelope is for.
+/// The action that delivering an envelope causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Deliver a message to a unit.
     Message,
-    /// Run a unit that has just been spawned, or whose wait for something outside the core is over.
+    /// Run a unit that has just been spawned, or whose wait for an event outside the core is over.
     Start,
     /// Deliver the next stashed message to a unit.
     Stashed,
@@ -32,16 +32,16 @@ pub(crate) enum Purpose {
     Control,
 }
 
-/// What all envelopes of one type share: a constant for each type.
+/// The properties shared by all envelopes of one type: a constant for each type.
 #[derive(Debug)]
 pub(crate) struct MessageVTable {
     pub purpose: Purpose,
-    /// The type of the message or of the action, if the envelope has one.
+    /// The type of the message or action; [`Never`] if the envelope has neither.
     content: TypeId,
     drop: unsafe fn(*mut u8),
 }
 
-/// Work for a core: usually a message to deliver.
+/// An item of work for a core, usually a message to deliver.
 #[derive(Debug)]
 pub(crate) struct Envelope {
     pub to: Key,
@@ -49,7 +49,7 @@ pub(crate) struct Envelope {
     content: Content,
 }
 
-/// A small message, or a pointer to the block of a large one.
+/// A small message, or a pointer to a block with a large one.
 type Content = MaybeUninit<[u64; INLINE_BYTES / 8]>;
 
 const _: () = assert!(size_of::<Envelope>() == 32);
@@ -79,7 +79,7 @@ impl<T: 'static> Of<T> {
 }
 
 impl MessageVTable {
-    /// Returns whether both are vtables of the same message type.
+    /// Returns whether both vtables are of the same message type.
     pub fn is_of_type_of(&self, other: &Self) -> bool {
         self.content == other.content
     }
@@ -96,11 +96,11 @@ impl Envelope {
         let mut content = Content::uninit();
         let at = content.as_mut_ptr().cast::<u8>();
         if is_inline::<M>() {
-            // SAFETY: the content has room for it and is aligned.
+            // SAFETY: the content has room for the message and is aligned.
             unsafe { at.cast::<M>().write(message) };
         } else {
             let block = pool.block(Layout::new::<M>()).cast::<M>();
-            // SAFETY: the block has room for it and is aligned.
+            // SAFETY: the block has room for the message and is aligned.
             unsafe { block.write(message) };
             // SAFETY: the content has room for a pointer and is aligned.
             unsafe { at.cast::<NonNull<M>>().write(block) };
@@ -126,7 +126,8 @@ impl Envelope {
         Self { to, vtable: VTABLE, content: Content::uninit() }
     }
 
-    /// Creates an envelope with an action for the core of a Worker. [`into_action`](Self::into_action) takes it out.
+    /// Creates an envelope with an action for the core of a Worker, which
+    /// [`into_action`](Self::into_action) takes out.
     pub fn control<A: Send + 'static>(home: Home, action: A) -> Self {
         let to = Key::new(home, 0, 0, 0);
         let mut envelope = Self::message(to, action, &mut Pool::default());
@@ -134,16 +135,17 @@ impl Envelope {
         envelope
     }
 
-    /// Returns its receiver and its purpose.
+    /// Returns the envelope's receiver and purpose.
     #[inline]
     pub fn label(&self) -> (Key, Purpose) {
         (self.to, self.vtable.purpose)
     }
 
-    /// Returns the address of its content, which the caller moves out.
+    /// Returns the address of the envelope's content, which the caller moves out.
     ///
     /// # Safety
-    /// `envelope` points to a valid envelope, which is not used as one any more.
+    /// `envelope` points to a valid envelope, which is neither dropped nor used as an envelope
+    /// afterwards.
     #[inline]
     pub unsafe fn content(envelope: NonNull<Self>) -> *mut u8 {
         // SAFETY: the caller's promise.
@@ -172,16 +174,17 @@ impl Envelope {
 
 impl Drop for Envelope {
     fn drop(&mut self) {
-        // SAFETY: the content is what the constructor of this vtable's type wrote, and still there: `open` prevents
-        // this drop.
+        // SAFETY: the content was written by a constructor with this vtable, and has not been moved
+        // out: `open` prevents this drop.
         unsafe { (self.vtable.drop)(self.content.as_mut_ptr().cast()) };
     }
 }
 
-/// Moves a message out of an envelope's content.
+/// Moves a message or an action out of an envelope's content.
 ///
 /// # Safety
-/// The content is that of [`Envelope::message`] or [`Envelope::control`] of this type, and is not used again.
+/// The content was created by [`Envelope::message`] or [`Envelope::control`] with type `M`, and is
+/// not used again.
 pub(crate) unsafe fn take<M>(content: *mut u8, pool: &mut Pool) -> M {
     if is_inline::<M>() {
         // SAFETY: the caller's promise.
@@ -196,19 +199,19 @@ pub(crate) unsafe fn take<M>(content: *mut u8, pool: &mut Pool) -> M {
 }
 
 /// # Safety
-/// As [`take`].
+/// See [`take`].
 unsafe fn drop_content<M>(content: *mut u8) {
     // SAFETY: the caller's promise.
     drop(unsafe { take::<M>(content, &mut Pool::default()) });
 }
 
-/// Sizes of blocks, in bytes.
+/// Sizes of pooled blocks in bytes, ascending.
 const BLOCK_BYTES: [usize; 4] = [32, 64, 128, 256];
-/// Free blocks of each size that a pool keeps.
+/// Maximum number of free blocks of each size in a pool.
 const MAX_POOLED_BLOCKS: usize = 256;
 
-/// A pool of blocks for messages that do not fit into an envelope. A block may be freed to another pool than the one
-/// that it was taken from, or to none.
+/// A pool of blocks for messages that do not fit into an envelope. A block may be returned to
+/// another pool than the one that it came from, or freed.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     blocks: [Vec<NonNull<u8>>; BLOCK_BYTES.len()],
@@ -217,7 +220,8 @@ pub(crate) struct Pool {
 // SAFETY: the blocks are free memory that belongs to the pool alone.
 unsafe impl Send for Pool {}
 
-/// Returns the layout of a message's block, and the index of its size in [`BLOCK_BYTES`].
+/// Returns the layout of a message's block, and the index of its size in [`BLOCK_BYTES`], or `None`
+/// if such blocks are not pooled.
 fn block_layout(message: Layout) -> (Layout, Option<usize>) {
     let size = BLOCK_BYTES.iter().position(|&size| message.size() <= size && message.align() <= 16);
     match size.and_then(|at| Layout::from_size_align(BLOCK_BYTES[at], 16).ok()) {
@@ -232,8 +236,8 @@ impl Pool {
         if let Some(block) = size.and_then(|size| self.blocks[size].pop()) {
             return block;
         }
-        // SAFETY: `nonzero` makes the size nonzero: a message that is not inline may still be a zero-sized one with a
-        // large alignment.
+        // SAFETY: `nonzero` makes the size nonzero: a message that is not inline may still be a
+        // zero-sized one with a large alignment.
         let block = unsafe { alloc(nonzero(layout)) };
         NonNull::new(block).unwrap_or_else(|| handle_alloc_error(layout))
     }
@@ -247,11 +251,11 @@ impl Pool {
             kept.push(block);
             return;
         }
-        // SAFETY: it was allocated with this layout, as it depends only on the message's.
+        // SAFETY: the block was allocated with this layout, which depends only on the message's.
         unsafe { dealloc(block.as_ptr(), nonzero(layout)) };
     }
 
-    /// Makes the pool keep blocks from now on.
+    /// Makes the pool keep returned blocks from now on. A new pool frees them.
     pub fn keep(&mut self) {
         for blocks in &mut self.blocks {
             blocks.reserve_exact(MAX_POOLED_BLOCKS);
@@ -277,7 +281,7 @@ impl Drop for Pool {
     }
 }
 
-/// Zero-sized messages with a large alignment get one byte.
+/// Returns the layout, with a size of one byte if it is zero-sized.
 fn nonzero(layout: Layout) -> Layout {
     if layout.size() > 0 {
         layout
@@ -298,7 +302,7 @@ mod tests {
         static DROPPED: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Counts its drops, and has the alignment of `A`, of which it holds none.
+    /// A message of `BYTES` bytes with the alignment of `A`, which counts its drops.
     struct Message<const BYTES: usize, A>([u8; BYTES], [A; 0]);
 
     impl<const BYTES: usize, A> Drop for Message<BYTES, A> {
@@ -313,14 +317,14 @@ mod tests {
     #[repr(align(128))]
     struct By128;
 
-    /// Drops a message in its envelope, and one that was taken out.
+    /// Checks that a message is dropped exactly once, in its envelope or after it was taken out.
     fn both<const BYTES: usize, A: Send + 'static>(pool: &mut Pool) {
         let to = Key::new(Home::new(0), 1, 0, 1);
         let before = DROPPED.get();
         let make = || Message::<BYTES, A>([7; BYTES], []);
         drop(Envelope::message(to, make(), pool));
         let envelope = Envelope::message(to, make(), pool);
-        // SAFETY: this is the type that was put in.
+        // SAFETY: the envelope was created with a message of this type.
         let taken = envelope.open(|at| unsafe { take::<Message<BYTES, A>>(at, pool) });
         assert_eq!(DROPPED.get(), before + 1, "{BYTES} bytes");
         drop(taken);

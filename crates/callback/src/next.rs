@@ -1,12 +1,12 @@
-//! [`Next`]: the return value of a callback, the next wait of its callback thread.
+//! [`Next`]: the return value of a callback, which determines the next wait of its callback thread.
 
-/// The next wait of a callback thread, or its end. Methods of [`Context`](crate::Context) return
-/// it.
+/// The next wait of a callback thread, or its end. Created by methods of
+/// [`Context`](crate::Context).
 #[derive(Debug)]
 #[must_use = "a callback returns what happens next"]
 pub struct Next(pub(crate) Wanted);
 
-/// What a callback has asked for.
+/// The request in a callback's return value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     End,

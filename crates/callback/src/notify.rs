@@ -1,4 +1,4 @@
-//! Wake-ups that are never lost and never block.
+//! [`Notify`]: wake-ups that are never lost and never block.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -9,15 +9,16 @@ use crate::message::Envelope;
 use crate::shared::Shared;
 use crate::sync::lock_std;
 
-/// Wakes callback threads from any thread, like tokio's `Notify`.
+/// A source of wake-ups for callback threads, usable from any thread, like tokio's `Notify`.
 ///
-/// [`notify_one`](Self::notify_one) never blocks and never fails, even if inboxes are full. It can be called in
-/// callbacks, destructors and [`Waker`](std::task::Waker)s. All clones share one state.
+/// [`notify_one`](Self::notify_one) never blocks and never fails, even if inboxes are full.
+/// Callbacks, destructors and [`Waker`](std::task::Waker)s may call it. All clones share one state.
 ///
 /// A notification wakes the callback thread that has waited longest in
-/// [`Context::when_notified`](crate::Context::when_notified). If none is waiting, the notification is stored for the next
-/// one that waits. At most one is stored: notifications carry no data, are not counted, and use no memory. If a
-/// callback thread ends after it was woken but before its callback ran, the notification passes to the next one.
+/// [`Context::when_notified`](crate::Context::when_notified). If none is waiting, the notification
+/// is stored for the next waiter. At most one is stored: notifications carry no data, are not
+/// counted, and use no memory. If a callback thread ends after it was woken but before its callback
+/// ran, the notification passes to the next waiter.
 ///
 /// ```
 /// use contend_callback::{Notify, Receptor};
@@ -42,13 +43,13 @@ pub struct Notify(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// A notification is stored; then no unit waits.
+    /// Whether a notification is stored. If so, no unit is waiting.
     is_notified: bool,
-    /// Waiting units by ticket: the lowest one has waited longest.
+    /// Waiting units by ticket number, lowest first: the first one has waited longest.
     waiting: BTreeMap<u64, (Arc<Shared>, Key)>,
-    /// Tickets of units that were woken but have not run yet.
+    /// Ticket numbers of units that were woken but have not run yet.
     woken: HashSet<u64>,
-    /// The next ticket.
+    /// The number of the last ticket issued.
     next: u64,
 }
 
@@ -69,8 +70,8 @@ impl Notify {
         Self::default()
     }
 
-    /// Wakes the callback thread that has waited longest, or stores the notification for the next one that waits.
-    /// Never blocks.
+    /// Wakes the callback thread that has waited longest, or stores the notification for the next
+    /// waiter. Never blocks.
     pub fn notify_one(&self) {
         let mut state = self.lock();
         let Some((ticket, (runtime, key))) = state.waiting.pop_first() else {
@@ -78,7 +79,7 @@ impl Notify {
             return;
         };
         state.woken.insert(ticket);
-        drop(state); // sending may drop what others have sent, which may notify
+        drop(state); // before `post`, which may drop envelopes whose destructors notify
         runtime.post(Envelope::start(key));
     }
 
@@ -93,7 +94,8 @@ impl Notify {
         Ticket { notify: self.clone(), number: state.next }
     }
 
-    /// Registers the unit with this ticket. Returns whether a stored notification makes waiting unnecessary.
+    /// Registers a unit under its ticket number. Returns true, without registering the unit, if a
+    /// stored notification makes waiting unnecessary.
     pub(crate) fn wait(&self, ticket: u64, runtime: Arc<Shared>, unit: Key) -> bool {
         let mut state = self.lock();
         if std::mem::take(&mut state.is_notified) {
@@ -106,15 +108,15 @@ impl Notify {
     }
 }
 
-/// Owned by the closure of a waiting unit. If it is dropped before the closure runs, it deregisters the unit, and
-/// passes on a notification that the unit had received.
+/// The registration of a waiting unit, owned by its closure. If it is dropped before the closure
+/// runs, it deregisters the unit and passes on any notification that the unit had received.
 pub(crate) struct Ticket {
     pub notify: Notify,
     pub number: u64,
 }
 
 impl Ticket {
-    /// Consumes the notification: the unit runs.
+    /// Consumes the notification, because the unit runs now.
     pub fn redeem(self) {
         self.notify.lock().woken.remove(&self.number);
     }
@@ -126,7 +128,7 @@ impl Drop for Ticket {
         let waiter = state.waiting.remove(&self.number);
         let was_woken = state.woken.remove(&self.number);
         drop(state);
-        drop(waiter); // perhaps the last one of its runtime
+        drop(waiter); // after the lock: this may be the last reference to a runtime
         if was_woken {
             self.notify.notify_one();
         }

@@ -1,11 +1,11 @@
-//! Catches panics of foreign code: callbacks and destructors.
+//! Catches panics in foreign code: callbacks and destructors.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::reason::Reason;
 
-/// Runs a closure, and converts a panic to a [`Reason`].
+/// Runs a closure and returns its result, or the [`Reason`] if it panicked.
 pub(crate) fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, Reason> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let reason = Reason::of_panic(&*panic);
@@ -14,8 +14,8 @@ pub(crate) fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, Reason> {
     })
 }
 
-/// Runs a closure that drops a value, and catches a panic. The value is gone even then. Returns the number of panics,
-/// 0 or 1.
+/// Runs a closure that drops a value, and catches a panic; the value is gone even then. Returns the
+/// number of panics, 0 or 1.
 pub(crate) fn drop_quietly(drop: impl FnOnce()) -> u64 {
     match catch_unwind(AssertUnwindSafe(drop)) {
         Ok(()) => 0,
@@ -26,7 +26,7 @@ pub(crate) fn drop_quietly(drop: impl FnOnce()) -> u64 {
     }
 }
 
-/// Drops the payload of a panic, whose destructor may panic itself.
+/// Drops the payload of a panic. If its destructor panics, too, leaks the second payload.
 pub(crate) fn drop_panic(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(another);

@@ -1,9 +1,10 @@
 //! Parking: a Worker sleeps until another thread has work for it.
 //!
 //! # Protocol
-//! Before it sleeps, the Worker sets `asleep`, then checks once more for work. Another thread publishes its work,
-//! then checks `asleep`. A full fence between the two steps on each side ensures that at least one of them sees the
-//! other: either the Worker does not sleep, or it is woken.
+//! Before it sleeps, the Worker sets `asleep`, then checks once more for work. Another thread
+//! publishes its work, then checks `asleep`. A full fence between the two steps on each side
+//! ensures that at least one of them sees the other: either the Worker does not sleep, or it is
+//! woken.
 //!
 //! ```text
 //!   Worker                     other thread
@@ -16,15 +17,16 @@ use std::time::Duration;
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
-/// How a Worker blocks and is woken.
+/// The mechanism by which a Worker blocks and is woken.
 pub(crate) trait WaitBackend {
-    /// Blocks until [`WaitBackend::wake`] has been called since the last sleep, for at most `most`. May return early.
+    /// Blocks until [`WaitBackend::wake`] has been called since the last sleep, or for at most
+    /// `most`, which is unlimited if `None`. May return early.
     fn sleep(&self, most: Option<Duration>);
-    /// Wakes the thread that sleeps, or makes the next sleep return at once.
+    /// Wakes the sleeping thread, or makes its next sleep return at once.
     fn wake(&self);
 }
 
-/// Parks one Worker; other threads unpark it.
+/// Parks one Worker until other threads unpark it.
 #[derive(Debug)]
 pub(crate) struct Parker<B> {
     asleep: AtomicBool,
@@ -36,10 +38,11 @@ impl<B: WaitBackend> Parker<B> {
         Self { asleep: AtomicBool::new(false), backend }
     }
 
-    /// Blocks, unless `has_something` returns true.
+    /// Blocks until [`unpark`](Self::unpark) is called or `most` has passed. Does not block if
+    /// `has_something` returns true.
     ///
-    /// `asleep` is written by swaps: each of them follows the previous one in modification order, whichever thread
-    /// made it, so that no thread that reads `asleep` after its fence sees an outdated value.
+    /// Writes to `asleep` are swaps: each follows the previous one in modification order, whichever
+    /// thread made it, so no thread that reads `asleep` after its fence sees an outdated value.
     pub fn park(&self, most: Option<Duration>, has_something: impl FnOnce() -> bool) {
         self.asleep.swap(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -49,7 +52,7 @@ impl<B: WaitBackend> Parker<B> {
         self.asleep.swap(false, Ordering::Relaxed);
     }
 
-    /// Wakes the Worker if it sleeps. Called after work was published.
+    /// Wakes the Worker if it sleeps. Call this after publishing work.
     pub fn unpark(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
@@ -67,7 +70,7 @@ mod models {
     use super::*;
     use crate::inbox::Inbox;
 
-    /// Sleeps for ever unless it is woken, which loom reports as a deadlock.
+    /// A backend without timeouts: a lost wake-up blocks forever, which loom reports as a deadlock.
     struct Flag(Mutex<bool>, Condvar);
 
     impl WaitBackend for Flag {
@@ -108,7 +111,7 @@ mod models {
                     }
                     None => {
                         parker.park(None, || !inbox.is_empty());
-                        thread::yield_now(); // a writer may be in the middle of it
+                        thread::yield_now(); // a push may be in progress
                     }
                 }
             }

@@ -1,8 +1,8 @@
-//! The queue of a core: a ring buffer of envelopes, which are opened in place.
+//! The queue of a core: a ring buffer of envelopes, which the core opens in place.
 //!
-//! Envelopes are a few words that are written shortly before they are read, and are passed on by address: copying one
-//! in larger units than it was written in would stall on store forwarding, which costs more than everything else that
-//! is done with it.
+//! Envelopes are a few words that are read shortly after they were written, so they are passed by
+//! address: copying one in larger units than it was written in would stall on store forwarding,
+//! which costs more than all other handling.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -10,12 +10,13 @@ use std::ptr::NonNull;
 use crate::key::Key;
 use crate::message::Envelope;
 
-/// Initial capacity, in envelopes.
+/// Initial and minimum capacity, in envelopes.
 const MIN_CAPACITY: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// The ring, whose length is a power of two. The places from `head` to `tail`, wrapped around, hold an envelope.
+    /// The ring, whose length is a power of two. Positions from `head` to `tail`, modulo the
+    /// length, hold an envelope.
     places: Box<[MaybeUninit<Envelope>]>,
     head: usize,
     tail: usize,
@@ -54,8 +55,8 @@ impl Queue {
         self.places[self.head & mask].write(envelope);
     }
 
-    /// Pops the first envelope. The address is valid until the next push; the caller has to move the envelope out, or
-    /// drop it in place.
+    /// Pops the first envelope, or returns `None` if the queue is empty. The address is valid until
+    /// the next push; the caller has to move the envelope out, or drop it in place.
     #[inline]
     pub fn pop(&mut self) -> Option<NonNull<Envelope>> {
         if self.is_empty() {
@@ -67,26 +68,27 @@ impl Queue {
         NonNull::new(place.as_mut_ptr())
     }
 
-    /// Returns the receiver of the envelope `by` positions after the first, if there is one.
+    /// Returns the receiver of the envelope `by` positions after the first, or `None` if the queue
+    /// is shorter.
     #[inline]
     pub fn ahead(&self, by: usize) -> Option<Key> {
         let mask = self.places.len() - 1;
         (by < self.len()).then(|| {
             let place = &self.places[self.head.wrapping_add(by) & mask];
-            // SAFETY: places from head to tail have an envelope.
+            // SAFETY: positions from head to tail hold an envelope.
             unsafe { place.assume_init_ref() }.to
         })
     }
 
     pub fn clear(&mut self) {
         while let Some(envelope) = self.pop() {
-            // SAFETY: it has just been popped, and nothing is pushed while its content is dropped:
-            // the destructor of its content has no access to this queue.
+            // SAFETY: the envelope has just been popped, and nothing is pushed while its content is
+            // dropped: the content's destructor has no access to this queue.
             unsafe { envelope.drop_in_place() };
         }
     }
 
-    /// Frees capacity beyond `least` envelopes.
+    /// Frees spare capacity, but keeps room for at least `least` envelopes.
     pub fn shrink_to(&mut self, least: usize) {
         let places = self.len().max(least).max(MIN_CAPACITY).next_power_of_two();
         if places < self.places.len() {
@@ -98,7 +100,7 @@ impl Queue {
         let mut larger: Box<[MaybeUninit<Envelope>]> = Box::new_uninit_slice(places);
         let (count, mask) = (self.len(), self.places.len() - 1);
         for (n, place) in larger.iter_mut().enumerate().take(count) {
-            // Moved: the old places are not dropped, as `MaybeUninit`s are not.
+            // This moves the envelope: `MaybeUninit`s in the old ring are not dropped.
             std::mem::swap(place, &mut self.places[self.head.wrapping_add(n) & mask]);
         }
         self.places = larger;
@@ -140,7 +142,7 @@ mod tests {
                 50..52 => queue.shrink_to(0),
                 _ if grows => {}
                 _ => {
-                    // SAFETY: it is moved out at once.
+                    // SAFETY: the envelope is moved out at once.
                     let popped = queue.pop().map(|envelope| unsafe { envelope.read() });
                     assert_eq!(popped.map(|envelope| envelope.to), model.pop_front());
                 }

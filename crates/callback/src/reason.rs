@@ -1,4 +1,4 @@
-//! Why callback threads end.
+//! The reasons for which callback threads end.
 
 use std::any::Any;
 use std::fmt;
@@ -6,22 +6,23 @@ use std::sync::Arc;
 
 use crate::key::Id;
 
-/// Why a callback thread has ended.
+/// The reason for which a callback thread has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Its last callback returned [`Context::end`](crate::Context::end).
+    /// The last callback returned [`Context::end`](crate::Context::end).
     Done,
-    /// It was cancelled.
+    /// The callback thread was cancelled.
     Cancelled,
-    /// Its callback panicked, with this message.
+    /// A callback panicked, with this message.
     Panicked(Arc<str>),
-    /// It called [`Context::fail`](crate::Context::fail), with this description.
+    /// A callback called [`Context::fail`](crate::Context::fail), with this description.
     Failed(Arc<str>),
-    /// It was linked to this callback thread, which ended with a reason other than `Done`.
+    /// The callback thread was linked to this one, which ended with a reason other than `Done`.
     Linked(Id),
-    /// It had already ended when its reason was requested: with `Done`, or more than 256 failures ago on its Worker;
-    /// or it never existed in this runtime.
+    /// The reason is unknown, because the callback thread had ended before the reason was
+    /// requested, either with `Done` or more than 256 failures ago on its Worker, or because it
+    /// never existed in this runtime.
     Unknown,
 }
 
@@ -30,14 +31,15 @@ impl Reason {
         Self::Panicked(words.into())
     }
 
-    /// Converts the payload of a panic.
+    /// Converts the payload of a panic to a reason with the panic's message.
     pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         Self::panicked(text.unwrap_or("a panic without words"))
     }
 
-    /// Returns whether the callback thread has ended normally, so that those that are linked to it live on.
+    /// Returns whether the callback thread has ended normally, in which case linked callback
+    /// threads live on.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Done)
     }
@@ -56,11 +58,11 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The end of a callback thread that was monitored.
+/// The end of a monitored callback thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Down {
     /// The callback thread that has ended.
     pub id: Id,
-    /// Why it has ended.
+    /// The reason for its end.
     pub reason: Reason,
 }

@@ -8,8 +8,8 @@ use crate::handle::Handle;
 use crate::shared::Shared;
 use crate::watchdog::Watchdog;
 
-/// A runtime: accepts callback threads and distributes them over its Workers, which run them. Dropping it ends them
-/// all.
+/// A runtime, which accepts callback threads and distributes them over its Workers. Dropping it
+/// ends all callback threads.
 #[derive(Debug)]
 pub struct Receptor {
     handle: Handle,
@@ -18,12 +18,12 @@ pub struct Receptor {
 }
 
 impl Receptor {
-    /// Creates a runtime without Workers.
+    /// Creates a runtime; [`add`](Self::add) adds the threads of its Workers.
     pub(crate) fn new(shared: Arc<Shared>, watchdog: Option<Watchdog>) -> Self {
         Self { handle: Handle::new(shared), threads: Vec::new(), watchdog }
     }
 
-    /// Adds a Worker's thread, which is joined on drop.
+    /// Adds a Worker's thread, which is joined when the runtime is dropped.
     pub(crate) fn add(&mut self, thread: JoinHandle<()>) {
         self.threads.push(thread);
     }
@@ -32,13 +32,13 @@ impl Receptor {
         &self.handle.shared
     }
 
-    /// Returns a handle to the runtime, for other threads.
+    /// Returns a handle to the runtime, which other threads can use.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
     /// Ends all callback threads and drops their closures, without notifying monitors and links.
-    /// Blocks until that is done. Does not wait for blocking work that has started.
+    /// Blocks until all Workers have exited, but does not wait for running blocking work.
     pub fn shut_down(self) {}
 }
 
@@ -55,7 +55,7 @@ impl Drop for Receptor {
         self.handle.shared.shut_down();
         let own = thread::current().id();
         for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != own) {
-            let _ = thread.join(); // a Worker ends only by being asked to
+            let _ = thread.join(); // a Worker catches panics, so this is no error
         }
         drop(self.watchdog.take());
     }

@@ -1,4 +1,5 @@
-//! What other threads see of a Worker: its inbox, its reserved slots, its counts, and how to wake it.
+//! The part of a Worker that other threads use: its inbox, its reserved slots, its counts, and its
+//! wake-up.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -16,7 +17,7 @@ use crate::parker::{Parker, WaitBackend};
 use crate::sync::lock_std;
 use crate::worker_thread::is_worker_thread;
 
-/// Blocks a Worker: on a futex, or on epoll once it has registered a descriptor.
+/// Blocks a Worker on a futex or, once it has registered a descriptor, on epoll.
 #[derive(Debug)]
 pub(crate) struct WorkerWaitBackend {
     /// 1 if a wake-up is pending.
@@ -30,7 +31,8 @@ impl WaitBackend for WorkerWaitBackend {
             events.sleep(most);
         } else if self.called.swap(0, Ordering::Acquire) == 0 {
             let most = most.and_then(|most| most.try_into().ok());
-            // Woken, timed out or interrupted: the caller checks for work in any case.
+            // The wait may have ended by a wake-up, a timeout or an interruption; the caller checks
+            // for work in any case.
             let _ = futex::wait(&self.called, futex::Flags::PRIVATE, 0, most.as_ref());
             self.called.store(0, Ordering::Relaxed);
         }
@@ -41,7 +43,7 @@ impl WaitBackend for WorkerWaitBackend {
             events.wake();
         } else {
             self.called.store(1, Ordering::Release);
-            // If no thread sleeps, this is not an error.
+            // No sleeping thread is not an error.
             let _ = futex::wake(&self.called, futex::Flags::PRIVATE, 1);
         }
     }
@@ -52,25 +54,26 @@ impl WaitBackend for WorkerWaitBackend {
 pub(crate) struct WorkerRemote {
     pub inbox: Inbox<Envelope>,
     parker: Parker<WorkerWaitBackend>,
-    /// The source of its descriptors' events.
+    /// The Worker's epoll instance, once it has registered a descriptor.
     pub events: io::Shared,
-    /// Reserved slots: a thread that takes one may send a unit to it.
+    /// Keys of reserved slots. A thread that takes one may send a unit to it.
     places: Mutex<Vec<Key>>,
-    /// There are no reserved slots because the Worker's memory is used up.
+    /// Whether there are no reserved slots because the Worker's memory is used up.
     no_room: AtomicBool,
-    /// Number of threads that wait for a reserved slot or for room in the inbox.
+    /// Number of threads waiting for a reserved slot or for room in the inbox.
     wanted: AtomicU32,
     room: Condvar,
     pub published: Published,
 }
 
-/// Figures of a Worker, from when it last became idle.
+/// Statistics that a Worker publishes to other threads: counts and memory when it becomes idle, the
+/// running unit while there is a watchdog.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
-    /// The fields of [`Counts`], in their order.
+    /// The fields of [`Counts`], in declaration order.
     counts: [AtomicU64; 4],
     pub bytes: AtomicU64,
-    /// For the watchdog: the key of the running unit, and the number of callbacks run.
+    /// For the watchdog: the key of the running unit, and the number of callbacks run so far.
     pub running: AtomicU64,
     pub callbacks: AtomicU64,
 }
@@ -107,40 +110,42 @@ impl WorkerRemote {
         }
     }
 
-    /// Pushes an envelope and wakes the Worker, or returns the envelope if the inbox is full.
+    /// Pushes an envelope and wakes the Worker. Returns the envelope as the error if the inbox is
+    /// full.
     pub fn push(&self, envelope: Envelope) -> Result<(), Envelope> {
         self.inbox.push(envelope)?;
         self.parker.unpark();
-        // `unpark` has the full fence that this needs.
+        // `unpark` has the full fence that `clear_if_closed` needs.
         self.inbox.clear_if_closed(drop_envelope);
         Ok(())
     }
 
-    /// Pushes an envelope that must not be refused, and wakes the Worker.
+    /// Pushes an envelope even if the inbox is full, and wakes the Worker.
     pub fn push_always(&self, envelope: Envelope) {
         self.inbox.push_always(envelope);
         self.parker.unpark();
-        // `unpark` has the full fence that this needs.
+        // `unpark` has the full fence that `clear_if_closed` needs.
         self.inbox.clear_if_closed(drop_envelope);
     }
 
-    /// Closes the inbox and drops its envelopes; later ones are dropped by the threads that push
-    /// them. The Worker calls it when it ends.
+    /// Closes the inbox and drops its envelopes; threads that push later drop theirs. Called by the
+    /// Worker when it ends.
     pub fn close(&self) {
         self.inbox.close(drop_envelope);
     }
 
-    /// Wakes the Worker, so that it checks for work.
+    /// Wakes the Worker to check for work or shutdown.
     pub fn call(&self) {
         self.parker.unpark();
     }
 
-    /// Blocks until there is work, or `or` returns true, or `most` has passed. Called by the Worker.
+    /// Blocks the calling Worker until it is woken or `most` has passed. Does not block if the
+    /// inbox has envelopes or `or` returns true.
     pub fn wait(&self, most: Option<Duration>, or: impl FnOnce() -> bool) {
         self.parker.park(most, || !self.inbox.is_empty() || or());
     }
 
-    /// Takes a reserved slot, if there is one.
+    /// Takes a reserved slot and returns its key, or `None` if there is none.
     pub fn take_place(&self) -> Option<Key> {
         lock_std(&self.places).pop()
     }
@@ -150,7 +155,8 @@ impl WorkerRemote {
         self.no_room.load(Ordering::Relaxed)
     }
 
-    /// Reserves slots by `place` until there are `most`. Returns whether memory was sufficient. Called by the Worker.
+    /// Reserves slots by calling `place` until there are `most`. Returns whether memory sufficed.
+    /// Called by the Worker.
     pub fn fill(&self, most: usize, mut place: impl FnMut() -> Option<Key>) -> bool {
         let mut places = lock_std(&self.places);
         while places.len() < most
@@ -165,7 +171,7 @@ impl WorkerRemote {
         full
     }
 
-    /// Wakes threads that wait for room. Called by the Worker.
+    /// Wakes threads waiting for room. Called by the Worker.
     pub fn tell(&self) {
         if self.wanted.load(Ordering::SeqCst) > 0 {
             drop(lock_std(&self.places));
@@ -173,10 +179,11 @@ impl WorkerRemote {
         }
     }
 
-    /// Retries `attempt` whenever there is room, until it succeeds. Blocks in between.
+    /// Calls `attempt` until it succeeds, and blocks between the attempts until there may be room.
     ///
     /// # Errors
-    /// The value, if there is no room and the calling thread is a Worker's, which must not block.
+    /// Returns the value if there is no room and the calling thread is a Worker's, which must not
+    /// block.
     pub fn when_room<T, R>(
         &self,
         mut value: T,
@@ -190,7 +197,7 @@ impl WorkerRemote {
             };
             self.wanted.fetch_add(1, Ordering::SeqCst);
             let places = lock_std(&self.places);
-            // The timeout is needed: room may appear between the attempt and the wait.
+            // The timeout is needed because room may appear between the attempt and the wait.
             let waited = self.room.wait_timeout(places, Duration::from_millis(1));
             drop(waited);
             self.wanted.fetch_sub(1, Ordering::SeqCst);
@@ -198,12 +205,13 @@ impl WorkerRemote {
     }
 }
 
-/// Drops an envelope, whose content may send messages or panic when it is dropped.
+/// Drops an envelope and catches a panic of its content's destructor, which may also send messages.
 fn drop_envelope(envelope: Envelope) {
     drop_quietly(|| drop(envelope));
 }
 
-/// The number of units in all Workers, and the threads that wait for it to become zero.
+/// The number of live units in all Workers, and a condition variable for threads waiting for it to
+/// become zero.
 #[derive(Debug, Default)]
 pub(crate) struct Alive {
     units: AtomicI64,
@@ -223,7 +231,7 @@ impl Alive {
         }
     }
 
-    /// Blocks until there are no units, or `over` returns true.
+    /// Blocks until there are no units or `over` returns true.
     pub fn wait(&self, over: impl Fn() -> bool) {
         let mut none = lock_std(&self.none);
         while self.units.load(Ordering::SeqCst) != 0 && !over() {
@@ -231,7 +239,7 @@ impl Alive {
         }
     }
 
-    /// Makes waiting threads check again.
+    /// Wakes waiting threads to check `over` again.
     pub fn tell(&self) {
         drop(lock_std(&self.none));
         self.changed.notify_all();

@@ -1,4 +1,4 @@
-//! Answers from a callback thread to the thread or callback thread that has spawned it.
+//! Answers from a callback thread to the thread or callback thread that spawned it.
 
 use std::fmt;
 use std::sync::mpsc;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::worker_thread::assert_may_wait;
 
-/// The sending side of one answer of type `T`. If it is dropped without an answer, the receiving side learns that
-/// none will come.
+/// The sending side of one answer of type `T`. If it is dropped without an answer, the receiving
+/// side learns that no answer will arrive.
 pub struct Reply<T>(Option<Way<T>>);
 
 enum Way<T> {
@@ -16,14 +16,14 @@ enum Way<T> {
 }
 
 impl<T> Reply<T> {
-    /// Creates a reply to a thread, and the promise that the thread waits for.
+    /// Creates a reply to a thread, and the promise on which that thread waits.
     pub(crate) fn to_thread() -> (Self, Promise<T>) {
         let (sender, receiver) = mpsc::sync_channel(1);
         (Self(Some(Way::Thread(sender))), Promise(receiver))
     }
 
-    /// Creates a reply to a callback thread: `tell` gets the answer, or `None` for a missing one,
-    /// and forwards it.
+    /// Creates a reply to a callback thread. `tell` is called with the answer, or with `None` if
+    /// there is none, and forwards it.
     pub(crate) fn to_unit(tell: impl FnOnce(Option<T>) + Send + 'static) -> Self {
         Self(Some(Way::Unit(Box::new(tell))))
     }
@@ -52,11 +52,11 @@ impl<T> fmt::Debug for Reply<T> {
     }
 }
 
-/// The receiving side of one answer, for which a thread can wait.
+/// The receiving side of one answer, on which a thread can wait.
 #[derive(Debug)]
 pub struct Promise<T>(mpsc::Receiver<T>);
 
-/// Why there is no answer.
+/// The reason for which there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoReply {
@@ -72,9 +72,10 @@ impl<T> Promise<T> {
     /// Blocks until the answer arrives.
     ///
     /// # Errors
-    /// [`NoReply::Ended`].
+    /// [`NoReply::Ended`] if the [`Reply`] was dropped without an answer.
     ///
-    /// # Panics Panics in a callback of any runtime, unless the answer has arrived: its Worker
+    /// # Panics
+    /// Panics in a callback of any runtime, unless the answer has arrived: the callback's Worker
     /// would block, perhaps forever.
     pub fn wait(self) -> Result<T, NoReply> {
         match self.poll() {
@@ -86,13 +87,14 @@ impl<T> Promise<T> {
         }
     }
 
-    /// Blocks until the answer arrives, for at most this time. A zero duration polls without blocking.
+    /// Blocks until the answer arrives, for at most `most`. A zero duration polls without blocking.
     ///
     /// # Errors
-    /// [`NoReply::Ended`], [`NoReply::Late`].
+    /// [`NoReply::Ended`] if the [`Reply`] was dropped without an answer, [`NoReply::Late`] on
+    /// timeout.
     ///
     /// # Panics
-    /// As [`wait`](Self::wait), if it would have to block.
+    /// Panics where [`wait`](Self::wait) does, if it would have to block.
     pub fn wait_for(&self, most: Duration) -> Result<T, NoReply> {
         let answer = self.poll();
         if most.is_zero() || !matches!(answer, Err(NoReply::Late)) {

@@ -1,4 +1,4 @@
-//! What all threads of a runtime share.
+//! The state shared by all threads of a runtime.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,17 +9,18 @@ use crate::key::Home;
 use crate::message::Envelope;
 use crate::remote::{Alive, WorkerRemote};
 
-/// What all threads of a runtime share.
+/// The state shared by all threads of a runtime: the remote side of each Worker, and the shutdown
+/// flag.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// The numbers of its Workers, which are unique in the process.
+    /// The numbers of the runtime's Workers, by index; they are unique in the process.
     homes: Vec<Home>,
     pub remotes: Vec<WorkerRemote>,
     pub alive: Alive,
-    /// Counter for the Worker that the next unit goes to.
+    /// Counter that selects the Worker of the next unit, round robin.
     pub next: AtomicUsize,
     down: AtomicBool,
-    /// Slots that each Worker reserves for units from other threads.
+    /// Number of slots that each Worker reserves for units from other threads.
     pub capacity: usize,
     pub spin: Option<Duration>,
     pub blocking: Arc<blocking::Pool>,
@@ -45,7 +46,7 @@ impl Shared {
         }
     }
 
-    /// Returns the remote of a Worker, if it belongs to this runtime.
+    /// Returns the remote of a Worker, or `None` if the Worker belongs to another runtime.
     pub fn remote(&self, home: Home) -> Option<&WorkerRemote> {
         let worker = usize::from(home.worker());
         self.remotes.get(worker).filter(|_| self.homes[worker] == home)
@@ -55,8 +56,8 @@ impl Shared {
         self.down.load(Ordering::SeqCst)
     }
 
-    /// Delivers an envelope to any Worker of the runtime, even if its inbox is full. Drops it once the runtime has
-    /// been shut down.
+    /// Sends an envelope to the Worker of its receiver, even if its inbox is full. Drops the
+    /// envelope after shutdown, or if the receiver belongs to another runtime.
     pub fn post(&self, envelope: Envelope) {
         if !self.is_down()
             && let Some(remote) = self.remote(envelope.to.home())

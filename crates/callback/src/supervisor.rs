@@ -1,4 +1,5 @@
-//! Supervisors: callback threads that restart others when they fail, as OTP's do.
+//! Supervisors: callback threads that restart other callback threads when they fail, like those of
+//! Erlang's OTP.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,32 +13,32 @@ use crate::key::{Address, Id};
 use crate::next::Next;
 use crate::reason::{Down, Reason};
 
-/// Default delay of the second restart of a child that fails repeatedly.
+/// Default delay before the second restart of a child that fails repeatedly.
 const FIRST_DELAY: Duration = Duration::from_millis(1);
-/// Default maximum delay of a restart.
+/// Default maximum delay before a restart.
 const MAX_DELAY: Duration = Duration::from_millis(100);
 
-/// When a child is restarted.
+/// The condition for restarting a child that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Restart {
-    /// Whenever it has ended.
+    /// The child is always restarted.
     Permanent,
-    /// Unless it has ended with [`Reason::Done`].
+    /// The child is restarted unless it has ended with [`Reason::Done`].
     Transient,
-    /// Never.
+    /// The child is never restarted.
     Temporary,
 }
 
-/// Which children are restarted when one has failed.
+/// The set of children that are restarted when one has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// That child alone.
+    /// The failed child alone.
     OneForOne,
-    /// All children; those that live are cancelled first.
+    /// All children. Those still alive are cancelled first.
     OneForAll,
-    /// That child and those that were added after it.
+    /// The failed child and all children added after it.
     RestForOne,
 }
 
@@ -46,17 +47,17 @@ type Start = Box<dyn FnMut(&mut Context<'_, Down>) -> Result<Id, SpawnError> + S
 struct Child {
     start: Start,
     restart: Restart,
-    /// The callback thread of the child, while it lives.
+    /// The callback thread of the child; `None` while it does not run.
     id: Option<Id>,
-    /// When it was last started, in nanoseconds of the runtime's clock.
+    /// Time of the last start, in nanoseconds of the runtime's clock.
     started: u64,
-    /// How often in a row it has ended soon after a start.
+    /// Number of successive failures, each soon after a start.
     failures: u32,
-    /// When the supervisor restarts it, in nanoseconds of the runtime's clock; `None` if no restart is planned.
+    /// Time of the next start, in nanoseconds of the runtime's clock; `None` if none is planned.
     due: Option<u64>,
 }
 
-/// Exponential back-off, in nanoseconds.
+/// Delays of the exponential back-off, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Backoff {
     first: u64,
@@ -64,21 +65,24 @@ struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the delay in nanoseconds after `failures` failures in a row before this one.
+    /// Returns the delay in nanoseconds before a restart, after `failures` earlier failures in a
+    /// row.
     fn delay(self, failures: u32) -> u64 {
         let doubled = |times: u32| self.first.saturating_mul(1 << times.min(63));
         failures.checked_sub(1).map_or(0, |times| doubled(times).min(self.longest))
     }
 }
 
-/// Starts children and restarts them when they end, up to a limit. If the limit is exceeded, or the supervisor is
-/// cancelled, all children are ended and the supervisor fails; it can itself be a child. It does not end when its
-/// children are done.
+/// A supervisor, which starts children and restarts them when they end, up to a limit. If the limit
+/// is exceeded, or the supervisor is cancelled, all children are ended and the supervisor fails. A
+/// supervisor can itself be a child. It does not end when its children have ended.
 ///
-/// Restarts are delayed by an exponential back-off ([`backoff`](Self::backoff)), so that a child that fails on
-/// every start does not use up a CPU. While one child waits for its restart, the others are supervised as usual.
+/// Restarts are delayed by an exponential back-off ([`backoff`](Self::backoff)), so that a child
+/// failing on every start does not use up a CPU. While one child waits for its restart, the others
+/// are supervised as usual.
 ///
-/// Children on other Workers are cancelled asynchronously: a replacement may start before its predecessor has ended.
+/// Children on other Workers are cancelled asynchronously: a replacement may start before its
+/// predecessor has ended.
 ///
 /// ```
 /// use std::time::Duration;
@@ -96,7 +100,7 @@ pub struct Supervisor {
     strategy: Strategy,
     children: Vec<Child>,
     most: usize,
-    /// The period in which restarts are counted, in nanoseconds.
+    /// The time span over which restarts are counted, in nanoseconds.
     within: u64,
     /// Times of recent restarts, in nanoseconds of the runtime's clock.
     restarts: VecDeque<u64>,
@@ -113,8 +117,8 @@ impl fmt::Debug for Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor without children. By default it allows one restart in 5 seconds, as OTP does, with a back-off of
-    /// 1 ms to 100 ms.
+    /// Creates a supervisor without children. By default it allows one restart in 5 seconds, as OTP
+    /// does, with a back-off of 1 ms to 100 ms.
     pub fn new(strategy: Strategy) -> Self {
         let none = Self {
             strategy,
@@ -127,27 +131,29 @@ impl Supervisor {
         none.limit(1, Duration::from_secs(5)).backoff(FIRST_DELAY, MAX_DELAY)
     }
 
-    /// Sets the number of restarts allowed within a time span. With one more, the supervisor gives
-    /// up.
+    /// Sets the maximum number of restarts within a time span. The supervisor fails when it would
+    /// exceed this limit.
     pub fn limit(mut self, restarts: usize, within: Duration) -> Self {
         (self.most, self.within) = (restarts, nanoseconds(within));
         self
     }
 
-    /// Sets the exponential back-off for children that fail repeatedly. The first restart is immediate, the
-    /// second one is delayed by `first`, and the delay doubles with each further failure, up to `longest`. It is reset
-    /// once a child has lived for longer than `longest`. With strategies that restart other children, too, those
-    /// are restarted together with the child that failed.
+    /// Sets the exponential back-off for children that fail repeatedly. The first restart is
+    /// immediate, the second one is delayed by `first`, and the delay doubles with each further
+    /// failure, up to `longest`. The back-off is reset once a child has lived for longer than
+    /// `longest`. If the strategy restarts other children, too, they are restarted together with
+    /// the failed one.
     ///
-    /// The default is 1 ms to 100 ms. Back-off limits the rate of restarts: with the default, a single child reaches
-    /// a [`limit`](Self::limit) only if that allows fewer than ten restarts per second. [`Duration::ZERO`]
-    /// for both turns back-off off.
+    /// The default is 1 ms to 100 ms. The back-off limits the rate of restarts: with the default, a
+    /// single child reaches a [`limit`](Self::limit) only if it allows fewer than ten restarts per
+    /// second. [`Duration::ZERO`] for both disables the back-off.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.backoff = Backoff { first: nanoseconds(first), longest: nanoseconds(longest) };
         self
     }
 
-    /// Adds a child. `start` has to spawn it with the context that it gets, for each start.
+    /// Adds a child. The supervisor calls `start` for each start of the child; `start` must spawn
+    /// it with the given context and return its id.
     pub fn child<F>(mut self, restart: Restart, start: F) -> Self
     where
         F: FnMut(&mut Context<'_, Down>) -> Result<Id, SpawnError> + Send + 'static,
@@ -157,7 +163,8 @@ impl Supervisor {
         self
     }
 
-    /// Starts the supervisor on the next Worker in turn. The children run where `start` spawns them.
+    /// Starts the supervisor on the next Worker, in round-robin order. The children run where
+    /// `start` spawns them.
     ///
     /// # Errors
     /// See [`Handle::spawn`].
@@ -166,7 +173,7 @@ impl Supervisor {
         on.spawn_receiving(move |context| supervisor.begin(context)).map(Address::id)
     }
 
-    /// Starts the supervisor on this Worker.
+    /// Starts the supervisor on the Worker of `context`.
     ///
     /// # Errors
     /// See [`Context::spawn`].
@@ -181,7 +188,7 @@ impl Supervisor {
         self.go_on(context)
     }
 
-    /// Starts the children that are due, then waits for the next end or the next start.
+    /// Starts the children that are due, then waits for a child to end or for the next start.
     fn go_on(mut self: Box<Self>, context: &mut Context<'_, Down>) -> Next {
         if let Err(error) = self.start_due(context) {
             return self.give_up(context, &error.to_string());
@@ -199,7 +206,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts the children that are due, in their order.
+    /// Starts the children that are due, in the order in which they were added.
     fn start_due(&mut self, context: &mut Context<'_, Down>) -> Result<(), SpawnError> {
         let now = context.now();
         for child in &mut self.children {
@@ -214,7 +221,7 @@ impl Supervisor {
     }
 
     fn heard(mut self: Box<Self>, context: &mut Context<'_, Down>, down: &Down) -> Next {
-        // A child that was cancelled for a restart is not in the list any more.
+        // A child cancelled for a restart is no longer in the list.
         let Some(ended) = self.children.iter().position(|child| child.id == Some(down.id)) else {
             return self.go_on(context);
         };
@@ -236,7 +243,7 @@ impl Supervisor {
         self.go_on(context)
     }
 
-    /// Schedules the restart of a failed child, and of those that are restarted with it, after its delay.
+    /// Schedules the restart of a failed child after its delay, and of those restarted with it.
     fn schedule(&mut self, context: &mut Context<'_, Down>, ended: usize, now: u64) {
         let restarted = match self.strategy {
             Strategy::OneForOne => ended..ended + 1,
@@ -250,7 +257,7 @@ impl Supervisor {
         }
         let mut due = now.saturating_add(backoff.delay(failed.failures));
         failed.failures += 1;
-        // All restart together, so not before the one that waits longest.
+        // All children restart together, when the one with the longest delay is due.
         if self.strategy == Strategy::OneForAll {
             due = self.children.iter().filter_map(|child| child.due).fold(due, u64::max);
         }
@@ -263,7 +270,7 @@ impl Supervisor {
         }
     }
 
-    /// Records a restart. Returns whether there are now more than the limit allows.
+    /// Records a restart. Returns whether recent restarts now exceed the limit.
     fn record_restart(&mut self, now: u64) -> bool {
         let within = self.within;
         while self.restarts.front().is_some_and(|then| now.saturating_sub(*then) > within) {

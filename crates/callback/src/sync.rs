@@ -1,4 +1,4 @@
-//! Synchronisation primitives, which loom replaces to explore all interleavings.
+//! Synchronisation primitives, replaced by those of loom in tests that explore all interleavings.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -36,8 +36,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> loom::sync::MutexGuard<'_, T> {
 #[cfg(not(loom))]
 pub(crate) use lock_std as lock;
 
-/// Locks a mutex that loom does not model. Ignores poisoning: what these mutexes protect is consistent between any two
-/// statements.
+/// Locks a mutex that loom does not model. Ignores poisoning, because the data protected by these
+/// mutexes is consistent between any two statements.
 pub(crate) fn lock_std<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

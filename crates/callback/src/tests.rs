@@ -1,4 +1,4 @@
-//! Whole runtimes, in the tests that run with `AddressSanitizer`.
+//! Tests of whole runtimes, which also run with `AddressSanitizer`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 
 use crate::{Address, Context, Id, Interest, NoReply, Receptor, SendError, Source};
 
-/// Timeout of a failing test.
+/// Time after which a test fails.
 const LONG: Duration = Duration::from_mins(1);
 /// Delay of units that never wake.
 const FOREVER: Duration = Duration::from_hours(10_000);
 
-/// A runtime with one Worker and little memory.
+/// Starts a runtime with one Worker and 1 MiB of memory.
 fn small() -> Receptor {
     Receptor::builder().workers(1).memory(1 << 20).start().expect("a thread")
 }
 
-/// Owns a heap allocation, and counts its drops.
+/// A value that owns a heap allocation and counts its drops.
 struct Owner(String, Arc<AtomicU64>);
 
 impl Drop for Owner {
@@ -31,7 +31,7 @@ impl Drop for Owner {
     }
 }
 
-/// Starts a unit that owns an allocation and waits for ever.
+/// Starts a unit that owns an allocation and never wakes.
 fn sleeper(receptor: &Receptor, dropped: &Arc<AtomicU64>) -> Id {
     let owner = Owner("unit".into(), Arc::clone(dropped));
     let waits = move |context: &mut Context<'_>| {
@@ -44,7 +44,7 @@ fn sleeper(receptor: &Receptor, dropped: &Arc<AtomicU64>) -> Id {
     receptor.spawn(waits).expect("room")
 }
 
-/// Starts a unit that waits for messages and counts them.
+/// Starts a unit that receives numbers and adds them to `got`.
 fn receiver(receptor: &Receptor, got: &Arc<AtomicU64>) -> Address<u64> {
     let got = Arc::clone(got);
     let begin = move |context: &mut Context<'_, u64>| {
@@ -56,7 +56,8 @@ fn receiver(receptor: &Receptor, got: &Arc<AtomicU64>) -> Address<u64> {
     receptor.spawn_receiving(begin).expect("room")
 }
 
-/// Runs a closure in a callback, after all earlier messages, and returns its result.
+/// Runs a closure in a callback, which the Worker runs after all earlier messages, and returns its
+/// result.
 fn on_worker<T: Send + 'static>(
     receptor: &Receptor,
     body: impl FnOnce(&mut Context<'_>) -> T + Send + 'static,
@@ -76,7 +77,7 @@ fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Cancels all of these, from outside and in a callback.
+/// Cancels all given units, first from outside of the runtime, then in a callback.
 fn cancel_all(receptor: &Receptor, ids: &[Id]) {
     for &id in ids {
         receptor.cancel(id);
@@ -149,7 +150,7 @@ fn ids_of_257_runtimes_that_live_at_once_stay_apart() {
     assert_eq!(dropped.load(Ordering::SeqCst), 257);
 }
 
-/// A source of a runtime that has been dropped, whose number the next runtime gets.
+/// Uses a source of a dropped runtime in the next one, which gets the same Worker number.
 #[test]
 fn a_source_of_a_dropped_runtime_is_refused() {
     let (sender, sources) = mpsc::channel::<Source<UnixStream>>();
@@ -169,7 +170,7 @@ fn a_source_of_a_dropped_runtime_is_refused() {
     assert_eq!(answer.expect("room").wait(), Err(NoReply::Ended));
 }
 
-/// Names in backticks that look like paths of tests.
+/// Returns names in backticks that look like paths of tests.
 fn named_tests(page: &str) -> Vec<&str> {
     let quoted = page.split('`').skip(1).step_by(2);
     quoted.filter(|name| name.contains("tests::") || name.contains("models::")).collect()

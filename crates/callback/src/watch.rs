@@ -1,7 +1,7 @@
-//! Monitors and links of one Worker's units.
+//! The monitors and links of one Worker's units.
 //!
-//! A relation between two units is recorded with both, under the same token, so that neither side keeps a record of
-//! one that has ended.
+//! A relation between two units is recorded with both, under the same token, so that neither side
+//! keeps a record of a relation that has ended.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,34 +9,35 @@ use crate::key::{Home, Key};
 use crate::message::Envelope;
 use crate::reason::{Down, Reason};
 
-/// Most recent failures whose reasons are kept.
+/// Number of most recent failures whose reasons are kept.
 const MAX_REMEMBERED_FAILURES: usize = 256;
 
-/// The identity of a relation, unique across all Workers.
+/// The identity of a relation, unique within its runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(u64);
 
-/// Creates the message that reports the end of a unit.
+/// A closure that creates the message about the end of a unit.
 pub(crate) type Teller = Box<dyn FnOnce(Down) -> Envelope + Send>;
 
-/// A relation, as recorded with a unit.
+/// One side of a relation, as recorded with a unit.
 pub(crate) enum Relation {
-    /// `by` is notified when this unit ends.
+    /// Unit `by` is notified when this unit ends.
     Monitored { by: Key, tell: Teller },
-    /// This unit is notified when `whom` ends, or ends when this one fails.
+    /// This unit is notified when unit `whom` ends, or is ended when `whom` fails.
     Monitors { whom: Key },
-    /// `to` is cancelled when this unit fails. The other side has the same relation.
+    /// Unit `to` is cancelled when this unit fails. For a mutual link, `to` has the same relation.
     Linked { to: Key },
 }
 
 /// The relations of one Worker's units.
 #[derive(Default)]
 pub(crate) struct Watchers {
-    /// One tree for all, so that removing one relation of many is as fast as one of few, and memory follows their
+    /// All relations, in one tree: removing one of many is fast, and memory use follows their
     /// number.
     relations: BTreeMap<(Key, Token), Relation>,
     tokens: u64,
-    /// The units that have failed last, and why, for monitors that are set later.
+    /// The units that failed most recently with their reasons, oldest first, for monitors that are
+    /// set later.
     failed: VecDeque<(Key, Reason)>,
 }
 
@@ -52,12 +53,12 @@ impl Watchers {
         self.relations.insert((unit, token), relation);
     }
 
-    /// Removes a relation of a unit.
+    /// Removes and returns a relation of a unit, or `None` if it is not recorded.
     pub fn forget(&mut self, unit: Key, token: Token) -> Option<Relation> {
         self.relations.remove(&(unit, token))
     }
 
-    /// Records why a unit has failed.
+    /// Records the reason for which a unit has failed.
     pub fn note_failed(&mut self, unit: Key, reason: &Reason) {
         if self.failed.len() == MAX_REMEMBERED_FAILURES {
             self.failed.pop_front();
@@ -65,18 +66,19 @@ impl Watchers {
         self.failed.push_back((unit, reason.clone()));
     }
 
-    /// Returns why a unit that is gone has ended, if that is still known.
+    /// Returns the reason for which a unit has ended; [`Reason::Unknown`] if it is not among the
+    /// most recent failures.
     pub fn reason_of(&self, unit: Key) -> Reason {
         let known = self.failed.iter().rfind(|(failed, _)| *failed == unit);
         known.map_or(Reason::Unknown, |(_, reason)| reason.clone())
     }
 
-    /// Takes out all relations.
+    /// Removes and returns all relations.
     pub fn take_all(&mut self) -> impl Iterator<Item = Relation> + use<> {
         std::mem::take(&mut self.relations).into_values()
     }
 
-    /// Takes out the relations of a unit, oldest first.
+    /// Removes and returns the relations of a unit, in the order of their tokens.
     pub fn take(&mut self, unit: Key) -> Vec<(Token, Relation)> {
         let all = (unit, Token(0))..=(unit, Token(u64::MAX));
         let tokens: Vec<Token> = self.relations.range(all).map(|(&(_, token), _)| token).collect();

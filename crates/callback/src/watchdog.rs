@@ -1,4 +1,4 @@
-//! The watchdog: reports callbacks that run for too long.
+//! The watchdog, which reports callbacks that run for too long.
 
 use std::fmt;
 use std::io;
@@ -12,13 +12,13 @@ use crate::key::{Id, Key};
 use crate::panics::drop_quietly;
 use crate::shared::Shared;
 
-/// A callback that has run for longer than the limit, so that nothing else could run on its Worker.
+/// A callback that runs for longer than the limit and blocks its Worker meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Slow {
-    /// The callback thread.
+    /// The callback thread whose callback is running.
     pub id: Id,
-    /// How long it has been running, at least.
+    /// Lower bound of the time for which the callback has been running.
     pub time: Duration,
 }
 
@@ -29,10 +29,10 @@ impl fmt::Display for Slow {
     }
 }
 
-/// The hook that is called for each slow callback.
+/// A hook, called for each slow callback.
 pub(crate) type Hook = Arc<dyn Fn(Slow) + Send + Sync>;
 
-/// The callback that a Worker was running at the last check.
+/// The state of a Worker at the last check.
 #[derive(Clone, Copy)]
 struct Seen {
     callbacks: u64,
@@ -40,10 +40,10 @@ struct Seen {
     told: bool,
 }
 
-/// The thread that checks all Workers. It ends when this is dropped.
+/// The thread that checks all Workers. It exits when the watchdog is dropped.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    /// It ends when this is dropped.
+    /// Dropping the sender stops the thread.
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         self.stop = None;
-        // The hook itself may drop the runtime, on this thread. Panics of hooks have been caught.
+        // The hook may drop the runtime, on this very thread. Panics of hooks have been caught.
         let own = thread::current().id();
         if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != own) {
             let _ = thread.join();
@@ -60,7 +60,8 @@ impl Drop for Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the thread, which calls `hook` for callbacks that run for longer than `limit`.
+    /// Starts the thread, which calls `hook` once for each callback that runs for longer than
+    /// `limit`.
     pub fn start(shared: Arc<Shared>, limit: Duration, hook: Hook) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("callback-watch".into());
@@ -69,7 +70,7 @@ impl Watchdog {
     }
 }
 
-/// Checks all Workers until the other side of the channel is dropped.
+/// Checks all Workers, four times per `limit`, until the other side of the channel is dropped.
 fn watch(shared: &Shared, limit: Duration, hook: &Hook, stopped: &mpsc::Receiver<()>) {
     let seen = Seen { callbacks: 0, since: Instant::now(), told: false };
     let mut all = vec![seen; shared.remotes.len()];

@@ -1,4 +1,4 @@
-//! The Worker: the thread that drives a core, and sleeps when there is nothing to do.
+//! The Worker: the thread that drives a core, and sleeps when the core has no work.
 //!
 //! ```text
 //!   ┌▶ Work     deliver queued envelopes, at most BATCH
@@ -17,30 +17,30 @@ use crate::remote::WorkerRemote;
 use crate::shared::Shared;
 use crate::worker_thread;
 
-/// Envelopes or timers that one step handles at most before the next step.
+/// Maximum number of envelopes or timers that one step handles.
 const BATCH: usize = 256;
-/// Checks of the inbox between two readings of the clock while spinning.
+/// Number of inbox checks between two readings of the clock while spinning.
 const SPINS_PER_CLOCK_READ: usize = 64;
-/// Time without work after which a Worker frees memory that it may need again.
+/// Time without work after which a Worker frees spare memory.
 const TRIM_DELAY: Duration = Duration::from_millis(10);
 
 pub(crate) struct Worker {
     core: Core,
     shared: Arc<Shared>,
-    /// Units that have been reported to [`Alive`](crate::remote::Alive).
+    /// Number of units last reported to [`Alive`](crate::remote::Alive).
     reported_units: u64,
-    /// The next step.
+    /// The step that runs next.
     step: Step,
-    /// This turn has found work.
+    /// Whether this turn has found work.
     busy: bool,
-    /// The last turn left it to the sleep to fetch events of descriptors.
+    /// Whether the last turn left fetching events of descriptors to the sleep.
     overlooked: bool,
     rested: bool,
-    /// Memory was too short to reserve all slots for units from other threads.
+    /// Whether memory was insufficient to reserve all slots for units from other threads.
     short: bool,
 }
 
-/// The steps of a turn, in this order.
+/// The steps of a turn, in order.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// Deliver queued envelopes.
@@ -68,8 +68,8 @@ impl Step {
 }
 
 impl Worker {
-    /// Reserves the places for units from elsewhere before the thread starts, so that a runtime that has just
-    /// started does not report full inboxes.
+    /// Creates a Worker, and reserves slots for units from other threads before the Worker's thread
+    /// starts, so that a new runtime does not report full inboxes.
     pub fn new(core: Core, shared: Arc<Shared>) -> Self {
         let step = Step::Work;
         let mut worker = Self {
@@ -90,12 +90,11 @@ impl Worker {
         &self.shared.remotes[usize::from(self.core.home.worker())]
     }
 
-    /// Runs until the runtime is shut down, then drops all units.
+    /// Runs until the runtime is shut down, then drops all units and closes the inbox.
     pub fn run(mut self) {
         worker_thread::mark();
         while !self.shared.is_down() {
-            // Callbacks and destructors may panic. The thread then continues with the step after the one that was
-            // left.
+            // Callbacks and destructors may panic. The thread then continues with the next step.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turns())) {
                 self.busy = true;
                 self.core.after_panic(panic);
@@ -120,8 +119,8 @@ impl Worker {
                     self.busy |= self.core.fire(BATCH);
                 }
                 Step::Others => {
-                    // If there was no other work, the sleep fetches events. If the last turn then did not sleep after
-                    // all, fetch them here.
+                    // If there was no other work, the sleep fetches events. If the last turn did
+                    // not sleep after all, fetch them here.
                     let look = self.busy || self.overlooked;
                     self.overlooked = !look;
                     self.busy |= self.look_at_others(look);
@@ -130,7 +129,8 @@ impl Worker {
                     self.tell();
                     let busy = std::mem::take(&mut self.busy);
                     self.rested &= !busy;
-                    // One more check of descriptors often avoids a sleep; an inbox that is not empty does so anyway.
+                    // Another check of descriptors often avoids a sleep, so do one if the turn
+                    // found work.
                     if !busy || self.core.has_no_pending_work() {
                         self.idle();
                     }
@@ -139,14 +139,15 @@ impl Worker {
         }
     }
 
-    /// Sends pending envelopes, and wakes units whose descriptors are ready: with `look`, asks the kernel; otherwise
-    /// uses what the last sleep has fetched. Returns whether there was anything to do.
+    /// Sends pending envelopes, and queues units whose descriptors are ready. With `look`, asks the
+    /// kernel for events; otherwise uses those fetched by the last sleep. Returns whether there was
+    /// any work.
     fn look_at_others(&mut self, look: bool) -> bool {
         let sent = self.core.send_outgoing();
         self.core.fetch_events(look || sent) || sent
     }
 
-    /// Takes envelopes from the inbox. Returns whether there were any.
+    /// Accepts envelopes from the inbox. Returns whether there were any.
     fn accept(&mut self) -> bool {
         let Self { core, shared, .. } = self;
         let remote = &shared.remotes[usize::from(core.home.worker())];
@@ -165,17 +166,17 @@ impl Worker {
         accepted > 0
     }
 
-    /// Reserves slots for units from other threads.
+    /// Reserves slots for units from other threads, up to the capacity.
     fn fill(&mut self) {
-        // The threads that spawned these units have counted them in `alive`. This is here because a panic may have
-        // ended the turn in which they arrived.
+        // The spawning threads have already counted these units in `alive`. This happens here
+        // because a panic may have ended the turn in which they arrived.
         self.reported_units += std::mem::take(&mut self.core.settled);
         let Self { core, shared, .. } = self;
         let remote = &shared.remotes[usize::from(core.home.worker())];
         self.short = !remote.fill(shared.capacity, || core.reserve());
     }
 
-    /// Reports how many units started or ended to `alive`.
+    /// Reports the change in the number of units to `alive`.
     fn tell(&mut self) {
         let units = self.core.units();
         if units != self.reported_units {
@@ -188,7 +189,7 @@ impl Worker {
         }
     }
 
-    /// Spins, then sleeps, until there may be work.
+    /// Spins, then sleeps, until there may be work. Frees spare memory after a long sleep.
     fn idle(&mut self) {
         if self.spin() {
             return;
@@ -203,7 +204,7 @@ impl Worker {
         };
         let begun = Instant::now();
         let blocked = self.core.outgoing.is_blocked();
-        // Other Workers do not signal that there is room for pending envelopes, so poll.
+        // Other Workers do not signal room for pending envelopes, so poll.
         let most = if blocked { Some(Duration::from_micros(50)) } else { most };
         self.remote().wait(most, || self.shared.is_down());
         if !self.rested
@@ -217,11 +218,12 @@ impl Worker {
         }
     }
 
-    /// Spins for at most the configured time. Returns whether there is work.
+    /// Spins for at most the configured time, or until the next timer is due. Returns whether there
+    /// is work.
     fn spin(&mut self) -> bool {
         let Some(most) = self.shared.spin else { return false };
         if self.look_around() {
-            return true; // without a look at the clock
+            return true; // without reading the clock
         }
         let begun = Instant::now();
         let most = match self.core.next_due() {

@@ -1,4 +1,4 @@
-//! Marks threads of Workers, which must not block.
+//! A thread-local mark on Workers' threads, which must not block.
 
 use std::cell::Cell;
 
@@ -11,13 +11,13 @@ pub(crate) fn mark() {
     IS_WORKER.set(true);
 }
 
-/// Returns whether the calling thread is a Worker's, of any runtime. Such a thread must not wait for a Worker, which
-/// could be itself or one that in turn waits for it.
+/// Returns whether the calling thread is a Worker's, of any runtime. Such a thread must not wait
+/// for a Worker, which could be itself or one that waits for it.
 pub(crate) fn is_worker_thread() -> bool {
     IS_WORKER.get()
 }
 
-/// Panics if the calling thread is a Worker's.
+/// Panics if the calling thread is a Worker's. `what` is the name of the blocking function.
 #[track_caller]
 pub(crate) fn assert_may_wait(what: &str) {
     assert!(

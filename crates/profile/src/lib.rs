@@ -1,7 +1,8 @@
-//! Runs a pipeline as the shell would, observes its stages from outside, and names the bottleneck.
+//! Runs a pipeline as the shell would, observes its stages from outside, and identifies the
+//! bottleneck.
 //!
-//! - [`observe`]: processes and threads → what each is doing now.
-//! - [`pipeline`]: text → stages → a run → accounts → a verdict.
+//! - [`observe`]: processes and threads → the current activity of each.
+//! - [`pipeline`]: source text → stages → a run → accounts → a verdict.
 
 pub mod observe;
 pub mod pipeline;

@@ -1,4 +1,4 @@
-//! Round trips between two Workers, compared with what the machine itself needs for them.
+//! Round trips between two Workers, compared with the same exchange between bare threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::{each, on_worker, row, runtime};
 
 type Ping = (Address<u64>, u64);
 
-/// Returns the nanoseconds of a round trip between Workers 0 and 1.
+/// Returns the mean time of a message round trip between Workers 0 and 1, in nanoseconds.
 fn round_trip(receptor: &Receptor, trips: u64) -> f64 {
     let pong = on_worker(receptor, 1, |context, sender| {
         let callback = |context: &mut Context<'_, Ping>, (from, left): Ping| {
@@ -41,7 +41,8 @@ fn round_trip(receptor: &Receptor, trips: u64) -> f64 {
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// Measures a counter that two threads increment in turns.
+/// Returns the mean time in nanoseconds for two spinning threads to pass a cache line to each other
+/// and back.
 fn cache_line(trips: u64) -> f64 {
     let line = Line(AtomicU64::new(0));
     let play = |own: u64| {
@@ -60,7 +61,8 @@ fn cache_line(trips: u64) -> f64 {
     each(begun.elapsed(), trips)
 }
 
-/// Measures two threads on these CPUs that wake each other, each by its own futex.
+/// Returns the mean round-trip time, in nanoseconds, of two threads on the given CPUs that wake
+/// each other through futexes.
 fn futexes(trips: u64, cpus: [usize; 2]) -> f64 {
     let words = [AtomicU32::new(0), AtomicU32::new(0)];
     let wake = |word: &AtomicU32| {
@@ -93,7 +95,7 @@ fn futexes(trips: u64, cpus: [usize; 2]) -> f64 {
     })
 }
 
-/// Prints a figure as a multiple of another one of the same rounds.
+/// Measures both operations in the same rounds, and prints their times and the ratio `ours / bare`.
 fn compare(
     rounds: usize,
     names: [&str; 2],
@@ -122,14 +124,15 @@ pub fn spinning(rounds: usize) {
     );
 }
 
-/// Two threads or Workers on CPUs that the scheduler chooses.
+/// The CPUs to which two threads or Workers are pinned.
 struct Placement {
     words: &'static str,
     cpus: [usize; 2],
 }
 
-/// On the same CPU, and on two if there are two. An idle CPU takes many times the measured time to wake up, and a
-/// different time at each wake-up, so two are kept awake.
+/// Returns the placements to measure: both on one CPU and, if two CPUs are allowed, on one each. An
+/// idle CPU takes many times the measured time to wake up, and a different time at each wake-up, so
+/// `kept_awake` keeps the CPUs busy.
 fn placements() -> Vec<Placement> {
     let cpus = contend_sys::cpu::allowed_list();
     let same = Placement { words: "on one CPU", cpus: [cpus[0]; 2] };
@@ -137,7 +140,7 @@ fn placements() -> Vec<Placement> {
     [same].into_iter().chain(two).collect()
 }
 
-/// Runs `body` while threads that yield to all others keep these CPUs awake.
+/// Runs `body` while low-priority threads keep the given CPUs awake.
 fn kept_awake<T>(cpus: [usize; 2], body: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! How late timers fire, compared with a sleeping thread.
+//! Lateness of timers, compared with that of a sleeping thread.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn spawn(context: &mut Context<'_>, units: u64) -> Result<(), SpawnError> {
             Duration::from_secs(1) + Duration::from_secs(4).mul_f64(place as f64 / units as f64);
         let due = Instant::now() + delay;
         context.spawn_after(delay, move |context| {
-            // Negative if it was early.
+            // Negative if the timer fired early.
             let late = match Instant::now().checked_duration_since(due) {
                 Some(late) => late.as_secs_f64(),
                 None => -due.duration_since(Instant::now()).as_secs_f64(),

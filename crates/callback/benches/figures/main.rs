@@ -1,11 +1,12 @@
-//! Costs of callback threads on this machine: memory, time, lateness of timers, and memory left afterwards.
+//! Measures the costs of callback threads on this machine: memory, time, lateness of timers, and
+//! memory left afterwards.
 //!
 //! ```text
 //! cargo bench -p contend-callback [-- TEXT]
 //! ```
 //!
-//! Each figure is the median of several rounds, with their minimum and maximum. Figures that are
-//! compared were measured in the same rounds. TEXT selects the figures whose names contain it.
+//! Each result is the median of several rounds, with their minimum and maximum. Compared results
+//! come from the same rounds. TEXT selects the measurements whose names contain it.
 
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails ends")]
@@ -21,11 +22,11 @@ use std::time::Duration;
 
 use contend_callback::{Context, Next, Receptor};
 
-/// A group of figures that are measured together.
+/// A measurement that can be selected by name; it may print several rows.
 struct Figure {
     name: &'static str,
     rounds: usize,
-    /// Prints its rows.
+    /// Runs `rounds` rounds and prints the result rows.
     measure: fn(rounds: usize),
 }
 
@@ -52,7 +53,7 @@ fn main() {
     }
 }
 
-/// Prints one row.
+/// Prints the median, minimum and maximum of the samples, and returns the median. Sorts `samples`.
 fn row(name: &str, unit: &str, samples: &mut [f64]) -> f64 {
     samples.sort_unstable_by(f64::total_cmp);
     let median = samples[samples.len() / 2];
@@ -61,12 +62,12 @@ fn row(name: &str, unit: &str, samples: &mut [f64]) -> f64 {
     median
 }
 
-/// Starts a runtime with this number of Workers.
+/// Starts a runtime with `workers` Workers that spin for `spin` before they sleep.
 fn runtime(workers: usize, spin: Duration) -> Receptor {
     Receptor::builder().workers(workers).spin(spin).start().unwrap()
 }
 
-/// Runs a closure in a callback on a Worker and returns the value that it sends.
+/// Runs `body` in a callback on the given Worker and returns the value that `body` sends.
 fn on_worker<T: Send + 'static>(
     receptor: &Receptor,
     worker: usize,
@@ -77,7 +78,7 @@ fn on_worker<T: Send + 'static>(
     receiver.recv().unwrap()
 }
 
-/// Returns the nanoseconds per operation.
+/// Returns the nanoseconds per operation, for `count` operations in `time`.
 fn each(time: Duration, count: u64) -> f64 {
     time.as_secs_f64() * 1e9 / count as f64
 }

@@ -1,4 +1,4 @@
-//! Memory of units by PSS: while they wait, and after they have ended.
+//! Memory use of units, measured as PSS: while they wait, and after they have ended.
 
 use std::time::{Duration, Instant};
 
@@ -6,19 +6,20 @@ use contend_callback::{Address, Context, Id, Receptor};
 
 use super::{on_worker, row, runtime};
 
-/// Returns the proportional set size of this process, in bytes.
+/// Returns the proportional set size (PSS) of this process in bytes.
 fn pss() -> f64 {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
     pss.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0
 }
 
-/// Allocates room for ids and writes to it, so that it is resident before the measurement.
+/// Allocates and writes room for `units` ids, so that it is resident before the measurement.
 fn room(units: usize) -> Vec<Option<Id>> {
     vec![None; units]
 }
 
-/// Spawns a unit for each element of the list, with a closure of `words` words.
+/// Spawns a waiting unit, with a closure of `words` words, for each element of `list`, and returns
+/// the list filled with their ids.
 fn wait_all(receptor: &Receptor, mut list: Vec<Option<Id>>, words: usize) -> Vec<Option<Id>> {
     fn spawn<const WORDS: usize>(context: &mut Context<'_>) -> Id {
         let words = [1_u64; WORDS];
@@ -38,7 +39,7 @@ fn wait_all(receptor: &Receptor, mut list: Vec<Option<Id>>, words: usize) -> Vec
     })
 }
 
-/// Waits until an idle Worker has freed memory that it does not need.
+/// Sleeps long enough for an idle Worker to free unneeded memory.
 fn rest() {
     std::thread::sleep(Duration::from_millis(60));
 }
@@ -94,7 +95,7 @@ pub fn left(rounds: usize) {
     row("left a unit, all ended", "B", &mut all);
 }
 
-/// Spawns and ends the same units repeatedly.
+/// Measures whether PSS grows over 100 cycles that each spawn and end 100,000 units.
 pub fn cycles(_: usize) {
     let receptor = runtime(1, Duration::ZERO);
     let mut after = Vec::new();

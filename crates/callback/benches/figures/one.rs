@@ -1,4 +1,4 @@
-//! Costs on one Worker.
+//! Time per operation on one Worker.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::{each, on_worker, row, runtime};
 
 const MILLION: u64 = 1_000_000;
 
-/// Units that wait for a timer, spawned in a row.
+/// Measures spawning a million units, each waiting for a timer.
 pub fn spawn(rounds: usize) {
     let mut samples = Vec::new();
     for _ in 0..rounds {
@@ -32,7 +32,7 @@ pub fn spawn(rounds: usize) {
 
 type Ping = (Address<u64>, u64);
 
-/// A round trip of a message between two units.
+/// Measures the round trip of a message between two units.
 pub fn round_trip(rounds: usize) {
     let trips = 2 * MILLION;
     let receptor = runtime(1, Duration::ZERO);
@@ -66,7 +66,7 @@ pub fn round_trip(rounds: usize) {
     row("round trip on one Worker", "ns", &mut samples);
 }
 
-/// Messages to units chosen at random.
+/// Measures delivering one message to each of a million units in random order.
 pub fn one_way(rounds: usize) {
     let receptor = runtime(1, Duration::ZERO);
     let mut samples = Vec::new();
@@ -91,7 +91,8 @@ pub fn one_way(rounds: usize) {
         let took = on_worker(&receptor, 0, move |context, sender| {
             let begun = Instant::now();
             let mut next = order.into_iter();
-            // A few hundred at a time, as from a socket, and all of them handled in between.
+            // Send 200 messages per turn, as if read from a socket; all are handled before the next
+            // turn.
             let feeder = context
                 .spawn_handler(move |context: &mut Context<'_, ()>, ()| {
                     for unit in next.by_ref().take(200) {

@@ -1,4 +1,5 @@
-//! Envelopes for other Workers, and the units that wait until these have been accepted.
+//! Pending envelopes for other Workers, and the units that wait until the inboxes have accepted
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,9 +11,9 @@ use crate::shared::Shared;
 
 pub(crate) struct Outgoing {
     shared: Option<Arc<Shared>>,
-    /// Envelopes for each Worker that wait for room in its inbox, oldest first.
+    /// For each Worker, the envelopes waiting for room in its inbox, oldest first.
     waiting: Vec<VecDeque<Envelope>>,
-    /// Units that wait until no envelope is pending.
+    /// Units waiting until no envelope is pending.
     for_room: Vec<Key>,
 }
 
@@ -23,15 +24,16 @@ impl Outgoing {
         Self { shared, waiting, for_room: Vec::new() }
     }
 
-    /// Returns what all Workers share; `None` for a core that is tested alone.
+    /// Returns the state shared by all threads of the runtime, or `None` for a core that is tested
+    /// alone.
     pub fn shared(&self) -> Option<&Arc<Shared>> {
         self.shared.as_ref()
     }
 
-    /// Sends an envelope to another Worker, at once or when its inbox has room.
+    /// Sends an envelope to another Worker, at once or as soon as its inbox has room.
     ///
     /// # Errors
-    /// The envelope, if it is for no Worker of this runtime.
+    /// Returns the envelope if it is for a Worker of another runtime.
     pub fn post(&mut self, envelope: Envelope) -> Result<(), Envelope> {
         let home = envelope.to.home();
         let remote = self.shared.as_ref().and_then(|shared| shared.remote(home));
@@ -43,7 +45,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Returns whether as many envelopes as an inbox holds are pending for a Worker.
+    /// Returns whether the envelopes pending for a Worker would fill an inbox.
     pub fn is_full(&self, worker: u8) -> bool {
         let capacity = self.shared.as_ref().map_or(usize::MAX, |shared| shared.capacity);
         self.waiting.get(usize::from(worker)).is_some_and(|waiting| waiting.len() >= capacity)
@@ -59,8 +61,8 @@ impl Outgoing {
         self.for_room.push(unit);
     }
 
-    /// Sends pending envelopes to Workers that have room now. Once none is left, queues the units that waited for
-    /// that. Returns whether it did anything.
+    /// Sends pending envelopes to Workers whose inboxes have room. Once none are left, queues the
+    /// units that waited for room. Returns whether it sent an envelope or queued a unit.
     pub fn flush(&mut self, queue: &mut Queue) -> bool {
         let mut sent = false;
         if let Some(shared) = &self.shared {
@@ -87,7 +89,7 @@ impl Outgoing {
         self.for_room.shrink_to(least);
     }
 
-    /// Takes out all pending envelopes.
+    /// Removes and returns all pending envelopes.
     pub fn take_all(&mut self) -> impl Iterator<Item = Envelope> + use<> {
         std::mem::take(&mut self.waiting).into_iter().flatten()
     }

@@ -1,7 +1,7 @@
-//! The closure that the running unit has planned to run next, until the unit has returned and its slot takes the
-//! closure.
+//! The closure that the running unit will run next. It is stored here until the running closure has
+//! returned, and is then moved into the unit's slot.
 //!
-//! It holds a closure and its vtable, which takes the core: see `core.rs` on imports.
+//! The closure is stored with its vtable, whose functions take the core: see `core.rs` on imports.
 
 use std::mem::MaybeUninit;
 
@@ -17,12 +17,13 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// Creates an empty one.
+    /// Creates an empty `Planned`.
     pub fn new() -> Self {
         Self { vtable: None, until: Until::Message, closure: MaybeUninit::uninit() }
     }
 
-    /// Stores a handler for a slot of `room` bytes. The previous one has been dropped or moved.
+    /// Stores a handler for a slot of `room` bytes, boxed if it is larger. The previous one must
+    /// have been dropped or moved.
     pub fn put<H: Handler>(&mut self, handler: H, room: usize, until: Until) {
         if fits::<H>(room) {
             self.put_inline(handler, until);
@@ -48,26 +49,29 @@ impl Planned {
         self.vtable
     }
 
-    /// Drops the planned closure and its wait. Returns the number of these drops that panicked.
+    /// Drops the planned closure and its wait, if any. Returns the number of these drops that
+    /// panicked, from 0 to 2.
     pub fn clear(&mut self) -> u64 {
         let Some(vtable) = self.vtable.take() else { return 0 };
         let closure = self.closure.as_mut_ptr().cast();
-        // SAFETY: a closure of this vtable was written there, and the vtable taken away with it.
+        // SAFETY: a closure of this vtable was written there, and the vtable has been taken, so it
+        // is dropped once.
         let panics = drop_quietly(|| unsafe { (vtable.drop)(closure) });
         let until = std::mem::replace(&mut self.until, Until::Message);
         panics + drop_quietly(|| drop(until))
     }
 
-    /// Moves the planned closure, whose vtable is `vtable`, into the slot that it was stored for. The slot's former
-    /// closure is gone. Returns what the closure waits for.
+    /// Moves the planned closure, whose vtable is `vtable`, into the slot that it was stored for,
+    /// whose former closure must be gone. Returns the event that the closure waits for.
     pub fn move_to(&mut self, place: Place, vtable: &'static HandlerVTable) -> Until {
         debug_assert!(self.vtable.is_some_and(|own| std::ptr::eq(own, vtable)));
         self.vtable = None;
         let from = self.closure.as_ptr().cast::<MaybeUninit<u64>>();
         let to = place.payload().cast::<MaybeUninit<u64>>().as_ptr();
-        // Word by word, as the writes were: larger reads would stall on store forwarding.
+        // Copy word by word, as the closure was written: larger reads would stall on store
+        // forwarding.
         for word in 0..vtable.bytes.div_ceil(8) {
-            // SAFETY: it was stored for a slot of this size, and slots are whole words.
+            // SAFETY: the closure was stored for a slot of this size, and slots are whole words.
             let to = unsafe { to.add(word) };
             // SAFETY: as above.
             let from = unsafe { from.add(word) };

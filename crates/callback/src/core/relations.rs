@@ -26,7 +26,7 @@ impl Core {
         self.counts.panics += drop_quietly(|| drop(forgotten));
     }
 
-    /// Notifies all units that are related to one that has ended.
+    /// Notifies all units related to the ended unit `key`.
     pub(super) fn tell(&mut self, key: Key, reason: &Reason) {
         for (token, relation) in self.watchers.take(key) {
             self.post(notice(Id(key), reason, token, relation));
@@ -34,7 +34,7 @@ impl Core {
     }
 }
 
-/// Returns the envelope that notifies the other side of a relation when a unit has ended.
+/// Returns the envelope that notifies the other side of a relation of the end of unit `id`.
 fn notice(id: Id, reason: &Reason, token: Token, relation: Relation) -> Envelope {
     match relation {
         Relation::Monitored { by, tell } => {

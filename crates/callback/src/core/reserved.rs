@@ -1,4 +1,4 @@
-//! Reserved slots, which give units that other threads spawn an id before they arrive.
+//! Reserved slots, which give units spawned by other threads an id before the units arrive.
 //!
 //! ```text
 //!   reserve ──▶ open ────────settle────────▶ the unit runs
@@ -15,7 +15,7 @@ use crate::next::{Never, Next};
 use crate::panics::drop_quietly;
 use crate::reason::Reason;
 
-/// The placeholder in a reserved slot, with room for a closure of two words.
+/// The placeholder in a reserved slot. Its two words leave room for a closure of this size.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Reserved {
@@ -23,17 +23,17 @@ struct Reserved {
     _room: u64,
 }
 
-/// Whether the unit of a reserved slot may still arrive.
+/// The state of a reserved slot, which decides whether its unit runs on arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 enum Claim {
     Open,
-    /// The unit was cancelled before it arrived, and ends on arrival. Until then its slot stays occupied and is still
-    /// counted as reserved.
+    /// The unit was cancelled before it arrived, and ends on arrival. Until then its slot stays
+    /// occupied and is counted as reserved.
     Withdrawn,
 }
 
-// SAFETY: it is never called; it stays until a closure replaces it.
+// SAFETY: `call` is never called; the value stays until a closure replaces it.
 unsafe impl Handler for Reserved {
     type Message = Never;
     const STAYS: bool = true;
@@ -47,14 +47,16 @@ unsafe impl Handler for Reserved {
 }
 
 impl Core {
-    /// Reserves a slot for a unit that another thread spawns.
+    /// Reserves a slot for a unit that another thread will spawn. Returns its key, or `None` if
+    /// there is no room.
     pub fn reserve(&mut self) -> Option<Key> {
         let key = self.insert(Reserved { claim: Claim::Open, _room: 0 }).ok()?;
         self.reserved += 1;
         Some(key)
     }
 
-    /// Puts a unit into its reserved slot, and runs it.
+    /// Moves an arriving unit into its reserved slot and runs it, or ends it if it has been
+    /// cancelled.
     pub fn settle<H: Handler>(&mut self, key: Key, handler: H) {
         self.reserved -= 1;
         self.settled += 1;
@@ -75,12 +77,13 @@ impl Core {
         }
     }
 
-    /// Puts a closure into a reserved slot.
+    /// Moves a closure into a reserved slot.
     ///
     /// # Errors
-    /// [`NoRoom`] if its vtable cannot be registered. The closure is dropped, and the slot stays reserved.
+    /// [`NoRoom`] if its vtable cannot be registered. The closure is dropped, and the slot stays
+    /// reserved.
     fn settle_inline<H: Handler>(&mut self, place: Place, handler: H) -> Result<(), NoRoom> {
-        // The fallible step comes first. Nothing between it and the write panics.
+        // The fallible step comes first; no code between it and the write panics.
         if self.slab.set_vtable(place, handler_vtable::<H>()).is_err() {
             self.counts.panics += drop_quietly(|| drop(handler));
             return Err(NoRoom);
@@ -94,20 +97,21 @@ impl Core {
 /// Returns the address of a placeholder's claim.
 fn claim_at(place: Place) -> *mut Claim {
     let reserved = place.payload().cast::<Reserved>().as_ptr();
-    // SAFETY: within the payload, which has room for it.
+    // SAFETY: the field is within the payload, which has room for a placeholder.
     unsafe { &raw mut (*reserved).claim }
 }
 
-/// Returns whether the unit of a reserved slot may still arrive.
+/// Reads a placeholder's claim.
 fn claim(place: Place) -> Claim {
     // SAFETY: the slot is reserved: the placeholder that `reserve` wrote is still there.
     unsafe { claim_at(place).read() }
 }
 
-/// Cancels the unit of a reserved slot before it arrives. Returns whether this is the first cancellation.
+/// Cancels the unit of a reserved slot before it arrives. Returns whether this is the first
+/// cancellation.
 pub(super) fn withdraw(place: Place) -> bool {
     let before = claim(place);
-    // SAFETY: as in `claim`, and nothing else uses it.
+    // SAFETY: as in `claim`, and there is no reference to the claim.
     unsafe { claim_at(place).write(Claim::Withdrawn) };
     before == Claim::Open
 }

@@ -1,10 +1,11 @@
-//! The stash: messages for units that do not receive at present.
+//! The stash: messages for units that are not receiving.
 //!
 //! # Protocol
-//! Messages stashed for a unit are older than those queued for it. When the unit receives again, it is *scheduled*:
-//! an envelope at the front of the queue delivers the next stashed message. If the unit still receives after that, it
-//! is scheduled again. So no queued message overtakes a stashed one, and each message is moved twice, however long
-//! the backlog is: once in and once out.
+//! Messages stashed for a unit are older than those queued for it. When the unit receives again, it
+//! is *scheduled*: an envelope at the front of the queue delivers the next stashed message. If the
+//! unit is still receiving after that delivery, it is scheduled again. So no queued message
+//! overtakes a stashed one, and each message is moved twice, once in and once out, however long the
+//! backlog is.
 //!
 //! ```text
 //!   message for a unit that does not receive ──add──▶ backlog of the unit
@@ -18,20 +19,20 @@ use std::collections::{HashMap, VecDeque};
 use crate::key::Key;
 use crate::message::Envelope;
 
-/// The stashed messages of one unit, at least one.
+/// The stashed messages of one unit; never empty.
 #[derive(Default)]
 struct Backlog {
     messages: VecDeque<Envelope>,
-    /// An envelope in the queue will deliver the first message.
+    /// Whether the unit is scheduled: an envelope in the queue will deliver the first message.
     is_called: bool,
 }
 
 #[derive(Default)]
 pub(super) struct Stash {
     all: HashMap<Key, Backlog>,
-    /// Messages per unit, at most.
+    /// Maximum number of messages per unit.
     most: usize,
-    /// Messages that were put in or taken out.
+    /// Number of messages moved in or out so far.
     #[cfg(test)]
     pub moved: u64,
 }
@@ -42,10 +43,10 @@ impl Stash {
         Self { most, ..Self::default() }
     }
 
-    /// Stashes a message for its unit, unless the unit's backlog is full.
+    /// Stashes a message for its unit.
     ///
     /// # Errors
-    /// The envelope.
+    /// Returns the envelope if the backlog is full.
     pub fn add(&mut self, envelope: Envelope) -> Result<(), Envelope> {
         if self.most == 0 {
             return Err(envelope);
@@ -68,20 +69,22 @@ impl Stash {
         self.all.is_empty()
     }
 
-    /// Marks a unit as scheduled. Returns whether it has stashed messages and was not scheduled yet.
+    /// Marks a unit as scheduled. Returns whether the caller has to queue the envelope: the unit
+    /// has stashed messages and was not scheduled yet.
     #[must_use]
     pub fn call(&mut self, unit: Key) -> bool {
         self.all.get_mut(&unit).is_some_and(|kept| !std::mem::replace(&mut kept.is_called, true))
     }
 
-    /// Marks a unit as not scheduled: the envelope arrived while the unit was not receiving.
+    /// Marks a unit as no longer scheduled, because the envelope arrived while the unit was not
+    /// receiving.
     pub fn recall(&mut self, unit: Key) {
         if let Some(kept) = self.all.get_mut(&unit) {
             kept.is_called = false;
         }
     }
 
-    /// Takes out the first stashed message of a unit that was scheduled.
+    /// Removes and returns the first stashed message of a scheduled unit, or `None` if it has none.
     pub fn next(&mut self, unit: Key) -> Option<Envelope> {
         let kept = self.all.get_mut(&unit)?;
         kept.is_called = false;
@@ -96,7 +99,7 @@ impl Stash {
         first
     }
 
-    /// Takes out all messages of a unit, oldest first.
+    /// Removes and returns all messages of a unit, oldest first, or `None` if it has none.
     pub fn take(&mut self, unit: Key) -> Option<VecDeque<Envelope>> {
         if self.all.is_empty() {
             return None;
@@ -109,12 +112,12 @@ impl Stash {
         Some(messages)
     }
 
-    /// Takes out the messages of all units.
+    /// Removes and returns the messages of all units.
     pub fn take_all(&mut self) -> impl Iterator<Item = Envelope> + use<> {
         std::mem::take(&mut self.all).into_values().flat_map(|kept| kept.messages)
     }
 
-    /// Frees memory that is not needed now.
+    /// Frees unused capacity.
     pub fn trim(&mut self) {
         self.all.shrink_to(0);
     }

@@ -1,5 +1,5 @@
-//! A core compared with a simple model: which units ran, in which order, and that each closure was dropped exactly
-//! once.
+//! Compares a core with a simple model: which units ran, in which order, and whether each closure
+//! was dropped exactly once.
 
 mod backlog;
 mod kinds;
@@ -22,7 +22,7 @@ use crate::key::{Address, Id};
 use crate::next::Never;
 use crate::watch::Relation;
 
-/// What a test observes of a unit, with the unit's number.
+/// An observed event of a unit, with the unit's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Seen {
     Fired(usize),
@@ -33,7 +33,7 @@ enum Seen {
 
 type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// A guard in a closure, which logs its drop.
+/// A value captured by a closure, which counts its drops.
 struct Guard(Arc<AtomicU64>);
 
 impl Drop for Guard {
@@ -42,26 +42,26 @@ impl Drop for Guard {
     }
 }
 
-/// A message that ends its receiver.
+/// The message that ends its receiver.
 const END: u64 = 0;
-/// A message that makes its receiver panic.
+/// The message that makes its receiver panic.
 const PANIC: u64 = 1;
 
-/// Longer than the range of ticks, and than a test advances its clock.
+/// A delay in nanoseconds, longer than the range of ticks and than any test advances its clock.
 const LONG: u64 = 1 << 62;
 
-/// Steps of a test.
+/// A step of a test. Delays are in nanoseconds.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Spawn a unit that ends after this delay, optionally by panicking.
+    /// Spawn a unit that ends after the given delay, by panicking if the flag is set.
     After(u64, bool),
-    /// Spawn a unit that receives.
+    /// Spawn a unit that receives messages until it ends.
     Receive,
     /// Spawn a unit that receives one message or times out, then continues as `Deaf` does.
     ReceiveWithin(u64),
-    /// Spawn a unit that receives only after this delay.
+    /// Spawn a unit that receives only after the given delay.
     Deaf(u64),
-    /// Spawn a unit that receives one message, and further ones only after this delay.
+    /// Spawn a unit that receives one message, and further ones only after the given delay.
     Once(u64),
     /// Send a message to a unit.
     Send(usize, u64),
@@ -70,8 +70,8 @@ enum Step {
     Pass(u64),
 }
 
-/// Delays from zero to two hours, in nanoseconds. Timers beyond the range of ticks may fire out of order when they
-/// are late.
+/// Generates delays from zero to two hours, in nanoseconds. Longer ones are excluded because late
+/// timers beyond the range of ticks may fire out of order.
 fn time() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
@@ -108,12 +108,12 @@ enum State {
     Ended,
 }
 
-/// The model of the core.
+/// The model that a core is compared with.
 #[derive(Default)]
 struct Model {
     now: u64,
     units: Vec<State>,
-    /// Due time, turn and number of units.
+    /// Due tick, turn and unit number of each timer.
     timers: Vec<(u64, usize, usize)>,
     turns: usize,
     seen: Vec<Seen>,
@@ -129,7 +129,7 @@ impl Model {
 
     fn wait(&mut self, unit: usize, after: u64) {
         let tick = tick_after(self.now + after);
-        // One tick value means no timer; it is replaced by the next.
+        // The tick value 0 means that there is no timer, so the next value replaces it.
         let tick = if short(tick) == 0 { tick + 1 } else { tick };
         self.timers.push((tick, self.turns, unit));
         self.turns += 1;
@@ -195,7 +195,7 @@ impl Model {
     }
 }
 
-/// The core under test, and its log.
+/// The core under test, its manual clock and its log.
 struct Machine {
     core: Core,
     now: Arc<AtomicU64>,
@@ -209,7 +209,7 @@ impl Machine {
         Self::keeping(100)
     }
 
-    /// A core that stashes at most `stash_capacity` messages per unit.
+    /// Creates a core that stashes at most `stash_capacity` messages per unit.
     fn keeping(stash_capacity: usize) -> Self {
         let now = Arc::new(AtomicU64::new(0));
         let clock = Clock::Manual(Arc::clone(&now));
@@ -219,7 +219,7 @@ impl Machine {
         Self { core, now, log, units: Vec::new(), dropped: Vec::new() }
     }
 
-    /// Returns a new unit's number, a guard for its closure, and the log.
+    /// Returns the number of the next unit, a guard for its closure, and the log.
     fn unit(&mut self) -> (usize, Guard, Log) {
         let dropped = Arc::new(AtomicU64::new(0));
         self.dropped.push(Arc::clone(&dropped));
@@ -229,7 +229,7 @@ impl Machine {
     fn add(&mut self, key: Key) {
         let (unit, log) = (self.units.len(), Arc::clone(&self.log));
         self.units.push(key);
-        // A monitor that logs the end at once, with an envelope that does nothing else.
+        // The monitor logs the end at once; its envelope does nothing.
         let home = self.core.home;
         let token = self.core.watchers.token(home);
         let tell = Box::new(move |down: crate::reason::Down| {
@@ -342,7 +342,7 @@ fn compare(steps: &[Step]) {
             Step::Send(..) | Step::Cancel(_) if model.units.is_empty() => continue,
             Step::Send(unit, message) => {
                 let unit = unit % model.units.len();
-                // Some units take no messages at all.
+                // Some units never receive messages.
                 if !matches!(model.units[unit], State::Asleep { .. }) {
                     let ended = model.units[unit] == State::Ended;
                     let mut context = Context::<Never>::new(&mut machine.core);
@@ -366,7 +366,7 @@ fn compare(steps: &[Step]) {
         if !matches!(step, Step::Send(..) | Step::Cancel(_) | Step::Pass(_)) {
             machine.spawn(step);
             if let Some(Step::Send(..)) = steps.get(n + 1) {
-                continue; // the message arrives before the unit has run, or its delay has started
+                continue; // the message arrives before the unit runs or its delay starts
             }
         }
         machine.turn();
@@ -402,7 +402,7 @@ fn who_waits_for_days_is_looked_at_again_on_the_way() {
     ]);
 }
 
-/// A chain of closures of different sizes in one slot, the last of which does not fit.
+/// Runs a chain of closures of different sizes in one slot, the last of which does not fit.
 #[test]
 fn a_closure_may_be_followed_by_one_of_any_size() {
     let mut machine = Machine::new();
@@ -432,7 +432,7 @@ fn a_closure_may_be_followed_by_one_of_any_size() {
     assert_eq!(machine.dropped(), [1]);
 }
 
-/// Panics when it is dropped.
+/// A value whose destructor counts the drop and panics.
 struct Bomb(Arc<AtomicU64>);
 
 impl Drop for Bomb {
@@ -446,7 +446,7 @@ impl Drop for Bomb {
 fn a_unit_whose_destructor_panics_has_ended() {
     let mut machine = Machine::new();
     let dropped = Arc::new(AtomicU64::new(0));
-    // A closure that is replaced, one that ends, one that is cancelled, and one that is dropped with the core.
+    // The bomb's closure is replaced, ends, is cancelled, or is dropped with the core.
     for way in 0..4_u64 {
         let bomb = Bomb(Arc::clone(&dropped));
         let (_, guard, _) = machine.unit();

@@ -1,8 +1,7 @@
 //! Timers of units, from the request until they fire.
 //!
-//! The slab knows which page has units that are due when. This module reads the clock once for
-//! several requests, sorts the units that are due, and keeps the timers that are further ahead than
-//! the slab's ticks reach.
+//! The slab records when each page next has due units. This module reads the clock once for several
+//! requests, sorts due units, and keeps timers that are further ahead than the slab's ticks reach.
 //!
 //! ```text
 //!   ask ──▶ asked ──stamp──▶ slab (due tick) ──look──▶ due ──pop, claim──▶ the unit runs
@@ -16,28 +15,29 @@ use crate::clock::{Clock, MAX_TICKS_AHEAD, short, tick_after, tick_at, until};
 use crate::key::Key;
 use crate::slab::{Due, Kind, Place, Slab};
 
-/// Requests that share one reading of the clock, at most.
+/// Maximum number of requests that share one reading of the clock.
 const MAX_UNSTAMPED: usize = 64;
-/// Due units that are collected and ordered at once; the last page may exceed it.
+/// Number of due units from which no further page is searched; the last page may exceed it.
 const MAX_DUE_BATCH: usize = 1 << 18;
 
-/// A request for a delay.
+/// A request for a delay that has not started yet.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     key: Key,
     nanoseconds: u64,
-    /// A unit that waits for messages, too, has this number in its slot until one of the two arrives; 0 for others.
+    /// The number in the slot of a unit that also waits for messages: a message clears it there,
+    /// which revokes the request. 0 for other units.
     number: u32,
 }
 
 pub(super) struct Timers {
-    /// Requests whose delay starts at the next reading of the clock.
+    /// Requests whose delays start at the next reading of the clock.
     asked: Vec<Asked>,
-    /// Units that are due at this tick or before it have been collected.
+    /// The tick up to which, inclusively, due units have been collected.
     scanned_tick: u64,
-    /// Units that are due, in order, and the number of them that have been handed out.
+    /// Due units in firing order, and the number of those already handed out.
     due: (Vec<Due>, usize),
-    /// Due times, in nanoseconds of the runtime's clock, of units that wait beyond the ticks' range.
+    /// Due times of units waiting beyond the ticks' range, in nanoseconds of the runtime's clock.
     far: HashMap<Key, u64>,
 }
 
@@ -56,8 +56,8 @@ impl Timers {
         short(self.scanned_tick)
     }
 
-    /// Makes a unit wait for a delay, which starts at some moment that is not before now. Returns whether the caller
-    /// has to call [`stamp`](Self::stamp) now.
+    /// Requests a delay for a unit, which starts at the next [`stamp`](Self::stamp). Returns
+    /// whether the caller has to call that now.
     #[inline]
     #[must_use]
     pub fn ask(&mut self, key: Key, nanoseconds: u64) -> bool {
@@ -65,7 +65,8 @@ impl Timers {
         self.asked.len() == MAX_UNSTAMPED
     }
 
-    /// As [`ask`](Self::ask), for a unit that a message may wake first, which revokes the request.
+    /// Requests a delay as [`ask`](Self::ask) does, for a unit that a message may wake first, which
+    /// revokes the request.
     #[must_use]
     pub fn ask_or_message<K: Kind>(&mut self, place: Place<K>, key: Key, nanoseconds: u64) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "there are few of them")]
@@ -75,7 +76,8 @@ impl Timers {
         self.asked.len() == MAX_UNSTAMPED
     }
 
-    /// Reads the clock and starts the requested delays. The requests were made before, so no timer is early.
+    /// Reads the clock and starts the requested delays. All requests are older than this reading,
+    /// so no timer is early.
     #[inline]
     pub fn stamp<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) {
         if !self.asked.is_empty() {
@@ -106,7 +108,7 @@ impl Timers {
         slab.set_due(place, short(tick.min(horizon)));
     }
 
-    /// Collects the units that are due, unless some are left from before. Returns whether there are any.
+    /// Collects due units, unless some are left from the last call. Returns whether there are any.
     pub fn look<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) -> bool {
         if self.due.1 < self.due.0.len() {
             return true;
@@ -123,7 +125,8 @@ impl Timers {
         !due.is_empty()
     }
 
-    /// Takes the next unit that seems to be due.
+    /// Removes and returns the next due unit, or `None` if none are left. Its timer may have become
+    /// stale; see [`claim`](Self::claim).
     #[inline]
     pub fn pop(&mut self) -> Option<Due> {
         let due = self.due.0.get(self.due.1).copied();
@@ -131,8 +134,9 @@ impl Timers {
         due
     }
 
-    /// Returns the place of a due unit and ends its wait. Returns `None` if the unit has ended, has stopped waiting
-    /// for this timer, or has to wait beyond the ticks' range.
+    /// Returns the place of a due unit and ends its wait. Returns `None` if the unit has ended, no
+    /// longer waits for this timer, or has to wait longer because its due time was beyond the
+    /// ticks' range.
     #[inline]
     pub fn claim<K: Kind>(&mut self, due: Due, slab: &mut Slab<K>) -> Option<Place<K>> {
         let Due { tick, turn, key } = due;
@@ -156,7 +160,7 @@ impl Timers {
         slab.next_tick().map(|tick| until(tick, clock.now()))
     }
 
-    /// Forgets the timer of a unit that does not wait for it any more.
+    /// Removes the due time of a unit that no longer waits for its timer.
     #[inline]
     pub fn forget(&mut self, key: Key) {
         if !self.far.is_empty() {
@@ -164,7 +168,7 @@ impl Timers {
         }
     }
 
-    /// Frees memory that is not needed now.
+    /// Frees unused capacity.
     pub fn trim(&mut self) {
         if self.due.1 == self.due.0.len() {
             self.due = (Vec::new(), 0);

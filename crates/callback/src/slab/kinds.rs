@@ -1,33 +1,32 @@
-//! Kinds of units, and the pages of each kind that have room.
+//! Kinds of units, and for each kind the pages with free slots.
 
 use std::collections::HashMap;
 
 use super::page::{Kind, PAGE_KIND};
 use crate::error::NoRoom;
 
-/// Number of fill levels by which pages are listed.
+/// Number of fill levels of pages. There is a list of pages for each level.
 pub(super) const LEVELS: usize = 8;
 
-/// The pages of one kind.
+/// A kind: its vtable and its pages with free slots.
 #[derive(Debug)]
 struct Entry<K: 'static> {
     vtable: &'static K,
-    /// Number of the page from which slots are taken; 0 for none.
+    /// The page from which slots are taken; 0 for none.
     current: u32,
-    /// By fill level, the first page of the list of those that are partly full; 0 for none.
+    /// For each fill level, the first page in the list of partly full pages; 0 for none.
     partial: [u32; LEVELS],
 }
 
-/// All kinds. Vtables are constants, so that their number is bounded by the program.
+/// All kinds of a slab. Vtables are constants of the program, which bounds their number.
 #[derive(Debug)]
 pub(super) struct Kinds<K: 'static> {
     all: Vec<Entry<K>>,
-    /// The maximum number of kinds. [`PAGE_KIND`], which is not a kind, is one more than the last
-    /// one.
+    /// The maximum number of kinds, at most [`PAGE_KIND`], which is not a kind itself.
     limit: u16,
-    /// Kinds by the address of their vtable.
+    /// The kind of each vtable, by the vtable's address.
     known: HashMap<usize, u16>,
-    /// A cache in front of `known`: the kind that was looked up last, by a few bits of its vtable's address.
+    /// A cache in front of `known`: the kind last looked up, by a few bits of its vtable's address.
     recent: [u16; 16],
 }
 
@@ -38,16 +37,16 @@ impl<K> Default for Kinds<K> {
 }
 
 impl<K: Kind> Kinds<K> {
-    /// Allows only `more` kinds in addition to the present ones.
+    /// Allows only `more` further kinds.
     #[cfg(all(test, not(loom)))]
     pub fn limit(&mut self, more: usize) {
         self.limit = u16::try_from(self.all.len() + more).expect("few kinds");
     }
 
-    /// Returns the kind of a vtable, which is added if it is new.
+    /// Returns the kind of a vtable, and adds it if it is new.
     ///
     /// # Errors
-    /// [`NoRoom`] if there are too many kinds. Nothing has changed then.
+    /// [`NoRoom`] if there are too many kinds; nothing has changed then.
     pub fn of(&mut self, vtable: &'static K) -> Result<u16, NoRoom> {
         let address = std::ptr::from_ref(vtable).addr();
         let bits = (address >> 4) % self.recent.len();
@@ -92,13 +91,14 @@ impl<K: Kind> Kinds<K> {
         self.all[usize::from(kind)].partial[level] = page;
     }
 
-    /// Returns a page of the highest fill level that has room; 0 for none.
+    /// Returns a page with free slots of the highest fill level; 0 for none.
     pub fn fullest(&self, kind: u16) -> u32 {
         let partial = &self.all[usize::from(kind)].partial;
         partial.iter().rev().copied().find(|&page| page != 0).unwrap_or(0)
     }
 
-    /// Takes out the current pages that are empty.
+    /// Removes and returns the current pages of all kinds that are empty. `used` returns the number
+    /// of units on a page.
     pub fn take_empty_currents(&mut self, used: impl Fn(u32) -> u8) -> Vec<u32> {
         let empty = |kind: &&mut Entry<K>| kind.current != 0 && used(kind.current) == 0;
         self.all.iter_mut().filter(empty).map(|kind| std::mem::take(&mut kind.current)).collect()

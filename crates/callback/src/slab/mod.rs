@@ -1,9 +1,9 @@
-//! The slab: memory for waiting units, in pages of slots. Each slot is allocated and freed
+//! The slab: memory for waiting units, in pages of slots. Slots are allocated and freed
 //! individually.
 //!
 //! # Protocol
-//! A slab belongs to one Worker, and only the thread that runs this Worker's callbacks uses it. Other threads know a
-//! unit by its [`Key`], which only the Worker resolves:
+//! A slab belongs to one Worker, and only the thread that runs this Worker's callbacks uses it.
+//! Other threads refer to a unit by its [`Key`], which only the Worker resolves:
 //!
 //! ```text
 //!   Key { page, home, slot, generation }
@@ -13,26 +13,29 @@
 //!   page 1  ...         └────────▶ slot ──────────▶ Place ──▶ payload
 //! ```
 //!
-//! - A page holds units of one *kind*: those that were inserted with the same vtable. So the vtable, and everything
-//!   else that they share, is stored once per page. A unit that changes to another vtable stays in its slot, and the
-//!   page notes the other kind. The slab never calls vtables; it is generic over their type ([`Kind`]) and so does
-//!   not import closures.
-//! - `insert` takes a slot of the fullest page that has a free one, so that nearly empty pages become empty. An empty
-//!   page is returned to the kernel; a few stay populated for reuse (they are *hot*) until [`Slab::trim`].
-//! - A key is valid while the generation in its slot is the same. The generation is incremented when a unit is
-//!   inserted and when it ends: that of a unit is odd, that of a free slot even, so that one comparison also checks
-//!   whether the slot is taken. Memory that was returned to the kernel reads as zeros, which is a header without
-//!   slots, so that a key can be resolved without a lookup table. When the page is used again, for units of any size,
-//!   its generations continue where they were (`floors`), even in a later runtime (`lease.rs`). A slot that has used
-//!   up its generations is never used again, nor is a page whose floor is the last generation.
+//! - A page holds units of one *kind*: those inserted with the same vtable. So the vtable, and all
+//!   other data that they share, is stored once per page. A unit that changes to another vtable
+//!   stays in its slot, and the page records the other kind. The slab never calls vtables; it is
+//!   generic over their type ([`Kind`]), so it does not import closures.
+//! - `insert` takes a slot of the fullest page that has a free one, so that nearly empty pages
+//!   become empty. An empty page is returned to the kernel; a few (the *hot* ones) stay populated
+//!   for reuse until [`Slab::trim`].
+//! - A key is valid as long as its slot has the same generation. The generation is incremented when
+//!   a unit is inserted and when it ends: that of a unit is odd, that of a free slot even, so that
+//!   one comparison also checks whether the slot is taken. Memory returned to the kernel reads as
+//!   zeros, which represents a header without slots, so a key can be resolved without a lookup
+//!   table. When the page is used again, for units of any size, its generations continue from where
+//!   they were (`floors`), even in a later runtime (`lease.rs`). A slot that has used up its
+//!   generations is never used again, nor is a page whose floor is the last generation.
 //!
 //! # Safety
-//! - Addresses stay valid as long as the slab exists: returning a page to the kernel drops its content, not its
-//!   address range.
-//! - A payload is initialised exactly while its slot is taken and its closure has not been moved out to run;
-//!   `vtable.drop` is called for it, or its value is moved out, exactly once. The slab never touches payloads;
-//!   `core.rs` does, and justifies it.
-//! - References to headers begin and end within methods of this module; no callback runs while one exists.
+//! - Addresses stay valid as long as the slab exists: returning a page to the kernel drops its
+//!   content, not its address range.
+//! - A payload is initialised exactly while its slot is taken and its closure has not been moved
+//!   out to run; `vtable.drop` is called for it, or its value is moved out, exactly once. The slab
+//!   never touches payloads; `core.rs` does, and states why this is sound.
+//! - References to headers begin and end within methods of this module; no callback runs while one
+//!   exists.
 
 mod kinds;
 mod page;
@@ -54,11 +57,12 @@ use page::{class_for, is_of_unit};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
-/// Empty pages that stay populated for reuse after a trim to this number, which happens at twice as many.
+/// Number of empty pages that stay populated for reuse. At twice as many, the oldest are returned
+/// to the kernel until this number is left.
 const MAX_HOT_PAGES: usize = 16;
 /// Generation 0, which no unit ever has. In `floors`, it marks a page in use.
 const NO_GENERATION: u16 = 0;
-/// Number of pages that are populated at once: the pages in use divided by this, …
+/// Divisor that gives the number of pages populated at a time, from the number of pages in use.
 const POPULATE_DIVISOR: u32 = 256;
 /// The maximum number of pages populated at a time.
 const MAX_POPULATE_PAGES: u32 = 64;
@@ -70,17 +74,18 @@ pub(crate) struct Slab<K: Kind> {
     lease: Lease,
     pages: Pages<K>,
     wheel: Wheel,
-    /// The turn of the next timer, which orders units that are due at the same tick.
+    /// The turn of the next timer. Turns order units due at the same tick.
     turn: u32,
-    /// Pages below this number have been populated.
+    /// The number below which all pages have been populated.
     populated: u32,
-    /// By page number, the generation from which an unused page continues; [`NO_GENERATION`] for a page in use.
+    /// For each page number, the generation from which the unused page continues; [`NO_GENERATION`]
+    /// for a page in use.
     floors: Vec<u16>,
-    /// Pages that are not in use but have been.
+    /// Pages that have been used but are not in use.
     unused: Unused,
     kinds: Kinds<K>,
     units: u64,
-    /// Pages whose generations are used up.
+    /// Number of pages whose generations are used up.
     worn_out: usize,
 }
 
@@ -88,7 +93,7 @@ pub(crate) struct Slab<K: Kind> {
 #[derive(Debug)]
 struct Pages<K: 'static> {
     memory: Reserved,
-    /// Pages from this number on have never been used. Page 0 is never used.
+    /// The lowest number of a page that has never been used. Page 0 is never used.
     fresh: u32,
     kind: PhantomData<&'static K>,
 }
@@ -100,30 +105,32 @@ impl<K: Kind> Pages<K> {
         u32::try_from(bytes / PAGE).expect("pages have numbers of 32 bits")
     }
 
-    /// Returns the page of a number, which is in use or has been.
+    /// Returns the page with the given number, which must be or have been in use.
     #[inline]
     fn page(&self, number: u32) -> Page<K> {
         debug_assert!(number > 0 && number < self.fresh);
         // SAFETY: pages below `fresh` lie within the reservation.
         let start = unsafe { self.memory.start().add(number as usize * PAGE) };
         // SAFETY: the reservation stays until the slab is dropped, is a multiple of pages, and is
-        // used by the slab's thread alone. Memory that was given back is zeros, which is a header
-        // of no vtable.
+        // used by the slab's thread alone. Memory that was given back is zeros, which represents a
+        // header without a vtable.
         unsafe { Page::at(start) }
     }
 }
 
-/// A unit that is due.
+/// A unit whose timer is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// The tick and the turn of its timer. Its slot has the same values as long as the timer is valid.
+    /// The tick and the turn of the unit's timer. The unit's slot has the same values as long as
+    /// the timer is valid.
     pub tick: u32,
     pub turn: u32,
     pub key: Key,
 }
 
 impl<K: Kind> Slab<K> {
-    /// Creates a slab that reserves at most `bytes` bytes of address space. `now` is the current tick.
+    /// Creates a slab that reserves at most `bytes` bytes of address space. `now` is the current
+    /// tick.
     ///
     /// # Errors
     /// `ENOMEM` if not even 16 pages of address space can be reserved.
@@ -153,13 +160,17 @@ impl<K: Kind> Slab<K> {
         self.units
     }
 
-    /// Returns the bytes of the pages in use and of the hot ones.
+    /// Returns the size of the pages in use and of the hot ones, in bytes.
     pub fn bytes(&self) -> usize {
         let cold = self.unused.count - self.unused.hot.len();
         (self.pages.fresh as usize - 1 - cold - self.worn_out) * PAGE
     }
 
-    /// Takes a slot with room for the payload of `vtable`. The caller writes the payload at once.
+    /// Takes a slot with room for the payload of `vtable`. The caller must write the payload at
+    /// once.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if memory is used up, or there are too many kinds of closures.
     pub fn insert(&mut self, vtable: &'static K) -> Result<(Place<K>, Key), NoRoom> {
         let kind = self.kinds.of(vtable)?;
         let mut number = self.kinds.current(kind);
@@ -191,7 +202,7 @@ impl<K: Kind> Slab<K> {
             return None;
         }
         let page = self.page(number);
-        // A key may be from when the page was of another kind and had more slots.
+        // The key may be from a time when the page was of another kind and had more slots.
         let lives = is_of_unit(key.generation())
             && page.has(slot)
             && page.generation(slot) == key.generation();
@@ -208,10 +219,11 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Sets the vtable of the closure that a unit runs next. The caller writes that payload at once.
+    /// Sets the vtable of the closure that a unit runs next. The caller must write the payload of
+    /// this vtable at once.
     ///
     /// # Errors
-    /// [`NoRoom`] if there are too many kinds of closures. Nothing has changed then.
+    /// [`NoRoom`] if there are too many kinds of closures; nothing has changed then.
     pub fn set_vtable(&mut self, place: Place<K>, vtable: &'static K) -> Result<(), NoRoom> {
         let page = place.page();
         let is_own = page.header().vtable.is_some_and(|own| std::ptr::eq(own, vtable));
@@ -220,14 +232,15 @@ impl<K: Kind> Slab<K> {
         Ok(())
     }
 
-    /// Allows only `more` kinds of closures in addition to the present ones.
+    /// Allows only `more` further kinds of closures.
     #[cfg(all(test, not(loom)))]
     pub fn limit_kinds(&mut self, more: usize) {
         self.kinds.limit(more);
     }
 
-    /// Frees the slot of a unit, without touching its payload. If its page is then empty, retires the page and
-    /// returns true: the page must not be used any more.
+    /// Frees the slot of a unit without touching its payload. If this empties a page that is not a
+    /// current one, retires the page and returns true: the page must not be used any more.
+    /// Otherwise returns false.
     pub fn remove(&mut self, place: Place<K>) -> bool {
         let page = place.page();
         let (number, kind, was_full) =
@@ -236,7 +249,7 @@ impl<K: Kind> Slab<K> {
         self.units -= 1;
         let used = page.header().used;
         if number == self.kinds.current(kind) {
-            return false; // stays current: its slots are the next to be used
+            return false; // stays current: its slots are used next
         }
         if used == 0 {
             if !was_full {
@@ -252,7 +265,7 @@ impl<K: Kind> Slab<K> {
         false
     }
 
-    /// Returns the page of a number, which is in use.
+    /// Returns the page with the given number, which must be in use.
     #[inline]
     pub fn page(&self, number: u32) -> Page<K> {
         self.pages.page(number)
@@ -263,7 +276,7 @@ impl<K: Kind> Slab<K> {
         (1..self.pages.fresh).filter(|&number| self.floors[number as usize] == NO_GENERATION)
     }
 
-    /// Frees memory that is kept for reuse: empty pages, and spare capacity of lists.
+    /// Frees memory kept for reuse: empty pages, and spare capacity of lists.
     pub fn trim(&mut self) {
         let pages = &self.pages;
         for number in self.kinds.take_empty_currents(|number| pages.page(number).header().used) {
@@ -273,7 +286,8 @@ impl<K: Kind> Slab<K> {
         self.wheel.trim();
     }
 
-    /// Sets the timer of a unit to a tick. It fires after all that were set to the same tick before.
+    /// Sets the timer of a unit to a tick. The timer fires after all others set to the same tick
+    /// before.
     pub fn set_due(&mut self, place: Place<K>, tick: u32) {
         let tick = if tick == NEVER { NEVER + 1 } else { tick };
         place.page().set_due(place.slot(), tick, self.turn);
@@ -281,23 +295,24 @@ impl<K: Kind> Slab<K> {
         self.wheel.note(self.pages.number(place.page()), tick);
     }
 
-    /// Returns whether no page is in the timer wheel. If false, there may still be no timers.
+    /// Returns whether the timer wheel is empty. If not, there may still be no timers.
     pub fn has_no_timers(&self) -> bool {
         self.wheel.is_empty()
     }
 
-    /// Advances the wheel to a tick while there are no timers.
+    /// Advances the wheel to a tick. There must be no timers.
     pub fn begin_at(&mut self, now: u32) {
         self.wheel.begin_at(now);
     }
 
-    /// Returns a tick before which no timer is due.
+    /// Returns a tick before which no timer is due, or `None` if there are no timers.
     pub fn next_tick(&self) -> Option<u32> {
         self.wheel.next()
     }
 
-    /// Adds the units that are due to `all`, page by page, until there are `enough`, and sorts all of them. A unit
-    /// that is added stays due until its timer is cleared.
+    /// Adds due units to `all`, page by page, until there are at least `enough` or none are left,
+    /// and sorts all of them by tick and turn. The added units stay due until their timers are
+    /// cleared.
     pub fn add_due(&mut self, now: u32, all: &mut Vec<Due>, enough: usize) {
         self.wheel.advance(now);
         while all.len() < enough
@@ -316,7 +331,7 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Adds the due units of one page, and returns the tick of its next timer.
+    /// Adds the due units of one page, and returns the tick of the next timer on that page, if any.
     fn add_due_of(&self, number: u32, now: u32, all: &mut Vec<Due>) -> Option<u32> {
         let page = self.pages.page(number);
         let mut next = None;
@@ -370,7 +385,7 @@ impl<K: Kind> Slab<K> {
         Ok(number)
     }
 
-    /// Takes an empty page out of use.
+    /// Takes an empty page out of use. Its memory may stay populated for reuse.
     fn retire(&mut self, number: u32) {
         self.wheel.forget(number);
         let floor = self.page(number).clear();
@@ -386,7 +401,7 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Returns memory of hot pages to the kernel, oldest first, until `left` are left.
+    /// Returns the memory of hot pages to the kernel, oldest first, until `left` are left.
     fn cool(&mut self, left: usize) {
         let hot = &mut self.unused.hot;
         let mut cold: Vec<u32> = hot.drain(..hot.len().saturating_sub(left)).collect();
@@ -397,11 +412,11 @@ impl<K: Kind> Slab<K> {
     }
 
     fn give_back(&self, number: u32, pages: usize) {
-        // SAFETY: these pages hold no units, and their headers own nothing any more.
+        // SAFETY: these pages hold no units, and their headers no longer own anything.
         unsafe { self.pages.memory.give_back(number as usize * PAGE, pages * PAGE) };
     }
 
-    /// Removes a page from the list that it is in.
+    /// Removes a page from the list for its fill level.
     fn unlist(&mut self, number: u32) {
         let page = self.page(number);
         let header = page.header();
@@ -419,7 +434,7 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Moves a page that has lost a unit to the list of its fill level.
+    /// Moves a page that has lost a unit to the list for its new fill level.
     fn relist(&mut self, number: u32, was_full: bool) {
         let mut page = self.page(number);
         let (links, kind, now) = (page.header().list, page.header().kind, level(page));
@@ -449,7 +464,7 @@ impl<K: Kind> Drop for Slab<K> {
     }
 }
 
-/// Returns the fill level of a page, from 0.
+/// Returns the fill level of a page, from 0 to `LEVELS - 1`.
 fn level<K: Kind>(page: Page<K>) -> usize {
     level_of(page.header().used, page.slots())
 }
@@ -458,15 +473,15 @@ fn level_of(used: u8, slots: usize) -> usize {
     usize::from(used) * kinds::LEVELS / (slots + 1)
 }
 
-/// Pages that are not in use.
+/// The set of pages that are not in use.
 #[derive(Debug, Default)]
 struct Unused {
-    /// A bit for each page number.
+    /// A bitmap of the page numbers.
     words: Vec<u64>,
-    /// Words before this one are zero.
+    /// Index of a word before which all words are zero.
     first: usize,
     count: usize,
-    /// Unused pages that are still populated, the one emptied last at the end.
+    /// Unused pages that are still populated, in the order in which they became empty.
     hot: Vec<u32>,
 }
 
@@ -482,7 +497,8 @@ impl Unused {
         self.hot.push(number);
     }
 
-    /// Takes a hot page, or else the one with the lowest number.
+    /// Removes and returns the page that became empty last, if it is hot, or else the one with the
+    /// lowest number. Returns `None` if the set is empty.
     fn take(&mut self) -> Option<u32> {
         let number = self.hot.pop().or_else(|| self.lowest())?;
         self.words[number as usize / 64] &= !(1 << (number % 64));

@@ -1,15 +1,15 @@
-//! One page: a header and, for each of its slots, a payload, a due tick, a turn among equal ticks
-//! and a generation.
+//! A page: a header and, for each slot, a payload, a due tick, a turn that orders equal ticks, and
+//! a generation.
 //!
 //! ```text
 //! header 64 B │ generation u16 × n │ tick u32 × n │ turn u32 × n │ … │ payload × n
 //! ```
 //!
-//! Generations begin and payloads end at the same offset in all pages, so that a unit is found and run without
-//! knowing the layout. Payloads are in reverse order: that of slot 0 is the last one.
+//! Generations begin and payloads end at the same offset in all pages, so a unit is found and run
+//! without knowing the layout. Payloads are in reverse order: that of slot 0 is the last one.
 //!
-//! What the units of a page share, in particular the vtable of the closures, is stored once, in the header. A unit
-//! costs its payload and 10 bytes.
+//! Data shared by the units of a page, in particular the vtable of the closures, is stored once, in
+//! the header. A unit takes 10 bytes in addition to its payload.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -20,16 +20,16 @@ use crate::key::LAST_GENERATION;
 
 /// Offset of the generations, in bytes.
 const GENERATIONS_OFFSET: usize = size_of::<Header<()>>();
-/// Bytes of a payload, by class: each class has twice as many as the one before.
+/// Size of a payload in bytes, by class: each class has twice the size of the one before.
 const PAYLOAD_BYTES: [usize; 4] = [8, 16, 32, 64];
-/// Number of payload sizes.
+/// Number of payload classes.
 const CLASS_COUNT: usize = PAYLOAD_BYTES.len();
-/// Words of the bitmap of free slots.
+/// Length of the bitmap of free slots, in words.
 const FREE_WORDS: usize = 4;
 /// The tick of a unit without a timer.
 pub(crate) const NEVER: u32 = 0;
 
-/// The layout of a page for one payload size; offsets are in bytes.
+/// The layout of a page for one payload class. Offsets are in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     /// Number of slots.
@@ -38,7 +38,7 @@ struct Layout {
     turns: usize,
 }
 
-/// Layouts by class.
+/// The layout of each payload class.
 const LAYOUTS: [Layout; CLASS_COUNT] = {
     let mut all = [layout(PAYLOAD_BYTES[0]); CLASS_COUNT];
     let mut class = 0;
@@ -60,25 +60,26 @@ const fn layout(payload: usize) -> Layout {
     Layout { slots, ticks, turns: ticks + slots * 4 }
 }
 
-/// Returns whether a generation is that of a unit: odd. That of a free slot is even.
+/// Returns whether a generation is that of a unit, which is odd. That of a free slot is even.
 #[inline]
 pub(super) fn is_of_unit(generation: u16) -> bool {
     generation % 2 == 1
 }
 
-/// Returns the smallest class with room for `bytes` bytes.
+/// Returns the smallest class with room for `bytes` bytes, or `None` if no class is large enough.
 pub(crate) fn class_for(bytes: usize) -> Option<u8> {
     let class = PAYLOAD_BYTES.iter().position(|&payload| bytes <= payload)?;
     u8::try_from(class).ok()
 }
 
-/// By slot, the kind of the closure that the unit runs next; [`PAGE_KIND`] for that of the page.
+/// For each slot, the kind of the closure that the unit runs next; [`PAGE_KIND`] for that of the
+/// page.
 type Others = [u16; 256];
 pub(super) const PAGE_KIND: u16 = u16::MAX;
 
-/// What the slab knows of a vtable: its address, and the size of its payloads.
+/// A vtable, as far as the slab uses it: its address, and the size of its payloads.
 pub(crate) trait Kind: Copy + 'static {
-    /// Returns the bytes of a payload.
+    /// Returns the size of a payload in bytes.
     fn bytes(&self) -> usize;
 }
 
@@ -86,7 +87,7 @@ pub(crate) trait Kind: Copy + 'static {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Header<K: 'static> {
-    /// A bit for each free slot.
+    /// A bitmap of the free slots.
     free: [u64; FREE_WORDS],
     /// The vtable of units whose kind is that of the page.
     pub vtable: Option<&'static K>,
@@ -96,16 +97,16 @@ pub(crate) struct Header<K: 'static> {
     pub list: Links,
     /// The kind of the page.
     pub kind: u16,
-    /// Slots that are in use.
+    /// Number of slots in use.
     pub used: u8,
-    /// Slots that are free: the unused ones without those that are worn out.
+    /// Number of free slots, without worn-out ones.
     left: u8,
-    /// Number of slots; 0 in memory that was returned to the kernel.
+    /// Number of slots; 0 in memory returned to the kernel.
     slots: u8,
     pub class: u8,
-    /// A unit of this page has had a monitor or link.
+    /// Whether a unit of this page has had a monitor or link.
     pub watched: bool,
-    /// A unit of this page has had stashed messages.
+    /// Whether a unit of this page has had stashed messages.
     pub has_stashed: bool,
 }
 
@@ -119,27 +120,28 @@ pub(crate) struct Links {
     pub after: u32,
 }
 
-/// The address of a page that has been prepared, and whose memory exists as long as its slab.
+/// The address of a page, whose memory exists as long as its slab.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Page<K: 'static>(NonNull<u8>, PhantomData<&'static K>);
 
 impl<K: Kind> Page<K> {
     /// # Safety
-    /// `start` is aligned to a page, and a page's worth of readable and writable memory begins there, for as long as
-    /// any copy of the result is used. Only the owner of the slab uses it, and all its pages are of the same `K`.
+    /// `start` is aligned to a page, and a page of readable and writable memory begins there, which
+    /// exists as long as any copy of the result is used. Only the owner of the slab uses this
+    /// memory, and all its pages have the same `K`.
     pub unsafe fn at(start: NonNull<u8>) -> Self {
         Self(start, PhantomData)
     }
 
-    /// Returns the address of its first byte.
+    /// Returns the address of the page's first byte.
     pub fn address(self) -> usize {
         self.0.addr().get()
     }
 
-    /// Prepares an unused page, which is zeroed or has been cleared: it has no units, and its generations continue
-    /// from `floor` or above.
+    /// Prepares an unused page, which must be zeroed or cleared. It then has no units, and its
+    /// generations continue from `floor`, rounded up to an even number.
     pub fn prepare(self, class: u8, kind: u16, vtable: &'static K, floor: u16) {
-        let floor = floor.next_multiple_of(2); // the generation of a free slot
+        let floor = floor.next_multiple_of(2); // even, as in a free slot
         let layout = LAYOUTS[usize::from(class)];
         let slots = u8::try_from(layout.slots).expect("`layout` asserts that slots fit in a byte");
         let mut header = Header {
@@ -158,8 +160,8 @@ impl<K: Kind> Page<K> {
         for slot in 0..layout.slots {
             header.free[slot / 64] |= 1 << (slot % 64);
         }
-        // SAFETY: the page begins with room for a header, aligned; an earlier one owned nothing
-        // any more (see `clear`).
+        // SAFETY: the page begins with room for a header, aligned; an earlier header no longer
+        // owned anything (see `clear`).
         unsafe { self.0.cast::<Header<K>>().write(header) };
         for slot in (0..=u8::MAX).take(layout.slots) {
             self.set_due(slot, NEVER, 0);
@@ -167,7 +169,8 @@ impl<K: Kind> Page<K> {
         }
     }
 
-    /// Drops what the header owns, and returns a generation from which all slots can continue, which no unit has had.
+    /// Drops the data owned by the header, and returns a generation that no unit of the page has
+    /// had and from which all slots can continue.
     pub fn clear(mut self) -> u16 {
         self.header_mut().others = None;
         let after = |slot| self.generation(slot).next_multiple_of(2);
@@ -176,8 +179,8 @@ impl<K: Kind> Page<K> {
 
     #[inline]
     pub fn header(&self) -> &Header<K> {
-        // SAFETY: a header was written when the page was prepared; only the owner of the slab uses it, and no mutable
-        // borrow of it outlives a method of this module or the slab.
+        // SAFETY: a header was written when the page was prepared; only the owner of the slab uses
+        // it, and no mutable borrow of it outlives a method of this module or the slab.
         unsafe { self.0.cast().as_ref() }
     }
 
@@ -197,13 +200,13 @@ impl<K: Kind> Page<K> {
         self.header().slots.into()
     }
 
-    /// Returns the bytes of a payload.
+    /// Returns the size of a payload in bytes.
     #[inline]
     pub fn payload_bytes(self) -> usize {
         PAYLOAD_BYTES[0] << self.header().class
     }
 
-    /// Takes a free slot, if there is one, and increments its generation.
+    /// Takes a free slot and increments its generation. Returns `None` if no slot is free.
     pub fn take(mut self) -> Option<u8> {
         let header = self.header_mut();
         let word = header.free.iter().position(|&word| word != 0)?;
@@ -216,7 +219,8 @@ impl<K: Kind> Page<K> {
         Some(slot)
     }
 
-    /// Frees a slot and increments its generation, so that the key of its unit becomes stale.
+    /// Frees a slot and increments its generation, which makes its unit's key stale. A slot that
+    /// has reached the last generation is not used again.
     pub fn vacate(mut self, slot: u8) {
         let generation = self.generation(slot) + 1;
         self.set_generation(slot, generation);
@@ -230,13 +234,13 @@ impl<K: Kind> Page<K> {
         }
     }
 
-    /// Returns whether the page has a slot of this number.
+    /// Returns whether the page has a slot with the given number.
     #[inline]
     pub fn has(self, slot: u8) -> bool {
         slot < self.header().slots
     }
 
-    /// Returns whether a unit is in a slot: then its generation is odd.
+    /// Returns whether a slot holds a unit, that is, has an odd generation.
     #[inline]
     pub fn is_taken(self, slot: u8) -> bool {
         self.has(slot) && is_of_unit(self.generation(slot))
@@ -253,7 +257,8 @@ impl<K: Kind> Page<K> {
         (0..=u8::MAX).take(self.slots()).filter(move |&slot| self.is_taken(slot))
     }
 
-    /// Returns the kind of the closure that the unit in a slot runs next, if it is not that of the page.
+    /// Returns the kind of the closure that the unit in a slot runs next, or `None` if it is that
+    /// of the page.
     #[inline]
     pub fn other_kind(self, slot: u8) -> Option<u16> {
         let others = self.header().others.as_ref()?;
@@ -275,21 +280,21 @@ impl<K: Kind> Page<K> {
     pub fn payload(self, slot: u8) -> NonNull<u8> {
         debug_assert!(self.has(slot));
         let offset = PAGE - (usize::from(slot) + 1) * self.payload_bytes();
-        // SAFETY: slots come from keys that were found or from `take`, so they are below the layout's number, and the
-        // payload is within the page.
+        // SAFETY: slots come from keys that were found or from `take`, so they are below the
+        // layout's slot count, and the payload is within the page.
         unsafe { self.0.add(offset) }
     }
 
     #[inline]
     pub fn generation(self, slot: u8) -> u16 {
-        // SAFETY: in the page. The slot is one of the layout's, so that this is a generation,
-        // initialised in `prepare`.
+        // SAFETY: the address is within the page. The slot is one of the layout's, so a generation
+        // is there, which `prepare` has initialised.
         unsafe { self.generation_at(slot).read() }
     }
 
     fn set_generation(self, slot: u8, generation: u16) {
         debug_assert!(self.has(slot));
-        // SAFETY: as above, and slots come from where they do for payloads.
+        // SAFETY: as above; slots have the same origin as in `payload`.
         unsafe { self.generation_at(slot).write(generation) };
     }
 
@@ -308,7 +313,8 @@ impl<K: Kind> Page<K> {
         (tick, unsafe { turn.read() })
     }
 
-    /// Marks a unit without a tick with the number of its request, which no other request has.
+    /// Records the number of a request for a delay in the slot of a unit that has no tick. No other
+    /// pending request has this number.
     #[inline]
     pub fn set_asked(self, slot: u8, number: u32) {
         let [_, turn] = self.due_at(slot);
@@ -328,8 +334,8 @@ impl<K: Kind> Page<K> {
         let layout = self.layout();
         debug_assert!(self.has(slot));
         [layout.ticks, layout.turns].map(|array| {
-            // SAFETY: the slot is one of the layout's, as those that payloads have; the arrays
-            // begin at multiples of 4.
+            // SAFETY: the slot is one of the layout's, as in `payload`; the arrays begin at
+            // multiples of 4.
             unsafe { self.0.add(array + usize::from(slot) * 4) }.cast()
         })
     }
@@ -339,14 +345,15 @@ impl<K: Kind> Page<K> {
         let layout = self.layout();
         // SAFETY: the array is within the page.
         let first = unsafe { self.0.add(layout.ticks) }.cast();
-        // SAFETY: it was initialised in `prepare`, and nothing writes to it while it is borrowed: a
-        // `Page` is only used on the thread that owns the slab, which runs no callback during the
-        // borrow.
+        // SAFETY: `prepare` has initialised the array, and nothing writes to it while it is
+        // borrowed: a `Page` is only used on the thread that owns the slab, which runs no callback
+        // during the borrow.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), layout.slots) }
     }
 }
 
-/// The place of a unit: the address of its page, with the slot in the low bits, which are zero in addresses of pages.
+/// The place of a unit: the address of its page, with the slot in the low bits, which are zero in a
+/// page's address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<K: 'static>(NonNull<u8>, PhantomData<&'static K>);
 
@@ -359,13 +366,14 @@ impl<K> PartialEq for Place<K> {
 impl<K: Kind> Place<K> {
     #[inline]
     pub fn new(page: Page<K>, slot: u8) -> Self {
-        // SAFETY: within the page.
+        // SAFETY: a slot is less than the size of a page.
         Self(unsafe { page.0.add(slot.into()) }, PhantomData)
     }
 
     #[inline]
     pub fn page(self) -> Page<K> {
-        // SAFETY: the start of the page that this was made from, which is not at address zero.
+        // SAFETY: the result is the address of the page that this place was made from, which is not
+        // zero.
         Page(unsafe { self.0.sub(self.0.addr().get() % PAGE) }, PhantomData)
     }
 
@@ -374,54 +382,54 @@ impl<K: Kind> Place<K> {
         self.0.addr().get().to_le_bytes()[0]
     }
 
-    /// Returns the address of its payload.
+    /// Returns the address of the unit's payload.
     #[inline]
     pub fn payload(self) -> NonNull<u8> {
         self.page().payload(self.slot())
     }
 
-    /// Prefetches the header of its page.
+    /// Prefetches the header of the unit's page.
     #[inline]
     pub fn fetch_header(self) {
         fetch(self.page().0);
     }
 
-    /// Prefetches its payload.
+    /// Prefetches the unit's payload.
     #[inline]
     pub fn fetch_payload(self) {
         fetch(self.payload());
     }
 
-    /// Clears the timer of its unit.
+    /// Clears the unit's timer.
     pub fn set_never_due(self) {
         self.page().set_due(self.slot(), NEVER, 0);
     }
 
-    /// Marks its unit with the number of its request for a delay.
+    /// Records the number of the unit's request for a delay.
     #[inline]
     pub fn set_asked(self, number: u32) {
         self.page().set_asked(self.slot(), number);
     }
 
-    /// Returns whether the request with this number is the last thing that its unit has waited for.
+    /// Returns whether the unit still waits for its request with the given number.
     #[inline]
     pub fn has_asked(self, number: u32) -> bool {
         self.is_due(NEVER, number)
     }
 
-    /// Returns whether its unit has a timer with this tick and turn.
+    /// Returns whether the unit has a timer with the given tick and turn.
     pub fn is_due(self, tick: u32, turn: u32) -> bool {
         self.page().due(self.slot()) == (tick, turn)
     }
 }
 
-/// Prefetches a cache line, where the processor supports it.
+/// Prefetches the cache line at an address, if the processor supports it.
 #[inline]
 fn fetch(at: NonNull<u8>) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which does nothing where there is no memory.
+        // SAFETY: a prefetch is a hint, which has no effect on an invalid address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

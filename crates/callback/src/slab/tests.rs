@@ -10,7 +10,7 @@ use crate::next::Never;
 /// A slab of closures, as Workers use it.
 type Slab = super::Slab<HandlerVTable>;
 
-/// Vtables of four payload sizes.
+/// Returns vtables of four payload sizes.
 fn vtables() -> [&'static HandlerVTable; 4] {
     fn of<const WORDS: usize>() -> &'static HandlerVTable {
         fn vtable<H: Handler>(_: H) -> &'static HandlerVTable {
@@ -55,7 +55,7 @@ fn live_units_are_found_and_no_others() {
     let (mut living, mut all) = (Vec::new(), HashSet::new());
     let mut ended = Vec::new();
     for round in 0..200_000 {
-        // It grows, then shrinks, then grows again.
+        // The slab alternately grows and shrinks.
         if living.is_empty() || random.u32(0..100) < if round / 20_000 % 2 == 0 { 70 } else { 35 } {
             let (place, key) = slab.insert(vtables[random.usize(0..4)]).expect("room");
             assert!(all.insert(key), "{key:?} had lived before");
@@ -94,7 +94,8 @@ fn pages_come_back_when_units_end_in_any_order() {
         slab.remove(slab.find(key).expect("it lives"));
     }
     slab.trim();
-    // A page stays in use if one of its 154 units is in the remaining hundredth, which holds for four of five pages.
+    // A page stays in use if one of its 154 units is in the remaining hundredth, which is so for
+    // four of five pages.
     assert!(slab.bytes() < full * 85 / 100, "{} of {full}", slab.bytes());
     // New units go to the fullest pages, not to fresh ones.
     let now = slab.bytes();
@@ -131,7 +132,7 @@ fn memory_has_an_end() {
     assert_eq!(kept, 15 * 54);
 }
 
-/// All due timers fire, in order and on time, and cancelled ones do not.
+/// Checks that due timers fire in order and on time, and that cancelled ones do not fire.
 #[test]
 fn due_units_come_in_order() {
     let vtable = vtables()[0];
@@ -187,7 +188,7 @@ fn due_units_come_in_order() {
                 waiting.remove(&key);
                 slab.remove(slab.find(key).expect("it lives"));
             }
-            // No timer is due before the tick that `next_tick` returns.
+            // No timer is due before the tick returned by `next_tick`.
             if let Some(next) = slab.next_tick() {
                 let earliest = waiting.values().map(|&(tick, _)| tick.wrapping_sub(now)).min();
                 assert!(earliest.is_none_or(

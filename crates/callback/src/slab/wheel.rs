@@ -1,13 +1,13 @@
-//! A hierarchical timer wheel whose entries are pages: it finds the pages with units that are due.
+//! A hierarchical timer wheel whose entries are pages: it finds the pages that have due units.
 //!
 //! There are six levels of 64 buckets, of 1, 64, 64² … ticks each, and a bitmap of used buckets for
 //! each level (Varghese and Lauck 1987, scheme 7). A bucket lists pages by the earliest tick of
 //! their units; a page is searched at that tick. So a timer needs no list node, cancelling one only
 //! clears its tick, and only a few pages move from one level to the next, never a million units at
-//! once. What the wheel knows of a page is in an array here, not on the page, so that moving
+//! once. The wheel's data about a page is in an array here rather than on the page, so that moving
 //! thousands of pages touches little memory.
 //!
-//! Ticks are 32 bits and wrap around: ticks that are compared are less than half that range apart.
+//! Ticks have 32 bits and wrap around. Any two ticks compared are less than half that range apart.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -19,19 +19,19 @@ use super::page::NEVER;
 const LEVELS: usize = 6;
 const BUCKET_BITS: u32 = 6;
 const BUCKETS: usize = 1 << BUCKET_BITS;
-/// The bucket of pages that are due.
+/// The bucket that lists due pages.
 const EXPIRED: u16 = (LEVELS * BUCKETS) as u16;
 
-/// Returns whether tick `a` comes before `b`.
+/// Returns whether tick `a` comes before tick `b`; see the module documentation on their distance.
 pub(crate) fn is_before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
 }
 
-/// What the wheel knows of a page.
+/// The wheel's data about a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
-    /// The earliest tick at which one of its units may be due, [`NEVER`] for none. It may be too early, if that timer
-    /// was cancelled, and is never too late.
+    /// The earliest tick at which a unit of the page may be due; [`NEVER`] for none. It may be too
+    /// early, if that timer was cancelled, but never too late.
     due: u32,
     /// Neighbours in the bucket, by number; 0 for none.
     before: u32,
@@ -42,9 +42,9 @@ struct Entry {
 /// The wheel of one slab.
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    /// By page number; pages beyond its end have no timers.
+    /// Entries by page number. Pages beyond the end have no timers.
     entries: Vec<Entry>,
-    /// Ticks up to and including this one have been processed.
+    /// The last tick processed.
     at: u32,
     used: [u64; LEVELS],
     /// First and last page of each bucket; 0 for none.
@@ -62,13 +62,13 @@ impl Wheel {
         self.used == [0; LEVELS] && self.buckets[usize::from(EXPIRED)].0 == 0
     }
 
-    /// Advances to a tick while the wheel is empty.
+    /// Advances to a tick. The wheel must be empty.
     pub fn begin_at(&mut self, now: u32) {
         debug_assert!(self.is_empty());
         self.at = now;
     }
 
-    /// Records that a unit on this page is due at `tick`.
+    /// Records that a unit on page `number` is due at `tick`.
     pub fn note(&mut self, number: u32, tick: u32) {
         if number as usize >= self.entries.len() {
             self.entries.resize(number as usize + 1, Entry::default());
@@ -76,14 +76,14 @@ impl Wheel {
         let Entry { due, bucket, .. } = self.entries[number as usize];
         if due != NEVER {
             if !is_before(tick, due) || bucket == EXPIRED {
-                return; // it is searched earlier, or soon, anyway
+                return; // the page is searched no later than that anyway
             }
             self.forget(number);
         }
         self.append(number, tick, self.bucket_for(tick));
     }
 
-    /// Removes a page, if it is in the wheel.
+    /// Removes a page. Does nothing if it is not in the wheel.
     pub fn forget(&mut self, number: u32) {
         let Some(entry) = self.entries.get_mut(number as usize) else { return };
         let Entry { due, before, after, bucket } = std::mem::take(entry);
@@ -106,14 +106,14 @@ impl Wheel {
         }
     }
 
-    /// Frees memory for pages that are not in the wheel.
+    /// Frees the memory of entries beyond the last page in the wheel.
     pub fn trim(&mut self) {
         let used = self.entries.iter().rposition(|entry| entry.due != NEVER);
         self.entries.truncate(used.map_or(0, |last| last + 1));
         self.entries.shrink_to_fit();
     }
 
-    /// Advances to `now`. After that, [`Wheel::expired`] returns the pages that are due.
+    /// Advances to `now`. [`Wheel::expired`] then returns the due pages.
     pub fn advance(&mut self, now: u32) {
         while let Some((bucket, start)) = self.next_bucket()
             && !is_before(now, start)
@@ -135,7 +135,7 @@ impl Wheel {
         }
     }
 
-    /// Removes and returns a page that is due.
+    /// Removes and returns a due page, or `None` if no page is due.
     pub fn expired(&mut self) -> Option<u32> {
         let number = self.buckets[usize::from(EXPIRED)].0;
         (number != 0).then(|| {
@@ -144,7 +144,8 @@ impl Wheel {
         })
     }
 
-    /// Returns a tick before which no page is due; it is exact for ticks that are near.
+    /// Returns a tick before which no page is due, or `None` if the wheel is empty. The tick is
+    /// exact if it is near.
     pub fn next(&self) -> Option<u32> {
         if self.buckets[usize::from(EXPIRED)].0 != 0 {
             return Some(self.at);
@@ -152,12 +153,12 @@ impl Wheel {
         self.next_bucket().map(|(_, start)| start)
     }
 
-    /// Returns the first bucket in use and the tick at which it begins.
+    /// Returns the first bucket in use and the tick at which it begins, or `None` if none is.
     fn next_bucket(&self) -> Option<(u16, u32)> {
         let level = self.used.iter().position(|&used| used != 0)?;
         let shift = BUCKET_BITS * level as u32;
         let current = (self.at >> shift) % BUCKETS as u32;
-        // The last level wraps around; on the others only later buckets are in use.
+        // The last level wraps around; on other levels, only later buckets are in use.
         let ahead = self.used[level].rotate_right(current).trailing_zeros();
         let index = (current + ahead) % BUCKETS as u32;
         let begun = self.at >> shift << shift;

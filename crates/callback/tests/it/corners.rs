@@ -1,5 +1,5 @@
-//! Corner cases: units that end while messages are queued, panics in unusual places, several
-//! runtimes, and memory that is used up.
+//! Tests of corner cases: units that end while messages are queued, panics in unusual places,
+//! several runtimes, and exhausted memory.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,7 +15,7 @@ use contend_callback::{
 
 use crate::support::{Guard, LONG, on_worker, quiet_panics, runtime, until};
 
-/// Panics when it is dropped.
+/// A value whose destructor panics.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -24,14 +24,14 @@ impl Drop for Bomb {
     }
 }
 
-/// Spawns a unit that receives numbers, on the first Worker.
+/// Spawns a unit on Worker 0 that receives numbers.
 fn takes_numbers(receptor: &Receptor) -> Address<u64> {
     on_worker(receptor, 0, |context| {
         context.spawn_handler(|context, _: u64| context.keep_receiving()).expect("room")
     })
 }
 
-/// Returns page, slot and generation, without the runtime, and the generation as a number.
+/// Returns the id's text, which does not contain the runtime, and its generation.
 fn place(address: Address<u64>) -> (String, u32) {
     let text = address.id().to_string();
     let generation = text.split_once('#').expect("a generation").1.parse().expect("a number");
@@ -44,7 +44,7 @@ fn an_address_of_another_runtime_names_nobody() {
     let far: Address<u64> = on_worker(&one, 1, |context| {
         context.spawn_handler(|context, _: u64| context.keep_receiving()).expect("room")
     });
-    // A unit of the second runtime has the same slot and generation.
+    // Find units of both runtimes with the same slot and generation.
     let (mut address, mut theirs) = (takes_numbers(&one), takes_numbers(&other));
     while place(address).0 != place(theirs).0 {
         let (behind, runtime) = if place(address).1 < place(theirs).1 {
@@ -124,7 +124,7 @@ fn a_unit_cancelled_before_it_arrives_never_runs() {
     });
     receptor.wait();
     assert!(!ran.load(Ordering::SeqCst));
-    // Its slot can be reused, as all others.
+    // All slots can be reused, including that of the ended unit.
     let sum: u64 = (0..3000_u64)
         .map(|n| {
             let reply = receptor.spawn_reply(move |context, reply| {
@@ -137,7 +137,7 @@ fn a_unit_cancelled_before_it_arrives_never_runs() {
     assert_eq!(sum, 2999 * 1500);
 }
 
-/// Spawns itself again, and panics.
+/// Spawns another unit with this callback, and panics.
 fn panics(context: &mut Context<'_>) -> Next {
     context.spawn(panics).expect("room");
     panic!("as asked");
@@ -165,9 +165,9 @@ fn messages_that_panic_when_dropped_harm_nobody() {
     quiet_panics();
     let receptor = runtime(1);
     let deaf = |context: &mut Context<'_, Bomb>| context.after(LONG, |context| context.end());
-    // Stashed for a unit that is cancelled, by a sender that lives on.
+    // A living sender's message is stashed for a unit that is then cancelled.
     let cancelled = receptor.spawn_receiving(deaf).expect("it runs");
-    // Stashed for a unit that ends with a panic.
+    // A message is stashed for a unit that panics.
     let panicking = receptor
         .spawn_receiving(|context: &mut Context<'_, Bomb>| {
             context.after(Duration::from_millis(20), |_| panic!("as asked"))
@@ -185,7 +185,7 @@ fn messages_that_panic_when_dropped_harm_nobody() {
     });
     assert_eq!(canceller.expect("it runs").wait_for(LONG), Ok(7));
     until(|| receptor.counts().panics == 5);
-    // Stashed, queued and in the inbox at shutdown.
+    // Messages are stashed, queued and in the inbox at shutdown.
     let last = receptor.spawn_receiving(deaf).expect("it runs");
     for _ in 0..3 {
         receptor.send(last, Bomb).expect("room");
@@ -303,7 +303,7 @@ fn memory_of_one_size_serves_another_and_that_there_is_none_is_told() {
         (0..).map_while(spawn).collect()
     });
     assert!(small.len() > 40_000, "{}", small.len());
-    // The reserved slots remain; after those the slab is full.
+    // The reserved slots are left; after those the slab is full.
     let mut spawned = (0..1000).map(|_| receptor.spawn(|context| context.after(LONG, |c| c.end())));
     let first_error = spawned.find_map(Result::err);
     assert_eq!(first_error, Some(SpawnError::NoRoom));
@@ -320,7 +320,7 @@ fn memory_of_one_size_serves_another_and_that_there_is_none_is_told() {
     assert_eq!(large, 5000);
 }
 
-/// Cancels these, which needs no reserved slot.
+/// Cancels all given units, which needs no reserved slot, and waits until spawning succeeds again.
 fn on_worker_that_is_full(receptor: &Handle, small: Vec<Id>) {
     for id in small {
         receptor.cancel(id);
@@ -344,7 +344,7 @@ fn a_duplicate_of_a_registered_descriptor_can_be_registered() {
     registered.expect("each was forgotten");
 }
 
-/// Echoes single bytes.
+/// Echoes single bytes from a socket until it ends.
 fn echo(context: &mut Context<'_>, source: Source<UnixStream>) -> Next {
     let mut byte = [0];
     match context.attempt(&source, Interest::Read, |mut socket| socket.read(&mut byte)) {
@@ -359,7 +359,7 @@ fn echo(context: &mut Context<'_>, source: Source<UnixStream>) -> Next {
     }
 }
 
-/// Sends numbers, and waits for room.
+/// Sends the numbers from `from` to 1,999, and waits for room if there is none.
 fn feed(context: &mut Context<'_>, to: Address<u32>, from: u32) -> Next {
     for n in from..2000 {
         match context.send(to, n) {
@@ -391,7 +391,7 @@ fn a_worker_that_spins_sees_descriptors_and_what_waits_for_room() {
         assert_eq!(back, [n]);
     }
     drop(mine);
-    // More messages than the inbox holds, by a sender that waits for room.
+    // The sender sends more messages than the inbox holds, and waits for room.
     let (sender, done) = mpsc::channel();
     let to: Address<u32> = on_worker(&receptor, 0, move |context| {
         let mut next = 0;
@@ -430,8 +430,8 @@ fn a_child_that_was_done_on_another_worker_before_monitoring_is_not_restarted() 
                     if fails { context.fail("as asked") } else { context.end() }
                 };
                 let id = handle.spawn_on(1, child)?.id();
-                // It has run before this callback says that it monitors it, and is likely to
-                // have ended.
+                // The child has run, and is likely to have ended, before this callback returns and
+                // the supervisor monitors it.
                 while !ended.load(Ordering::SeqCst) {
                     std::hint::spin_loop();
                 }
@@ -446,7 +446,7 @@ fn a_child_that_was_done_on_another_worker_before_monitoring_is_not_restarted() 
             .spawn(context)
             .expect("room");
     });
-    // A child that ends normally, and one that fails four times, which exceeds the limit.
+    // One child ends normally; the other fails four times, which exceeds the limit.
     let all: Vec<bool> = (0..5).map(|_| ended.recv_timeout(LONG).expect("started")).collect();
     assert_eq!(all, [false, true, true, true, true]);
     receptor.wait();
@@ -462,7 +462,7 @@ fn a_removed_monitor_sends_nothing_on_either_worker() {
             let mine = context.monitor(victim, Some);
             let other = context.monitor(victim, Some);
             context.demonitor(mine);
-            // Another unit does it for the second one.
+            // Another unit removes the second monitor.
             let me = context.address();
             let helper = context.spawn(move |context| {
                 context.demonitor(other);

@@ -1,4 +1,4 @@
-//! Callback threads that wait for file descriptors.
+//! Tests of callback threads that wait for file descriptors.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use contend_callback::{Context, Interest, Never, Next, Receptor, Source};
 
-/// Echoes its input until the end.
+/// Echoes the input of a stream until it ends.
 fn echo(context: &mut Context<'_>, source: Source<TcpStream>, mut rest: Vec<u8>) -> Next {
     let mut buffer = [0; 1000];
     loop {
@@ -69,7 +69,7 @@ fn a_server_serves_many_at_once_and_leaves_nothing() {
         accept(context, listener, CLIENTS)
     };
     receptor.spawn(serve).expect("it runs");
-    // All connect before the first one sends.
+    // All clients connect before the first one sends.
     let mut clients: Vec<TcpStream> =
         (0..CLIENTS).map(|_| TcpStream::connect(address).expect("it listens")).collect();
     for round in 0..3_u8 {
@@ -82,7 +82,7 @@ fn a_server_serves_many_at_once_and_leaves_nothing() {
             assert_eq!(answer, [round, u8::try_from(n).expect("small")]);
         }
     }
-    // More than the buffers of a socket hold, so that writing has to wait, too.
+    // This is more than a socket's buffers hold, so writing has to wait, too.
     let large: Vec<u8> = (0..20_000_000_u32).map(|n| n.to_le_bytes()[0]).collect();
     let mut client = clients.pop().expect("fifty");
     let mut reader = client.try_clone().expect("a descriptor");
@@ -151,8 +151,8 @@ fn places_of_closed_ones_are_used_again_and_their_events_are_nobody_s() {
     receptor.wait();
 }
 
-/// Reads until the end, and waits after each read that did not fill its buffer. Sends the number of bytes, and how
-/// many reads would have blocked.
+/// Reads until the end, and waits after each read that did not fill its buffer. Sends the number of
+/// bytes, and the number of reads that would have blocked.
 fn count(
     context: &mut Context<'_>,
     source: Source<UnixStream>,
@@ -192,13 +192,14 @@ fn a_drained_source_reports_more_input_and_the_end() {
         for piece in 0..pieces {
             mine.write_all(b"x").expect("open");
             if piece % 2 == 0 {
-                std::thread::sleep(Duration::from_micros(200)); // mostly long enough to be read alone
+                // Usually long enough for a separate read.
+                std::thread::sleep(Duration::from_micros(200));
             }
         }
-        drop(mine); // which often comes with what was written last
+        drop(mine); // the end often arrives together with the last byte
         let [bytes, blocked] = counted.expect("it runs").wait().expect("it ends");
         assert_eq!(bytes, pieces);
-        assert!(blocked <= 1, "{blocked} of {pieces}"); // before anything had come
+        assert!(blocked <= 1, "{blocked} of {pieces}"); // the one before any input
     }
     receptor.wait();
 }

@@ -1,4 +1,4 @@
-//! The runtime as its users see it.
+//! Integration tests of the runtime's public API.
 
 mod corners;
 mod io;

@@ -1,4 +1,4 @@
-//! Features built on callback threads: replies, supervisors, blocking work, warnings.
+//! Tests of features built on callback threads: replies, supervisors, blocking work, warnings.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -76,7 +76,7 @@ fn blocking_work_does_not_delay_other_units() {
         )
     });
     assert_eq!(panics.expect("it runs").wait(), Ok(Err(Reason::Panicked("as asked".into()))));
-    // More jobs at the same time than threads.
+    // There are more jobs at a time than threads.
     let give = |n| receptor.spawn_blocking(move || n).expect("it runs");
     let all: Vec<_> = (0..100_u64).map(give).collect();
     let sum: u64 = all.into_iter().map(|one| one.wait().expect("done")).sum();
@@ -166,13 +166,14 @@ fn a_callback_that_occupies_a_worker_is_reported() {
     receptor.wait();
 }
 
-/// Children that report their start, and end as requested.
+/// A supervisor whose children report their start, and end as requested.
 struct Family {
     begun: mpsc::Receiver<(usize, contend_callback::Address<&'static str>)>,
     supervisor: Id,
 }
 
-/// A supervisor with this number of children, and a monitor that reports its end.
+/// Starts a supervisor with a child for each element of `restarts`, and a monitor that reports its
+/// end.
 fn family(receptor: &Receptor, mut supervisor: Supervisor, restarts: &[Restart]) -> Family {
     let (sender, begun) = mpsc::channel();
     for (n, &restart) in restarts.iter().enumerate() {
@@ -223,7 +224,7 @@ fn a_failed_child_is_restarted() {
     receptor.send(child, "end").expect("it runs");
     receptor.send(children[2], "panic").expect("it runs");
     family.nobody_begins();
-    // The supervisor and the permanent child are left.
+    // Only the supervisor and the permanent child are left.
     assert_eq!(receptor.alive(), 2);
     receptor.cancel(family.supervisor);
     receptor.wait();
@@ -274,7 +275,7 @@ fn a_child_that_exceeds_the_restart_limit_fails_its_supervisor() {
         other => panic!("{other}"),
     }
     family.nobody_begins();
-    receptor.wait(); // the other child has been ended, too
+    receptor.wait(); // returns because the other child has been ended, too
 }
 
 #[test]

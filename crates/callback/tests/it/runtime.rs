@@ -1,4 +1,4 @@
-//! Runtimes whose Workers are threads.
+//! Tests of runtimes with real threads as Workers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -32,7 +32,7 @@ fn sleepers_wait_at_the_same_time_and_none_is_early() {
     }
     receptor.wait();
     assert_eq!((done.load(Ordering::Relaxed), early.load(Ordering::Relaxed)), (10_000, 0));
-    // In sequence they would need half an hour.
+    // In sequence, the waits would take half an hour.
     assert!(begun.elapsed() < Duration::from_mins(1));
 }
 
@@ -44,7 +44,7 @@ fn timers_of_the_same_time_run_in_the_order_they_were_asked_for() {
     on_worker(&receptor, 0, move |context| {
         for n in 0..5000 {
             let log = Arc::clone(&log);
-            // Some end early, so that later ones take their slots.
+            // Some units end early, so that later ones take their slots.
             let id = context.spawn_after(Duration::from_millis(20), |c| c.end()).expect("room");
             if n % 3 == 0 {
                 context.cancel(id);
@@ -78,7 +78,7 @@ fn messages_of_one_sender_arrive_in_order() {
         })
     };
     let to = receptor.spawn_on(0, callback).expect("it runs");
-    // One on the same Worker, one on the other, one on no Worker.
+    // The senders: one on the receiver's Worker, one on the other Worker, one on no Worker.
     for from in 0..2 {
         let callback = move |context: &mut Context<'_, u64>| {
             let me = context.address();
@@ -384,7 +384,7 @@ fn a_receptor_can_be_dropped_in_its_own_callback() {
     assert_eq!(handle.spawn(|context| context.end()), Err(SpawnError::ShutDown));
 }
 
-/// Ids are readable.
+/// Checks the text of an id.
 #[test]
 fn ids_can_be_shown() {
     let receptor = runtime(1);

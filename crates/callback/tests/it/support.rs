@@ -1,4 +1,4 @@
-//! Helpers of the tests.
+//! Helpers for the tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once, mpsc};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Context, Handle, Never, Receptor};
 
-/// Timeout of a failing test.
+/// Time after which a test fails.
 pub const LONG: Duration = Duration::from_mins(1);
 
-/// Starts a runtime with this number of Workers.
+/// Starts a runtime with `workers` Workers.
 pub fn runtime(workers: usize) -> Receptor {
     Receptor::builder().workers(workers).start().expect("threads")
 }
@@ -29,7 +29,7 @@ pub fn on_worker<T: Send + 'static>(
     result.recv_timeout(LONG).expect("it has run")
 }
 
-/// Counts its drops.
+/// A value that counts its drops.
 pub struct Guard(pub Arc<AtomicU64>);
 
 impl Drop for Guard {
@@ -38,7 +38,7 @@ impl Drop for Guard {
     }
 }
 
-/// Blocks until a condition holds.
+/// Blocks until `holds` returns true. Panics after [`LONG`].
 pub fn until(mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -47,7 +47,7 @@ pub fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Silences the messages of panics in callbacks, which these tests cause.
+/// Silences panic messages of callbacks, which these tests cause on purpose.
 pub fn quiet_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,5 @@
-//! Calls that would block, made on Workers, which must not block; and calls that never block.
+//! Tests of calls that would block, made on Workers, which must not block; and of calls that never
+//! block.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -11,12 +12,13 @@ use contend_callback::{
 
 use crate::support::{Guard, LONG, on_worker, quiet_panics, runtime, until};
 
-/// Starts a runtime whose inboxes hold two messages.
+/// Starts a runtime whose inboxes hold two messages, with one thread for blocking work.
 fn narrow(workers: usize) -> Receptor {
     Receptor::builder().workers(workers).inbox(2).blocking_threads(1).start().expect("threads")
 }
 
-/// Spawns a unit that receives numbers on this Worker, and returns the list of those received.
+/// Spawns a unit on the given Worker that receives numbers. Returns its address and a channel with
+/// the numbers received.
 fn receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64>) {
     let (sender, got) = mpsc::channel();
     let begin = move |context: &mut Context<'_, u64>| {
@@ -28,13 +30,14 @@ fn receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64
     (handle.spawn_on(worker, begin).expect("room"), got)
 }
 
-/// Fills the inbox of the Worker that this is called on.
+/// Fills the inbox of the receiver's Worker, which must not read it meanwhile. Returns the number
+/// of messages sent.
 fn fill(handle: &Handle, to: Address<u64>) -> u64 {
     let is_refused = |&number: &u64| handle.try_send(to, number).is_err();
     (0..1_000).find(is_refused).expect("it is full after two")
 }
 
-/// Uses up all reserved slots of the Workers.
+/// Spawns units until all reserved slots of the Workers are used up, and returns their ids.
 fn use_up_places(handle: &Handle) -> Vec<Id> {
     let mut ids = Vec::new();
     while ids.len() < 1_000 {
@@ -75,7 +78,7 @@ fn no_call_waits_for_its_own_worker() {
     let numbers: Vec<u64> =
         (0..filled).map(|_| got.recv_timeout(LONG).expect("a number")).collect();
     assert!(numbers.into_iter().eq(0..filled));
-    // It was cancelled, which drops its sender.
+    // The victim was cancelled, which dropped its sender.
     assert_eq!(victims.recv_timeout(LONG), Err(mpsc::RecvTimeoutError::Disconnected));
     receptor.send(to, 5).expect("room comes");
     assert_eq!(got.recv_timeout(LONG), Ok(5));
@@ -86,7 +89,7 @@ fn two_workers_never_wait_for_each_other() {
     let receptor = narrow(2);
     let both = [0, 1].map(|worker| receiver(&receptor, worker));
     let addresses = [both[0].0, both[1].0];
-    // Both callbacks run at the same time, and each fills the other's inbox.
+    // The two callbacks run at the same time, and each fills the other's inbox.
     let (meet, met) = (Arc::new(std::sync::Barrier::new(2)), mpsc::channel());
     for worker in 0..2 {
         let (handle, meet, met) = (receptor.handle(), Arc::clone(&meet), met.0.clone());
@@ -137,7 +140,7 @@ fn blocking_work_is_not_waited_for_on_a_worker() {
     go.store(true, Ordering::SeqCst);
 }
 
-/// Returns the reason with which a unit ends that runs this.
+/// Runs `body` in a unit, and returns the reason for which the unit ends.
 fn reason_of(receptor: &Receptor, body: impl FnOnce(&mut Context<'_>) + Send + 'static) -> Reason {
     quiet_panics();
     let (sender, reason) = mpsc::channel();
@@ -205,7 +208,7 @@ fn an_answer_that_is_there_can_be_taken_in_a_callback() {
     assert_eq!(reason, Reason::Done);
 }
 
-/// Occupies a Worker until the returned value is dropped.
+/// Keeps a Worker busy until the returned sender is dropped.
 fn hold(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();
     let (sender, held) = mpsc::channel();
@@ -219,7 +222,7 @@ fn hold(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
     release
 }
 
-/// Spawns a unit that waits for a notification, and counts that it was woken.
+/// Spawns a unit that waits for a notification and then increments `woken`.
 fn waiter(receptor: &Receptor, notify: &Notify, woken: &Arc<AtomicU64>) -> Id {
     let (notify, woken) = (notify.clone(), Arc::clone(woken));
     let begin = move |context: &mut Context<'_>| {
@@ -288,9 +291,9 @@ fn a_notification_of_a_unit_that_ends_before_it_runs_passes_on() {
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
     let waiters: Vec<Id> = (0..4).map(|_| waiter(&receptor, &notify, &woken)).collect();
     let body = move |context: &mut Context<'_>| {
-        context.cancel(waiters[0]); // it does not wait any more
+        context.cancel(waiters[0]); // this one no longer waits
         notify.notify_one();
-        context.cancel(waiters[1]); // it was woken, and has not run yet
+        context.cancel(waiters[1]); // this one was woken but has not run yet
         notify
     };
     let notify = on_worker(&receptor, 0, body);
@@ -329,14 +332,15 @@ fn who_wants_something_else_after_all_is_not_woken_for_it() {
 /// Number of notifications from each of three threads.
 const EACH_NOTES: u64 = 20_000;
 
-/// Checks the state that others set before they notified it, and waits again.
+/// The state of a unit that, after each notification, checks a counter incremented before it, and
+/// waits again.
 struct Counter {
     notify: Notify,
     noted: Arc<AtomicU64>,
     done: mpsc::Sender<u64>,
 }
 
-/// Blocks until everything has been seen.
+/// Waits for notifications until the unit has seen all increments.
 fn count(context: &mut Context<'_>, counter: Counter) -> contend_callback::Next {
     let notify = counter.notify.clone();
     context.when_notified(&notify, move |context| {
@@ -400,7 +404,7 @@ fn a_waiter_for_a_notification_is_dropped_with_its_runtime() {
     on_worker(&first, 0, |_| ());
     drop(first);
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
-    // It does not block waiters of another runtime.
+    // The dropped waiter does not block waiters of another runtime.
     notify.notify_one();
     let (second, woken) = (runtime(1), Arc::new(AtomicU64::new(0)));
     waiter(&second, &notify, &woken);
@@ -416,7 +420,7 @@ fn two_cancellations_before_arrival_do_not_delay_the_end() {
         let sleep = |context: &mut Context<'_>| {
             context.after(Duration::from_hours(1), |context| context.end())
         };
-        // They arrive after they are cancelled, in more than one turn of the Worker.
+        // The units arrive after they are cancelled, in more than one turn of the Worker.
         let mut ids: Vec<Id> = Vec::new();
         while let Ok(id) = handle.try_spawn(sleep) {
             ids.push(id);

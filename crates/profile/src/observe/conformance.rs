@@ -1,6 +1,7 @@
 //! Tests that each mechanism by which a task can wait is classified as the right [`Wait`].
 //!
-//! A thread of the test waits; a [`Task`] samples it from outside, as it does any other.
+//! For each mechanism, a thread of the test waits, and a [`Task`] samples it from outside, like any
+//! other thread.
 
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write};
@@ -20,7 +21,8 @@ use super::target::End;
 use super::task::Task;
 use super::{Ends, State, Tree, Wait};
 
-/// The objects that the threads wait for. The other ends are never read or written.
+/// The objects that the threads wait for. The opposite ends of the pipes and sockets are never read
+/// or written.
 struct World {
     input: (PipeReader, PipeWriter),
     output: (PipeReader, PipeWriter),
@@ -154,11 +156,11 @@ fn epoll_for(fd: std::os::fd::BorrowedFd<'_>) {
     let _ = epoll::wait(&set, rustix::buffer::spare_capacity(&mut events), None);
 }
 
-/// Starts a thread that waits by this mechanism, and a task that samples it.
+/// Starts a thread that runs `wait`, and opens a task that samples it.
 fn start(world: &Arc<World>, wait: fn(&World)) -> Task {
     let (sender, receiver) = mpsc::channel();
     let world = Arc::clone(world);
-    // The thread still waits when the test has ended; it ends with the process.
+    // The thread still waits at the end of the test, and ends with the process.
     std::thread::spawn(move || {
         sender.send(rustix::thread::gettid()).expect("the receiver is alive");
         wait(&world);
@@ -174,7 +176,7 @@ fn every_wait_is_classified_correctly() {
     let mut buffer = [0; 4096];
     let mut tasks: Vec<_> =
         CASES.iter().map(|(name, wait, run)| (name, *wait, start(&world, *run))).collect();
-    // A thread that has begun to wait stays in that wait, however often it is sampled.
+    // A waiting thread stays in its wait, however often it is sampled.
     for (name, expected, task) in &mut tasks {
         let expected = State::Waiting(*expected);
         let mut in_a_row = 0;
@@ -212,8 +214,8 @@ fn a_stopped_process_waits_for_job_control() {
     child.wait().expect("a child");
 }
 
-/// `xargs` waits for its children only when it starts the next one: until then the last one is
-/// a zombie, whose `syscall` reads as that of a task that waits for a page.
+/// `xargs` waits for its children only when it starts the next one: until then the last child is a
+/// zombie, whose `syscall` reads like that of a task waiting for a page.
 #[test]
 fn a_zombie_of_a_stage_does_not_hide_what_the_stage_waits_for() {
     let script = "sleep 0.05 & read -r line";

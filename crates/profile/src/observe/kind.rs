@@ -1,4 +1,5 @@
-//! Kinds of objects that descriptors refer to, and the wait that reading or writing them causes.
+//! The kinds of objects that descriptors refer to, and the wait that reading or writing each kind
+//! causes.
 
 use std::os::unix::fs::FileTypeExt;
 
@@ -7,7 +8,7 @@ use super::Wait;
 /// The kind of object that a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A pipe or a FIFO.
+    /// A pipe or FIFO.
     Pipe,
     /// A socket.
     Socket,
@@ -25,7 +26,7 @@ pub enum Kind {
     Unknown,
 }
 
-/// `f_type` of file systems whose files the kernel generates, without a disk.
+/// `f_type` of file systems whose files the kernel generates without accessing a disk.
 const VIRTUAL_FILE_SYSTEMS: [i64; 4] = [
     0x9fa0,      // proc
     0x6265_6572, // sysfs
@@ -34,8 +35,8 @@ const VIRTUAL_FILE_SYSTEMS: [i64; 4] = [
 ];
 
 impl Kind {
-    /// Returns the kind of object that `path`, a descriptor's link in `/proc`, refers to; `link` is
-    /// the content of the link.
+    /// Returns the kind of object that a descriptor refers to. `path` is the descriptor's link in
+    /// `/proc`, and `link` is the link's content.
     pub fn of(path: &str, link: &str) -> Self {
         if link.starts_with("pipe:") {
             Self::Pipe
@@ -58,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of the file at `path`.
+    /// Returns the kind of the file at `path`, or [`Kind::Unknown`] if its metadata cannot be read.
     pub fn of_file(path: &str) -> Self {
         let Ok(kind) = std::fs::metadata(path).map(|data| data.file_type()) else {
             return Self::Unknown;
@@ -74,8 +75,8 @@ impl Kind {
         }
     }
 
-    /// Returns the wait that reading or writing such an object causes, if it is neither the stage's
-    /// input nor its output.
+    /// Returns the wait caused by reading or writing an object of this kind that is neither the
+    /// stage's input nor its output.
     pub fn wait(self) -> Wait {
         match self {
             Self::Pipe => Wait::Pipe,
@@ -94,7 +95,7 @@ fn is_virtual(path: &str) -> bool {
     rustix::fs::statfs(path).is_ok_and(|system| VIRTUAL_FILE_SYSTEMS.contains(&system.f_type))
 }
 
-/// Returns whether a link refers to a terminal.
+/// Returns whether the content of a descriptor's link in `/proc` names a terminal.
 pub fn is_terminal(link: &str) -> bool {
     link.starts_with("/dev/pts/") || link.starts_with("/dev/tty") || link == "/dev/console"
 }

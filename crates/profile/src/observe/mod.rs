@@ -1,6 +1,7 @@
 //! Observes processes from outside, through `/proc`: the activity and the wait of each task.
 //!
-//! An ordinary user may read all of these files. A sample of a task reads, in this order:
+//! An ordinary user may read these files of their own processes. A sample of a task reads, in this
+//! order:
 //!
 //! | file and content | state |
 //! |---|---|
@@ -23,52 +24,53 @@ pub mod tree;
 pub use target::{End, Ends};
 pub use tree::Tree;
 
-/// The activity of a task, or of a whole stage.
+/// The state of a task, or of a whole stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// On a CPU or ready for one.
+    /// Running on a CPU or queued for one.
     Active,
-    /// Waiting.
+    /// Waiting for the given event.
     Waiting(Wait),
 }
 
 /// The event that a task waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Its stage's input.
+    /// Input of the task's stage.
     Starved,
-    /// Room in its stage's output.
+    /// Room in the output of the task's stage.
     Blocked,
-    /// Time to pass.
+    /// The end of a sleep, or a timer.
     Sleep,
     /// A lock or another thread.
     Lock,
-    /// A disk or a page.
+    /// A disk or a memory page.
     Disk,
-    /// A child.
+    /// The end of a child process.
     Child,
-    /// One of several descriptors.
+    /// Any of several descriptors, whose kinds differ or are unknown.
     Poll,
-    /// A socket.
+    /// A peer on a socket.
     Network,
-    /// A pipe that is neither the stage's input nor its output.
+    /// A pipe other than the stage's input and output.
     Pipe,
-    /// A terminal.
+    /// Input from a terminal, or output to one.
     Terminal,
-    /// Job control to continue the process.
+    /// Continuation of the stopped process by job control.
     Stopped,
-    /// Something else.
+    /// An event that none of the other variants covers.
     Other,
-    /// Something unknown: its call cannot be read.
+    /// An unknown event, because the task's call cannot be read or classified.
     Unknown,
 }
 
 impl Wait {
-    /// Number of variants.
+    /// Number of variants of this enum.
     pub const COUNT: usize = Self::Unknown as usize + 1;
 
-    /// Ranks waits among the threads of one process; the lowest rank describes the process. A
-    /// thread that waits for data or room is more informative than idle helper threads.
+    /// Returns the rank of a wait among those of one process's threads; the lowest rank describes
+    /// the process. A thread that waits for data or room is more informative than idle helper
+    /// threads.
     fn rank_in_process(self) -> u8 {
         match self {
             Self::Stopped => 0,
@@ -81,8 +83,9 @@ impl Wait {
         }
     }
 
-    /// Ranks waits among the processes of one stage; the lowest rank describes the stage. A child
-    /// that sleeps on its parent's behalf is more informative than a sibling that waits for data.
+    /// Returns the rank of a wait among those of one stage's processes; the lowest rank describes
+    /// the stage. A child that sleeps on its parent's behalf is more informative than a sibling
+    /// that waits for data.
     fn rank_in_stage(self) -> u8 {
         match self {
             Self::Disk => 0,
@@ -95,7 +98,7 @@ impl Wait {
         }
     }
 
-    /// Ranks waits that only mean that another task has to act first.
+    /// Returns the rank of a wait that only means that another task has to act first.
     fn rank_of_indirect_waits(self) -> u8 {
         match self {
             Self::Terminal => 6,
@@ -110,8 +113,8 @@ impl Wait {
 }
 
 impl State {
-    /// Returns one state for several tasks: active if any is, else the wait of the lowest rank.
-    /// `None` without tasks.
+    /// Combines the states of several tasks into one: active if any task is, otherwise the wait of
+    /// the lowest rank. Returns `None` without tasks.
     fn combine(states: impl Iterator<Item = Self>, rank: fn(Wait) -> u8) -> Option<Self> {
         states.min_by_key(|state| match state {
             Self::Active => 0,
@@ -135,7 +138,7 @@ mod tests {
     fn the_more_telling_wait_wins() {
         let of =
             |waits: &[Wait], rank| State::combine(waits.iter().copied().map(State::Waiting), rank);
-        // A shell that waits for its `sleep`, and a program whose helper thread sleeps.
+        // Cases: a shell that waits for its `sleep`, and a program whose helper thread sleeps.
         assert_eq!(
             of(&[Wait::Child, Wait::Sleep], Wait::rank_in_stage),
             Some(State::Waiting(Wait::Sleep))

@@ -11,22 +11,22 @@ use contend_sys::syscall::{Waiting, pollfds};
 use super::Wait;
 use super::kind::{Kind, is_terminal};
 
-/// Standard input or output of a stage when the stage started.
+/// The standard input or output of a stage, as of the stage's start.
 #[derive(Debug, Clone)]
 pub struct End {
     /// The target of the descriptor's link in `/proc`: `pipe:[123]`, `/dev/pts/0`, a path.
     link: String,
-    /// Whether reading or writing it can wait for another process or a person.
+    /// Whether reading or writing the object can wait for another process or a person.
     stream: bool,
-    /// Whether it is a regular file.
+    /// Whether the object is a regular file.
     file: bool,
-    /// Reads the fill of a pipe.
+    /// Reads the fill of the pipe; `None` if the object is not a pipe, or cannot be opened.
     probe: Option<Rc<PipeProbe>>,
 }
 
 impl End {
-    /// Returns the object that descriptor `fd` of `pid` refers to; `None` if it is closed or not
-    /// readable.
+    /// Returns the object that descriptor `fd` of `pid` refers to, or `None` if the descriptor is
+    /// closed or cannot be examined.
     pub fn of(pid: Pid, fd: i32) -> Option<Self> {
         let path = fd_path(pid, fd);
         let link = std::fs::read_link(&path).ok()?.to_str()?.to_owned();
@@ -36,50 +36,51 @@ impl End {
         Some(Self { link, stream, file: kind.is_file(), probe })
     }
 
-    /// Returns whether it is a pipe, a socket or a terminal, where a task can wait for the other
-    /// side.
+    /// Returns whether the object is a pipe, a socket or a terminal, where a task can wait for the
+    /// other side.
     pub fn is_stream(&self) -> bool {
         self.stream
     }
 
-    /// Returns whether it is a regular file.
+    /// Returns whether the object is a regular file.
     pub fn is_file(&self) -> bool {
         self.file
     }
 
-    /// Returns the number of bytes in the pipe and its capacity; `None` if it is not a pipe, or
-    /// this user may not open it.
+    /// Returns the number of bytes in the pipe and its capacity, or `None` if the object is not a
+    /// pipe or this user may not open it.
     pub fn fill(&self) -> Option<Fill> {
         self.probe.as_ref()?.fill().ok()
     }
 }
 
-/// Standard input and output of a stage.
+/// The standard input and output of a stage.
 #[derive(Debug, Clone, Default)]
 pub struct Ends {
-    /// Standard input; `None` if it is closed or not readable.
+    /// Standard input; `None` if it is closed or cannot be examined.
     pub input: Option<End>,
-    /// Standard output; `None` if it is closed or not readable.
+    /// Standard output; `None` if it is closed or cannot be examined.
     pub output: Option<End>,
 }
 
-/// How a descriptor of a waiting task relates to its stage.
+/// The object of a waiting task's descriptor, in relation to the task's stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Target {
     kind: Kind,
-    /// Whether it is the stage's input.
+    /// Whether the object is the stage's input.
     input: bool,
-    /// Whether it is the stage's output. A terminal is often both.
+    /// Whether the object is the stage's output. A terminal is often both.
     output: bool,
 }
 
 impl Ends {
-    /// Returns the current ends of the process.
+    /// Returns the current standard input and output of process `pid`.
     pub fn of(pid: Pid) -> Self {
         Self { input: End::of(pid, 0), output: End::of(pid, 1) }
     }
 
-    /// Returns whether standard output of process `pid` is that of the stage, and a pipe.
+    /// Returns whether the standard output of process `pid` is a pipe, and the same as that of the
+    /// stage.
     pub fn is_output_of(&self, pid: Pid) -> bool {
         let output = self.output.as_ref().filter(|output| output.probe.is_some());
         output.is_some_and(|output| {
@@ -88,7 +89,7 @@ impl Ends {
         })
     }
 
-    /// Returns the wait of a task of `pid` in this call.
+    /// Returns the wait of a task of process `pid` that is in the call `waiting`.
     pub fn wait_of(&self, pid: Pid, waiting: Waiting) -> Wait {
         match waiting {
             Waiting::Read(fd) => self.target(pid, fd).read_wait(),
@@ -116,6 +117,7 @@ impl Ends {
     }
 
     /// Guesses the wait of a task whose calls may not be read, from the fill of the stage's pipes.
+    /// Returns [`Wait::Unknown`] if neither pipe explains it.
     pub fn wait_by_fill(&self) -> Wait {
         let fill = |end: &Option<End>| end.as_ref().and_then(End::fill);
         match (fill(&self.input), fill(&self.output)) {
@@ -166,8 +168,8 @@ impl Ends {
         self.ready_wait(pid, watched)
     }
 
-    /// Returns the wait for any of several descriptors: each with whether the task waits to read
-    /// and to write.
+    /// Returns the wait for any of several descriptors. Each is given with whether the task waits
+    /// to read and whether it waits to write.
     fn ready_wait(&self, pid: Pid, fds: impl Iterator<Item = (i32, bool, bool)>) -> Wait {
         let mut waits = Vec::new();
         for (fd, read, write) in fds {
@@ -209,13 +211,13 @@ impl Target {
 /// The result of combining waits for several descriptors.
 enum CombinedWait {
     One(Wait),
-    /// The stage's input or its output; the fill of the pipes decides which.
+    /// The stage's input or output; the fill of the pipes decides which.
     InputOrOutput,
 }
 
-/// Combines waits for any of several descriptors. A network peer decides first, then the stage's
-/// own ends. Descriptors that only wake the process up (timers, counters, pipes to itself) decide
-/// if there are no others.
+/// Combines the waits for any of several descriptors. A network peer has precedence, then the
+/// stage's input and output. Descriptors that only wake the process up (timers, counters, pipes to
+/// itself) decide if there are no others.
 fn combine_waits(waits: &[Wait]) -> CombinedWait {
     let has = |wait| waits.contains(&wait);
     if has(Wait::Network) {
@@ -233,14 +235,14 @@ fn combine_waits(waits: &[Wait]) -> CombinedWait {
         main = waits.to_vec();
     }
     match main.first() {
-        None => CombinedWait::One(Wait::Sleep), // only the time-out is left to wait for
+        None => CombinedWait::One(Wait::Sleep), // only the timeout can end the call
         Some(&first) if main.iter().all(|&wait| wait == first) => CombinedWait::One(first),
         Some(_) => CombinedWait::One(Wait::Poll),
     }
 }
 
-/// Returns the wait of a call that opens a file: for the other end, if it is a FIFO. The file's
-/// path is at `address` in the memory of `pid`.
+/// Returns the wait of a call that opens a file: for the other end, if the file is a FIFO. The
+/// file's path is at `address` in the memory of `pid`.
 fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
     let mut buffer = [0; 4096];
     let read = contend_sys::memory::read(pid, address, &mut buffer).unwrap_or(0);
@@ -255,7 +257,7 @@ fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
         (None, Some(folder)) => format!("{}/{path}", fd_path(pid, folder)),
     };
     match Kind::of_file(&path) {
-        // The file does not exist yet, or its name cannot be resolved from here.
+        // The file does not exist yet, or its path cannot be resolved from this process.
         Kind::Unknown => Wait::Disk,
         kind => kind.wait(),
     }
@@ -265,7 +267,8 @@ fn fd_path(pid: Pid, fd: i32) -> String {
     format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())
 }
 
-/// Returns the descriptors in an `fd_set` of another process; `None` if it cannot be read.
+/// Returns the descriptors in an `fd_set` of another process, or `None` if its memory cannot be
+/// read.
 fn bits(pid: Pid, address: u64, count: u64) -> Option<Vec<i32>> {
     let mut set = [0; 128];
     let length = usize::try_from(count.div_ceil(8)).unwrap_or(0).min(set.len());
@@ -298,7 +301,8 @@ mod tests {
         assert_eq!(of(Waiting::Write(output.as_raw_fd())), Wait::Blocked);
         assert_eq!(of(Waiting::Read(other.as_raw_fd())), Wait::Pipe);
         assert_eq!(of(Waiting::Read(file.as_raw_fd())), Wait::Disk);
-        // Moving from an empty input to an empty output can only wait for the input.
+        // A call that moves data from an empty input to an empty output can only wait for the
+        // input.
         assert_eq!(of(Waiting::Move(input.as_raw_fd(), output.as_raw_fd())), Wait::Starved);
         let array: Vec<u8> = [(other.as_raw_fd(), 1_i16), (input.as_raw_fd(), 1)]
             .iter()

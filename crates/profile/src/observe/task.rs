@@ -1,4 +1,4 @@
-//! A task: a thread, or the only thread of a process.
+//! A task: one thread of a process, sampled through its files in `/proc`.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,28 +9,28 @@ use contend_sys::syscall::Waiting;
 
 use super::{Ends, State, Wait};
 
-/// A task that is sampled repeatedly; its files in `/proc` stay open.
+/// A task that is sampled repeatedly. Its files in `/proc` stay open.
 #[derive(Debug)]
 pub struct Task {
     process: Pid,
-    /// Thread id.
+    /// The thread id.
     pub id: Pid,
     schedstat: ProcFile,
     syscall: Option<ProcFile>,
-    /// The scheduler's counters at the last sample.
+    /// The scheduler's counters, as last read.
     pub sched: SchedStat,
     /// The task's state at the last sample.
     pub state: State,
-    /// Recent calls with their waits, and when these were found: a task tends to wait in the same
-    /// few calls.
+    /// Recent calls with their waits and the time at which each was found: a task tends to wait in
+    /// the same few calls.
     waits: Vec<(Waiting, Wait, Instant)>,
     /// The last call in which the task was found waiting.
     last_call: Option<Waiting>,
-    /// Whether the task has been seen alive since it began to wait.
+    /// Whether the task has been found alive since it began to wait.
     confirmed: bool,
 }
 
-/// How long a descriptor is assumed to refer to the same object.
+/// Time for which a descriptor is assumed to refer to the same object.
 const TARGET_CACHE_TIME: Duration = Duration::from_millis(50);
 
 impl Task {
@@ -74,7 +74,7 @@ impl Task {
         Ok(self.state)
     }
 
-    /// Reads the scheduler's counters only.
+    /// Updates the scheduler's counters without sampling the state.
     ///
     /// # Errors
     /// Returns an error if the task has ended and was reaped.
@@ -85,7 +85,7 @@ impl Task {
     }
 
     fn wait_of(&mut self, ends: &Ends, waiting: Waiting) -> Wait {
-        // After a stop, the kernel restarts a call with a time-out by another call,
+        // After a stop, the kernel restarts a call that has a timeout through another call,
         // `restart_syscall`.
         let waiting = match (waiting, self.last_call) {
             (Waiting::Restarted, Some(last)) => last,
@@ -115,15 +115,15 @@ impl Task {
         let in_kernel =
             self.syscall.as_ref().and_then(|file| file.read(buffer).ok()).and_then(InKernel::parse);
         match in_kernel {
-            // A task that waits for a CPU has not run since the last sample and reads as running;
-            // on some kernels a zombie does too.
+            // A queued task has not run since the last sample, and `syscall` shows it as running;
+            // on some kernels, so does that of a zombie.
             Some(InKernel::Running) if unmoved => self.check_alive(buffer).map(|()| State::Active),
             Some(InKernel::Running) => Ok(State::Active),
             Some(InKernel::Call { number, arguments }) => {
                 let waiting = Waiting::from_call(number, &arguments);
                 Ok(State::Waiting(self.wait_of(ends, waiting)))
             }
-            // Outside of system calls a task can only wait for a page, uninterruptibly.
+            // Outside of system calls, a task can only wait for a page, uninterruptibly.
             Some(InKernel::Outside) => self.state_by_stat(buffer, |state| match state {
                 b'D' => Wait::Disk,
                 _ => Wait::Unknown,
@@ -132,19 +132,22 @@ impl Task {
         }
     }
 
-    /// Returns the state of a task that is in no call, or whose call may not be read. `wait` maps
+    /// Returns the state of a task that is in no call, or whose calls may not be read. `wait` maps
     /// the state letter in `stat` to the wait of a waiting task.
+    ///
+    /// # Errors
+    /// Returns an error if the task has ended.
     fn state_by_stat(&self, buffer: &mut [u8], wait: impl Fn(u8) -> Wait) -> io::Result<State> {
         match self.read_stat(buffer)?.state {
             b'R' => Ok(State::Active),
             b'T' | b't' => Ok(State::Waiting(Wait::Stopped)),
-            // `syscall` of a zombie reads as a wait for a page.
+            // The `syscall` file of a zombie reads like that of a task waiting for a page.
             b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
             state => Ok(State::Waiting(wait(state))),
         }
     }
 
-    /// Checks that the task is alive.
+    /// Checks that the task is alive, that is, neither reaped nor a zombie.
     ///
     /// # Errors
     /// Returns an error if the task has ended.
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// Samples the task until it is in this state.
+    /// Samples the task until it is in the expected state, and panics if it does not get there.
     fn becomes(task: &mut Task, ends: &Ends, expected: State) {
         let mut buffer = [0; 4096];
         for _ in 0..5_000 {
@@ -189,7 +192,7 @@ mod tests {
         let pid = Pid::from_child(&child);
         let mut task = Task::open(pid, pid).expect("alive");
         let ends = Ends::of(pid);
-        // The child is not reaped before the end of this test.
+        // The child stays a zombie until the end of this test.
         let gone = (0..5_000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(1));
             let state = task.sample(&ends, &mut [0; 4096]);
@@ -201,8 +204,8 @@ mod tests {
         child.wait().expect("a child");
     }
 
-    /// If `syscall` is read after the task has ended, but before the kernel has freed its stack,
-    /// the task seems to wait in its last call.
+    /// If `syscall` is read after the task has ended, but before the kernel has freed the task's
+    /// stack, the task seems to wait in its last call.
     #[test]
     fn a_task_that_ended_in_a_call_is_detected_at_the_next_sample() {
         let mut child = Command::new("sh").args(["-c", "exit"]).spawn().expect("sh");

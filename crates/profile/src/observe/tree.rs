@@ -1,8 +1,7 @@
 //! A stage as a whole: its process, all descendants, and all their threads.
 //!
-//! Each sample attributes the time since the last one to the state of the stage. Time in which
-//! several tasks are active at once counts once for the stage; the number of active tasks is
-//! recorded as well.
+//! Each sample attributes the time since the last one to the state of the stage. Time during which
+//! several tasks are active counts once for the stage; the number of active tasks is also recorded.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,15 +12,15 @@ use contend_sys::procfs::{Io, ProcFile, SchedStat, Stat, Status, parse_pids};
 use super::task::Task;
 use super::{Ends, State, Wait};
 
-/// Most processes of a stage, and most threads of a process, that are sampled.
+/// Maximum number of sampled processes of a stage, and of sampled threads of a process.
 const MAX_SAMPLED_TASKS: usize = 64;
 
-/// Where a stage's time went, as far as samples show.
+/// The time of a stage, divided by the states found by samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SampledTime {
-    /// Time with at least one task on a CPU or ready for one.
+    /// Time with at least one task running on a CPU or queued for one.
     pub active: Duration,
-    /// The same, multiplied by the number of such tasks.
+    /// Sum of `active`, weighted by the number of tasks running or queued.
     pub active_tasks: Duration,
     /// Time waiting, indexed by [`Wait`].
     pub waiting: [Duration; Wait::COUNT],
@@ -32,7 +31,7 @@ pub struct SampledTime {
 }
 
 impl SampledTime {
-    /// Returns the time attributed to this wait.
+    /// Returns the time attributed to `wait`.
     pub fn waited(&self, wait: Wait) -> Duration {
         self.waiting[wait as usize]
     }
@@ -62,39 +61,41 @@ struct Process {
     io: Option<ProcFile>,
     status: Option<ProcFile>,
     stopped: bool,
-    /// `VmHWM` in bytes, when last read. It restarts when the process executes another program.
+    /// `VmHWM` in bytes, as last read. The kernel resets it when the process executes another
+    /// program.
     peak_rss: u64,
 }
 
 /// A stage under observation.
 #[derive(Debug)]
 pub struct Tree {
-    /// The stage's processes, its own first until that has been reaped.
+    /// The stage's processes. The first is the stage's own process until that has been reaped.
     processes: Vec<Process>,
     /// Whether the stage's own process has not been reaped yet.
     has_leader: bool,
-    /// Every process that was ever seen in the stage.
+    /// All processes ever seen in the stage.
     known: HashSet<Pid>,
-    /// Children that had ended, but had not been waited for, at the last search.
+    /// Children found at the last search that have ended but have not been waited for.
     zombies: HashSet<Pid>,
     ends: Ends,
-    /// Results of the samples.
+    /// The time attributed by samples.
     pub seen: SampledTime,
-    /// Largest `VmHWM` of processes that have ended, in bytes.
+    /// Largest `VmHWM` of ended processes, in bytes.
     ended_peak_rss: u64,
-    /// Run-queue time of tasks that have ended, in nanoseconds.
+    /// Run-queue time of ended tasks, in nanoseconds.
     ended_run_queue_ns: u64,
-    /// Whether the stage was seen with more than one task.
+    /// Whether the stage has ever had more than one task at a search.
     pub several_tasks: bool,
-    /// Whether the stage was seen with more than one process.
+    /// Whether the stage has ever had more than one process at a search.
     pub several_processes: bool,
-    /// Whether a wait could not be classified at some sample.
+    /// Whether any sample found a wait that could not be classified.
     pub unreadable: bool,
     state: State,
 }
 
 impl Tree {
-    /// Starts observing process `leader`, whose input and output are those of the stage.
+    /// Starts observing the stage whose own process is `leader`. The standard input and output of
+    /// `leader` are those of the stage.
     ///
     /// # Errors
     /// Returns an error if the process has ended, or `/proc` is not mounted.
@@ -120,21 +121,22 @@ impl Tree {
         &self.ends
     }
 
-    /// Returns what the stage did at the last sample.
+    /// Returns the state of the stage at the last sample.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Returns the ids of the stage's processes that are known now.
+    /// Returns the ids of the stage's processes, as of the last search.
     pub fn process_ids(&self) -> impl Iterator<Item = Pid> + '_ {
         self.processes.iter().map(|process| process.id)
     }
 
-    /// Samples every task and attributes `time`, since the last sample, to the state of the stage.
+    /// Samples all tasks and attributes `time`, the time since the last sample, to the state of the
+    /// stage.
     pub fn sample(&mut self, time: Duration, buffer: &mut [u8]) {
         self.sample_tasks(buffer);
-        // If a process waits for a child, the child's state is that of the stage. A process that
-        // waits at a pipe of its own waits for a child too, as a shell does for `$(…)`.
+        // If a process waits for a child, the child's state is that of the stage. A process waiting
+        // at a pipe of its own also waits for a child, as a shell does for `$(…)`.
         if matches!(self.state, State::Waiting(Wait::Child | Wait::Pipe)) {
             self.find_children(buffer);
             self.sample_tasks(buffer);
@@ -149,7 +151,8 @@ impl Tree {
         let ends = &self.ends;
         let ended_run_queue_ns = &mut self.ended_run_queue_ns;
         for (index, process) in self.processes.iter_mut().enumerate() {
-            // The counters of the stage's own process are needed to its end, from its zombie too.
+            // The counters of the stage's own process are needed until its end, even from its
+            // zombie.
             let kept = (self.has_leader && index == 0).then_some(process.id);
             process.tasks.retain_mut(|task| {
                 let there = task.sample(ends, buffer).is_ok() || kept == Some(task.id);
@@ -179,7 +182,7 @@ impl Tree {
         });
     }
 
-    /// Records that the stage's own process has been reaped. Of the processes that it has left
+    /// Removes the stage's own process, which has been reaped. Of the processes that it has left
     /// running, only those that can write to the stage's output still belong to the stage.
     pub fn remove_leader(&mut self) {
         let leader = self.processes.first().map(|leader| leader.id);
@@ -189,17 +192,17 @@ impl Tree {
         self.ends = ends;
     }
 
-    /// Returns the number of processes seen besides the stage's own.
+    /// Returns the number of processes ever seen in the stage, without its own process.
     pub fn children_seen(&self) -> u64 {
         self.known.len() as u64 - 1
     }
 
-    /// Returns whether this process was ever seen in the stage.
+    /// Returns whether process `pid` was ever seen in the stage.
     pub fn knows(&self, pid: Pid) -> bool {
         self.known.contains(&pid)
     }
 
-    /// Adds a process that the stage has left running, if it can write to the stage's output.
+    /// Adds a process left running by a stage, if it can write to this stage's output.
     pub fn adopt(&mut self, pid: Pid) {
         if self.ends.is_output_of(pid) {
             self.add(pid);
@@ -218,7 +221,7 @@ impl Tree {
         }
     }
 
-    /// Finds new descendants and threads, and records peak memory.
+    /// Searches for new descendants and threads, and reads peak memory.
     pub fn refresh(&mut self, buffer: &mut [u8]) {
         for process in &mut self.processes {
             process.refresh(buffer);
@@ -242,14 +245,14 @@ impl Tree {
             }
             index += 1;
         }
-        // The kernel may reuse an id once no process has a child with it.
+        // Keep only current zombies: the kernel may reuse the ids of others.
         self.zombies = zombies;
         self.several_processes |= self.processes.len() > 1;
         self.several_tasks |= self.several_processes;
     }
 
-    /// Returns bytes and calls so far, of the stage's living processes and the children that they
-    /// have waited for; `None` if those of the stage's own process may not be read.
+    /// Returns the bytes and calls so far of the stage's living processes and of the children that
+    /// these have waited for, or `None` if the counters of the stage's own process may not be read.
     pub fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
         let (leader, others) = self.processes.split_first()?;
         let mut sum = leader.read_io(buffer)?;
@@ -260,7 +263,7 @@ impl Tree {
     }
 
     /// Returns whether no process of the stage has written anything yet. Writes of a child that has
-    /// not been waited for appear only in the child's own counters, so the result is `false` if
+    /// not been waited for appear only in the child's own counters, so this returns `false` if
     /// there is an unknown child or a zombie.
     pub fn wrote_nothing(&mut self, buffer: &mut [u8]) -> bool {
         self.find_children(buffer);
@@ -272,7 +275,8 @@ impl Tree {
         all_known && self.processes.iter().all(|process| silent(process.read_io(buffer)))
     }
 
-    /// Returns the time that the stage's tasks have waited for a CPU so far, summed over the tasks.
+    /// Returns the time for which the stage's tasks have been queued for a CPU so far, summed over
+    /// the tasks.
     pub fn run_queue(&self) -> Duration {
         let living: u64 = self.processes.iter().map(Process::run_queue).sum();
         Duration::from_nanos(living + self.ended_run_queue_ns)
@@ -283,9 +287,9 @@ impl Tree {
         self.processes.iter().map(|process| process.peak_rss).fold(self.ended_peak_rss, u64::max)
     }
 
-    /// Reads the scheduler's counters and peak memory once more, without attributing time. Call it
-    /// when the stage is about to end, or has ended and is not reaped. Returns whether the peak of
-    /// the stage's own process could still be read.
+    /// Reads the scheduler's counters and peak memory without attributing time. Called when the
+    /// stage is about to end, or has ended and is not yet reaped. Returns whether the peak of the
+    /// stage's own process could still be read.
     pub fn read_counters(&mut self, buffer: &mut [u8]) -> bool {
         for task in self.processes.iter_mut().flat_map(|process| &mut process.tasks) {
             let _ = task.update_sched(buffer); // an ended task keeps its last counters
@@ -298,12 +302,13 @@ impl Tree {
         own
     }
 
-    /// Returns the scheduler's counters of the main thread of the stage's own process.
+    /// Returns the scheduler's counters of the main thread of the stage's own process, or `None`
+    /// once the process has been removed.
     pub fn leader_sched(&self) -> Option<SchedStat> {
         Some(self.processes.first()?.tasks.first()?.sched)
     }
 
-    /// Returns the status of the stage's own process.
+    /// Returns the status of the stage's own process, or `None` if it cannot be read.
     pub fn leader_status(&self, buffer: &mut [u8]) -> Option<Status> {
         let status = self.processes.first()?.status.as_ref()?;
         Some(Status::parse(status.read(buffer).ok()?))
@@ -372,8 +377,8 @@ impl Process {
         Io::parse(self.io.as_ref()?.read(buffer).ok()?)
     }
 
-    /// Reads `VmHWM`, and returns whether it could be read. A zombie has no memory left, so its
-    /// last peak is kept.
+    /// Reads `VmHWM`. Returns whether it could be read. A zombie has no memory left, so its last
+    /// peak is kept.
     fn read_peak_rss(&mut self, buffer: &mut [u8]) -> bool {
         let text = self.status.as_ref().and_then(|file| file.read(buffer).ok());
         let peak = text.map_or(0, |text| Status::parse(text).peak_rss);

@@ -1,15 +1,15 @@
-//! A gate that processes wait at: opening its file blocks until contend opens the gate.
+//! A gate at which processes wait: opening its file blocks until contend opens the gate.
 //!
 //! ```text
 //! stage:    open(/proc/PID/fd/N) ── blocks ─────────────────┐ returns: the stage runs
 //! contend:  Gate::new ───────────── Gate::open ── OpenGate ─┘
 //! ```
 //!
-//! The file has no name, so nothing remains on disk whatever happens; processes reach it as
-//! `/proc/PID/fd/N`. It has a lease, which the kernel releases if contend dies, so that no process
-//! waits for ever. Where the kernel has no leases, a FIFO is used: contend's descriptor is opened
-//! with `O_PATH` and therefore is neither a reader nor a writer, and opening the FIFO for reading
-//! blocks until contend opens it as a writer.
+//! The file has no name, so nothing is left on disk, however contend ends; processes reach it as
+//! `/proc/PID/fd/N`. The file has a lease, which the kernel releases if contend dies, so that no
+//! process waits forever. Without kernel support for leases, the gate is a FIFO: contend's
+//! descriptor is opened with `O_PATH` and therefore is neither a reader nor a writer, and opening
+//! the FIFO for reading blocks until contend opens it as a writer.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -21,13 +21,13 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 /// A closed gate.
 #[derive(Debug)]
 pub enum Gate {
-    /// A file with a lease, where the kernel has them.
+    /// A file with a lease, if the kernel supports leases.
     Leased(LeasedFile),
-    /// A FIFO, elsewhere.
+    /// A FIFO, otherwise.
     Fifo(OwnedFd),
 }
 
-/// An open gate. Dropping it closes it for processes that have not reached it yet.
+/// An open gate. Dropping it closes the gate for processes that have not reached it yet.
 #[derive(Debug)]
 pub struct OpenGate {
     _gate: Gate,
@@ -35,7 +35,7 @@ pub struct OpenGate {
 }
 
 impl Gate {
-    /// Creates a gate.
+    /// Creates a closed gate.
     ///
     /// # Errors
     /// Returns an error if the kernel has no leases, and no directory for temporary files can hold
@@ -56,7 +56,7 @@ impl Gate {
         Err(last_error)
     }
 
-    /// Returns the path under which other processes of this user can open it.
+    /// Returns the path under which other processes of this user can open the gate's file.
     pub fn path(&self) -> String {
         match self {
             Self::Leased(file) => proc_path(file),
@@ -64,7 +64,8 @@ impl Gate {
         }
     }
 
-    /// Opens the gate for processes that wait, and for those that come while the result lives.
+    /// Opens the gate for waiting processes, and for those that arrive during the lifetime of the
+    /// result.
     ///
     /// # Errors
     /// Returns an error if no descriptor is free.
@@ -83,7 +84,7 @@ impl Gate {
     }
 }
 
-/// Returns the path under which other processes of this user reach one of contend's descriptors.
+/// Returns the path under which other processes of this user can open one of contend's descriptors.
 pub fn proc_path(fd: &impl AsFd) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), fd.as_fd().as_raw_fd())
 }

@@ -1,4 +1,5 @@
-//! Starts the stages so that contend becomes their parent. [`super::script`] draws the protocol.
+//! Starts the stages in such a way that contend becomes their parent. [`super::script`] draws the
+//! protocol.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -18,24 +19,24 @@ use rustix::process::kill_process;
 use super::gate::{Gate, proc_path};
 use super::script::{ScriptOptions, ScriptPaths, script};
 
-/// A pipeline to launch.
+/// A pipeline to launch, and the settings for it.
 #[derive(Debug)]
 pub struct LaunchSpec<'a> {
     /// The shell, by name or path.
     pub shell: &'a str,
-    /// Commands that the shell executes before the pipeline.
+    /// Source text that the shell executes before the pipeline.
     pub setup: Option<&'a str>,
-    /// The pipeline.
+    /// The parsed pipeline.
     pub parsed: &'a Parsed,
     /// Whether the pipeline's exit code is that of its last failing stage.
     pub pipefail: bool,
-    /// Standard input of the pipeline; `None` for contend's own.
+    /// Standard input of the pipeline; `None` to inherit contend's own.
     pub stdin: Option<File>,
     /// Whether standard output is discarded.
     pub discard: bool,
 }
 
-/// Why a pipeline could not be started.
+/// The reason for which a pipeline could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// The shell's program could not be executed.
@@ -43,24 +44,24 @@ pub enum LaunchError {
     Shell {
         /// The shell's name or path.
         shell: String,
-        /// The cause.
+        /// The cause of the failure.
         source: io::Error,
     },
-    /// The machine refused something that contend needs.
+    /// An operation that contend needs failed.
     #[error("cannot {what}")]
     Prepare {
         /// The operation that failed.
         what: &'static str,
-        /// The cause.
+        /// The cause of the failure.
         source: io::Error,
     },
-    /// A signal asked contend to end before the pipeline started.
+    /// A signal interrupted contend before the pipeline started.
     #[error("interrupted by signal {0} before the pipeline started")]
     Interrupted(i32),
     /// The shell ended before it reached the pipeline.
     #[error("the shell exited with status {} before it started the pipeline", .status.shell_code())]
     Setup {
-        /// How the shell ended.
+        /// The shell's exit status.
         status: ExitStatus,
     },
     /// The shell could not start every stage.
@@ -69,27 +70,27 @@ pub enum LaunchError {
          (`ulimit -u`, and pids.max of the cgroup)"
     )]
     Stages {
-        /// Number of stages that were started.
+        /// Number of stages started.
         started: usize,
-        /// Number of stages of the pipeline.
+        /// Number of stages in the pipeline.
         wanted: usize,
     },
 }
 
-/// Stages that wait at the gate, as children of this process.
+/// The stages of a launched pipeline. They are children of this process, and wait at the gate.
 #[derive(Debug)]
 pub struct Launched {
     /// The stages' processes, first to last.
     pub stages: Vec<Pid>,
-    /// Whether the shell set, or was given, `pipefail`.
+    /// Whether `pipefail` is on, set by the setup or requested by the user.
     pub pipefail: bool,
-    /// The gate at which the stages wait.
+    /// The closed gate at which the stages wait.
     pub gate: Gate,
-    /// The shell that ran the setup and waits for the pipeline's end.
+    /// The shell, which has run the setup and waits for the pipeline's end.
     pub shell: WaitingShell,
 }
 
-/// The shell, which waits for the pipeline's end to run its last commands (an EXIT trap).
+/// A shell that waits for the pipeline's end to run its last commands (an EXIT trap).
 #[derive(Debug)]
 pub struct WaitingShell {
     pid: Pid,
@@ -97,10 +98,10 @@ pub struct WaitingShell {
     end: (io::PipeReader, io::PipeWriter),
 }
 
-/// Starts the shell and waits until every stage waits at the gate.
+/// Starts the shell and blocks until all stages wait at the gate.
 ///
 /// # Errors
-/// See [`LaunchError`]. On failure, all processes that were started have been ended.
+/// See [`LaunchError`]. On failure, all started processes have been ended.
 pub fn launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, LaunchError> {
     try_launch(spec, signals).map_err(|error| match signals.interrupted() {
         Some(signal) => LaunchError::Interrupted(signal),
@@ -130,8 +131,8 @@ fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, Launc
     let wanted = spec.parsed.stages.len();
     let stages = match wait_for_stages(starter, wanted) {
         Ok(stages) => {
-            // Before a stage waits at the gate, the shell may still be moving its descriptors into
-            // place.
+            // Before a stage waits at the gate, the shell may still be moving the stage's
+            // descriptors.
             for &stage in &stages {
                 wait_at_gate(stage);
             }
@@ -173,14 +174,18 @@ fn start_shell(
     Ok(Pid::from_child(&child))
 }
 
-/// Returns a file that discards output. With `/dev/null`, GNU grep would stop at its first match.
+/// Returns a file that discards output. It is not `/dev/null`, for which GNU grep would stop at its
+/// first match.
 fn discard_output() -> Stdio {
     let file = File::options().write(true).open("/dev/zero");
     file.map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
-/// Reads the channel until the starter's line has arrived. Returns the text, with the shell's
-/// options, and the starter's process id.
+/// Reads the channel until the starter's line has arrived. Returns the text read, which includes
+/// the shell's options, and the starter's process id.
+///
+/// # Errors
+/// [`LaunchError::Setup`] if the shell ends first.
 fn read_channel(
     mut channel: io::PipeReader,
     shell: Pid,
@@ -208,7 +213,8 @@ fn read_channel(
     }
 }
 
-/// Returns the process id from a complete line in the format of `/proc/PID/stat`.
+/// Returns the process id from a complete line in the format of `/proc/PID/stat`, or `None` if
+/// there is no such line yet.
 fn starter_in(received: &str) -> Option<Pid> {
     let complete = &received[..=received.rfind('\n')?];
     complete.lines().find_map(|line| {
@@ -217,7 +223,7 @@ fn starter_in(received: &str) -> Option<Pid> {
     })
 }
 
-/// Returns whether `set -o` has printed the option as on.
+/// Returns whether `options`, the output of `set -o`, shows the option `name` as on.
 fn option_is_on(options: &str, name: &str) -> bool {
     options.lines().any(|line| {
         let mut words = line.split_whitespace();
@@ -225,8 +231,10 @@ fn option_is_on(options: &str, name: &str) -> bool {
     })
 }
 
-/// Waits until the starter has started all stages, and returns these in the order of their start.
-/// If the starter ends first, fails with the stages that it had started.
+/// Waits until the starter has started all stages, and returns them in start order.
+///
+/// # Errors
+/// Returns the stages started so far if the starter ends first.
 fn wait_for_stages(starter: Pid, wanted: usize) -> Result<Vec<Pid>, Vec<Pid>> {
     let mut last = Vec::new();
     loop {
@@ -239,8 +247,8 @@ fn wait_for_stages(starter: Pid, wanted: usize) -> Result<Vec<Pid>, Vec<Pid>> {
     }
 }
 
-/// Waits until the process is in a call that opens a file, for 200 ms at most. Where its calls
-/// cannot be read, sleeps for 2 ms instead.
+/// Waits until the process is in a call that opens a file, for at most 200 ms. If its calls cannot
+/// be read, sleeps for 2 ms instead.
 fn wait_at_gate(stage: Pid) {
     let path = format!("/proc/{}/syscall", stage.as_raw_nonzero());
     let begun = Instant::now();
@@ -254,7 +262,7 @@ fn wait_at_gate(stage: Pid) {
     }
 }
 
-/// Returns a process's children in the order of their start; `None` if it has ended.
+/// Returns the children of a process in start order, or `None` if the process has ended.
 pub(super) fn children_of(pid: Pid) -> Option<Vec<Pid>> {
     let raw = pid.as_raw_nonzero();
     let mut buffer = [0; 8192];
@@ -286,7 +294,7 @@ fn scan_for_children(parent: Pid) -> Vec<Pid> {
 }
 
 /// Ends the starter and waits until contend is the parent of its children. Shells do not report
-/// deaths by SIGPIPE, so that signal is used; SIGKILL follows if it is ignored or blocked.
+/// deaths by SIGPIPE, so this sends SIGPIPE, and SIGKILL if SIGPIPE is ignored or blocked.
 fn end_starter(starter: Pid, stages: &[Pid]) {
     let own = std::process::id().cast_signed();
     let mut gentle = !inherited::sigpipe_ends_nothing();
@@ -307,7 +315,7 @@ fn end_starter(starter: Pid, stages: &[Pid]) {
     }
 }
 
-/// Kills and reaps all processes that were started, because they cannot be observed.
+/// Kills and reaps all started processes, because they cannot be observed.
 pub(super) fn kill_all(shell: &WaitingShell, stages: &[Pid]) {
     for &pid in stages.iter().chain([&shell.pid]) {
         let _ = kill_process(pid, Signal::KILL);
@@ -324,13 +332,13 @@ impl WaitingShell {
         self.pid
     }
 
-    /// Sends the exit codes to the shell and waits for its end, passing on signals that arrive in
-    /// this time. Returns its exit code, which an EXIT trap may have changed; `None` if a signal
-    /// killed it.
+    /// Sends the exit codes to the shell and waits for its end, passing on signals that arrive
+    /// meanwhile. Returns the shell's exit code, which an EXIT trap may have changed, or `None` if
+    /// a signal killed the shell.
     pub fn finish(self, exit_codes: &str, signals: &Signals) -> Option<i32> {
         let (reader, mut writer) = self.end;
-        // The text fits into the pipe, so this does not block; a shell that has died does not need
-        // it.
+        // The text fits into the pipe, so this does not block. An error means that the shell has
+        // died and does not need it.
         let _ = writer.write_all(exit_codes.as_bytes());
         drop(writer);
         loop {
@@ -357,8 +365,8 @@ impl WaitingShell {
     }
 }
 
-/// Passes a signal on to another process, unless it came from a terminal, which has sent it to
-/// both.
+/// Passes a signal on to another process, unless the signal came from a terminal, which has sent it
+/// to both.
 fn pass_on(arrived: Arrived, to: Pid) {
     if arrived.from_process
         && let Some(signal) = Signal::from_named_raw(arrived.signal)

@@ -1,4 +1,4 @@
-//! Profiles a shell pipeline, from its text to a verdict.
+//! Profiles a shell pipeline, from its source text to a verdict.
 //!
 //! ```text
 //! text ── parse ──▶ Parsed ── script, launch ──▶ Launched: stages wait at the gate
@@ -12,9 +12,9 @@
 //!                         PipeRecord ── repeat: several runs as one ──▶ PipeRecord
 //! ```
 //!
-//! [`contend_shell::parse`] finds the stages. [`script`] and [`launch`] have the user's shell start
-//! them, [`run`] observes them, [`account`] divides their time, and [`verdict`] and [`findings`]
-//! interpret it.
+//! [`contend_shell::parse`] finds the stages. The user's shell starts them, directed by [`script`]
+//! and [`launch`]; [`run`] observes them, [`account`] divides their time, and [`verdict`] and
+//! [`findings`] interpret the result.
 
 pub mod account;
 pub mod findings;
@@ -42,7 +42,8 @@ use progress::Progress;
 use raw::RawRun;
 use verdict::Evidence;
 
-/// Runs the pipeline once and returns its record, into which `host` and `started_at` are copied.
+/// Runs the pipeline once and returns its record, which includes copies of `host` and `started_at`.
+/// Calls `progress` about ten times a second.
 ///
 /// # Errors
 /// Returns an error if the pipeline cannot be started; see [`LaunchError`].
@@ -137,7 +138,8 @@ fn observation(run: &RawRun, disturbance: Disturbance) -> Observation {
     }
 }
 
-/// Disturbance of the run, as shares of the machine's CPU time; `None` for runs too short to tell.
+/// Disturbance of the run by other programs and the hypervisor, as shares of the machine's CPU time
+/// from 0 to 1; `None` if the run is too short to tell.
 #[derive(Debug, Clone, Copy)]
 struct Disturbance {
     others: Option<f64>,

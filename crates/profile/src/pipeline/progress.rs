@@ -5,40 +5,40 @@ use std::time::Duration;
 use crate::observe::State;
 use crate::observe::tree::SampledTime;
 
-/// A progress report.
+/// A progress report of a running pipeline.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// The run continues. Sent about ten times a second.
+    /// The state of the run, reported about ten times a second.
     Running {
         /// Time since the gate opened.
         elapsed: Duration,
         /// The stages, first to last.
         stages: &'a [ProgressStage],
     },
-    /// contend is about to stop (Ctrl-Z), and another process gets the terminal.
+    /// contend is about to be stopped (Ctrl-Z), and another process gets the terminal.
     Pause,
 }
 
-/// A stage of a running pipeline.
+/// The state of one stage of a running pipeline.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgressStage {
-    /// The state at the last sample; `None` after the stage's end.
+    /// The state at the last sample; `None` after the end of the stage.
     pub state: Option<State>,
     /// Bytes read so far, if known.
     pub bytes_in: Option<u64>,
     /// Bytes written so far, if known.
     pub bytes_out: Option<u64>,
-    /// How its time so far was spent.
+    /// The stage's time so far, by state.
     pub time: SampledTime,
-    /// Time that its tasks waited for a CPU so far, summed over the tasks.
+    /// Time for which the stage's tasks have been queued for a CPU so far, summed over the tasks.
     pub run_queue: Duration,
-    /// The share of its input files that it has read, if known.
+    /// The share of the stage's input files read so far, if known.
     pub input: Option<InputProgress>,
-    /// Whether its standard output is a terminal, or may be one.
+    /// Whether the stage's standard output is, or may be, a terminal.
     pub may_write_to_terminal: bool,
 }
 
-/// The share of its input files that a stage has read.
+/// The share of a stage's input files that the stage has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputProgress {
     /// Bytes read so far.

@@ -1,11 +1,11 @@
-//! Observations of a run, from which the account is made.
+//! The observations of a run, from which the accounts are computed.
 
 use std::time::Duration;
 
 use super::stage::RawStage;
 use crate::observe::target::End;
 
-/// Longest sampling interval.
+/// Maximum sampling interval.
 pub const MAX_SAMPLING_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Observations of a finished run.
@@ -13,37 +13,38 @@ pub const MAX_SAMPLING_INTERVAL: Duration = Duration::from_millis(25);
 pub struct RawRun {
     /// The stages, first to last.
     pub stages: Vec<RawStage>,
-    /// Fill of the pipes between them.
+    /// Fill of each pipe between two stages.
     pub fills: Vec<FillSamples>,
-    /// Fill of the pipe that feeds the first stage, if there is one.
+    /// Fill of the pipe that feeds the first stage; without samples if there is no such pipe.
     pub input_fill: FillSamples,
     /// Time from the opening of the gate to the end of the last stage.
     pub wall: Duration,
-    /// Whether the shell set, or was given, `pipefail`.
+    /// Whether `pipefail` was on, set by the setup or requested by the user.
     pub pipefail: bool,
-    /// The shell's own exit code; `None` if a signal killed it or it could not be waited for.
+    /// The shell's exit code; `None` if a signal killed the shell or it could not be waited for.
     pub shell_status: Option<i32>,
-    /// The signal that asked contend to end, if any.
+    /// The signal that interrupted contend, if any.
     pub interrupted: Option<i32>,
     /// Number of samples.
     pub ticks: u64,
-    /// CPU time of orphans that no stage is known to have started.
+    /// CPU time of orphans that cannot be attributed to any stage.
     pub orphans_cpu: Duration,
     /// CPU time of contend itself during the run.
     pub own_cpu: Duration,
     /// Largest resident set of contend itself so far, in bytes.
     pub own_peak_rss: u64,
-    /// Mean number of stages on a CPU or ready for one, over the samples.
+    /// Mean number of stages running on a CPU or queued for one, over the samples.
     pub runnable_mean: f64,
 }
 
 impl RawRun {
-    /// Returns the stages' exit codes as the shell counts them.
+    /// Returns the stages' exit codes as a shell reports them.
     pub fn statuses(&self) -> Vec<i32> {
         self.stages.iter().map(RawStage::shell_code).collect()
     }
 
-    /// Returns the pipeline's exit code as the shell would; `inverted` if there is a `!` before it.
+    /// Returns the pipeline's exit code as a shell reports it. `inverted` is whether the pipeline
+    /// begins with `!`.
     pub fn exit_code(&self, inverted: bool) -> i32 {
         if let Some(status) = self.shell_status {
             return status;
@@ -58,41 +59,42 @@ impl RawRun {
     }
 }
 
-/// Fill of a pipe, over the samples.
+/// Statistics of a pipe's fill over the samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FillSamples {
-    /// Sum of the bytes inside over the samples.
+    /// Sum of the numbers of bytes in the pipe.
     pub sum: u64,
-    /// Most bytes inside at any sample.
+    /// Maximum number of bytes in the pipe at any sample.
     pub most: u64,
     /// Number of samples.
     pub samples: u64,
-    /// Samples that found it empty or nearly so.
+    /// Number of samples that found the pipe empty or nearly so.
     pub empty: u64,
-    /// Samples that found it full or nearly so.
+    /// Number of samples that found the pipe full or nearly so.
     pub full: u64,
-    /// Capacity in bytes, at the last sample.
+    /// Capacity of the pipe in bytes at the last sample.
     pub capacity: u64,
 }
 
 impl FillSamples {
-    /// Returns the mean number of bytes inside; `None` without samples.
+    /// Returns the mean number of bytes in the pipe, or `None` without samples.
     pub fn mean(&self) -> Option<f64> {
         (self.samples > 0).then(|| self.sum as f64 / self.samples as f64)
     }
 
-    /// Returns `counted` as a share of the samples; 0 without samples.
+    /// Returns `counted` as a share of the samples, from 0 to 1, or 0 without samples.
     pub fn share(&self, counted: u64) -> f64 {
         counted as f64 / self.samples.max(1) as f64
     }
 
-    /// Samples the fill of the object that `end` refers to, if that is a pipe.
+    /// Samples the fill of the pipe that `end` refers to. Does nothing if `end` is not a pipe.
     pub fn sample(&mut self, end: Option<&End>) {
         if let Some(fill) = end.and_then(End::fill) {
             self.sum += fill.bytes;
             self.most = self.most.max(fill.bytes);
             self.samples += 1;
-            // The writer may have continued while contend used the CPU that the reader needed.
+            // The tolerance is needed because the writer may have continued while contend used the
+            // CPU that the reader needed.
             let tolerance = fill.capacity / 16;
             self.empty += u64::from(fill.bytes < tolerance);
             self.full += u64::from(fill.bytes + tolerance > fill.capacity);

@@ -4,11 +4,11 @@ use contend_record::pipe::{PipeRecord, Runs, Stage, StageRuns};
 use contend_record::stats::Estimate;
 use contend_record::warning::{Warning, WarningId};
 
-/// Seed of the bootstrap: the same runs give the same interval.
+/// Fixed seed of the bootstrap, so that the same runs give the same interval.
 const BOOTSTRAP_SEED: u64 = 0x00c0_17e4_d000;
 
-/// Returns the run with the median wall time (the lower one of two), with medians over all runs;
-/// the run itself if there is only one, and `None` without runs.
+/// Returns the run with the median wall time (the faster of the two middle ones), extended by
+/// medians over all runs. Returns a single run unchanged, and `None` without runs.
 pub fn summarise(mut records: Vec<PipeRecord>) -> Option<PipeRecord> {
     if records.len() <= 1 {
         return records.pop();

@@ -1,6 +1,6 @@
 //! Runs a launched pipeline and observes it to its end.
 //!
-//! One thread does everything, and never touches the pipeline's data:
+//! One thread does all of this, and never touches the pipeline's data:
 //!
 //! ```text
 //! open the gate
@@ -41,32 +41,32 @@ use super::stage::RunningStage;
 use super::tracing;
 use crate::observe::{State, Wait};
 
-/// Shortest sampling interval.
+/// Minimum sampling interval.
 const MIN_SAMPLING_INTERVAL: Duration = Duration::from_millis(1);
-/// The sampling interval grows to the time so far divided by this number: a long run needs no more
-/// samples than a short one. Waking up disturbs the run in itself: stages that pass single lines to
-/// each other lose the rhythm in which the scheduler runs them, and may then make 50 % more context
-/// switches.
+/// Divisor that gives the sampling interval from the time so far: a long run needs no more samples
+/// than a short one. Each wake-up disturbs the run: stages that pass single lines to each other
+/// lose the rhythm in which the scheduler runs them, and may then make 50 % more context switches.
 const ELAPSED_PER_INTERVAL: u32 = 64;
-/// Samples may use the time of one CPU divided by this number.
+/// Minimum ratio of the sampling interval to the CPU time of a sample, which limits sampling to 1 %
+/// of one CPU.
 const INTERVAL_PER_SAMPLE_COST: u32 = 100;
-/// Time between two searches for new children and threads, with a reading of the pipes' fill. A
-/// stage that waits for a child is searched at every sample.
+/// Time between two searches for new children and threads, which also read the pipes' fill. A stage
+/// that waits for a child is searched at every sample.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(50);
-/// Time until the first such search.
+/// Time until the first search for new children and threads.
 const FIRST_SEARCH_DELAY: Duration = Duration::from_millis(10);
-/// During this time, every sample checks whether a stage that is still the shell has become a
-/// program; afterwards only searches do.
+/// Time during which every sample checks whether a stage that is still the shell has executed a
+/// program; afterwards, only searches do.
 const EXEC_CHECK_TIME: Duration = Duration::from_millis(50);
-/// Signals within this time of each other count as one request to end.
+/// Time within which repeated signals count as one request to end.
 const REPEATED_SIGNAL_TIME: Duration = Duration::from_millis(50);
-/// How long to wait for exiting orphans: the kernel needs milliseconds to tear down a large
+/// Maximum time to wait for exiting orphans: the kernel needs milliseconds to tear down a large
 /// process.
 const MAX_EXIT_TIME: Duration = Duration::from_millis(50);
 /// Time between two progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Runs the pipeline until all stages have ended.
+/// Runs the pipeline until all stages and the shell have ended. Returns the observations.
 ///
 /// # Errors
 /// Returns an error if the pipeline cannot be started; see [`LaunchError`].
@@ -88,7 +88,7 @@ pub fn run(
     Ok(run)
 }
 
-/// A run under observation.
+/// The state of a run under observation.
 struct Watch<'a> {
     signals: &'a Signals,
     shell_program: PathBuf,
@@ -105,7 +105,7 @@ struct Watch<'a> {
     runnable: f64,
     /// Moving average of contend's CPU time for one sample.
     tick_cost: Duration,
-    /// CPU time of contend up to the last sample.
+    /// CPU time of contend at the end of the last sample.
     cpu_time: Duration,
     next_refresh: Instant,
     last_progress: Instant,
@@ -136,7 +136,8 @@ impl<'a> Watch<'a> {
             })
             .collect();
         let shell_program = tracing::executable(shell.pid()).unwrap_or_default();
-        // Opening the gate wakes all stages, which may run before this thread does again.
+        // Read the clock first: opening the gate wakes all stages, which may run before this thread
+        // continues.
         let now = Instant::now();
         let (stages, gate) =
             opened.and_then(|stages| Ok((stages, gate.open()?))).map_err(|source| {
@@ -171,7 +172,8 @@ impl<'a> Watch<'a> {
 
     fn follow(&mut self, progress: &mut dyn FnMut(&Progress<'_>)) {
         if let Some(signal) = self.signals.interrupted() {
-            self.end_stages(Arrived { signal, from_process: true }); // it arrived before this loop
+            // The signal arrived before this loop.
+            self.end_stages(Arrived { signal, from_process: true });
         }
         while self.stages.iter().any(|stage| stage.ended.is_none()) {
             self.sleep_until_due();
@@ -187,8 +189,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Discards a Ctrl-C that has not killed the last stage: it was meant for a stage that handles
-    /// it, as a pager does. The shell continues in that case, and so does contend.
+    /// Discards a Ctrl-C that has not killed the last stage. It was meant for a stage that handles
+    /// it, such as a pager. The shell continues in that case, and so does contend.
     fn discard_keyboard_interrupt(&self) {
         let died = |signal| self.stages.last().is_some_and(|last| last.died_of(signal));
         if !self.signals.interrupted().is_some_and(died) {
@@ -223,7 +225,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Handles a request to end. A terminal sends its signals to the stages too, which handle them
+    /// Handles a request to end. A terminal also sends its signals to the stages, which handle them
     /// themselves. A signal that a process has sent to contend alone is passed on: the first one
     /// unchanged, the second one as SIGTERM, later ones as SIGKILL.
     fn end_stages(&mut self, arrived: Arrived) {
@@ -232,7 +234,7 @@ impl<'a> Watch<'a> {
             running.for_each(|stage| stage.observed.asked_to_end = Some(arrived.signal));
             return;
         }
-        // The same request may arrive twice: sent to contend, and to its process group.
+        // The same request may arrive twice: once for contend, and once for its process group.
         let now = Instant::now();
         if self.last_interrupt.is_none_or(|last| now.duration_since(last) > REPEATED_SIGNAL_TIME) {
             self.interrupts += 1;
@@ -253,7 +255,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Handles notifications about children: stops and ends of stages, and ends of orphans.
+    /// Handles notifications about children: stopped and ended stages, and ended orphans.
     fn collect_children(&mut self) {
         let now = self.begun.elapsed();
         let mut some_ended = false;
@@ -286,8 +288,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Reaps processes that are exiting: one whose output is closed already, so that its reader
-    /// could end, may still need a moment in the kernel. Others, in the background, may live on.
+    /// Reaps exiting processes: a process whose output is already closed, so that its reader could
+    /// end, may still need a moment in the kernel. Background processes are left running.
     fn collect_last_orphans(&mut self) {
         let begun = Instant::now();
         while begun.elapsed() < MAX_EXIT_TIME {
@@ -304,9 +306,8 @@ impl<'a> Watch<'a> {
             || self.stages.iter().any(|stage| stage.pid == pid && stage.ended.is_none())
     }
 
-    /// Adds orphans to ended stages. Processes that a stage has left running are now children of
-    /// contend; those that write to the stage's output continue its work, and its reader waits for
-    /// them.
+    /// Adds orphans to ended stages. Processes left running by a stage are now children of contend.
+    /// Those that write to the stage's output continue its work, and its reader waits for them.
     fn adopt_orphans(&mut self) {
         for pid in own_children() {
             let known = self.is_awaited(pid) || self.stages.iter().any(|s| s.tree.knows(pid));
@@ -324,7 +325,7 @@ impl<'a> Watch<'a> {
         let now = begun.duration_since(self.begun);
         let refresh = begun >= self.next_refresh;
         if refresh {
-            // The pipes come first: while contend runs on a CPU that a writer needs, the reader
+            // Sample the pipes first: while contend runs on a CPU that a writer needs, the reader
             // empties them.
             self.sample_pipes();
         }
@@ -345,16 +346,16 @@ impl<'a> Watch<'a> {
             self.next_refresh = begun + SEARCH_INTERVAL;
         }
         self.ticks += 1;
-        // This includes the cost of waking up and of going to sleep again.
+        // The cost includes waking up and going to sleep again.
         let cpu_time = cpu::own_time();
         let cost = cpu_time.saturating_sub(self.cpu_time);
         self.cpu_time = cpu_time;
         self.tick_cost = (self.tick_cost * 7 + cost) / 8;
     }
 
-    /// Samples all stages, as close together as possible. Sampling takes a CPU that a stage could
-    /// use, so later stages are found waiting for a CPU slightly too often. Each time another stage
-    /// is first, which spreads that error evenly.
+    /// Samples all stages, as close together in time as possible. Sampling takes a CPU that a stage
+    /// could use, so later stages are found queued slightly too often. Each time, another stage is
+    /// first, which distributes this error evenly.
     fn sample_stages(&mut self, now: Duration, time: Duration) {
         let stopped = std::mem::take(&mut self.was_stopped);
         let count = self.stages.len();
@@ -372,8 +373,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Reads bytes and calls, of readers before their writers: if a reader waits for input, and its
-    /// writer turns out to have written nothing, then the reader has read only its libraries.
+    /// Reads bytes and calls, of readers before their writers: if a reader waits for input and its
+    /// writer is then found to have written nothing, the reader has read only its libraries.
     fn sample_io(&mut self, now: Duration, all: bool) {
         let mut waiting_reader = None;
         for index in (0..self.stages.len()).rev() {
@@ -396,8 +397,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Checks pipes for first outputs. It skips a pipe whose reader has ended, since reading its
-    /// fill could keep the writer from noticing that.
+    /// Checks pipes for first outputs. Skips a pipe whose reader has ended, because opening the
+    /// pipe to read its fill could keep the writer from noticing the end.
     fn check_first_outputs(&mut self, now: Duration) {
         for index in 1..self.stages.len() {
             if self.stages[index].ended.is_none() {
@@ -455,7 +456,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Returns the children of this process, inherited orphans included.
+/// Returns the children of this process, including inherited orphans.
 fn own_children() -> Vec<Pid> {
     children_of(rustix::process::getpid()).unwrap_or_default()
 }
@@ -468,7 +469,8 @@ fn is_exiting(pid: Pid) -> bool {
         .is_some_and(|stat| stat.exiting || stat.state == b'Z')
 }
 
-/// Returns `VmHWM` of this process in bytes; `ru_maxrss` would start with that of its parent.
+/// Returns `VmHWM` of this process in bytes, or 0 if it cannot be read. `ru_maxrss` would start
+/// with the value of the parent.
 fn own_peak_rss() -> u64 {
     let mut buffer = [0; 8192];
     procfs::read_once("/proc/self/status", &mut buffer)

@@ -1,7 +1,7 @@
-//! Writes the script that the shell runs: the user's text, with a gate before every stage.
+//! Writes the script that the shell runs: the user's source text, with a gate before every stage.
 //!
-//! The shell itself runs the pipeline, so everything in it keeps its meaning. Only a process's
-//! parent gets its exit status and resource usage, so contend has to become the parent of the
+//! The shell itself runs the pipeline, so all of its syntax keeps its meaning. Only the parent of a
+//! process gets its exit status and resource usage, so contend has to become the parent of the
 //! stages: an extra subshell, the *starter*, starts them and is then ended by contend, which
 //! inherits them as the nearest subreaper.
 //!
@@ -18,46 +18,46 @@
 //!   ✗ exits with the pipeline's
 //! ```
 //!
-//! - Each stage is wrapped as `( STAGE ) N<GATE N<&-`: the process that will be the stage waits at
-//!   the gate before it expands or executes anything. Shells execute a simple command in such a
-//!   subshell without a further fork, so the stage's process becomes the command itself.
-//! - If the setup text has traps, the script's last command is a pipeline of subshells that end
-//!   with the stages' exit codes, so that traps on ERR and EXIT run when they would without
-//!   contend, and see the same.
+//! - Each stage is wrapped as `( STAGE ) N<GATE N<&-`: the process of the stage waits at the gate
+//!   before it expands or executes anything. Shells execute a simple command in such a subshell
+//!   without another fork, so this process becomes the command itself.
+//! - If the setup has traps, the script's last command is a pipeline of subshells that end with the
+//!   stages' exit codes, so that traps on ERR and EXIT run in the same cases as without contend,
+//!   and see the same exit codes.
 //! - `-e`, `-x` and a trap on ERR are suspended outside the stages: the starter's death is not a
 //!   failure of the user's commands, and contend's lines must not be traced. `command` bypasses
-//!   functions that have names of builtins.
+//!   functions named like builtins.
 
 use std::fmt::Write as _;
 
 use contend_shell::parse::Parsed;
 use contend_sys::inherited;
 
-/// Makes bash run the last stage in a separate process, like the others.
+/// Shell command that makes bash run the last stage in a separate process, like the others.
 const NO_LASTPIPE: &str = "case ${BASH_VERSION-} in ?*) command shopt -u lastpipe;; esac";
 
-/// The paths through which the script and contend communicate.
+/// The paths of files through which the script and contend communicate.
 #[derive(Debug)]
 pub struct ScriptPaths {
-    /// The gate, which opens when all stages wait.
+    /// The gate, which contend opens once all stages wait at it.
     pub gate: String,
-    /// The pipe that takes the shell's options and the starter's `/proc/self/stat`.
+    /// The pipe to which the script writes the shell's options and the starter's `/proc/self/stat`.
     pub channel: String,
-    /// The pipe that delivers the exit codes when all stages have ended.
+    /// The pipe from which the script reads the exit codes once all stages have ended.
     pub end: String,
 }
 
-/// Options for the script.
+/// Options of the script.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ScriptOptions {
-    /// Ask the shell for `pipefail`.
+    /// Whether the script sets `pipefail`, if the shell has it.
     pub pipefail: bool,
-    /// Silence the shell's report of the starter's death. It is needed if the starter cannot be
-    /// ended by SIGPIPE, the one signal whose deaths shells do not report.
+    /// Whether to silence the shell's report of the starter's death. This is needed if the starter
+    /// cannot be ended by SIGPIPE, the only signal whose deaths shells do not report.
     pub silent: bool,
 }
 
-/// Returns the script.
+/// Returns the script that runs `setup` and then the pipeline.
 pub fn script(
     setup: Option<&str>,
     parsed: &Parsed,
@@ -76,8 +76,8 @@ pub fn script(
             script.push('\n');
         }
     }
-    // Everything before the user's text is on one line, so that the shell's messages count lines as
-    // if they began with that text.
+    // All code before the user's text is on one line, so that line numbers in the shell's messages
+    // count from the beginning of that text.
     let asks_status = parsed.text.contains("$?");
     let status = if asks_status { "_contend_status=$?; " } else { "" };
     let _ = write!(script, "{{ {status}_contend=$-; command set +ex; }} 2>/dev/null; ");
@@ -103,7 +103,7 @@ pub fn script(
     }
     let forget = "command unset _contend _contend_pid _contend_trap _contend_status";
     let last = if asks_status {
-        // Restores `$?` of the setup's last command, unless -e or -x would react to that.
+        // This restores `$?` of the setup's last command, unless -e or -x would react to it.
         format!(
             "*[eE]*) {forget};; \
              *) _contend() {{ return \"$1\"; }}; \
@@ -118,7 +118,7 @@ pub fn script(
          case $_contend in *x*) {forget}; command set -x;; {last};; esac; "
     );
     push_stages(&mut script, parsed, gate, fd);
-    // The second newline is for a text that ends in a backslash. The `:` keeps the shell from
+    // The second newline is for text that ends in a backslash. The `:` keeps the shell from
     // executing the last stage in its own process instead of a new one.
     script.push_str("\n\n:\n)");
     if options.silent {
@@ -131,9 +131,9 @@ pub fn script(
     script
 }
 
-/// Returns the last lines of the script, which end the shell as the pipeline itself would: with the
-/// exit code that it reads from `end` or, if there are traps, after a pipeline of subshells that
-/// end with the exit codes read there.
+/// Returns the last lines of the script, which end the shell as the pipeline itself would. The
+/// shell exits with the exit code that it reads from `end` or, if there are traps, runs a pipeline
+/// of subshells that end with the exit codes read there.
 fn ending(setup: &str, parsed: &Parsed, end: &str) -> String {
     if !setup.contains("trap") {
         return format!(
@@ -141,7 +141,7 @@ fn ending(setup: &str, parsed: &Parsed, end: &str) -> String {
         );
     }
     let names: Vec<_> = (1..=parsed.stages.len()).map(|n| format!("_contend_{n}")).collect();
-    // A subshell as the last stage would set off bash's trap on ERR twice, and a single stage that
+    // A subshell as the last stage would trigger bash's trap on ERR twice, and a single stage that
     // is not a subshell would end the shell.
     let stages: Vec<_> = names.iter().map(|name| format!("command exit ${name}")).collect();
     let pipeline = match stages.as_slice() {
@@ -155,23 +155,24 @@ fn ending(setup: &str, parsed: &Parsed, end: &str) -> String {
     )
 }
 
-/// Formats the exit codes that the shell reads at its end: the pipeline's, and those of the stages.
+/// Formats the exit codes that the shell reads at its end: that of the pipeline, then those of the
+/// stages.
 pub fn format_exit_codes(status: i32, stages: &[i32]) -> String {
     let mut words = vec![status];
     words.extend(stages);
     words.iter().map(i32::to_string).collect::<Vec<_>>().join(" ") + "\n"
 }
 
-/// Appends the user's text, with a gate before every stage.
+/// Appends the source text of the pipeline to the script, with a gate before every stage.
 fn push_stages(script: &mut String, parsed: &Parsed, gate: &str, fd: char) {
     let mut copied = 0;
     for (index, stage) in parsed.stages.iter().enumerate() {
-        // A `!` before a single command is left out: contend inverts the exit code.
+        // Leave out a `!` before a single command: contend inverts the exit code.
         if parsed.stages.len() > 1 || index > 0 {
             script.push_str(&parsed.text[copied..stage.span.start]);
         }
         let command = &parsed.text[stage.span.clone()];
-        // `time` is a command after `|`, but would be the reserved word after `(`.
+        // `time` is an ordinary command after `|`, but would be a reserved word after `(`.
         let is_time = command.split_whitespace().next() == Some("time");
         let escape = if is_time { "\\" } else { "" };
         let _ = write!(script, "( {escape}{command} ) {fd}<{gate} {fd}<&-");
@@ -180,7 +181,7 @@ fn push_stages(script: &mut String, parsed: &Parsed, gate: &str, fd: char) {
     script.push_str(&parsed.text[copied..]);
 }
 
-/// Returns two descriptors of one digit (dash supports no others) that the user's text does not use
+/// Returns two single-digit descriptors (dash supports no others) that the user's text does not use
 /// and that were not open when contend started.
 fn unused_fds(setup: Option<&str>, text: &str) -> [char; 2] {
     let mentioned = |digit: char| {

@@ -1,4 +1,4 @@
-//! A running stage: its process, the observations of it so far, and its end.
+//! A running stage: its process, its observations so far, and its end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,112 +16,117 @@ use crate::observe::target::End;
 use crate::observe::tree::SampledTime;
 use crate::observe::{State, Tree, Wait};
 
-/// A stage that has not been seen waiting for its first input this long after the gate opened is
-/// not expected to.
+/// Time after the opening of the gate by which a stage is expected to have been seen waiting for
+/// its first input.
 const STARTUP_TIME: Duration = Duration::from_millis(100);
-/// Upper bound of the bytes that a program normally reads from libraries and tables at its start.
+/// Upper bound of the number of bytes that a program normally reads from libraries and tables at
+/// its start.
 pub(super) const MAX_STARTUP_READ_BYTES: u64 = 64 * 1024;
 
-/// Observations of a stage. A running stage fills them in, and the account is made from them.
+/// The observations of a stage, collected while it runs. The stage's account is computed from them.
 #[derive(Debug, Clone, Default)]
 pub struct RawStage {
-    /// How it ended; `None` if that is unknown, because another process has waited for it.
+    /// The stage's exit status; `None` if it is unknown because another process has waited for the
+    /// stage.
     pub status: Option<ExitStatus>,
-    /// When it ended, since the gate opened: the stage, or the last process that it has left
-    /// writing to its output.
+    /// Time from the opening of the gate to the end of the stage, or of the last process that the
+    /// stage has left writing to its output.
     pub ended: Duration,
-    /// Resources that the kernel charges to it: its own, those of descendants that it has waited
-    /// for, and those of its known processes that ended later.
+    /// Resources that the kernel charges to the stage: those of its own process, of descendants
+    /// waited for, and of known processes that ended later.
     pub usage: Usage,
-    /// The scheduler's counters of its main thread when the gate opened.
+    /// The scheduler's counters of the stage's main thread when the gate opened.
     pub sched_before: SchedStat,
-    /// The same at its end.
+    /// The scheduler's counters of the stage's main thread at its end.
     pub sched_after: SchedStat,
-    /// Time that all its tasks waited for a CPU, including time before the gate opened.
+    /// Time for which all tasks of the stage were queued for a CPU, including time before the gate
+    /// opened.
     pub run_queue: Duration,
     /// Context switches and peak memory before the gate opened.
     pub status_before: Status,
-    /// Results of the samples.
+    /// The time attributed by samples.
     pub seen: SampledTime,
-    /// Whether several processes or threads were seen.
+    /// Whether the stage was ever seen with several processes or threads.
     pub several_tasks: bool,
-    /// Whether several processes were seen.
+    /// Whether the stage was ever seen with several processes.
     pub several_processes: bool,
-    /// Number of processes seen besides its own.
+    /// Number of processes seen in the stage, without its own process.
     pub children_seen: u64,
-    /// Whether a wait could not be classified at some sample.
+    /// Whether any sample found a wait that could not be classified.
     pub unreadable: bool,
-    /// Bytes and calls; `None` if this user may not read them.
+    /// Bytes and calls, as last read; `None` if this user may not read them.
     pub io: Option<Io>,
-    /// Whether they were read at its end, which makes them exact.
+    /// Whether `io` was read at the stage's end, which makes it exact.
     pub io_exact: bool,
     /// Largest `VmHWM` seen, in bytes; 0 if it was never read.
     pub peak_rss: u64,
-    /// Whether it was read at the stage's end, which makes it exact.
+    /// Whether `peak_rss` was read at the stage's end, which makes it exact.
     pub peak_rss_exact: bool,
-    /// First sample at which it had written anything, to any descriptor.
+    /// Time of the first sample at which the stage had written to any descriptor.
     pub first_write: Option<Duration>,
-    /// First sample at which the pipe after it held bytes.
+    /// Time of the first sample at which the pipe after the stage held bytes.
     pub first_in_pipe: Option<Duration>,
-    /// Bytes that it had read at the sample before its first output.
+    /// Number of bytes that the stage had read at the sample before its first output.
     pub read_before_output: u64,
-    /// Bytes that it had read when it first waited for input that had not been written yet, which
-    /// are those of its libraries. `None` if it was not seen waiting for that.
+    /// Number of bytes that the stage had read when it first waited for input not yet written,
+    /// which are those of its libraries. `None` if the stage was not seen in such a wait.
     pub startup_reads: Option<u64>,
-    /// First sample at which it had read more than `startup_reads`.
+    /// Time of the first sample at which the stage had read more than `startup_reads`.
     pub first_read: Option<Duration>,
-    /// Whether it was seen with files open besides its standard descriptors.
+    /// Whether the stage was seen with files open besides its standard descriptors.
     pub has_files: bool,
-    /// Bytes and calls up to the end of its input, for a sort: its writes went to temporary files.
+    /// For a sort: bytes and calls up to the end of its input, of which the writes went to
+    /// temporary files.
     pub temporary: Io,
-    /// Largest size seen of a regular file as its standard input, in bytes.
+    /// Largest size in bytes seen of the stage's standard input, if that is a regular file.
     pub input_file_bytes: Option<u64>,
-    /// Size of the files that it names as its input, in bytes, if that is known.
+    /// Total size in bytes of the input files that the stage's command names, if known.
     pub named_bytes: Option<u64>,
-    /// Whether its input is a pipe, a socket or a terminal.
+    /// Whether the stage's input is a pipe, a socket or a terminal.
     pub input_is_stream: bool,
-    /// Whether its input is a regular file.
+    /// Whether the stage's input is a regular file.
     pub input_is_file: bool,
-    /// The signal by which contend, or the terminal, asked it to end.
+    /// The signal by which contend or the terminal asked the stage to end.
     pub asked_to_end: Option<i32>,
 }
 
-/// Exit code that a shell reports for a process that it cannot wait for.
+/// The exit code that a shell reports for a process that it cannot wait for.
 const UNKNOWN_EXIT_CODE: i32 = 127;
 
 impl RawStage {
-    /// Returns its exit code as a shell reports it.
+    /// Returns the stage's exit code as a shell reports it.
     pub fn shell_code(&self) -> i32 {
         self.status.map_or(UNKNOWN_EXIT_CODE, ExitStatus::shell_code)
     }
 }
 
-/// A running stage.
+/// A running stage, and the observations of it so far.
 #[derive(Debug)]
 pub(super) struct RunningStage {
     pub(super) pid: Pid,
     pub(super) tree: Tree,
     traced: bool,
-    /// Whether it has been decided if the stage may be traced.
+    /// Whether the decision on tracing the stage has been made.
     trace_decided: bool,
-    /// Whether its bytes may not be read.
+    /// Whether this user may not read the stage's counters of bytes and calls.
     io_denied: bool,
-    /// Whether it sorts: its writes before the end of its input are not output.
+    /// Whether the stage sorts, in which case its writes before the end of its input are not
+    /// output.
     sorts: bool,
     pub(super) ended: Option<Ended>,
-    /// When a process that it has left running was last seen.
+    /// Time at which a process left running by the ended stage was last seen.
     lingered: Option<Duration>,
-    /// Resources used by its orphans that have been reaped.
+    /// Resources used by reaped orphans of the stage.
     orphans: Usage,
-    /// The observations of it so far.
+    /// The observations so far.
     pub(super) observed: RawStage,
 }
 
-/// How and when a stage ended.
+/// The end of a stage: its time, since the gate opened, and the final observations.
 #[derive(Debug)]
 pub(super) struct Ended {
     at: Duration,
-    /// `None` if another process has waited for it.
+    /// The exit status; `None` if another process has waited for the stage.
     status: Option<ExitStatus>,
     usage: Usage,
     sched: Option<SchedStat>,
@@ -157,23 +162,23 @@ impl RunningStage {
         })
     }
 
-    /// Returns whether any of its processes still runs.
+    /// Returns whether any process of the stage still runs.
     pub(super) fn runs(&self) -> bool {
         self.ended.is_none() || self.lingers()
     }
 
-    /// Returns whether this signal has killed it.
+    /// Returns whether the given signal has killed the stage.
     pub(super) fn died_of(&self, signal: i32) -> bool {
         self.ended.as_ref().is_some_and(|ended| ended.status == Some(ExitStatus::Signaled(signal)))
     }
 
-    /// Returns whether it has ended, but has left processes running that write to its output.
+    /// Returns whether the stage has ended but has left processes running that write to its output.
     pub(super) fn lingers(&self) -> bool {
         self.ended.is_some() && self.tree.process_ids().next().is_some()
     }
 
-    /// Samples its processes, `time` after the last sample. `now` is the time since the gate
-    /// opened.
+    /// Samples the stage's processes, `time` after the last sample. `now` is the time since the
+    /// gate opened.
     pub(super) fn sample(&mut self, now: Duration, time: Duration, buffer: &mut [u8]) {
         self.tree.sample(time, buffer);
         if self.lingers() {
@@ -182,7 +187,8 @@ impl RunningStage {
         }
     }
 
-    /// Adds the resources used by an orphan of this stage that contend has reaped.
+    /// Adds the resources used by an orphan of this stage that contend has reaped. `now` is the
+    /// time since the gate opened.
     pub(super) fn add_orphan(&mut self, now: Duration, usage: Usage) {
         self.orphans += usage;
         if self.lingers() {
@@ -190,7 +196,7 @@ impl RunningStage {
         }
     }
 
-    /// Starts tracing the stage once it has become a program that may be traced.
+    /// Starts tracing the stage once it has executed a program that may be traced.
     pub(super) fn decide_tracing(&mut self, shell: &Path) {
         if self.trace_decided {
             return;
@@ -201,8 +207,9 @@ impl RunningStage {
         }
     }
 
-    /// Returns whether its bytes must be read at every sample: until its first input and output are
-    /// known, and always if it is not traced, since the last sample may then be the final count.
+    /// Returns whether the stage's bytes must be read at every sample: until its first input and
+    /// output are known, and always if it is not traced, because the last sample may then be the
+    /// final count.
     pub(super) fn needs_io(&self, now: Duration) -> bool {
         let awaits_input = match self.observed.startup_reads {
             Some(_) => self.observed.first_read.is_none(),
@@ -215,7 +222,8 @@ impl RunningStage {
         let before = self.observed.io.unwrap_or_default();
         match self.tree.read_io(buffer) {
             Some(io) => self.observed.io = Some(io),
-            // A zombie's counters may be unreadable too, so only a living process's refusal counts.
+            // A zombie's counters may also be unreadable, so only a living process counts as a
+            // denial.
             None => self.io_denied |= matches!(child::peek(Which::One(self.pid)), Ok(None)),
         }
         self.record_bytes(before, now);
@@ -238,25 +246,26 @@ impl RunningStage {
         }
     }
 
-    /// Returns the bytes that it has read if it seems to wait for its first input. The caller has
-    /// to check that its writer has written nothing.
+    /// Returns the number of bytes that the stage has read, if it seems to wait for its first
+    /// input; otherwise returns `None`. The caller must check that the stage's writer has written
+    /// nothing.
     pub(super) fn reads_before_input(&self) -> Option<u64> {
         let waits = self.ended.is_none() && self.tree.state() == State::Waiting(Wait::Starved);
         (waits && self.observed.startup_reads.is_none()).then_some(self.observed.io?.read_bytes)
     }
 
-    /// Records the bytes that it had read before there was any input. If they are more than a
-    /// program reads at its start, they were input after all, from a writer whose splices are not
-    /// counted.
+    /// Records the number of bytes that the stage had read before there was any input. Ignores a
+    /// number larger than a program reads at its start: these bytes were input after all, from a
+    /// writer whose splices are not counted.
     pub(super) fn record_startup_reads(&mut self, reads: u64) {
         if reads <= MAX_STARTUP_READ_BYTES {
             self.observed.startup_reads.get_or_insert(reads);
         }
     }
 
-    /// Checks the pipe after it for its first output. Bytes are in the pipe before the write call
-    /// returns and is counted, and a stage that writes more than the pipe holds may stay in its
-    /// first call until its reader reads.
+    /// Checks the pipe after the stage for its first output. Bytes are in the pipe before the write
+    /// call returns and is counted, and a stage that writes more than the pipe holds may stay in
+    /// its first call until its reader reads.
     pub(super) fn check_first_output(&mut self, now: Duration) {
         if self.observed.first_in_pipe.is_some() || !self.runs() {
             return;
@@ -270,15 +279,15 @@ impl RunningStage {
         }
     }
 
-    /// Returns whether it is known to have written nothing at all.
+    /// Returns whether the stage is known to have written nothing.
     pub(super) fn is_silent(&mut self, buffer: &mut [u8]) -> bool {
         let silent_until_its_end =
             self.ended.is_none() || self.observed.io.is_some_and(|io| io.write_bytes == 0);
         silent_until_its_end && (!self.runs() || self.tree.wrote_nothing(buffer))
     }
 
-    /// Records that its reader has just read its first input: earlier writes of this stage went
-    /// elsewhere.
+    /// Records that the stage's reader has just read its first input, so earlier writes of the
+    /// stage went elsewhere.
     pub(super) fn record_first_output(&mut self) {
         if self.observed.first_in_pipe.is_some() {
             return;
@@ -286,7 +295,7 @@ impl RunningStage {
         self.observed.read_before_output = self.observed.io.unwrap_or_default().read_bytes;
     }
 
-    /// Returns whether its first input was noticed at this sample.
+    /// Returns whether the stage's first input was noticed at the sample at `now`.
     pub(super) fn first_read_is(&self, now: Duration) -> bool {
         self.observed.first_read == Some(now)
     }
@@ -299,7 +308,7 @@ impl RunningStage {
             self.observed.input_file_bytes.max(input_file_bytes(self.pid));
     }
 
-    /// Records that its writer has ended. Earlier writes of a sort went to temporary files.
+    /// Records that the stage's writer has ended. Earlier writes of a sort went to temporary files.
     pub(super) fn record_end_of_input(&mut self, now: Duration, buffer: &mut [u8]) {
         if !self.sorts || self.ended.is_some() {
             return;
@@ -309,9 +318,9 @@ impl RunningStage {
         self.observed.first_write = None;
     }
 
-    /// Returns the share of its input files that it has read: of its standard input by the position
-    /// in the file, of files that it names by its counters. Returns `None` if it reads neither, has
-    /// ended, or has read no more than its libraries.
+    /// Returns the share of the stage's input files read so far: for standard input by the position
+    /// in the file, for files named by the command by the stage's counters. Returns `None` if the
+    /// stage reads neither, has ended, or has read no more than its libraries.
     pub(super) fn input_progress(&self) -> Option<InputProgress> {
         if self.ended.is_some() {
             return None;
@@ -326,14 +335,14 @@ impl RunningStage {
         (read > MAX_STARTUP_READ_BYTES).then_some(InputProgress { read: read.min(size), size })
     }
 
-    /// Returns whether its standard output is a terminal, or may be one. A redirection in the stage
-    /// takes effect after the stage has been opened.
+    /// Returns whether the stage's standard output is, or may be, a terminal. It is read anew on
+    /// each call, because a redirection in the stage takes effect after the stage has been opened.
     pub(super) fn may_write_to_terminal(&self) -> bool {
         let link = std::fs::read_link(format!("/proc/{}/fd/1", self.pid.as_raw_nonzero()));
         link.map_or(true, |link| is_terminal(&link.to_string_lossy()))
     }
 
-    /// Handles notifications about it: stops, and its end.
+    /// Handles notifications about the stage's process: stops, and its end.
     pub(super) fn collect(&mut self, now: Duration, buffer: &mut [u8]) {
         loop {
             match child::peek(Which::One(self.pid)) {
@@ -357,7 +366,7 @@ impl RunningStage {
         if !self.traced {
             return; // job control has stopped it, and will continue it
         }
-        // A stage that was killed while it was stopped need not be resumed.
+        // An error means that the stage was killed while it was stopped, and need not be resumed.
         let _ = match Stop::from_status(status) {
             Stop::Exit => {
                 self.read_last(now, buffer);
@@ -393,7 +402,7 @@ impl RunningStage {
         }
     }
 
-    /// Returns the observations up to its end.
+    /// Returns the observations up to the stage's end.
     pub(super) fn into_raw(self) -> RawStage {
         let Self { mut observed, tree, .. } = self;
         if let Some(ended) = self.ended {
@@ -422,7 +431,8 @@ impl RunningStage {
     }
 }
 
-/// Returns whether the process has regular files open besides its standard descriptors.
+/// Returns whether the process has files open besides its standard descriptors, devices and
+/// `/proc`.
 fn has_files(pid: Pid) -> bool {
     let Ok(folder) = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else {
         return false;
@@ -436,13 +446,14 @@ fn has_files(pid: Pid) -> bool {
     })
 }
 
-/// Returns the size of its standard input in bytes, if that is a regular file.
+/// Returns the size in bytes of the process's standard input, or `None` if that is not a regular
+/// file.
 fn input_file_bytes(pid: Pid) -> Option<u64> {
     let data = std::fs::metadata(format!("/proc/{}/fd/0", pid.as_raw_nonzero())).ok()?;
     data.is_file().then_some(data.len())
 }
 
-/// Returns the position in its standard input, in bytes.
+/// Returns the process's position in its standard input, in bytes, or `None` if it cannot be read.
 fn file_position(pid: Pid) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{}/fdinfo/0", pid.as_raw_nonzero())).ok()?;
     text.lines().find_map(|line| line.strip_prefix("pos:"))?.trim().parse().ok()

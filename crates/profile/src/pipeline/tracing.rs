@@ -1,9 +1,9 @@
-//! Decides which stages may be traced, for exact counters at their exit.
+//! Decides which stages may be traced to read exact counters at their exit.
 //!
-//! A traced process that executes a set-user-ID program does not get its privileges. So only
-//! programs that are known never to execute another one in their own process are traced. Programs
-//! that start others in a child (sed's `e`, awk's `system`, sort's compressor) are safe, because
-//! forks are not followed. All others stay untraced.
+//! A traced process that executes a set-user-ID program does not get the program's privileges. So
+//! only programs that are known never to execute another one in their own process are traced.
+//! Programs that start others in a child (sed's `e`, awk's `system`, sort's compressor) are safe,
+//! because tracing does not follow forks. All other programs stay untraced.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use contend_commands::SYSTEM_FOLDERS;
 use contend_shell::parse::StageText;
 use contend_sys::Pid;
 
-/// Programs that never execute another one in their own process, by the name of their file.
+/// File names of programs that never execute another one in their own process.
 const PROGRAMS: &[&str] = &[
     "awk",
     "b2sum",
@@ -97,11 +97,11 @@ const PROGRAMS: &[&str] = &[
     "zstd",
 ];
 
-/// Builtins, common to all shells, that execute no program.
+/// Builtins common to all shells that execute no program.
 const BUILTINS: &[&str] = &[":", "echo", "false", "printf", "pwd", "test", "true"];
 
-/// Returns whether a stage may be traced while it is still the shell. That is certain only without
-/// setup text and exported functions, which could give the name another meaning.
+/// Returns whether a stage may be traced while it is still the shell. This is certain only without
+/// a setup and exported functions, which could redefine the command's name.
 pub fn is_safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
     let Some(program) = stage.program.as_deref() else {
         return false;
@@ -112,8 +112,8 @@ pub fn is_safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
     !redefined && (BUILTINS.contains(&program) || find(program).is_some_and(|path| is_safe(&path)))
 }
 
-/// Returns whether the program that the process has become may be traced. `None` while it is still
-/// the shell that started it.
+/// Returns whether the program that the process executes may be traced. Returns `None` while the
+/// process is still the shell that started it, or if its executable cannot be determined.
 pub fn safe_after_exec(pid: Pid, shell: &Path) -> Option<bool> {
     let link = std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()?;
     if link == shell {
@@ -122,7 +122,7 @@ pub fn safe_after_exec(pid: Pid, shell: &Path) -> Option<bool> {
     Some(is_known(&link) && is_system_file(&link))
 }
 
-/// Returns the path of a process's executable file.
+/// Returns the path of a process's executable file, or `None` if it cannot be read.
 pub fn executable(pid: Pid) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()
 }
@@ -150,7 +150,7 @@ fn is_safe(path: &Path) -> bool {
     is_known(&path) && is_system_file(&path) && !privileged && contend_sys::program::is_elf(&path)
 }
 
-/// Returns whether only root could have put the file there: a name alone proves nothing.
+/// Returns whether only root can have put the file there, because a name alone proves nothing.
 fn is_system_file(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let only_root_writes =

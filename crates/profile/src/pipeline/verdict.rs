@@ -1,40 +1,40 @@
-//! Names the bottleneck: a stage, the CPUs, or a process outside the pipeline.
+//! Identifies the bottleneck: a stage, the CPUs, or a process outside the pipeline.
 //!
-//! Stages joined by pipes run at the rate of the slowest. Let S be a stage's service time for the
-//! whole input (on a CPU, or waiting for anything but its neighbours), and C the CPU time of all
-//! stages. The pipeline needs at least max S, and at least C / CPUs. The larger bound is the
+//! Stages joined by pipes run at the rate of the slowest one. Let S be a stage's service time for
+//! the whole input (on a CPU, or waiting for anything but its neighbours), and C the CPU time of
+//! all stages. The pipeline needs at least max S, and at least C / CPUs. The larger bound is the
 //! bottleneck. A stage's share of the CPU is not the criterion: a stage that sleeps, or waits for a
 //! disk or a network, can be the bottleneck without using a CPU. The processes that feed the first
-//! stage and read from the last are like stages of which only the waits that they cause can be
-//! seen.
+//! stage and read from the last one are like stages, but only the waits that they cause are
+//! visible.
 
 use contend_record::pipe::{Bottleneck, BottleneckKind, Limit, OtherWaits, Stage};
 use contend_record::units::time;
 
-/// The bound of the CPUs must exceed that of the slowest stage by this factor to be the bottleneck.
-/// Stages are preferred, because a user can change them.
+/// Factor by which the bound of the CPUs must exceed that of the slowest stage for the CPUs to be
+/// the bottleneck. Stages are preferred because a user can change them.
 const MACHINE_FACTOR: f64 = 1.15;
-/// A stage with a service time below this share of the run is not the bottleneck.
+/// Share of the run below which a service time does not make a stage the bottleneck.
 const MIN_SERVICE_SHARE: f64 = 0.25;
-/// The pipeline's input or output is the bottleneck only if a stage waits for it for more than this
-/// share of the run.
+/// Share of the run for which a stage must wait for the pipeline's input or output to make that the
+/// bottleneck.
 const MIN_OUTSIDE_WAIT_SHARE: f64 = 0.15;
-/// A neighbour's wait for the bottleneck is mentioned if it is longer than this share of the run.
+/// Share of the run above which a neighbour's wait for the bottleneck is mentioned.
 const MIN_NEIGHBOUR_WAIT_SHARE: f64 = 0.05;
-/// A stage with more than this share of the slowest stage's service time limits the pipeline almost
+/// Share of the slowest stage's service time above which another stage limits the pipeline almost
 /// as much.
 const SIMILAR_SERVICE_SHARE: f64 = 0.9;
 /// Minimum number of samples for a verdict.
 const MIN_SAMPLES: u64 = 10;
 
-/// The evidence for a verdict.
+/// The facts about a run on which the verdict is based.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// The stages, first to last.
     pub stages: &'a [Stage],
     /// The pipeline's wall time.
     pub wall_seconds: f64,
-    /// Number of CPUs that can be used at once.
+    /// Number of CPUs that the pipeline can use at once.
     pub cpus: f64,
     /// Whether the first stage reads from a pipe, a socket or a terminal.
     pub fed_from_outside: bool,
@@ -44,7 +44,7 @@ pub struct Evidence<'a> {
     pub read_from_outside: bool,
 }
 
-/// Returns the bottleneck.
+/// Returns the bottleneck, with the evidence for it as a sentence.
 pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
     let stages = evidence.stages;
     let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
@@ -65,13 +65,13 @@ pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
         .unwrap_or_else(|| stage(evidence, slowest))
 }
 
-/// Returns the stage with the longest service time.
+/// Returns the stage with the longest service time, or `None` without stages.
 pub fn slowest(stages: &[Stage]) -> Option<&Stage> {
     stages.iter().max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds()))
 }
 
 /// Returns the pipeline's input or output as the bottleneck, if the slowest stage is idle for long
-/// and the stages wait for that end.
+/// and the first or last stage waits for that end. Returns `None` otherwise.
 fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let wall = evidence.wall_seconds;
     let min_wait_seconds = MIN_OUTSIDE_WAIT_SHARE * wall;
@@ -112,8 +112,9 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     None
 }
 
-/// Returns the CPUs as the bottleneck, if all stages together need them for longer than the slowest
-/// stage's service time, or if the slowest stage waits for a CPU longer than it works.
+/// Returns the CPUs as the bottleneck if all stages together need them for longer than the slowest
+/// stage's service time, or if the slowest stage is queued for a CPU for longer than it is busy.
+/// Returns `None` otherwise.
 fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let cpu: f64 = evidence.stages.iter().map(Stage::cpu_seconds).sum();
     let bound = cpu / evidence.cpus;
@@ -185,8 +186,8 @@ fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
     found(BottleneckKind::Stage, Some(slowest.index), limit, text)
 }
 
-/// Describes how long the neighbours waited for the slowest stage, as far as that is worth
-/// mentioning, and how busy the next busiest stage was.
+/// Describes how long the neighbours waited for the slowest stage, if long enough to mention, and
+/// how busy the next busiest stage was.
 fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
     let position = slowest.index - 1;
     let is_long = |seconds: f64| seconds > MIN_NEIGHBOUR_WAIT_SHARE * evidence.wall_seconds;
@@ -214,7 +215,7 @@ fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
         .fold(String::new(), |text, part| text + "; " + &part)
 }
 
-/// Names the kinds of waits that make up more than a tenth of the total, longest first.
+/// Returns the names of the waits that make up more than a tenth of the total, longest first.
 fn main_waits(waits: &OtherWaits) -> String {
     let mut named = OtherWaits { stopped: 0.0, ..*waits }.named();
     named.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -231,7 +232,7 @@ fn none(evidence: String) -> Bottleneck {
     Bottleneck { kind: BottleneckKind::None, stage: None, limit: None, evidence }
 }
 
-/// Shortens a command to fit in a sentence.
+/// Shortens a command to at most 40 characters, so that it fits in a sentence.
 pub(crate) fn short(command: &str) -> String {
     const MAX_CHARS: usize = 40;
     if command.chars().count() <= MAX_CHARS {

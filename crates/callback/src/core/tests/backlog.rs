@@ -1,12 +1,14 @@
-//! Messages that arrive while a unit does not receive: each is moved twice, however many there are.
+//! Tests messages that arrive while a unit is not receiving: each is moved twice, however many
+//! there are.
 
 use super::*;
 
-/// The messages that a unit has received.
+/// The messages received by a unit.
 type Got = Arc<Mutex<Vec<u64>>>;
 
-/// Sends a unit messages, all of which arrive before it takes the first one; it takes one after each wait. Returns
-/// how often messages were moved into or out of the stash, and what the unit received.
+/// Sends `messages` messages to a unit before it receives the first one; the unit receives one
+/// after each wait. Returns the number of moves into or out of the stash, and the messages
+/// received.
 fn moved(messages: u64, body: fn(&mut Context<'_, u64>, Got) -> Next) -> (u64, Vec<u64>) {
     let mut machine = Machine::keeping(1 << 20);
     let got = Arc::new(Mutex::new(Vec::new()));
@@ -73,11 +75,12 @@ fn messages_that_arrive_during_a_backlog_are_delivered_after_it() {
     (0..10).for_each(|message| context.send(unit, message).expect("it lives"));
     machine.turn();
     machine.now.fetch_add(20_000, Ordering::Relaxed);
-    // It receives now and is scheduled for the first one; these are queued after that.
+    // The unit is receiving now, and is scheduled for the first stashed message; these are queued
+    // after that.
     assert!(machine.core.fire(1));
     let mut context = Context::<Never>::new(&mut machine.core);
     (10..20).for_each(|message| context.send(unit, message).expect("it lives"));
-    // A message of another Worker is delivered at once if nothing is queued.
+    // A message from another Worker is delivered at once if the queue is empty.
     assert!(machine.core.work(1) && !machine.core.stash.is_empty());
     let late = Envelope::message(unit.key, 20_u64, &mut machine.core.pool);
     machine.core.accept(late);
@@ -102,7 +105,7 @@ fn a_unit_that_times_out_before_a_stashed_message_gets_it_later() {
     let unit = context.spawn_receiving(begin).expect("room");
     (0..2).for_each(|message| context.send(unit, message).expect("it lives"));
     machine.turn();
-    // It receives and is scheduled, but times out before the delivery.
+    // The unit receives and is scheduled, but times out before the delivery.
     for _ in 0..2 {
         machine.now.fetch_add(20_000, Ordering::Relaxed);
         assert!(machine.core.fire(1));

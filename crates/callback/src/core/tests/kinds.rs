@@ -1,5 +1,5 @@
-//! More kinds of closures than a Worker supports: an error, with no closure lost, dropped twice or run as another
-//! type.
+//! Tests programs with more kinds of closures than a Worker supports: this is an error, and no
+//! closure is lost, dropped twice or run as another type.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn planning_one_kind_too_many_ends_the_unit_and_drops_each_closure_once() {
     }
     let seen = crate::sync::lock(&machine.log).clone();
     assert_eq!(seen, [Seen::Ended(0, Reason::Failed(TOO_MANY_KINDS.into()))]);
-    // The guard that was moved into the second closure, and the one that stayed in the first.
+    // Two guards are dropped: the one moved into the second closure, and the one left in the first.
     assert_eq!((machine.dropped[0].load(Ordering::Relaxed), machine.core.units()), (1, 0));
     assert_eq!(next_dropped.load(Ordering::Relaxed), 2);
 }

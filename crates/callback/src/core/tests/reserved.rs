@@ -1,4 +1,4 @@
-//! Units that are cancelled before they arrive in their reserved slots.
+//! Tests units that are cancelled before they arrive in their reserved slots.
 
 use super::*;
 

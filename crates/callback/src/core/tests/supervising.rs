@@ -1,15 +1,16 @@
-//! Supervisors, on a manual clock.
+//! Tests supervisors on a manual clock.
 
 use super::*;
 use crate::supervisor::{Restart, Strategy as Whom, Supervisor};
 
 const MS: u64 = 1_000_000;
-/// Tolerance: no timer is early, or later than one tick after its own.
+/// Two ticks in nanoseconds: a timer is never early, and may fire at the tick after its due time.
 const TICK: u64 = 2 << 14;
 
 type Starts = Arc<Mutex<Vec<(usize, u64)>>>;
 
-/// Adds a child that fails after this time whenever it is started, and logs its starts.
+/// Adds a child to the supervisor. After its nth start it fails after `lives(n)` nanoseconds.
+/// `starts` logs the child's number and the time of each start.
 fn failing(
     supervisor: Supervisor,
     child: usize,
@@ -25,7 +26,7 @@ fn failing(
     })
 }
 
-/// Runs the supervisor for this time. Returns why it has ended, if it has.
+/// Runs the supervisor for `time` nanoseconds. Returns the reason if it has ended by then.
 fn run(supervisor: Supervisor, time: u64) -> Option<Reason> {
     let mut machine = Machine::new();
     let mut context = Context::<Never>::new(&mut machine.core);
@@ -45,7 +46,7 @@ fn run(supervisor: Supervisor, time: u64) -> Option<Reason> {
     })
 }
 
-/// Returns the gaps between starts.
+/// Returns the times between successive starts of a child, in nanoseconds.
 fn gaps(starts: &Starts, child: usize) -> Vec<u64> {
     let starts = crate::sync::lock(starts);
     let own: Vec<u64> =
@@ -53,7 +54,8 @@ fn gaps(starts: &Starts, child: usize) -> Vec<u64> {
     own.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Returns whether each gap is at least the expected one, and at most a tick's tolerance longer.
+/// Asserts that each gap is at least the wanted one, and at most four ticks longer. Times are in
+/// nanoseconds.
 fn assert_gaps(gaps: &[u64], wanted: impl IntoIterator<Item = u64>) {
     for (n, (gap, wanted)) in gaps.iter().zip(wanted).enumerate() {
         assert!((wanted..=wanted + 2 * TICK).contains(gap), "gap {n} of {gaps:?} is not {wanted}");
@@ -69,7 +71,7 @@ fn a_child_that_fails_at_once_is_started_after_delays_that_double() {
     assert_eq!(run(supervisor, 1_000 * MS), None);
     let gaps = gaps(&starts, 0);
     assert_gaps(&gaps, [0, 1, 2, 4, 8, 16, 32, 64, 100, 100, 100].map(|ms| ms * MS));
-    // 8 starts in the first 127 ms, then one in 100 ms.
+    // The child starts 8 times in the first 127 ms, then once every 100 ms.
     assert_eq!(gaps.len(), 8 + 8, "{gaps:?}");
 }
 
@@ -96,7 +98,7 @@ fn delays_are_as_asked_for_and_none_if_that_is_asked_for() {
 fn delays_begin_anew_with_a_child_that_has_lived() {
     let starts = Starts::default();
     let supervisor = Supervisor::new(Whom::OneForOne).limit(1_000, Duration::from_hours(1));
-    // The fifth one lives for longer than the maximum delay.
+    // The fifth start lives for longer than the maximum delay, which resets the back-off.
     let lives = |times| if times == 5 { 101 * MS } else { 0 };
     let supervisor = failing(supervisor, 0, Restart::Permanent, lives, &starts);
     assert_eq!(run(supervisor, 200 * MS), None);

@@ -1,5 +1,6 @@
-//! Messages of another type than their receiver takes. No address with that type can be made for its key; even if
-//! there were one, the message would not be read as the other type.
+//! Tests messages of a type that their receiver does not take. Safe code cannot create an address
+//! with such a type for a unit's key; even with one, the message is not read as the receiver's
+//! type.
 
 use super::*;
 
@@ -11,7 +12,7 @@ fn a_message_of_another_type_is_handed_to_nobody() {
         let hears = Arc::clone(&heard);
         let mut context = Context::<Never>::new(&mut machine.core);
         let begin = move |context: &mut Context<'_, String>| {
-            // A message that arrives before it receives is stashed.
+            // A message that arrives before the unit receives is stashed.
             context.after(Duration::from_nanos(1), move |context| {
                 context.receive(move |context, text| {
                     crate::sync::lock(&hears).push(text);

@@ -1,5 +1,5 @@
-//! A key names only the unit that it was issued for: no other unit in its slot, and no unit of another slab, live or
-//! dropped, whatever its bits are.
+//! Tests that a key identifies only the unit that it was issued for: no other unit in its slot, and
+//! no unit of another slab, live or dropped, whatever its bits are.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,15 +10,15 @@ use crate::key::{Home, Key, LAST_GENERATION};
 use crate::lease::Lease;
 use crate::slab::PAGE;
 
-/// Number of slabs at the same time.
+/// Number of slabs that exist at the same time.
 const SLABS: usize = 3;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A runtime ends, and another one starts.
+    /// Drop a slab, as when its runtime ends, and start another one.
     Restart(usize),
     Insert(usize, usize),
-    /// End the unit with this number among those alive.
+    /// End the unit with this index among those alive.
     Remove(usize),
     Trim(usize),
 }
@@ -32,7 +32,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Keys that differ slightly from a given one: those of neighbours, successors, predecessors and of no unit.
+/// Returns the given key and keys that differ slightly from it: those of neighbours, successors,
+/// predecessors and of no unit.
 fn forged(key: Key) -> Vec<Key> {
     let (home, page, slot, generation) = (key.home(), key.page(), key.slot(), key.generation());
     let mut all = vec![key];
@@ -59,7 +60,8 @@ fn check(steps: &[Step]) {
     for step in steps {
         match *step {
             Step::Restart(at) => {
-                // The number is free again before the next one is taken.
+                // Drop the slab first, so that its number is free again before the next one is
+                // taken.
                 let before = slabs.remove(at);
                 drop(before);
                 slabs.insert(at, start());
@@ -99,7 +101,7 @@ proptest! {
         let mut slab = Slab::new(lease(), 1 << 20, 0).expect("address space");
         let keys: HashSet<Key> =
             (0..units).map(|_| slab.insert(vtables()[0]).expect("room").1).collect();
-        // With their original bits, and with likely values in each field.
+        // Use the original bits, and likely values in each field.
         let key = Key::from_bits(bits);
         let near = Key::new(slab.home, key.page() % 4, key.slot(), key.generation() % 4);
         for key in [key, near] {
@@ -120,7 +122,7 @@ fn a_free_slot_s_generation_matches_no_key() {
     assert_eq!((again, slab.find(again), slab.find(later(1))), (later(2), Some(place), None));
 }
 
-/// Starts a slab with a number whose pages have reached these generations.
+/// Creates a slab of `pages` pages, whose generations have reached `floors`.
 fn slab_after(floors: &[u16], pages: usize) -> Slab {
     let mut lease: Lease = lease();
     lease.record(floors.to_vec());
@@ -155,10 +157,10 @@ fn a_slab_that_is_dropped_hands_on_how_far_its_pages_have_come() {
     let mut slab = slab_after(&[0, 9, 20, 30], 16);
     let (place, _) = slab.insert(vtables()[0]).expect("room");
     slab.remove(place);
-    slab.insert(vtables()[0]).expect("room"); // lives to the end
+    slab.insert(vtables()[0]).expect("room"); // never ends
     let number = slab.home.number();
     drop(slab);
-    // Another test may have leased the number in between, and advanced it.
+    // Another test may have leased the number in the meantime, and advanced its generations.
     let held: Vec<Lease> = std::iter::from_fn(|| Some(lease()))
         .take(100)
         .scan(false, |found, lease| {

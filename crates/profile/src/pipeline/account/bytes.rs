@@ -1,9 +1,9 @@
-//! Bytes that passed through the pipes.
+//! Determines the number of bytes that passed through each pipe.
 //!
-//! The kernel counts the bytes that a process reads and writes on all descriptors, so the two sides
-//! of each pipe are compared: a reader cannot read more from the pipe than its writer has written,
-//! and reads less only by the content of the pipe. A count that was not read at the stage's end is
-//! completed by its neighbour's.
+//! The kernel counts the bytes that a process reads and writes on all descriptors, so both sides of
+//! each pipe are compared: a reader cannot read more from the pipe than its writer has written, and
+//! can read less only by the content of the pipe. If a count was not read at the stage's end, the
+//! neighbour's count completes it.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::pipeline::stage::{MAX_STARTUP_READ_BYTES, RawStage};
 /// Default capacity of a pipe, in bytes.
 pub(super) const DEFAULT_PIPE_CAPACITY_BYTES: u64 = 64 * 1024;
 
-/// Sets bytes and calls of all stages, and reconciles both sides of each pipe.
+/// Sets the bytes and calls of all stages, and reconciles both sides of each pipe.
 pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSamples]) {
     let mut given = None;
     for (stage, raw) in stages.iter_mut().zip(raw) {
@@ -40,7 +40,7 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSam
         writes_files = pipe.reconcile(&mut left[index - 1], &mut right[0], writes_files);
     }
     exactness::mark_unproved(stages, raw, &counted);
-    // There is no reader whose count could confirm what the last stage has written to its output.
+    // No reader's count could confirm the last stage's output.
     if let (Some(last), Some(raw)) = (stages.last_mut(), raw.last())
         && raw.has_files
         && raw.io_exact
@@ -50,11 +50,11 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSam
     }
 }
 
-/// Sets a stage's counts from those of the kernel, without its start-up reads and a sort's
-/// temporary files. `given` is how many bytes the stage before it has written, if that is known.
+/// Sets a stage's counts from the kernel's, without the start-up reads and the temporary files of a
+/// sort. `given` is the number of bytes written by the stage before, if known.
 fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
-    // If the stage has read its named files completely, their size is its input; a sort reads its
-    // temporary files too.
+    // If the stage has read its named files completely, its input is their size. A sort also reads
+    // its temporary files.
     let input = raw.io.and_then(|io| {
         let more = io.read_bytes.checked_sub(raw.named_bytes?)?;
         let all = more <= MAX_STARTUP_READ_BYTES || behaviour::sorts(&stage.command);
@@ -94,15 +94,15 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     }
 }
 
-/// Returns the bytes and calls of a sort's temporary files. The count at the end of its input is
-/// taken too late if the sort had little left to do, so its input and output are used where they
-/// are known.
+/// Returns the bytes and calls of a sort's temporary files. The count taken at the end of the
+/// sort's input is too late if the sort had little left to do, so the sort's input and output are
+/// used if they are known.
 fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
     let Some(given) = given.filter(|_| behaviour::sorts(&stage.command)) else {
         return raw.temporary;
     };
-    // No more than the whole input, and a newline after the last line: there are no temporary
-    // files.
+    // The sort wrote no more than its input and a newline after the last line, so there are no
+    // temporary files.
     if io.write_bytes <= given + 1 && !raw.has_files {
         Io::default()
     } else if raw.status == Some(ExitStatus::Exited(0)) && behaviour::keeps_size(&stage.command) {
@@ -112,7 +112,7 @@ fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
     }
 }
 
-/// The two sides of a pipe.
+/// The observations of both sides of a pipe.
 struct Pipe<'a> {
     writer: &'a RawStage,
     reader: &'a RawStage,
@@ -120,8 +120,8 @@ struct Pipe<'a> {
 }
 
 impl Pipe<'_> {
-    /// Reconciles the two counts. `reader_writes_files` is true if the reader was found to write
-    /// elsewhere too. Returns whether the writer does.
+    /// Reconciles the counts of the two sides. `reader_writes_files` is whether the reader is known
+    /// to write to files as well. Returns whether the writer does.
     fn reconcile(&self, from: &mut Stage, to: &mut Stage, reader_writes_files: bool) -> bool {
         if !self.writer.io_exact && self.reader.io_exact {
             from.bytes_out = from.bytes_out.max(to.bytes_in);
@@ -130,7 +130,7 @@ impl Pipe<'_> {
             to.bytes_in = to.bytes_in.max(from.bytes_out);
         }
         let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
-        // The pipe held more at once than the writer has written: the bytes came by splice.
+        // The pipe held more bytes at once than the writer has written, so they came by splice.
         let spliced = self.fills.most > written;
         if written > read {
             self.settle_less_read(from, to);
@@ -144,7 +144,7 @@ impl Pipe<'_> {
                 || behaviour::sorts(&to.command);
             if within_startup || other_sources {
                 to.bytes_in = Some(written);
-                // The true count may be lower still, if the writer also wrote to standard error.
+                // The true count may be even lower, if the writer also wrote to standard error.
                 let silent = behaviour::writes_output_alone(&from.command)
                     && !(written < MAX_MESSAGE_BYTES && behaviour::may_remark(&from.command))
                     && !self.writer_failed();
@@ -156,7 +156,7 @@ impl Pipe<'_> {
             return false;
         }
         let capacity = self.fills.capacity.max(DEFAULT_PIPE_CAPACITY_BYTES);
-        // A reader without read calls moves its input by splice instead.
+        // A reader that makes no read calls moves its input by splice.
         let never_filled = self.fills.samples >= 3 && self.fills.most == 0;
         let reads = match self.reader.startup_reads {
             _ if never_filled => true,
@@ -178,9 +178,9 @@ impl Pipe<'_> {
         !matches!(self.writer.status, Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)))
     }
 
-    /// Reconciles counts if more was written than read. A reader that ended early has read less,
-    /// and its count includes its libraries; a writer that also writes to standard error or to
-    /// files has written less to its output.
+    /// Reconciles the counts of a pipe if more was written than read. A reader that ended early has
+    /// read less, and its count includes its libraries; a writer that also writes to standard error
+    /// or to files has written less to its output.
     fn settle_less_read(&self, from: &mut Stage, to: &mut Stage) {
         let began_known = self.reader.startup_reads.is_some();
         let all_read =
@@ -198,14 +198,15 @@ impl Pipe<'_> {
     }
 }
 
-/// Messages on standard error are negligible next to an output above this size, in bytes.
+/// Output size in bytes above which messages on standard error are negligible.
 const MAX_MESSAGE_BYTES: u64 = 4096;
 
-/// Bytes that a program typically reads of its libraries.
+/// Number of bytes that a program typically reads from its libraries.
 const LIBRARY_READ_BYTES: u64 = MAX_STARTUP_READ_BYTES / 4;
 
 /// Removes start-up reads from the first stage's count. A stage that cannot have read any input has
-/// only read its libraries; the counts of others include libraries, and are marked approximate.
+/// read only its libraries. The counts of other stages include libraries, and are marked
+/// approximate.
 fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
     let copied = behaviour::keeps_size(&stage.command) && raw.status == Some(ExitStatus::Exited(0));
     if let (true, Some(written), Some(read)) = (copied, stage.bytes_out, stage.bytes_in)
@@ -228,14 +229,14 @@ fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
         }
         stage.mark_approximate(Figure::BytesIn);
     }
-    // Programs that the stage starts read their libraries too.
+    // Programs started by the stage also read their libraries.
     if stage.children_cpu_seconds > 0.0 || raw.several_processes {
         stage.mark_approximate(Figure::BytesIn);
         stage.mark_approximate(Figure::Reads);
     }
 }
 
-/// Returns the pipes between the stages: bytes, fill, and which side waited.
+/// Returns the pipes between the stages, with their bytes, their fill, and the side that waited.
 pub fn boundaries(stages: &[Stage], fills: &[FillSamples], wall: Duration) -> Vec<Boundary> {
     stages
         .windows(2)
@@ -262,9 +263,9 @@ pub fn boundaries(stages: &[Stage], fills: &[FillSamples], wall: Duration) -> Ve
         .collect()
 }
 
-/// Returns the number of bytes that passed through the pipe between two stages, and whether that
-/// count is approximate. A count that one side proves has precedence over an unproved one of the
-/// other side.
+/// Returns the number of bytes that passed through the pipe between two stages, or `None` if
+/// neither side is known, and whether the number is approximate. A proved count of one side has
+/// precedence over an unproved one of the other side.
 fn through(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool) {
     let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else {
         let unproved = match from.bytes_out {
@@ -273,7 +274,8 @@ fn through(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool)
         };
         return (from.bytes_out.or(to.bytes_in), unproved);
     };
-    // A difference beyond the pipe's capacity: one side moves bytes that the kernel does not count.
+    // If the difference exceeds the pipe's capacity, one side moves bytes that the kernel does not
+    // count.
     let uncounted = written.abs_diff(read) > fills.capacity.max(DEFAULT_PIPE_CAPACITY_BYTES);
     let likely = if uncounted { written.max(read) } else { written.min(read) };
     match [from.is_approximate(Figure::BytesOut), to.is_approximate(Figure::BytesIn)] {
@@ -284,7 +286,8 @@ fn through(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool)
     }
 }
 
-/// Returns the side that waited clearly longer, if that was more than a twentieth of the run.
+/// Returns the side that waited at least 1.5 times as long as the other, if that was more than a
+/// twentieth of the run.
 fn waiting_side(blocked: f64, starved: f64, wall: Duration) -> WaitingSide {
     let min_seconds = wall.as_secs_f64() / 20.0;
     if blocked > min_seconds && blocked > 1.5 * starved {
@@ -324,7 +327,8 @@ pub(super) mod tests {
     #[test]
     fn a_sort_writes_as_many_bytes_as_it_reads() {
         let writer = RawStage { io: io(0, 1_000_000), ..raw_stage() };
-        // The end of its input was noticed when it had written all, or a part, of its output.
+        // The end of the sort's input was noticed when the sort had written all of its output, or a
+        // part.
         for noted in [1_000_001, 400_000] {
             let temporary = Io { write_bytes: noted, writes: 1, ..Io::default() };
             let sort = RawStage { io: io(1_003_000, 1_000_001), temporary, ..raw_stage() };
@@ -381,7 +385,8 @@ pub(super) mod tests {
         assert_eq!(bytes(&[writer, exactly])[1].0, Some(999_900));
     }
 
-    /// A stage with these counts, whose `unproved` figures are marked as approximate.
+    /// Creates a stage with the given counts, of which those in `unproved` are marked as
+    /// approximate.
     fn counted(bytes_in: u64, bytes_out: u64, unproved: &[Figure]) -> Stage {
         Stage {
             bytes_in: Some(bytes_in),
@@ -409,10 +414,10 @@ pub(super) mod tests {
             let found = pipe_between(counted(0, 39, from), counted(33, 0, to));
             assert_eq!(found, wanted, "{from:?} {to:?}");
         }
-        // Marks of the other figures do not matter.
+        // Approximate marks on other counts do not matter.
         let found = pipe_between(counted(0, 39, input), counted(33, 0, output));
         assert_eq!(found, (Some(33), false));
-        // The unproved side does not count, even where it is the smaller one.
+        // The unproved side is ignored, even where it is the smaller one.
         let found = pipe_between(counted(0, 39, &[]), counted(2, 0, input));
         assert_eq!(found, (Some(39), false));
     }
@@ -437,7 +442,7 @@ pub(super) mod tests {
 
     #[test]
     fn temporary_files_are_no_output() {
-        // As a sort that spills: it writes and reads everything twice.
+        // A sort that spills to temporary files writes and reads all of its input twice.
         let writer = RawStage { io: io(0, 1_000_000), ..raw_stage() };
         let sort = RawStage { io: io(2_003_000, 2_000_000), ..raw_stage() };
         let reader = RawStage { io: io(1_003_000, 0), startup_reads: Some(3_000), ..raw_stage() };

@@ -1,7 +1,9 @@
-//! Decides which byte counts are proved to include only the pipes' data; all others are marked.
+//! Determines which byte counts are proved to include only the pipes' data, and marks all others as
+//! approximate.
 //!
 //! The kernel counts the bytes that a process reads and writes on all descriptors: standard error,
-//! files, the pipes of command substitutions. A count is exact only if it can include nothing else.
+//! files, the pipes of command substitutions. A count is exact only if it cannot include any of
+//! these.
 
 use contend_commands::behaviour;
 use contend_record::pipe::{Figure, Stage};
@@ -9,10 +11,10 @@ use contend_sys::child::ExitStatus;
 
 use crate::pipeline::stage::RawStage;
 
-/// Bytes in and out of a stage as the kernel counted them, without start-up reads.
+/// A stage's bytes in and out as the kernel counted them, without start-up reads.
 pub(super) type Counted = (Option<u64>, Option<u64>);
 
-/// Marks counts that are not proved. `counted` has the counts before reconciliation.
+/// Marks unproved counts as approximate. `counted` has each stage's counts before reconciliation.
 pub(super) fn mark_unproved(stages: &mut [Stage], raw: &[RawStage], counted: &[Counted]) {
     let facts = Facts { raw, counted };
     let outputs: Vec<bool> =
@@ -29,7 +31,7 @@ pub(super) fn mark_unproved(stages: &mut [Stage], raw: &[RawStage], counted: &[C
     }
 }
 
-/// The facts from which proofs are made.
+/// The observations on which proofs are based.
 struct Facts<'a> {
     raw: &'a [RawStage],
     counted: &'a [Counted],
@@ -43,8 +45,9 @@ impl Facts<'_> {
             || self.is_read_whole(stages, index)
     }
 
-    /// Returns whether the reader confirms the stage's output: it has read until EOF, or both sides
-    /// have counted the same, which any other bytes in either count would prevent.
+    /// Returns whether the reader confirms the stage's output: either the reader has read until
+    /// EOF, or both sides have counted the same number, which any other bytes in one of the counts
+    /// would prevent.
     fn is_read_whole(&self, stages: &[Stage], index: usize) -> bool {
         let (Some(reader), Some(raw)) = (stages.get(index + 1), self.raw.get(index + 1)) else {
             return false;
@@ -56,8 +59,8 @@ impl Facts<'_> {
             && !raw.several_processes
             && !behaviour::sorts(&reader.command)
             && read == stages[index].bytes_out;
-        // A reader that may have pipes of its own may have counted everything twice, and so may its
-        // writer.
+        // If the reader may have pipes of its own, it may have counted all bytes twice, and so may
+        // the writer.
         let both_agree = self.raw[index].io_exact
             && behaviour::writes_output_alone(&reader.command)
             && read == self.counted[index].1;
@@ -83,7 +86,7 @@ impl Facts<'_> {
     }
 }
 
-/// Returns whether the command writes only to its output, and had no reason to print a message.
+/// Returns whether the command writes only to its output and had no reason to print a message.
 fn writes_only_output(stage: &Stage, raw: &RawStage) -> bool {
     let content = match raw.status {
         Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)) => true,
@@ -101,7 +104,7 @@ fn writes_only_output(stage: &Stage, raw: &RawStage) -> bool {
         && !behaviour::may_remark(&stage.command)
 }
 
-/// Smallest buffer of a sort, in bytes: a smaller input needs no temporary files.
+/// Size in bytes of the smallest buffer of a sort: a smaller input needs no temporary files.
 const MIN_SORT_BUFFER_BYTES: u64 = 64 * 1024;
 
 #[cfg(test)]
@@ -134,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_read_to_the_end_proves_what_was_written() {
-        // 51 kB of what python wrote went to standard error.
+        // 51 kB of python's output went to standard error.
         let raw = [started(0, 640_000), started(589_000, 7)];
         let stages = named(&["python3 x.py", "wc -l"], &raw);
         assert_eq!(stages[0].bytes_out, Some(589_000));
@@ -143,7 +146,7 @@ mod tests {
         // A reader that may end early proves nothing.
         let stages = named(&["python3 x.py", "python3 y.py"], &raw);
         assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (true, true));
-        // Neither does a reader whose start-up reads are unknown.
+        // Nor does a reader whose start-up reads are unknown.
         let late = RawStage { startup_reads: None, ..raw[1].clone() };
         let stages = named(&["python3 x.py", "wc -l"], &[raw[0].clone(), late]);
         assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (true, true));
@@ -155,10 +158,10 @@ mod tests {
         let raw = [started(6, 39), started(36, 39)];
         let stages = named(&["for i in $(seq 3); do date +%s; done", "python3 x.py"], &raw);
         assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (true, true));
-        // Where both sides have counted the same there was nothing else.
+        // If both sides have counted the same number, no other bytes were counted.
         let stages = named(&["f", "head"], &[started(6, 39), started(39, 39)]);
         assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (false, false));
-        // A reader with a pipe of its own counts twice, as does a writer to standard error.
+        // A reader with a pipe of its own counts bytes twice, as does a writer to standard error.
         let stages = named(&["f", "{ head | tail; }"], &[started(6, 78), started(78, 39)]);
         assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (true, true));
     }

@@ -1,4 +1,4 @@
-//! Accounts for each stage's time and bytes, from the observations of a run.
+//! Accounts for each stage's time and bytes, based on the observations of a run.
 //!
 //! ```text
 //! RawRun ─┬─ time ──────── lifetime = on CPU + run queue + waits + unexplained
@@ -27,7 +27,8 @@ use super::stage::RawStage;
 use crate::observe::Wait;
 use time::{Pressure, Times};
 
-/// Returns the accounts of the stages, first to last. `texts` are the stages' commands.
+/// Returns the accounts of the stages, first to last. `texts` has the source text of each stage's
+/// command.
 pub fn stages(run: &RawRun, texts: &[String]) -> Vec<Stage> {
     let mut stages: Vec<Stage> = run
         .stages
@@ -105,8 +106,8 @@ fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage 
 }
 
 /// Returns user and system time since the gate opened. Before that, the process was a copy of the
-/// shell; its CPU time was mostly the kernel's for starting it, so it is subtracted from system
-/// time first.
+/// shell. Its CPU time was mostly system time for starting it, so it is subtracted from system time
+/// first.
 fn cpu_since_gate(raw: &RawStage) -> (Duration, Duration) {
     let before = Duration::from_nanos(raw.sched_before.on_cpu);
     let system = raw.usage.system.saturating_sub(before);
@@ -114,8 +115,8 @@ fn cpu_since_gate(raw: &RawStage) -> (Duration, Duration) {
     (user, system)
 }
 
-/// Returns the CPU time of children that were waited for: the stage's CPU time beyond that of its
-/// main thread. It includes other threads of the stage, if there are any.
+/// Returns the CPU time of children that the stage has waited for: the stage's CPU time minus that
+/// of its main thread. The result includes other threads of the stage, if there are any.
 fn children_cpu(raw: &RawStage) -> Duration {
     if !raw.several_processes && raw.seen.waited(Wait::Child).is_zero() {
         return Duration::ZERO;
@@ -124,12 +125,12 @@ fn children_cpu(raw: &RawStage) -> Duration {
     raw.usage.cpu().saturating_sub(own)
 }
 
-/// Returns peak memory in bytes, and whether that is exact. `ru_maxrss` of a process starts with
-/// that of its parent, here a shell's of a few megabytes. `VmHWM` restarts with each program, but
-/// is lost with the process.
+/// Returns peak memory in bytes, and whether the value is exact. `ru_maxrss` of a process starts
+/// with the value of its parent, here a few megabytes of a shell. `VmHWM` is reset when a process
+/// executes a program, but is lost when the process ends.
 fn max_rss(raw: &RawStage) -> (u64, bool) {
     let spawner = raw.status_before.peak_rss;
-    // The kernel batches its page counts, so two readings may differ by up to that.
+    // The kernel updates page counts in batches, so two readings may differ by up to this.
     let slack = 256 * 1024;
     if raw.usage.max_rss > spawner + slack {
         (raw.usage.max_rss, true)
@@ -153,7 +154,7 @@ fn outcome(raw: &RawStage) -> Outcome {
     }
 }
 
-/// Returns the sums over all stages.
+/// Returns the totals over all stages.
 pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     let sum = |field: fn(&Stage) -> f64| stages.iter().map(field).sum::<f64>();
     let cpu = sum(Stage::cpu_seconds);
@@ -174,9 +175,9 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     }
 }
 
-/// Returns the largest number of bytes that entered or left any stage, and whether it is
-/// approximate. Exact counts have precedence; the result is approximate if there is no exact count,
-/// or if an approximate one is larger.
+/// Returns the largest number of bytes that entered or left any stage, or `None` if none did, and
+/// whether the number is approximate. Exact counts have precedence; the result is approximate if
+/// there is no exact count, or if an approximate one is larger.
 fn widest(stages: &[Stage]) -> (Option<u64>, bool) {
     let most = |approximate: bool| {
         let sides = stages.iter().flat_map(|stage| {
@@ -200,7 +201,7 @@ pub(crate) mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A stage that lived 1 s, was on a CPU for 400 ms and waited for one for 100 ms.
+    /// Returns a stage that lived for 1 s, ran on a CPU for 400 ms and was queued for 100 ms.
     pub(crate) fn raw_stage() -> RawStage {
         RawStage {
             status: Some(ExitStatus::Exited(0)),

@@ -1,5 +1,5 @@
-//! Determines when a stage's first output appeared, and whether the stage is a barrier that held it
-//! back.
+//! Determines when each stage's first output appeared, and whether the stage is a barrier that held
+//! its output back.
 
 use std::time::Duration;
 
@@ -11,9 +11,10 @@ use super::bytes::DEFAULT_PIPE_CAPACITY_BYTES;
 use crate::pipeline::raw::MAX_SAMPLING_INTERVAL;
 use crate::pipeline::stage::{MAX_STARTUP_READ_BYTES, RawStage};
 
-/// Returns when a stage's output first arrived, since the gate opened: in the pipe after it, or at
-/// its reader, whichever is first. A reader counts only if it was seen waiting for its input; it
-/// does not see what the stage writes to temporary files. Otherwise the stage's first write counts.
+/// Returns the time from the opening of the gate to a stage's first output, or `None` if there was
+/// none: the output arrived in the pipe after the stage or at its reader, whichever is first. The
+/// reader's observation is used only if the reader was seen waiting for its input; it excludes the
+/// stage's writes to temporary files. Otherwise, the stage's first write is used.
 pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = &raw[index];
     let noticed = match raw.get(index + 1) {
@@ -21,29 +22,29 @@ pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
         _ => stage.first_write.or_else(|| written_at_once(raw, stages, index)),
     };
     let noticed = noticed.into_iter().chain(stage.first_in_pipe).min();
-    // The first write may be noticed only after the stage has ended.
+    // The first write may not be noticed until the stage has ended.
     noticed.map(|time| time.min(stage.ended))
 }
 
-/// Returns when a sort's input ended, if the sort has written any output. The sort may have written
-/// its output completely before the end of its input was noticed, and earlier writes may have been
-/// to temporary files.
+/// Returns the time at which a sort's input ended, if the sort has written any output. The sort may
+/// have written all of its output before the end of its input was noticed, and its earlier writes
+/// may have been to temporary files.
 fn written_at_once(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = stages.get(index)?;
     let writer = raw.get(index.checked_sub(1)?)?;
     (behaviour::sorts(&stage.command) && stage.bytes_out > Some(0)).then_some(writer.ended)
 }
 
-/// Returns whether a stage wrote nothing until its input had ended, although it had input for a
-/// while: its writer had been writing and it had been reading, or, as the first stage, it had read
-/// its file as far as it ever did.
+/// Returns whether a stage wrote nothing until its input had ended, although input had been
+/// available for a while: its writer had been writing and the stage had been reading or, for the
+/// first stage, the stage had read its file as far as it ever did.
 pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
     let Some(written) = first_output(raw, stages, index) else { return false };
-    // The order of two events is only known to within the sampling interval.
+    // The order of two events is known only if they are further apart than the sampling interval.
     let sampling_interval = (written / 32).clamp(Duration::from_millis(6), MAX_SAMPLING_INTERVAL);
     let min_input_time = 3 * sampling_interval;
     let Some(before) = index.checked_sub(1) else {
-        // A stage that was killed by a signal has not read until EOF.
+        // A stage killed by a signal has not read until EOF.
         let to_the_end = matches!(raw[index].status, Some(ExitStatus::Exited(_)));
         return to_the_end
             && written >= min_input_time
@@ -54,8 +55,8 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     let input = stages.get(index).and_then(|stage| stage.bytes_in).unwrap_or(0);
     let began_reading = match raw[index].first_read {
         Some(time) => time.max(arrived),
-        // The start of the first output is unknown, but it suffices that most of the input was read
-        // before.
+        // The time of the first read is unknown, but it suffices that most of the input was read
+        // before the first output.
         None if raw[index].read_before_output >= input / 2 => arrived,
         None => return false,
     };
@@ -63,8 +64,9 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     written + sampling_interval >= writer_ended && had_input_for >= min_input_time
 }
 
-/// Returns whether a first stage had read all of its input before its first output. A stage that
-/// uses temporary files reads them later, so it must have read as much as it wrote in the end.
+/// Returns whether the first stage had read all of its input before its first output. A stage that
+/// uses temporary files reads them later, so it must have read at least as much as its final
+/// output.
 fn had_read_all(raw: &RawStage, stage: &Stage) -> bool {
     let before = raw.read_before_output;
     let (read, written) = raw.io.map_or((0, 0), |io| (io.read_bytes, io.write_bytes));
@@ -94,7 +96,7 @@ mod tests {
         assert!(!holds(&[writer.clone(), silent]));
         let quick = RawStage { ended: 10 * MS, ..writer.clone() };
         assert!(!holds(&[quick, holder]), "there was hardly any time to hold it");
-        // The stage writes to a temporary file at once, but its reader gets nothing for a long
+        // The stage writes to a temporary file at once, but its reader gets no bytes for a long
         // time.
         let reader =
             RawStage { startup_reads: Some(3_000), first_read: Some(505 * MS), ..raw_stage() };
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_writer_blocked_in_its_first_write_does_not_hold_its_output() {
-        // `cat` writes 128 kB at once; the pipe takes 64 of them, and its reader sleeps.
+        // `cat` writes 128 kB at once; the pipe takes 64 kB, and its reader sleeps.
         let read = Some(Io { read_bytes: 131_072 + 3_000, write_bytes: 65_536, ..Io::default() });
         let blocked = RawStage {
             io: read,

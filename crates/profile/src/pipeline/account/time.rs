@@ -1,8 +1,8 @@
-//! Divides a stage's lifetime.
+//! Divides a stage's lifetime into CPU time, run-queue time, waits and unexplained time.
 //!
-//! Exact figures come first: the kernel's CPU time and run-queue time, and the lifetime. The rest
-//! of the lifetime was spent waiting, and samples show for what. Their shares are scaled to that
-//! exact remainder, by a factor that is limited if there are few samples; time beyond it stays
+//! CPU time, run-queue time and the lifetime are exact. The stage waited for the rest of the
+//! lifetime, and samples show for what. The waits seen by samples are scaled to this exact
+//! remainder, by a factor that is limited if there are few samples; time beyond the limit stays
 //! unexplained.
 
 use std::time::Duration;
@@ -11,31 +11,31 @@ use crate::observe::Wait;
 use crate::pipeline::raw::RawRun;
 use crate::pipeline::stage::RawStage;
 
-/// Largest factor by which sampled waiting time is scaled to the exact remainder, without samples
-/// that found the stage waiting. With a few dozen such samples the shares of the waits are accurate
-/// to a few percent and apply to all of the waiting time, although sampling hides some waits: on a
-/// busy machine, a stage that is woken during a sample has to wait for contend's CPU.
+/// Largest factor by which sampled waiting time is scaled to the exact remainder if no sample found
+/// the stage waiting. With a few dozen samples in waits, the shares of the waits are accurate to a
+/// few percent and apply to all of the waiting time, although sampling hides some waits: on a busy
+/// machine, a stage that is woken during a sample has to wait for contend's CPU.
 const BASE_SCALE: f64 = 1.25;
-/// Increase of that factor for each sample that found the stage waiting.
+/// Increase of `BASE_SCALE` for each sample that found the stage waiting.
 const SCALE_PER_SAMPLE: f64 = 1.0 / 16.0;
-/// Upper limit of that factor.
+/// Upper limit of the scaling factor.
 const MAX_SCALE: f64 = 4.0;
 
-/// If less than this share of the lifetime went unseen, `MIN_SAMPLES` samples are enough to
-/// distribute it: even if all were wrong, the error would be small.
+/// Share of the lifetime below which `MIN_SAMPLES` samples are enough to distribute unseen waiting
+/// time: even if all were wrong, the error would be small.
 const MAX_UNSEEN_SHARE: f64 = 0.10;
-/// Fewest samples in a wait that are distributed over a small unseen share.
+/// Minimum number of samples in waits for distributing a small unseen share.
 const MIN_SAMPLES: u64 = 3;
 
-/// The share of pipe samples that must agree on what a stage waits for.
+/// Share of pipe samples that must agree on the cause of a stage's waits.
 const MIN_AGREEING_SHARE: f64 = 0.75;
 
-/// Shares of the pipe samples, from 0 to 1, in which a stage's pipes kept it from continuing.
+/// Shares of pipe samples, from 0 to 1, in which a stage's pipes kept it from continuing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pressure {
-    /// Samples that found its input empty.
+    /// Share of samples that found the stage's input empty.
     pub input_empty: f64,
-    /// Samples that found its output full.
+    /// Share of samples that found the stage's output full.
     pub output_full: f64,
 }
 
@@ -50,7 +50,7 @@ impl Pressure {
     }
 }
 
-/// The components of a lifetime.
+/// The components of a stage's lifetime.
 pub(super) struct Times {
     pub on_cpu: Duration,
     pub run_queue: Duration,
@@ -61,7 +61,7 @@ pub(super) struct Times {
 impl Times {
     pub fn of(raw: &RawStage, pressure: Pressure) -> Self {
         let lifetime = raw.ended;
-        // Tasks that were active at the same time count once for the stage.
+        // Tasks active at the same time count once for the stage.
         let overlap = if raw.several_tasks && !raw.seen.active.is_zero() {
             raw.seen.active_tasks.as_secs_f64() / raw.seen.active.as_secs_f64()
         } else {
@@ -75,8 +75,8 @@ impl Times {
         let waited = lifetime.saturating_sub(on_cpu + run_queue);
 
         let mut seen = raw.seen.waiting;
-        // A child too short-lived to be sampled was running while its parent was seen waiting for
-        // it, or at a pipe that leads to it.
+        // A child too short-lived to be sampled ran while its parent was seen waiting for it, or at
+        // a pipe that leads to it.
         let mut unseen_work = (on_cpu + run_queue).saturating_sub(raw.seen.active);
         for wait in [Wait::Child, Wait::Pipe] {
             let seen = &mut seen[wait as usize];
@@ -103,10 +103,10 @@ impl Times {
     }
 }
 
-/// Returns starved and blocked time that samples have missed, for a stage that waits only for its
-/// pipes. A stage that is woken for every few bytes waits so briefly that samples, which take a CPU
-/// themselves, almost always find it ready to run. The cause of its waits then shows in its pipes:
-/// most samples find its input empty, or its output full.
+/// Returns the starved and blocked time that samples have missed, for a stage that waits only for
+/// its pipes. A stage that is woken for every few bytes waits so briefly that samples, which take a
+/// CPU themselves, almost always find it ready to run. The cause of its waits then shows in its
+/// pipes: most samples find its input empty, or its output full.
 fn from_pipes(
     waits: &[Duration; Wait::COUNT],
     unseen: Duration,
@@ -122,7 +122,7 @@ fn from_pipes(
     (starved, unseen.saturating_sub(starved))
 }
 
-/// Scales sampled waits to the time that was spent waiting, at most by `max_scale`.
+/// Scales sampled waits to the total waiting time, by a factor of at most `max_scale`.
 fn scale(
     seen: [Duration; Wait::COUNT],
     waited: Duration,
@@ -137,7 +137,7 @@ fn scale(
 }
 
 impl Wait {
-    /// Returns every wait with a known cause.
+    /// Returns all waits with a known cause.
     fn known() -> impl Iterator<Item = Self> {
         [
             Self::Starved,
@@ -232,12 +232,14 @@ mod tests {
     fn unseen_running_children_are_not_a_wait() {
         let mut raw =
             RawStage { seen: seen(&[(Wait::Child, 600), (Wait::Starved, 300)]), ..raw_stage() };
-        // 400 ms of CPU time and 100 ms of queueing, but seen active for 100 ms alone.
+        // The stage has 400 ms of CPU time and 100 ms in the queue, but samples found it active for
+        // only 100 ms.
         raw.seen.active = 100 * MS;
         let stage = account(&raw);
         assert!(close(stage.other_waits.child, 500e-3 * 200.0 / 500.0), "{stage:?}");
         assert!(close(stage.starved_seconds, 500e-3 * 300.0 / 500.0));
-        // The same at a pipe that leads to a child, as of `xargs` and of `$(…)`.
+        // The same holds for waits at a pipe that leads to a child, as those of `xargs` and of
+        // `$(…)`.
         raw.seen = seen(&[(Wait::Pipe, 600), (Wait::Starved, 300)]);
         raw.seen.active = 100 * MS;
         let stage = account(&raw);

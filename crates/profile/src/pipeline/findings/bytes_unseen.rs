@@ -1,13 +1,13 @@
-//! Finds bytes that moved without read or write calls (by splice or mmap), which the kernel's
-//! counters for processes leave out.
+//! Finds bytes moved without read or write calls (by splice or mmap), which the kernel's counters
+//! for processes leave out.
 
 use contend_record::pipe::{Boundary, Finding, FindingId};
 
 use super::{Facts, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// Smallest difference of counts that is reported, in bytes. A program reads less of its libraries,
-/// and a pipe holds no more.
+/// Minimum difference of counts for a finding, in bytes. A program reads less from its libraries,
+/// and a pipe of default capacity holds no more.
 const MIN_DIFFERENCE_BYTES: u64 = 64 * 1024;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {

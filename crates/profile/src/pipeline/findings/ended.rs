@@ -1,4 +1,4 @@
-//! Finds stages that did not end with exit code 0, and reports how each ended.
+//! Finds stages that did not end with exit code 0, and reports how each of them ended.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,15 @@ use contend_record::signal;
 use super::{Facts, finding};
 use crate::pipeline::verdict::short;
 
-/// The signal that kills a writer whose reader has ended early, which is not a fault.
+/// The signal that kills a writer whose reader has ended early, which is not an error.
 const SIGPIPE: i32 = 13;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     unfinished(facts.stages).into_iter().chain(facts.stages.iter().filter_map(of_stage)).collect()
 }
 
-/// Returns the stages that ended with contend, in one sentence for each signal.
+/// Reports stages that were still running when contend was interrupted, in one finding per signal
+/// that killed them.
 fn unfinished(stages: &[Stage]) -> Vec<Finding> {
     let signals: BTreeSet<_> = stages.iter().filter_map(interrupted_by).collect();
     let by = |signal| {
@@ -69,7 +70,7 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
             FindingId::StageKilled,
             format!("Stage {index} `{command}` was killed by {}.", signal_name(signal)),
         ),
-        // A shell ends with this code after one of its commands was killed by SIGPIPE.
+        // A shell exits with this code if SIGPIPE has killed one of its commands.
         Outcome::Exited if stage.exit_code == 128 + SIGPIPE => return None,
         Outcome::Exited if stage.exit_code != 0 => (
             FindingId::StageFailed,
@@ -80,7 +81,7 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
     Some(finding(id, vec![index], message))
 }
 
-/// Returns the name of a signal, or its number.
+/// Returns the name of a signal, such as `SIGTERM`, or its number if it has no name.
 fn signal_name(number: i32) -> String {
     signal::name(number).map_or_else(|| format!("signal {number}"), |name| format!("SIG{name}"))
 }

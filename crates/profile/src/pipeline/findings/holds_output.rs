@@ -1,5 +1,5 @@
 //! Finds barriers: stages that write nothing until their input has ended. The stages after a
-//! barrier cannot start before, so the pipeline runs in two phases.
+//! barrier cannot start their work before that, so the pipeline runs in two phases.
 
 use contend_commands::behaviour::holds_by_nature;
 use contend_record::pipe::{Figure, Finding, FindingId, Stage};
@@ -8,7 +8,7 @@ use contend_record::units::time;
 use super::{Facts, approximate_prefix, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// Size of the C library's buffer for output that is not a terminal, in bytes.
+/// Size in bytes of the C library's buffer for output that is not to a terminal.
 const STDIO_BUFFER_BYTES: u64 = 4096;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
@@ -47,8 +47,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns whether the output is a count or a sum: a line or two of a large input. As the last
-/// stage, such a barrier delays no other stage.
+/// Returns whether a stage's output is a summary, such as a count: a line or two for a large input.
+/// As the last stage, such a barrier delays no other stage.
 fn is_summary(stage: &Stage) -> bool {
     let small = stage.bytes_out <= Some(STDIO_BUFFER_BYTES);
     small && stage.bytes_in.unwrap_or(u64::MAX) / 8 >= stage.bytes_out.unwrap_or(0).max(1)

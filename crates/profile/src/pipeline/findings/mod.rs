@@ -1,4 +1,4 @@
-//! Findings: one file for each rule, and one table of the rules.
+//! Findings about a run. Each rule has a file, and `findings` applies all rules.
 
 mod bytes_unseen;
 mod cannot_matter;
@@ -11,31 +11,31 @@ mod tiny_calls;
 
 use contend_record::pipe::{Bottleneck, Boundary, Finding, FindingId, Stage, Total};
 
-/// The facts that rules examine.
+/// The facts that rules examine, about a finished run.
 #[derive(Debug)]
 pub struct Facts<'a> {
     /// The stages, first to last.
     pub stages: &'a [Stage],
-    /// The pipes between them.
+    /// The pipes between the stages.
     pub boundaries: &'a [Boundary],
-    /// All stages together.
+    /// The totals over all stages.
     pub total: &'a Total,
-    /// The verdict.
+    /// The verdict on the bottleneck.
     pub bottleneck: &'a Bottleneck,
     /// The pipeline's wall time.
     pub wall_seconds: f64,
-    /// Number of CPUs that can work at once.
+    /// Number of CPUs that the pipeline can use at once.
     pub cpus: f64,
-    /// Number of processes and threads that the whole machine created during the run.
+    /// Number of processes and threads created on the whole machine during the run.
     pub forks: u64,
-    /// Whether other processes used the CPUs during the run.
+    /// Whether other programs used a notable share of the CPUs during the run.
     pub other_load: bool,
 }
 
-/// A rule, which returns its findings about the facts.
+/// A rule: a function that returns its findings about the facts.
 type Rule = fn(&Facts<'_>) -> Vec<Finding>;
 
-/// Every rule, in the order in which findings are shown.
+/// All rules, in the order in which their findings are shown.
 const RULES: &[Rule] = &[
     ended::find,
     outlived_reader::find,
@@ -47,7 +47,7 @@ const RULES: &[Rule] = &[
     cannot_matter::find,
 ];
 
-/// Applies every rule.
+/// Applies all rules and returns their findings, in display order.
 pub fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     RULES.iter().flat_map(|rule| rule(facts)).collect()
 }
@@ -56,12 +56,13 @@ fn finding(id: FindingId, stages: Vec<usize>, message: String) -> Finding {
     Finding { id, stages, message }
 }
 
-/// Returns the word before a count of bytes in a sentence, if the count is approximate.
+/// Returns the prefix of a byte count in a sentence: `about ` if the count is approximate,
+/// otherwise an empty string.
 fn approximate_prefix(approximate: bool) -> &'static str {
     if approximate { "about " } else { "" }
 }
 
-/// Formats bytes for a sentence, with a decimal unit.
+/// Formats a number of bytes for a sentence, with a decimal unit.
 fn bytes(count: f64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     units.iter().find(|(size, _)| count >= *size).map_or_else(
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
     use contend_record::pipe::BottleneckKind;
 
-    /// Applies a rule to these stages of a pipeline that ran for 1 s on 2 CPUs.
+    /// Applies a rule to the stages of a pipeline that ran for 1 s on 2 CPUs.
     pub(super) fn apply(rule: Rule, stages: &[Stage]) -> Vec<Finding> {
         apply_with(rule, stages, &[], Some(1), 0, 1.0)
     }

@@ -5,7 +5,7 @@ use contend_record::units::time;
 
 use super::{Facts, finding};
 
-/// A stage that waits for a CPU for more than this share of its lifetime is named.
+/// Share of its lifetime for which a stage must be queued for a CPU to be named.
 const MIN_QUEUED_SHARE: f64 = 0.10;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Finds pipelines and stages in which starting programs costs more than the programs' work.
+//! Finds pipelines and stages for which starting programs costs more than the programs' work.
 
 use contend_record::pipe::{Finding, FindingId, Stage};
 use contend_record::units::time;
@@ -6,16 +6,17 @@ use contend_record::units::time;
 use super::{Facts, approximate_prefix, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// A pipeline with a wall time below this is mostly start-up.
+/// Wall time in seconds below which a run may be mostly start-up.
 const MAX_SHORT_RUN_SECONDS: f64 = 0.05;
-/// Upper bound of the CPU time that starting and ending a program takes; it is a millisecond or
-/// two.
+/// Upper bound of the CPU time for starting and ending a program, in seconds; it is usually 1 ms to
+/// 2 ms.
 const MAX_START_CPU_SECONDS: f64 = 0.0025;
-/// Fewest programs started that are reported.
+/// Minimum number of started programs for a finding.
 const MIN_FORKS: u64 = 50;
-/// Fewest children of the stage that must have been seen, if other programs started processes too.
+/// Minimum number of the stage's children that samples must have found, if other programs were
+/// running, too.
 const MIN_CHILDREN_SEEN: u64 = 8;
-/// A program that used less CPU time than this hardly did more than start and end.
+/// CPU time in seconds below which a program hardly did more than start and end.
 const MAX_CHILD_CPU_SECONDS: f64 = 0.01;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
@@ -42,8 +43,8 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 /// Reports the stage whose children used the most CPU time, if many programs were started during
-/// the run and each did little. The kernel counts forks only for the whole machine. If other
-/// programs were running too, at least every third sample must have found a new child.
+/// the run and each did little work. The kernel counts forks only for the whole machine, so if
+/// other programs were running, at least every third sample must have found a new child.
 fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
     let stage = facts
         .stages
@@ -58,7 +59,7 @@ fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let how_many = if facts.other_load {
-        // Processes that started and ended between two samples are not included.
+        // Samples miss processes that start and end between two of them.
         format!("it started at least {} processes", thousands(stage.children_seen))
     } else {
         let forks = facts.forks;

@@ -1,17 +1,19 @@
-//! Finds stages that read or write in small pieces, so that system calls cost more than the data.
+//! Finds stages that read or write so little at a time that system calls cost more than copying the
+//! data.
 
 use contend_record::pipe::{Finding, FindingId, Stage};
 
 use super::{Facts, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// The maximum number of calls that is not worth reporting; they take about a millisecond.
+/// Minimum number of calls for a finding; fewer take at most about a millisecond.
 const MIN_CALLS: u64 = 5_000;
-/// Largest mean size of a tiny call, in bytes: copying that costs as much as the system call.
+/// Largest mean size of a tiny call, in bytes: copying this many costs about as much as the system
+/// call.
 const MAX_TINY_CALL_BYTES: f64 = 512.0;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    // The calls of programs that a stage starts are mostly those of their start-up.
+    // Programs started by a stage make most of their calls during start-up.
     let alone = facts.stages.iter().filter(|stage| stage.children_cpu_seconds <= 0.0);
     alone
         .flat_map(|stage| {
