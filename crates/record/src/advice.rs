@@ -96,9 +96,9 @@ impl Verdict {
 /// A changed pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// The rewrite that it comes from.
+    /// The rewrite that the candidate comes from.
     pub rewrite: RewriteId,
-    /// Stages of the original that it changes, from 1.
+    /// Stages of the original that the candidate changes, from 1.
     pub stages: Vec<usize>,
     /// Text of the whole changed pipeline, ready to paste.
     pub command: String,
@@ -179,7 +179,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Returns a trial for which there was no candidate.
+    /// Creates the record of a trial without candidates.
     pub fn without_candidates(input: TrialInput, budget_seconds: f64) -> Self {
         Self {
             input,

@@ -54,7 +54,7 @@ pub struct RunRecord {
 /// Neighbouring stages of a text run by a shell, which the shell passes to contend.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TakenOver {
-    /// Line in which they begin, from 1.
+    /// Line in which the stages begin, from 1.
     pub line: usize,
     /// Text of the stages.
     pub text: String,
@@ -67,11 +67,11 @@ pub struct TakenOver {
 /// A stage of a text run by a shell that stays with the shell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Left {
-    /// Line in which its pipeline begins, from 1.
+    /// Line in which the stage's pipeline begins, from 1.
     pub line: usize,
     /// Text of the stage.
     pub text: String,
-    /// Why contend does not take it over, in a sentence.
+    /// Why contend does not take the stage over, in a sentence.
     pub why: String,
 }
 
