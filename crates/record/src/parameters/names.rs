@@ -60,7 +60,8 @@ pub const TICK_US: &str = "tick_us";
 pub const TO: &str = "to";
 /// Number of commands in the tokenizer.
 pub const TOKENIZER: &str = "tokenizer";
-/// Number of turns in a sample; if figures are scaled, the number from which they are.
+/// Number of turns in a sample. If measurements are scaled, this is the number that they were taken
+/// with.
 pub const TURNS: &str = "turns";
 /// Kind of unit of a runtime.
 pub const UNIT: &str = "unit";
