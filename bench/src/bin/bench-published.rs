@@ -1,6 +1,7 @@
 //! Checks whether `contend run -f` does the same as bash with published benchmark scripts.
 //!
-//! It takes a checkout of them; `bench/run/README.md` names the repositories.
+//! The scripts come from a checkout of another project; `bench/run/README.md` names the
+//! repositories.
 
 #![expect(clippy::print_stdout, reason = "the program prints its table")]
 
