@@ -45,7 +45,7 @@ pub struct Case {
     pub text: String,
     /// Whether `text` is a script of more than one line.
     pub script: bool,
-    /// The stages that cannot be data-parallel, from 1.
+    /// Numbers of the stages that cannot be data-parallel, from 1.
     pub serial: Vec<usize>,
     /// For scripts, whose stages are not known: share of CPU time that can be data-parallel. `None`
     /// otherwise.

@@ -181,7 +181,7 @@ pub struct Against {
     pub cases: usize,
     /// Number of cases in which contend took less time.
     pub wins: usize,
-    /// The other cases, with contend's speed relative to the tool.
+    /// Cases in which contend took no less time, with its speed relative to the tool.
     pub losses: Vec<String>,
     /// Number of cases in which the tool's output was wrong.
     pub wrong: usize,

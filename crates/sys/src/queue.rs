@@ -75,7 +75,7 @@ impl PosixQueue {
 /// A message with the header that a System V queue needs.
 #[derive(Debug)]
 pub struct Envelope {
-    /// The message type, then the message.
+    /// The message type, followed by the message.
     words: Box<[libc::c_long]>,
     length: usize,
 }

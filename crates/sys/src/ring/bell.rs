@@ -123,8 +123,8 @@ mod models {
         }
     }
 
-    /// Three messages through two slots: the receiver waits for each, the sender for room before
-    /// the third. If one of them sleeps and is not woken, loom reports it.
+    /// Sends three messages through two slots: the receiver waits for each message, the sender for
+    /// room before the third. loom reports a deadlock if a sleeper is not woken.
     #[test]
     fn no_wake_up_is_lost() {
         let mut all = loom::model::Builder::new();
