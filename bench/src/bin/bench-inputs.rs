@@ -22,7 +22,7 @@ struct Args {
     /// Print the pipelines with their inputs, and make nothing.
     #[arg(long)]
     list: bool,
-    /// Seed of the inputs.
+    /// Seed of the generated inputs: the same seed gives the same bytes.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Make every input this many times as large.

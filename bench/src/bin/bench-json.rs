@@ -1,7 +1,7 @@
 //! Measures the speed and memory of `contend json`.
 //!
 //! Runs contend in alternation with jq, jaq and gron, as far as installed, on the same document,
-//! and checks that all of them print the same.
+//! and checks that all outputs are the same.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 

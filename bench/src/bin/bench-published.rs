@@ -27,7 +27,7 @@ struct Args {
     /// Size of each script's input, in millions of bytes.
     #[arg(long, default_value_t = 1)]
     megabytes: u64,
-    /// Seed of the inputs.
+    /// Seed of the generated inputs: the same seed gives the same bytes.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only scripts whose path contains this text.

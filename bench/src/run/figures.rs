@@ -158,8 +158,7 @@ pub struct Summary {
     pub gain: Option<f64>,
     /// The same mean for each size, in millions of bytes.
     pub by_size: Vec<(u64, f64)>,
-    /// Geometric mean of the limit over the cases that are mostly parallelisable, and the number of
-    /// these cases.
+    /// Geometric mean of the limit over mostly parallelisable cases, and the number of these cases.
     pub limit: (Option<f64>, usize),
     /// Cases whose speed is below [`LOSS_SPEED`].
     pub losses: Vec<String>,

@@ -159,7 +159,7 @@ impl Tool {
 pub struct Places<'a> {
     /// File with the source of the case.
     pub script: &'a Path,
-    /// File for contend's statistics, if they are wanted.
+    /// File for contend's statistics; `None` if they are not requested.
     pub stats: Option<&'a Path>,
     /// Folder for temporary files of forms.
     pub scratch: &'a Path,

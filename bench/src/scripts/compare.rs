@@ -83,9 +83,9 @@ fn is_same_entry(first: &Entry, second: &Entry) -> bool {
     }
 }
 
-/// Removes the name of the script from shell messages that were redirected to `output`, and keeps
-/// line numbers. contend may pass the script to bash as `/dev/fd/3`, with which bash's messages
-/// then begin.
+/// Removes the name of the script from shell messages that were redirected to `output`. contend may
+/// pass the script to bash as `/dev/fd/3`, and bash's messages then begin with that path. Line
+/// numbers stay.
 fn unnamed(output: &[u8]) -> Cow<'_, [u8]> {
     const AFTER_NAME: &[u8] = b": line ";
     let is_name = |name: &[u8]| {

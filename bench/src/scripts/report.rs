@@ -16,7 +16,7 @@ const SHOWN_BYTES: usize = 600;
 /// Numbers of variants, by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Number of all variants that were run.
+    /// Number of variants run.
     pub cases: u64,
     /// Number of variants in which contend differs from bash.
     pub differ: u64,
@@ -40,7 +40,7 @@ impl Counts {
 pub struct Summary {
     /// Counts over all scripts; each variant counts once.
     pub all: Counts,
-    /// Number of scripts that were run.
+    /// Number of scripts run.
     pub scripts: u64,
     by_feature: BTreeMap<String, Counts>,
 }

@@ -308,7 +308,7 @@ fn ends_within(pid: Pid, limit: Duration) -> Result<bool> {
     }
 }
 
-/// Reaps orphans until none is left or the time is over. Returns whether none is left.
+/// Reaps orphans until none is left or `limit` has passed. Returns whether none is left.
 fn all_end_within(limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     while reap_exited() {

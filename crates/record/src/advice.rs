@@ -1,4 +1,4 @@
-//! Changes to a pipeline: their texts, their predicted times, and their measured times.
+//! Changes to a pipeline, with their predicted and measured times.
 //!
 //! Part of the schema `contend.pipe/1`. Wall times are seconds of `CLOCK_MONOTONIC`; CPU times are
 //! seconds that the kernel charges.

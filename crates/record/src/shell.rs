@@ -1,6 +1,6 @@
 //! Quotes words for a shell.
 
-/// Quotes a word, if it needs quotes, so that the shell passes exactly this text to the command.
+/// Quotes `text`, if necessary, so that the shell passes it to a command as one unchanged word.
 pub fn quote(text: &str) -> String {
     // `=` after a name would turn the word into an assignment; after an option, it is harmless.
     let special = if text.starts_with('-') { "-_./,:+@%^=" } else { "-_./,:+@%^" };

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::Pid;
 
-/// A file of `/proc` that is read repeatedly.
+/// A file of `/proc`, opened once and read repeatedly.
 #[derive(Debug)]
 pub struct ProcFile(OwnedFd);
 
@@ -63,7 +63,7 @@ impl SchedStat {
     }
 }
 
-/// `syscall` of a task: the system call that it is blocked in.
+/// `syscall` of a task: the system call that blocks the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InKernel {
     /// Running or runnable.

@@ -11,7 +11,7 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A signal that was read from a [`SignalFd`].
+/// A signal read from a [`SignalFd`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
     /// Number of the signal.
@@ -183,7 +183,7 @@ impl Wake {
         Ok(Self { signal, process: std::process::id(), user })
     }
 
-    /// Consumes the signals that are already pending for this thread.
+    /// Consumes all instances of the signal that are pending for this thread, without blocking.
     pub fn drain(self) {
         let mask = set_of(&[self.signal]);
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -54,7 +54,7 @@ impl Attributes {
         Ok(attributes)
     }
 
-    /// Returns the attributes for threads that are not joined.
+    /// Changes the attributes to those of detached threads, which are not joined.
     ///
     /// # Errors
     /// None is known.

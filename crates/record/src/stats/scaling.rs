@@ -1,4 +1,4 @@
-//! How throughput scales with the number of workers, by two laws.
+//! Two laws of throughput as a function of the number of workers: Amdahl's and Gunther's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -74,7 +74,7 @@ mod models {
 
     use super::*;
 
-    /// Like the kernel's futex: a waiter checks the word under a lock, which the waker takes too.
+    /// A model of the kernel's futex: waiter and waker access the word under the same lock.
     struct Futex {
         taken: AtomicU32,
         lock: Mutex<()>,

@@ -77,7 +77,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Creates the layout of a ring that is alone in its memory.
+    /// Creates the layout of a single ring in its memory.
     pub fn alone(shape: Shape) -> Self {
         let stride = shape.stride();
         Self { control: 0, first: CONTROL_BYTES, together: 0, distance: stride, stride }

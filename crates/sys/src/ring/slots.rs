@@ -106,7 +106,7 @@ const _: () = assert!(
     "the control page holds one for each direction"
 );
 
-/// Creates a ring in zeroed memory that is used for nothing else.
+/// Creates a ring in `memory`, which must be zeroed and not used for anything else.
 ///
 /// # Errors
 /// `InvalidInput` if the memory is too small or not writable, or the ring has fewer than two slots.
@@ -367,7 +367,7 @@ impl Sender {
 
 impl Receiver {
     /// Receives the next message; blocks until there is one. The previous message may be freed.
-    /// `gives_up` is as in [`Sender::draft`].
+    /// Calls `gives_up` as [`Sender::draft`] does.
     ///
     /// # Errors
     /// `BrokenPipe` if `gives_up` returned true.
