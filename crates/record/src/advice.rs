@@ -102,7 +102,7 @@ pub struct Candidate {
     pub stages: Vec<usize>,
     /// Text of the whole changed pipeline, ready to paste.
     pub command: String,
-    /// How certain it is, before a run, that its output is the same.
+    /// How certain it is, before a run, that the candidate's output is the same.
     pub safety: Safety,
     /// Why it may be better, in one line.
     pub reason: String,

@@ -94,7 +94,7 @@ pub struct Case {
     pub sides: Vec<Side>,
     /// The case's main figure; null if no run has measured it.
     pub value: Option<Figure>,
-    /// Further figures by name, each of which at least two runs have.
+    /// Further figures by name, each present in at least two runs.
     pub metrics: BTreeMap<String, Figure>,
 }
 

@@ -274,7 +274,7 @@ pub struct LimitReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "limit")]
 pub enum StoppedBy {
-    /// The cap that was given.
+    /// The given cap on the number of units.
     Cap,
     /// The memory guard, before memory ran out.
     MemoryFloor,
@@ -333,9 +333,9 @@ pub struct Task {
     pub rss_bytes: u64,
     /// Proportional set size of the process, in bytes: a page shared by two processes counts half.
     pub pss_bytes: u64,
-    /// Bytes of the process that are shared with other processes.
+    /// Memory of the process that is shared with other processes, in bytes.
     pub shared_bytes: u64,
-    /// Bytes of the process that are not shared.
+    /// Memory of the process that is not shared, in bytes.
     pub private_bytes: u64,
     /// Page faults that needed no I/O, since the task started.
     pub minor_faults: u64,

@@ -102,8 +102,7 @@ pub struct Stage {
     pub system_seconds: f64,
     /// User and system time, in percent of the stage's lifetime.
     pub cpu_percent: f64,
-    /// Wall time on a CPU, in seconds. Time when several tasks of the stage run at once counts
-    /// once.
+    /// Wall time with at least one task of the stage on a CPU, in seconds.
     pub on_cpu_seconds: f64,
     /// Wall time runnable but queued for a CPU, in seconds.
     pub run_queue_seconds: f64,
@@ -328,7 +327,7 @@ pub struct Total {
     pub system_seconds: f64,
     /// User and system time, in percent of the pipeline's wall time.
     pub cpu_percent: f64,
-    /// Most bytes that any one stage read or wrote; null if no count could be read.
+    /// Largest number of bytes that any one stage read or wrote; null if no count could be read.
     pub bytes: Option<u64>,
     /// Whether `bytes`, and the CPU time computed from it, may be inexact.
     #[serde(default)]

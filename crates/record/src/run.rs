@@ -75,7 +75,7 @@ pub enum Class {
 pub enum SourceRecord {
     /// Standard input.
     Standard,
-    /// These files, concatenated.
+    /// The given files, concatenated.
     Files(Vec<String>),
     /// No input, or files that the commands of the step open themselves.
     Own,

@@ -167,8 +167,9 @@ fn first_of_list(list: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Two packages of two cores of two hardware threads each, numbered as Linux does on PCs, with
-    /// a last-level cache for each core in the second package.
+    /// Creates the sysfs files of a machine and reads them: two packages of two cores of two
+    /// hardware threads each, numbered as Linux does on PCs, with a last-level cache for each core
+    /// in the second package.
     fn machine(root: &Path) -> Vec<Cpu> {
         for number in 0..8_usize {
             let (package, core) = (number / 2 % 2, number % 4);

@@ -46,7 +46,7 @@ pub enum Unfit {
     Superlinear {
         /// Number of workers.
         workers: u64,
-        /// Their time, divided by that of one worker.
+        /// Time with this number of workers, divided by that with one.
         time: f64,
     },
     /// Most samples of a point were taken while other processes used the CPUs, so the time with

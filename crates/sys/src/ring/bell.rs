@@ -74,7 +74,8 @@ mod models {
 
     use super::*;
 
-    /// A model of the kernel's futex: waiter and waker access the word under the same lock.
+    /// A model of the kernel's futex: a waiter checks the word and falls asleep under a lock, which
+    /// the waker takes before it wakes.
     struct Futex {
         taken: AtomicU32,
         lock: Mutex<()>,
