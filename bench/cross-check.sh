@@ -1,9 +1,9 @@
-# Compares figures of `contend lab` with those of other programs, in alternation. Sourced by the
-# cross-checks in the folders here, which define `theirs`, `ours` (both note names and values) and
-# `pairs`, and then call `cross_check`.
+# Compares measurements of `contend lab` with those of other programs, in alternation. The scripts
+# `cross-check.sh` in the subfolders source this file, define the functions `theirs` and `ours`, which
+# record names and values, and `pairs`, which prints what to compare, and then call `cross_check`.
 #
-# usage of each: cross-check.sh [ROUNDS] (CONTEND=FILE selects another contend than the one built
-# here)
+# Usage of those scripts: cross-check.sh [ROUNDS]. CONTEND=FILE selects another contend than the one
+# built here.
 set -eu
 rounds=${1:-5}
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,7 +12,7 @@ lmbench=$(dirname "$(ls /usr/lib/lmbench/bin/*/lat_pipe 2>/dev/null | head -n 1)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Notes a value of the other program, in nanoseconds.
+# Records a value of the other program: name, and time in nanoseconds.
 note() { [ -n "$2" ] && echo "$1 $2" >>"$folder/round"; return 0; }
 lm() { # scheduling, program and arguments; the last number it prints, in microseconds
   scheduling=$1
@@ -23,7 +23,7 @@ lm() { # scheduling, program and arguments; the last number it prints, in micros
 }
 has() { command -v "$1" >/dev/null; }
 
-# Notes the medians of the lab's cases. Takes the names of the parameters that distinguish them,
+# Records the medians of the lab's cases. Takes the names of the parameters that distinguish them,
 # then contend's arguments.
 measure() { # names of parameters, arguments
   names=$1
@@ -34,9 +34,9 @@ measure() { # names of parameters, arguments
     | "\([$case.experiment] + $values | join("/")) \(.median)"' "$folder/ours.json" >>"$folder/round"
 }
 
-# Runs all rounds, and prints medians of both and of their ratio in each round. A line of `pairs`
-# names the other program's value, the lab's, a factor for the lab's and a number of nanoseconds to
-# add to it.
+# Runs all rounds, and prints the medians of both values and of their ratio in each round. Each
+# line of `pairs` has the names of the other program's value and of the lab's value, a factor for the
+# lab's value, and a number of nanoseconds to add to it.
 cross_check() {
   : >"$folder/all"
   round=1

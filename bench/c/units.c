@@ -1,5 +1,5 @@
-/* The same operations as `contend lab run units/create` with n = 1, in another language and by
-   another loop, to compare with: units KIND MILLISECONDS [PROGRAM]. Prints nanoseconds each. */
+/* Repeats an operation of `contend lab run units/create` with n = 1, to compare it with the lab:
+   units KIND MILLISECONDS [PROGRAM]. Prints the mean time of one operation in nanoseconds. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-//! Shared parts of the benchmark programs: finding and running commands, and the listings.
+//! Shared parts of the benchmark programs: finding and running commands, and the listings of cases.
 
 #![expect(clippy::missing_errors_doc, reason = "every error ends a benchmark, which prints it")]
 
@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result, ensure};
 use contend_record::pipe::PipeRecord;
 use contend_sys::child::{self, Usage};
 
-/// Returns the path of a program built with this workspace, in the folder of the running one.
+/// Returns the path of a program of this workspace, in the folder of the running program.
 pub fn built_program(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find this program's own path")?;
     let path = own.with_file_name(name);
@@ -32,28 +32,28 @@ pub fn built_program(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The time and resources of a finished command and its children.
+/// Time and resources of a finished command and its children.
 #[derive(Debug, Clone, Copy)]
 pub struct Timed {
-    /// Elapsed time.
+    /// Wall time from start to exit.
     pub wall: Duration,
-    /// Resources of the command and all descendants that were waited for.
+    /// Resources of the command and of all reaped descendants.
     pub usage: Usage,
 }
 
 impl Timed {
-    /// Returns user and system time.
+    /// Returns user time plus system time.
     pub fn cpu(&self) -> Duration {
         self.usage.user + self.usage.system
     }
 }
 
-/// Runs a command with `/dev/null` as its input and output.
+/// Runs a command with `/dev/null` as its input and output, and returns its time and resources.
 pub fn time(command: &mut Command) -> Result<Timed> {
     time_with(command, Stdio::null(), Stdio::null())
 }
 
-/// Runs a command with this input and output.
+/// Runs a command with the given input and output, and returns its time and resources.
 ///
 /// GNU grep, even with -c, stops at the first match if its output is /dev/null. If a pipeline may
 /// end with grep, the output has to be a file.
@@ -69,21 +69,21 @@ pub fn time_with(command: &mut Command, stdin: Stdio, stdout: Stdio) -> Result<T
     Ok(Timed { wall: begun.elapsed(), usage: reaped.usage })
 }
 
-/// Returns the pipeline as a command for bash.
+/// Returns a command that runs `pipeline` with bash.
 pub fn bash_command(pipeline: &str) -> Command {
     let mut command = Command::new("bash");
     command.arg("-c").arg(pipeline);
     command
 }
 
-/// Returns the pipeline as a command for `contend pipe`, without report.
+/// Returns a command that runs `pipeline` with `contend pipe`, without a report.
 pub fn contend_command(contend: &Path, pipeline: &str) -> Command {
     let mut command = Command::new(contend);
     command.args(["pipe", "--discard", "--no-advice", "--"]).arg(pipeline);
     command
 }
 
-/// Profiles a pipeline and returns its record.
+/// Profiles `pipeline` with `contend pipe`, and returns the record.
 pub fn profile(contend: &Path, pipeline: &str) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let status = Command::new(contend)

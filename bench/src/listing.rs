@@ -1,19 +1,19 @@
-//! The format of the listings: entries of keys and values, one on each line.
+//! Parses listings: entries of keys and values, one on each line.
 
 use anyhow::{Context as _, Result, ensure};
 
-/// An entry: a line with the first key, and the lines up to the next.
+/// An entry: a line with the first key, and the lines up to the next entry.
 #[derive(Debug)]
 pub struct Block<'a> {
     file: &'a str,
     kind: &'a str,
     line: usize,
-    /// The value of the first key.
+    /// Value of the first key.
     pub name: &'a str,
     fields: Vec<Field<'a>>,
 }
 
-/// A key with its value.
+/// A key and its value, with the number of their line.
 #[derive(Debug)]
 struct Field<'a> {
     line: usize,
@@ -21,7 +21,7 @@ struct Field<'a> {
     value: &'a str,
 }
 
-/// Parses the entries of a text; the key `kind` starts an entry.
+/// Parses the entries of `text`, the content of `file`. The key `kind` starts an entry.
 ///
 /// # Errors
 /// Returns an error if a line has no value, or precedes the first entry. Errors name file and line.
@@ -48,10 +48,11 @@ pub fn blocks<'a>(file: &'a str, kind: &'a str, text: &'a str) -> Result<Vec<Blo
 }
 
 impl<'a> Block<'a> {
-    /// Checks that only these keys occur, and those of `once` at most once.
+    /// Checks that the entry has only the keys `once` and `often`, and those of `once` at most
+    /// once.
     ///
     /// # Errors
-    /// Returns an error if another key occurs, or one occurs twice.
+    /// Returns an error if the entry has another key, or a key of `once` twice.
     pub fn check(&self, once: &[&str], often: &[&str]) -> Result<()> {
         for (place, field) in self.fields.iter().enumerate() {
             let at = format!("{}:{}", self.file, field.line);
@@ -73,39 +74,39 @@ impl<'a> Block<'a> {
         Ok(())
     }
 
-    /// Returns the value of a key, if the entry has it.
+    /// Returns the first value of `key`, or `None` if the entry does not have the key.
     pub fn value(&self, key: &str) -> Option<&'a str> {
         self.values(key).next()
     }
 
-    /// Returns all values of a key that may occur more than once.
+    /// Returns all values of `key`, which may occur more than once.
     pub fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
         self.fields.iter().filter(move |field| field.key == key).map(|field| field.value)
     }
 
-    /// Returns the lines of a key that may occur more than once, as one text.
+    /// Returns the values of `key`, one on each line, or `None` if the entry does not have the key.
     pub fn lines(&self, key: &str) -> Option<String> {
         self.value(key)?;
         Some(self.values(key).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Parses the value of a key with `read`, if the entry has it.
+    /// Parses the value of `key` with `read`; `None` if the entry does not have the key.
     ///
     /// # Errors
-    /// Those of `read`, with the line.
+    /// Returns the error of `read`, with file and line.
     pub fn read<T>(&self, key: &str, read: impl Fn(&str) -> Result<T>) -> Result<Option<T>> {
         let field = self.fields.iter().find(|field| field.key == key);
         let place = |field: &Field<'_>| format!("{}:{}", self.file, field.line);
         field.map(|field| read(field.value).with_context(|| place(field))).transpose()
     }
 
-    /// Returns the message for a missing key.
+    /// Returns the message for the missing key `key`.
     pub fn missing(&self, key: &str) -> String {
         format!("{}:{}: {} {} has no `{key}`: add it", self.file, self.line, self.kind, self.name)
     }
 }
 
-/// Formats words as in `a, b or c`.
+/// Formats words as a list, such as `a, b or c`.
 fn enumerated(words: &[&str]) -> String {
     match words {
         [] => String::new(),
@@ -114,7 +115,8 @@ fn enumerated(words: &[&str]) -> String {
     }
 }
 
-/// Parses a size such as 100MB or 1GB, in megabytes.
+/// Parses a size such as `100MB` or `1GB`, and returns it in megabytes; `None` if it has another
+/// form or is 0.
 pub fn megabytes(size: &str) -> Option<u64> {
     let number = |unit: &str| size.strip_suffix(unit)?.parse::<u64>().ok();
     number("MB").or_else(|| number("GB")?.checked_mul(1000)).filter(|&megabytes| megabytes > 0)

@@ -1,7 +1,7 @@
-//! The listing of pipelines that predictions and rewrites are measured on: `bench/pipelines/`.
+//! The pipelines in `bench/pipelines/`, on which predictions and rewrites are measured.
 //!
-//! Its README.md describes the format. The listing is compiled in, so that all programs of this
-//! crate measure the same pipelines.
+//! The folder's README.md describes the format. The listing is compiled in, so that all programs of
+//! this crate measure the same pipelines.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::inputs::{self, Input};
 use crate::listing::{Block, blocks, megabytes};
 
-/// The files of the listing, with their text.
+/// Files of the listing, with their contents.
 const FILES: [(&str, &str); 5] = [
     ("text.txt", include_str!("../pipelines/text.txt")),
     ("logs.txt", include_str!("../pipelines/logs.txt")),
@@ -22,13 +22,13 @@ const FILES: [(&str, &str); 5] = [
     ("lines.txt", include_str!("../pipelines/lines.txt")),
 ];
 
-/// The locale of a pipeline that names none: a common one for UTF-8.
+/// Locale of a pipeline that names none: a common one for UTF-8.
 pub const LOCALE: &str = "C.UTF-8";
-/// Largest size, so that all inputs fit on a disk.
+/// Largest size of an input, in millions of bytes, so that all inputs fit on a disk.
 const MAX_MEGABYTES: u64 = 400;
 
-/// The programs that a pipeline may use. They access only their input and output, and any Debian
-/// with `jq` and `bsdextrautils` has them.
+/// Programs that a pipeline may use. They access only their input and output, and any Debian with
+/// `jq` and `bsdextrautils` has them.
 pub const PROGRAMS: &[&str] = &[
     "awk", "cat", "col", "cut", "expand", "fold", "grep", "head", "jq", "nl", "paste", "rev",
     "sed", "sort", "tac", "tail", "tr", "uniq", "wc",
@@ -37,26 +37,27 @@ pub const PROGRAMS: &[&str] = &[
 /// A pipeline of the listing.
 #[derive(Debug)]
 pub struct Entry {
-    /// A unique name.
+    /// Unique name of the pipeline.
     pub name: String,
-    /// The file that it reads.
+    /// Input file of the pipeline.
     pub input: &'static Input,
-    /// The size of the file, in millions of bytes.
+    /// Size of the input, in millions of bytes.
     pub megabytes: u64,
-    /// Whether it reads the input from its standard input instead of naming the file.
+    /// Whether the pipeline reads its input from standard input instead of naming the file.
     pub from_stdin: bool,
-    /// `LC_ALL` while it runs.
+    /// Value of `LC_ALL` for the run.
     pub locale: String,
-    /// For a trap: the output that a rewrite would break, or why there is nothing to gain.
+    /// For a trap: the output that a rewrite would break, or why there is nothing to gain. `None`
+    /// otherwise.
     pub trap: Option<String>,
-    /// The pipeline.
+    /// Source of the pipeline.
     pub text: String,
 }
 
-/// Returns the whole listing.
+/// Returns all pipelines of the listing.
 ///
 /// # Errors
-/// Returns an error if a file does not have the format.
+/// Returns an error if a file does not have the format, or if two pipelines have the same name.
 pub fn listing() -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for (file, text) in FILES {
@@ -69,7 +70,7 @@ pub fn listing() -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Parses the pipelines of a file.
+/// Parses the pipelines in `text`, the content of `file`.
 ///
 /// # Errors
 /// Returns an error if the text does not have the format. Errors name file and line.
@@ -110,20 +111,21 @@ fn input(value: &str) -> Result<(&'static Input, u64)> {
 }
 
 impl Entry {
-    /// Returns the folder to run in: `inputs` has one for each size.
+    /// Returns the subfolder of `inputs` to run in, which is named for the input's size.
     pub fn folder(&self, inputs: &Path) -> PathBuf {
         inputs.join(format!("{}MB", self.megabytes))
     }
 
-    /// Returns the path of its input.
+    /// Returns the path of the pipeline's input.
     pub fn path(&self, inputs: &Path) -> PathBuf {
         self.folder(inputs).join(self.input.file)
     }
 
-    /// Returns bash with this pipeline in its folder and locale, and its standard input.
+    /// Returns a command that runs the pipeline with bash in its folder and locale, and its
+    /// standard input.
     ///
     /// # Errors
-    /// Returns an error if its input does not exist.
+    /// Returns an error if the input does not exist.
     pub fn command(&self, inputs: &Path) -> Result<(Command, Stdio)> {
         let path = self.path(inputs);
         let file = File::open(&path).with_context(|| {
@@ -136,7 +138,7 @@ impl Entry {
     }
 }
 
-/// Splits the text of a pipeline at each `|` that is not quoted.
+/// Splits a pipeline at each `|` that is not quoted.
 pub fn stages(text: &str) -> Vec<&str> {
     let (mut stages, mut begin, mut quote) = (Vec::new(), 0, None);
     let mut escaped = false;
@@ -157,7 +159,7 @@ pub fn stages(text: &str) -> Vec<&str> {
     stages
 }
 
-/// Returns the program of a stage, after assignments such as `LC_ALL=C`.
+/// Returns the program of a stage, after assignments such as `LC_ALL=C`; empty if there is none.
 pub fn program(stage: &str) -> &str {
     stage.split_whitespace().find(|word| !word.contains('=')).unwrap_or("")
 }

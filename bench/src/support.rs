@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use crate::pipelines::{program, stages};
 
-/// Whether the programs of a pipeline are installed. If not, prints that the test is skipped
+/// Returns whether the programs of `pipeline` are installed. If not, prints that `test` is skipped,
 /// directly to standard error, past the harness's capture, so that CI can count it.
 pub fn installed(test: &str, pipeline: &str) -> bool {
     let Some(missing) = stages(pipeline).into_iter().map(program).find(|name| !on_path(name))

@@ -1,5 +1,5 @@
-//! Tests the checker of `bench-scripts` with programs in contend's place. A runner reaps every
-//! child of its process, so these tests have their own binary and run one at a time.
+//! Tests the checker of `bench-scripts` with stand-ins for contend. A runner reaps every child of
+//! its process, so these tests have their own binary and run one at a time.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,7 @@ use contend_bench::scripts::run::{Runner, adopt_orphans};
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Writes a program for contend's place that runs the text with bash, with a modification.
+/// Writes a stand-in for contend: a script that runs its script with bash, modified by `body`.
 fn stand_in(folder: &Path, body: &str) -> PathBuf {
     let path = folder.join("contend");
     let text = format!(
@@ -41,7 +41,7 @@ fn script(text: &str) -> Script {
     Script { number: 0, parts: vec![part], files: Vec::new(), input: b"in\n".to_vec(), setting }
 }
 
-/// Calls `act` with a checker whose contend is bash with this modification.
+/// Calls `act` with a checker whose contend is a stand-in with the modification `body`.
 fn with_checker<T>(body: &str, act: impl FnOnce(&mut Checker<'_>) -> T) -> T {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     adopt_orphans().expect("Linux 3.4 or newer");
@@ -52,7 +52,7 @@ fn with_checker<T>(body: &str, act: impl FnOnce(&mut Checker<'_>) -> T) -> T {
     act(&mut Checker { contend: &contend, runner, shrink_time: PATIENT })
 }
 
-/// Returns the verdict on one variant of a text.
+/// Returns the verdict on one variant of the script `text`.
 fn verdict(body: &str, text: &str) -> Verdict {
     with_checker(body, |checker| one(checker, text))
 }
@@ -119,7 +119,7 @@ fn effects_that_bash_does_not_repeat_are_not_differences() {
     assert!(matches!(verdict, Verdict::NotRepeatable(_)), "{verdict:?}");
 }
 
-/// A stand-in that runs `tr a c` in place of `tr a b`.
+/// The stand-in runs `tr a c` in place of `tr a b`.
 #[test]
 fn a_difference_remains_after_shrinking() {
     let text = "sort b | wc -l\nfor i in 1 2; do cat a | tr a b | sort; done; wc -c b";

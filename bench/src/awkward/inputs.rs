@@ -5,15 +5,15 @@ use fastrand::Rng;
 /// A property that makes an input awkward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// None: lines of words and numbers, for comparison.
+    /// No such property: lines of words and numbers, for comparison.
     Plain,
-    /// No bytes.
+    /// An empty input.
     Empty,
     /// A single line.
     OneLine,
-    /// The last line ends without a newline.
+    /// A last line without a newline.
     NoFinalNewline,
-    /// Lines end in CR LF.
+    /// Lines that end in CR LF.
     CarriageReturns,
     /// NUL bytes within lines.
     Nul,
@@ -74,7 +74,7 @@ const META: &[&str] = &[
 const INVALID: &[&[u8]] = &[b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf5", b"a\x80b"];
 
 impl Kind {
-    /// All kinds that rewrites are tried on.
+    /// Kinds of inputs for random pipelines.
     pub const ALL: [Self; 14] = [
         Self::Plain,
         Self::Empty,
@@ -92,7 +92,7 @@ impl Kind {
         Self::Metacharacters,
     ];
 
-    /// Makes an input of this kind.
+    /// Makes an input with this property.
     pub fn bytes(self, random: &mut Rng) -> Vec<u8> {
         let count = random.usize(2..200);
         match self {
@@ -137,12 +137,12 @@ fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> 
     bytes
 }
 
-/// Makes lines of words with these bytes in random places.
+/// Makes lines of words with bytes of `strange` in random places.
 fn strewn(count: usize, strange: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     let plain = lines(count, b"\n", WORDS, random);
     let mut bytes = Vec::new();
     for (place, byte) in plain.into_iter().enumerate() {
-        // One place is certain, but it may follow the first line.
+        // One occurrence is certain, at the beginning.
         if place == 0 || random.u8(0..40) == 0 {
             bytes.extend_from_slice(strange[random.usize(..strange.len())]);
         }

@@ -21,7 +21,7 @@ pub use shapes::{Form, SHAPES, Shape};
 /// The file that the pipelines read, in their working directory.
 pub const FILE: &str = "input";
 
-/// Probability, as a fraction, that a pipeline contains a shape that rewrites look for.
+/// Probability, as a fraction, that a pipeline contains one of `SHAPES`.
 const SHAPED: (u8, u8) = (3, 4);
 const MAX_STAGES: usize = 5;
 
@@ -32,18 +32,18 @@ pub struct Pair {
     pub pipeline: String,
     /// Whether the pipeline reads standard input; otherwise it names [`FILE`].
     pub from_stdin: bool,
-    /// The value of `LC_ALL`.
+    /// Value of `LC_ALL`.
     pub locale: &'static str,
-    /// The name of the shape in it, and its form.
+    /// Name and form of the shape in the pipeline; `None` without a shape.
     pub shape: Option<(&'static str, Form)>,
     /// The property that makes the input awkward.
     pub kind: Kind,
-    /// The input.
+    /// Content of the input, of up to 50 MB.
     pub input: Vec<u8>,
 }
 
-/// Returns `count` pairs of a seed; a smaller count gives a prefix. Inputs rotate through all
-/// kinds, and are made when the pair is requested: together they may be hundreds of megabytes.
+/// Returns the first `count` pairs of the sequence that `seed` determines. Inputs rotate through
+/// all kinds, and are made when the pair is requested: together they may be hundreds of megabytes.
 pub fn pairs(seed: u64, count: usize) -> impl Iterator<Item = Pair> {
     let mut random = Rng::with_seed(seed);
     let kinds = Kind::ALL.into_iter().cycle();
@@ -63,7 +63,7 @@ fn pair(kind: Kind, random: &mut Rng) -> Pair {
     }
 }
 
-/// Draws stages, most often a shape and others around it.
+/// Draws stages: usually a shape, with other stages around it.
 fn body(random: &mut Rng) -> (String, Option<(&'static str, Form)>) {
     let mut parts = Vec::new();
     let mut shape = None;
@@ -72,7 +72,7 @@ fn body(random: &mut Rng) -> (String, Option<(&'static str, Form)>) {
         let (template, form) = drawn.draw(random);
         let text = stages::fill(template, random);
         shape = Some((drawn.name, form));
-        // A shape that names the file can only be first.
+        // A shape that names the input file can only be first.
         if !names_file(&text) && random.bool() {
             parts.push(stages::flowing(random));
         }
@@ -95,7 +95,8 @@ fn names_file(text: &str) -> bool {
     text.split([' ', '<']).any(|word| word == FILE)
 }
 
-/// Gives the first stage its input, in one of several usual ways.
+/// Makes the first stage read the input, in one of several usual forms. Returns the pipeline, and
+/// whether it reads standard input.
 fn feed(text: String, random: &mut Rng) -> (String, bool) {
     if names_file(&text) {
         return (text, false);
@@ -113,7 +114,7 @@ fn feed(text: String, random: &mut Rng) -> (String, bool) {
 }
 
 impl Pair {
-    /// Writes the input to a folder, and returns bash with this pipeline in it.
+    /// Writes the input to `folder`, and returns bash with the pipeline, and its standard input.
     ///
     /// # Errors
     /// Returns an error if the input cannot be written.
@@ -124,10 +125,11 @@ impl Pair {
         self.command_of(&self.pipeline, folder)
     }
 
-    /// Returns the output of another pipeline for the input that [`Self::command`] has written.
+    /// Returns the output of `pipeline`, run in place of the original, for the input that
+    /// [`Self::command`] has written.
     ///
     /// # Errors
-    /// Returns an error if it cannot be started.
+    /// Returns an error if the pipeline cannot be started.
     pub fn changed(&self, pipeline: &str, folder: &Path) -> Result<Output> {
         let (mut command, stdin) = self.command_of(pipeline, folder)?;
         Ok(command.stdin(stdin).stderr(Stdio::null()).output()?)

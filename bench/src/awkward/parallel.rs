@@ -1,5 +1,5 @@
 //! Random pipelines to run in parallel: stages that work line by line, stages whose results can be
-//! combined, opaque ones, and traps that resemble one kind and are another.
+//! combined, opaque ones, and traps, which resemble one of these kinds but are of another.
 //!
 //! As in `stages.rs`, no stage takes time quadratic in the length of a line, and none writes a
 //! file.
@@ -15,7 +15,7 @@ pub const OTHER: &str = "other";
 pub const OTHER_TEXT: &str = "\n-3\n42\n7\nError\na\naa\nb\nend\nfoo\nfoo bar\nthe\nx,y,z\n";
 
 const MAX_STAGES: usize = 6;
-/// One in this many long lines is the huge one.
+/// A long line is the huge one with a probability of 1 in this number.
 const HUGE_LINE_ODDS: u8 = 10;
 
 /// Stages without state that map a line to lines.
@@ -124,7 +124,7 @@ const COMBINABLE: &[&str] = &[
     "LC_ALL=C sort | LC_ALL=C join -v 1 - other",
 ];
 
-/// Stages that resemble one of the above, but depend on earlier or later lines.
+/// Stages that resemble those above, but depend on earlier or later lines.
 const TRAPS: &[&str] = &[
     "sed -n 2p",
     "sed =",
@@ -230,7 +230,7 @@ const TRAPS: &[&str] = &[
     "cat other",
     "while IFS= read -r l; do echo \"$l\"; done | head -n 5",
     "{ read -r x; cat; }",
-    // `head` would take an amount that depends on timing.
+    // `head` in place of `wc` would take an amount that depends on timing.
     "(read -r first; echo \"$first\"; wc -l)",
     "no-such-command",
     "cat no-such-file -",
@@ -238,7 +238,7 @@ const TRAPS: &[&str] = &[
     "sort -k 0",
 ];
 
-/// The kinds of inputs, which rotate.
+/// Kinds of inputs, through which the pairs rotate.
 const KINDS: [Kind; 16] = {
     let mut kinds = [Kind::AllEqual; 16];
     let mut place = 0;
@@ -250,7 +250,7 @@ const KINDS: [Kind; 16] = {
     kinds
 };
 
-/// Returns `count` pairs of a seed; a smaller count gives a prefix.
+/// Returns the first `count` pairs of the sequence that `seed` determines.
 pub fn pairs(seed: u64, count: usize) -> impl Iterator<Item = Pair> {
     let mut random = Rng::with_seed(seed);
     KINDS.into_iter().cycle().take(count).map(move |kind| pair(kind, &mut random.fork()))
@@ -294,7 +294,7 @@ fn text(random: &mut Rng) -> (String, bool) {
     (stages.join(" | "), from_stdin)
 }
 
-/// Draws a stage: most pipelines filter, and end with an aggregation.
+/// Draws a stage. Earlier stages are mostly filters, and last ones mostly aggregations.
 fn stage(last: bool, random: &mut Rng) -> String {
     let kinds: [&[&str]; 4] = if last {
         [PER_LINE, COMBINABLE, COMBINABLE, TRAPS]
@@ -307,7 +307,7 @@ fn stage(last: bool, random: &mut Rng) -> String {
     }
 }
 
-/// Returns all templates.
+/// Returns all templates of this module.
 #[cfg(test)]
 pub fn templates() -> impl Iterator<Item = &'static str> {
     PER_LINE.iter().chain(COMBINABLE).chain(TRAPS).copied()

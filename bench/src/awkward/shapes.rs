@@ -1,4 +1,5 @@
-//! The shapes that rewrites look for: plain, and slightly off, so that they must stay unchanged.
+//! Sequences of stages that rewrites look for, in plain forms and in forms that are slightly off
+//! and must stay unchanged.
 //!
 //! *Plain* means that the shape is present, not that a rewrite is right, which may depend on the
 //! input and the locale. *Off* means that the usual rewrite would be wrong on some input.
@@ -8,18 +9,18 @@ use fastrand::Rng;
 /// Adjacent stages in forms that rewrites know.
 #[derive(Debug)]
 pub struct Shape {
-    /// A short name.
+    /// Short name, such as `sed | grep`.
     pub name: &'static str,
     plain: &'static [&'static str],
     off: &'static [&'static str],
 }
 
-/// Whether a shape is one that may be rewritten.
+/// Whether a rewrite may apply to a sequence of stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// The shape that rewrites look for.
+    /// A sequence that rewrites look for.
     Plain,
-    /// A similar shape with another meaning.
+    /// A similar sequence with another meaning.
     Off,
 }
 
@@ -38,7 +39,7 @@ impl Shape {
     }
 }
 
-/// All shapes.
+/// Shapes that random pipelines contain.
 pub const SHAPES: &[Shape] = &[
     Shape {
         name: "cat f | x",

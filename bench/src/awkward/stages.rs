@@ -1,11 +1,12 @@
-//! Random stages, made from templates: `@word@` is replaced by a value from a list.
+//! Random stages, made from templates: a name such as `@word@` is replaced by a value from a list.
 //!
 //! No regular expression here may take time quadratic in the length of a line, as some lines have
 //! 10 MB. So `.*` occurs only at an end, and no hold space grows with each line.
 
 use fastrand::Rng;
 
-/// The values of a name between two `@`. No value contains an `@` or a quotation mark.
+/// Values for each name that templates contain between two `@`. No value contains an `@` or a
+/// quotation mark.
 const VALUES: &[(&str, &[&str])] = &[
     ("word", &["a", "a", "b", "o", "the", "foo", "bar", "x", "7", "é", "Error", "end", "o b"]),
     (
@@ -46,7 +47,7 @@ const VALUES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The stages of each program except `wc`.
+/// Templates of stages, by program, except `wc`.
 const COMMANDS: &[&[&str]] = &[
     &["cat", "cat", "cat -n", "cat -s"],
     &[
@@ -141,7 +142,7 @@ const COMMANDS: &[&[&str]] = &[
 /// Stages whose output is too small for a further stage.
 const COUNTING: &[&str] = &["wc", "wc -l", "wc -c", "wc -w", "wc -m", "wc -L"];
 
-/// Draws any stage.
+/// Draws any stage, including counting ones.
 pub fn any(random: &mut Rng) -> String {
     if random.usize(..=COMMANDS.len()) == 0 {
         COUNTING[random.usize(..COUNTING.len())].to_owned()
@@ -150,13 +151,13 @@ pub fn any(random: &mut Rng) -> String {
     }
 }
 
-/// Draws a stage that others may follow.
+/// Draws a stage that further stages may follow.
 pub fn flowing(random: &mut Rng) -> String {
     let templates = COMMANDS[random.usize(..COMMANDS.len())];
     fill(templates[random.usize(..templates.len())], random)
 }
 
-/// Replaces each name of the template by a value; `@any@` is replaced by any stage.
+/// Replaces each name in a template by a value; `@any@` is replaced by any stage.
 pub fn fill(template: &str, random: &mut Rng) -> String {
     let mut text = String::new();
     for (place, part) in template.split('@').enumerate() {
@@ -171,8 +172,8 @@ pub fn fill(template: &str, random: &mut Rng) -> String {
     text.trim_end().to_owned()
 }
 
-/// Draws a value. A name without values is returned unchanged; a test ensures that there is no such
-/// name.
+/// Draws a value for `name`. A name without values is replaced by `@`; a test ensures that there is
+/// no such name.
 fn value(name: &str, random: &mut Rng) -> &'static str {
     VALUES
         .iter()

@@ -7,11 +7,11 @@ use crate::support::installed;
 const SEED: u64 = 1;
 const COUNT: usize = 500;
 
-/// The programs that a pipeline may use.
+/// Programs that a pipeline may use.
 const PROGRAMS: [&str; 13] =
     ["awk", "cat", "cut", "grep", "head", "nl", "rev", "sed", "sort", "tail", "tr", "uniq", "wc"];
 
-/// Returns the pairs without their inputs, which take long to make.
+/// Returns pipelines and shapes of the pairs, without the inputs, which take long to make.
 fn texts(seed: u64, count: usize) -> Vec<(String, Option<(&'static str, Form)>)> {
     let mut random = Rng::with_seed(seed);
     let mut text = |_| {
@@ -60,7 +60,7 @@ fn pipelines_have_two_to_five_stages_and_write_nothing() {
     }
 }
 
-/// The quotation marks hide scripts from the test above. `sed --sandbox` refuses the commands that
+/// Quotation marks hide scripts from the test above. `sed --sandbox` refuses the commands that
 /// write, read or execute.
 #[test]
 fn no_script_runs_a_program_or_touches_a_file() {
@@ -149,7 +149,7 @@ fn parallel_pipelines_use_all_stages_and_stay_in_their_folder() {
     assert_eq!(few[..], parallel::pairs(SEED, 7).collect::<Vec<_>>()[..5]);
 }
 
-/// The comparison of a rewrite with its original depends on it.
+/// The comparison of a rewrite with its original depends on repeatable output.
 #[test]
 fn a_pipeline_prints_the_same_every_time() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -45,7 +45,7 @@ struct Args {
     seed: u64,
 }
 
-/// A smaller relative difference counts as none.
+/// Smallest relative difference that counts.
 const MIN_DIFFERENCE: f64 = 0.01;
 
 fn main() -> Result<()> {
@@ -63,7 +63,7 @@ struct Applied {
     predicted: f64,
     interval: [f64; 2],
     measured: f64,
-    /// Predicted and measured time, relative to the original's at that moment.
+    /// Predicted and measured time, each relative to that of the original.
     ratios: [f64; 2],
 }
 
@@ -172,7 +172,7 @@ fn of_record(record: &PipeRecord) -> Vec<Applied> {
     applied.collect()
 }
 
-/// Returns the advice of `contend pipe --try` on a listed pipeline, with its whole input.
+/// Returns the record of `contend pipe --try` for a listed pipeline with its whole input.
 fn advised(contend: &Path, entry: &Entry, inputs: &Path, args: &Args) -> Result<PipeRecord> {
     let mut command = Command::new(contend);
     command.args(["pipe", "--try", "--sample", "all", "--budget", &args.budget.to_string()]);
@@ -195,7 +195,7 @@ fn record_of(mut command: Command, pipeline: &str) -> Result<PipeRecord> {
 }
 
 /// Runs original and candidate alternately. Returns whether all outputs are the same, and the ratio
-/// of their times.
+/// of the times.
 fn checked(
     entry: &Entry,
     inputs: &Path,
@@ -222,8 +222,8 @@ fn checked(
     Ok((same, ratio))
 }
 
-/// Checks random pipelines: a change whose output is claimed to be always the same must keep it,
-/// and so must a recommended one.
+/// Checks random pipelines. Changes that promise to keep the output must keep it, and so must
+/// recommended changes.
 fn awkward_pairs(args: &Args, count: usize) -> Result<()> {
     let contend = built_program("contend")?;
     let folder = tempfile::tempdir()?;

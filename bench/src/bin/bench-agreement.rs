@@ -1,8 +1,8 @@
-//! Checks whether figures agree with those of other tools.
+//! Checks whether contend's measurements agree with those of other tools.
 //!
 //! Bytes are compared with `wc -c` of each stage's output, CPU time with `/usr/bin/time` and system
 //! calls with `strace -f -c`. The latter two come from the same run: each stage runs under the
-//! other tool, contend observes both, and the other tool's own share, measured on a command that
+//! other tool, and contend observes both. The other tool's own share, measured on a command that
 //! does nothing, is subtracted.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use contend_bench::{bash_command, built_program, profile, time};
 use contend_record::pipe::{PipeRecord, Stage};
 
-/// Pipelines of stages that read standard input to EOF. The first stage makes it.
+/// Pipelines whose stages read standard input to EOF, except the first, which produces the data.
 const PIPELINES: [&[&str]; 4] = [
     &["seq 6000000", "sed s/1/22/g", "tr 0-9 a-j", "wc -l"],
     &["seq 3000000", "rev", "sort", "uniq -c", "tail -n 3"],
@@ -26,7 +26,7 @@ const TRACED: [&[&str]; 3] = [
     &["seq 100000", "rev", "sort", "uniq -c", "tail -n 3"],
     &["seq 20000", "while read -r n; do echo $n; done", "grep 7"],
 ];
-/// The calls that the kernel counts as reads and writes of a process.
+/// System calls that the kernel counts as reads and writes of a process.
 const CALLS: &str = "read,pread64,readv,preadv,write,pwrite64,writev,pwritev";
 
 fn main() -> Result<()> {
@@ -57,7 +57,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs every stage under another tool, and prints both figures of the same run.
+/// Runs every stage under another tool, and prints the measurements of contend and of the tool.
 fn compare(
     contend: &Path,
     stages: &[&str],
@@ -74,7 +74,8 @@ fn compare(
         .map(|(stage, file)| under(stage, &file.display().to_string()))
         .collect();
     let record: PipeRecord = profile(contend, &wrapped.join(" | "))?;
-    // contend's figure includes the other tool itself: a command that does nothing shows its share.
+    // contend's measurement includes the other tool itself, whose share is measured on a command
+    // that does nothing.
     let file = folder.join("nothing");
     let nothing = profile(contend, &under("true", &file.display().to_string()))?;
     let said = std::fs::read_to_string(&file).context("the other tool wrote nothing")?;
@@ -91,7 +92,7 @@ fn show(text: &str, contend: f64, other: f64, digits: usize) {
     println!("{text:<36} {contend:>12.digits$} {other:>12.digits$} {apart:>7.2}%");
 }
 
-/// Returns the bytes that these stages write, counted by `wc -c`.
+/// Returns the number of bytes that the pipeline of `stages` writes, counted by `wc -c`.
 fn bytes_of(stages: &[&str], folder: &Path) -> Result<u64> {
     let file = folder.join("count");
     let text = format!("{} | wc -c >{}", stages.join(" | "), file.display());
@@ -103,12 +104,13 @@ fn calls(stage: &Stage) -> f64 {
     (stage.reads.unwrap_or(0) + stage.writes.unwrap_or(0)) as f64
 }
 
-/// Adds the fields of `%U %S` that time prints.
+/// Adds the fields of `%U %S`, as `time` prints them.
 fn sum_of_fields(text: &str) -> f64 {
     text.split_whitespace().filter_map(|field| field.parse::<f64>().ok()).sum()
 }
 
-/// Returns the calls in the last line: % time, seconds, usecs/call, calls, sometimes errors, total.
+/// Returns the number of calls from the last line of strace's summary: % time, seconds, usecs/call,
+/// calls, errors (if any), total.
 fn total_of_strace(text: &str) -> f64 {
     let total = text.lines().find(|line| line.trim_end().ends_with("total")).unwrap_or_default();
     total.split_whitespace().nth(3).and_then(|field| field.parse().ok()).unwrap_or(0.0)

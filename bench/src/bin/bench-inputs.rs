@@ -1,4 +1,4 @@
-//! Makes the inputs of the pipelines in `bench/pipelines/`, lists these pipelines, and times them.
+//! Makes the inputs of the pipelines in `bench/pipelines/`, lists the pipelines, and times them.
 
 #![expect(clippy::print_stdout, reason = "the program prints its listing and the times")]
 
@@ -22,7 +22,7 @@ struct Args {
     /// Print the pipelines with their inputs, and make nothing.
     #[arg(long)]
     list: bool,
-    /// Seed of the inputs.
+    /// Seed of the generated inputs: the same seed gives the same bytes.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Make every input this many times as large.
@@ -42,8 +42,8 @@ struct Args {
     only: String,
 }
 
-/// Seconds that a pipeline should take: long enough for start-up not to matter, short enough for
-/// many runs.
+/// Time in seconds that a pipeline should take: long enough for start-up not to matter, short
+/// enough for many runs.
 const TARGET_SECONDS: RangeInclusive<f64> = 1.0..=5.0;
 
 fn main() -> Result<()> {
@@ -81,7 +81,7 @@ fn show_pair(pair: &awkward::Pair) {
     println!("{kind:<16} {:<7} {shape:<30} {}", pair.locale, pair.pipeline);
 }
 
-/// Makes the inputs that do not exist yet.
+/// Makes the inputs that do not exist yet, and prints their sizes and paths.
 fn make(folder: &Path, entries: &[Entry], seed: u64, scale: f64) -> Result<()> {
     for entry in entries {
         let path = entry.path(folder);
@@ -94,7 +94,7 @@ fn make(folder: &Path, entries: &[Entry], seed: u64, scale: f64) -> Result<()> {
     Ok(())
 }
 
-/// Times the pipelines in turn.
+/// Runs each pipeline `rounds` times, and prints its times.
 fn run(folder: &Path, entries: &[Entry], rounds: usize) -> Result<()> {
     println!("{:>7} {:>7} {:>7}  pipeline", "real", "least", "CPU");
     let (mut reals, mut outside) = (Vec::new(), 0);

@@ -1,7 +1,7 @@
 //! Measures the speed and memory of `contend json`.
 //!
-//! Runs it in alternation with those of jq, jaq and gron that are installed, on the same document,
-//! and checks that all print the same.
+//! Runs contend in alternation with jq, jaq and gron, as far as installed, on the same document,
+//! and checks that all outputs are the same.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -35,8 +35,7 @@ struct Args {
     no_check: bool,
 }
 
-/// The repeated document: a menu known from many pages about JSON, with the indentation that it has
-/// there.
+/// The repeated document: a menu from many pages about JSON, with its usual indentation.
 const MENU: &str = r#"{"menu": {
   "id": "file",
   "value": "File",
@@ -49,16 +48,17 @@ const MENU: &str = r#"{"menu": {
   }
 }}"#;
 
-/// Command lines that print the same. `IN` is the document, `PATH` a path in it.
+/// Command lines with the same output. `IN` stands for the document, `PATH` for a path in it.
 struct Question {
     name: &'static str,
-    /// Programs and their command lines; the first is ours.
+    /// Programs and their command lines; the first is contend.
     rivals: &'static [(&'static str, &'static str)],
     /// Whether the order of lines may differ.
     sorted: bool,
 }
 
-/// The lab's tokenizer and parser. Their output has another format, so it is not compared.
+/// Name of the rival that consists of the lab's tokenizer and parser. Its output has another
+/// format, so it is not compared.
 const AWK_PAIR: &str = "mawk";
 
 const QUESTIONS: [Question; 3] = [
@@ -103,7 +103,7 @@ fn main() -> Result<()> {
     let bytes = input.metadata()?.len();
     println!("{:.1} MB, {} rounds", bytes as f64 / 1e6, args.rounds);
     for question in &QUESTIONS {
-        // gron reads one text, not a sequence of them.
+        // gron reads one JSON document, not a sequence of documents.
         if !(question.sorted && args.lines) {
             compare(question, &input, bytes, &args)?;
         }
@@ -122,7 +122,7 @@ fn write_input(path: &Path, args: &Args) -> Result<()> {
     file.flush().context("cannot write the document")
 }
 
-/// Writes the programs of the awk pair to the input's folder.
+/// Writes the awk programs of the lab's tokenizer and parser to the input's folder.
 fn write_awk(folder: &Path) -> Result<()> {
     let contend = built_program("contend")?;
     for name in ["tokenizer", "parser", "callbacks"] {
@@ -166,7 +166,7 @@ fn compare(question: &Question, input: &Path, bytes: u64, args: &Args) -> Result
     Ok(())
 }
 
-/// Runs every program once a round, with the first place rotating.
+/// Runs every program once in each round, starting with another program each time.
 fn rounds(lines: &[(&str, String)], rounds: usize) -> Result<Vec<Vec<Timed>>> {
     let mut runs = vec![Vec::new(); lines.len()];
     for round in 0..rounds {

@@ -1,8 +1,8 @@
-//! Checks whether the lab's figures are right and reproducible.
+//! Checks whether the lab's measurements are right and reproducible.
 //!
 //! `pairs` runs the same experiments twice, many times, and counts how often their intervals
 //! overlap. `others` runs the same operations in C (and any other command that prints a time), in
-//! alternation with the lab. `memory` compares the lab's bytes for a unit with those measured from
+//! alternation with the lab. `memory` compares the lab's memory of a unit with that measured from
 //! outside.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
@@ -49,7 +49,7 @@ enum What {
     Memory,
 }
 
-/// The experiments of a pair, short operations and long ones, with their budgets.
+/// Experiments of a pair, with short and long operations, and their budgets in seconds.
 const PAIRED: [(&[&str], f64); 3] = [
     (&["engine/empty", "engine/clock"], 2.0),
     (
@@ -73,7 +73,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Runs the lab and reads its record.
+/// Runs the lab with `arguments` and returns its record.
 fn lab(arguments: &[&str]) -> Result<RunRecord> {
     let output = Command::new(built_program("contend")?)
         .args(["lab", "run", "--no-store", "--json", "-"])
@@ -133,8 +133,8 @@ fn pairs(count: u32, budget: f64) -> Result<()> {
     Ok(())
 }
 
-/// Whether the intervals of the even and of the odd samples overlap. They are two runs that
-/// alternate sample by sample, so that changes of the machine affect both alike.
+/// Returns whether the intervals of the even and of the odd samples overlap. These are two runs
+/// that alternate sample by sample, so that changes of the machine affect both alike.
 fn halves_meet(samples: &[f64]) -> bool {
     let half = |first: usize| {
         let samples = samples.iter().copied().skip(first).step_by(2).collect();
@@ -198,7 +198,7 @@ fn others(rounds: u32, also: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the programs to compare with.
+/// Compiles the C programs to compare with, and returns their paths.
 fn compile(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c");
     let (units, tiny) = (folder.join("units"), folder.join("tiny"));
@@ -222,7 +222,7 @@ fn last_number(command: &str) -> Result<f64> {
     numbers.next().with_context(|| format!("{command} printed no number"))
 }
 
-/// Number of units observed from outside.
+/// Number of units whose memory is observed from outside.
 const OBSERVED_UNITS: usize = 5000;
 
 fn memory() -> Result<()> {
@@ -241,7 +241,7 @@ fn memory() -> Result<()> {
     Ok(())
 }
 
-/// Memory in use at a moment, in bytes.
+/// Memory in use at one moment, in bytes.
 struct Outside {
     pss: f64,
     page_tables: f64,
@@ -249,8 +249,8 @@ struct Outside {
     kernel_objects: f64,
 }
 
-/// Has the lab create units, stops their creator while they wait, and measures them from outside,
-/// with other files and other code.
+/// Lets the lab create units, stops their creator while they wait, and measures their memory from
+/// outside, with other files and other code.
 fn measure_from_outside(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
     let json = tempfile::NamedTempFile::new()?;
     let before = machine();
@@ -314,7 +314,8 @@ fn tasks(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/task")).map_or(1, Iterator::count).max(1)
 }
 
-/// Returns the value of the line with this name in bytes; the file has kB.
+/// Returns the value in the line that begins with `name`, converted from kB to bytes; 0 if there is
+/// none.
 fn field(text: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let value = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());

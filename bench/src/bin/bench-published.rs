@@ -1,6 +1,7 @@
 //! Checks whether `contend run -f` does the same as bash with published benchmark scripts.
 //!
-//! It takes a checkout of them; `bench/run/README.md` names the repositories.
+//! The scripts come from a checkout of another project; `bench/run/README.md` names the
+//! repositories.
 
 #![expect(clippy::print_stdout, reason = "the program prints its table")]
 
@@ -26,7 +27,7 @@ struct Args {
     /// Size of each script's input, in millions of bytes.
     #[arg(long, default_value_t = 1)]
     megabytes: u64,
-    /// Seed of the inputs.
+    /// Seed of the generated inputs: the same seed gives the same bytes.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only scripts whose path contains this text.

@@ -1,5 +1,5 @@
-//! Measures `contend run` against the shell and other tools, and checks that it prints the same.
-//! `bench/run/README.md` describes cases, tools and figures.
+//! Measures `contend run` against the shell and other tools, and checks that their outputs are the
+//! same. `bench/run/README.md` describes cases, tools and measurements.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -67,8 +67,8 @@ struct Args {
     pairs: Option<usize>,
 }
 
-/// Largest input on which stages are profiled, in millions of bytes. Their shares hardly depend on
-/// the size.
+/// Largest input on which stages are profiled, in millions of bytes. The stages' shares hardly
+/// depend on the size.
 const PROFILED: u64 = 100;
 
 fn main() -> Result<()> {
@@ -115,7 +115,7 @@ fn run_pairs(args: &Args, contend: &Path, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the cases that these texts select; all without any.
+/// Returns the cases that `texts` select, or all cases if `texts` is empty.
 fn chosen(mut cases: Vec<Case>, texts: &[String]) -> Vec<Case> {
     let name = |case: &Case| format!("{}/{}", case.theme, case.name);
     let names: Vec<String> = cases.iter().map(name).collect();
@@ -160,7 +160,7 @@ fn compare(args: &Args, inputs: &Path, contend: PathBuf, cases: &[Case]) -> Resu
     Ok(())
 }
 
-/// Returns contend's description of the machine.
+/// Returns contend's description of this machine.
 fn machine(contend: &Path) -> Result<Host> {
     Ok(contend_bench::profile(contend, "true")?.host)
 }
@@ -183,7 +183,7 @@ fn one(bench: &Bench<'_>, case: &Case, size: u64, host: &Host) -> Result<Figures
     Ok(figures)
 }
 
-/// Writes the figures so far: after every case, because a later one may fail.
+/// Writes the results so far, after every case, because a later one may fail.
 fn save(args: &Args, host: &Host, tools: &[Tool], all: &[Figures]) -> Result<()> {
     let json = args.json.as_ref().map(|path| {
         let text = serde_json::to_string_pretty(&report::json(host, tools, all));

@@ -74,7 +74,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Returns the installed locales, and one that is not installed.
+/// Returns the names of the installed locales, and of one that is not installed.
 fn locales() -> Result<Vec<String>> {
     let done = Command::new("locale").arg("-a").output().context("cannot list locales")?;
     let listed = String::from_utf8_lossy(&done.stdout);
@@ -90,7 +90,7 @@ fn locales() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs a worker's scripts, and prints a line of JSON for each.
+/// Checks a worker's scripts, and prints a line of JSON for each.
 fn work(args: &Args, share: u64, contend: &Path, locales: &[String]) -> Result<()> {
     adopt_orphans()?;
     limit_resources()?;
@@ -143,7 +143,7 @@ fn start(share: u64) -> Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start a worker")
 }
 
-/// Writes the findings about a script to files, and prints one line for each difference.
+/// Writes the findings about a script to files, and prints a line for each difference from bash.
 fn save(args: &Args, row: &Value) -> Result<()> {
     let number = row["number"].as_u64().unwrap_or(0);
     for (place, finding) in row["findings"].as_array().into_iter().flatten().enumerate() {

@@ -31,24 +31,24 @@ struct Args {
     contend: Option<PathBuf>,
 }
 
-/// How a text is run.
+/// Form in which a script is run.
 #[derive(Clone, Copy)]
 enum Form {
-    /// `bash -c TEXT` and `contend run TEXT`.
+    /// `bash -c SCRIPT` and `contend run SCRIPT`.
     Text,
-    /// The same, with a pipe from `cat` as standard input.
+    /// As `Form::Text`, with a pipe from `cat` as standard input.
     Piped,
     /// `bash FILE` and `contend run -f FILE`.
     File,
-    /// A file with the text in a loop; `$i` is the counter.
+    /// A file with the script in a loop; `$i` is the counter.
     Loop,
-    /// A file with the text on [`REPETITIONS`] lines; `N` is the line's number.
+    /// A file with the script on [`REPETITIONS`] lines; `N` is the line's number.
     Lines,
 }
 
-/// Repetitions of the text in [`Form::Loop`] and [`Form::Lines`].
+/// Number of repetitions of the script in [`Form::Loop`] and [`Form::Lines`].
 const REPETITIONS: usize = 300;
-/// Runs of a single pipeline in a round.
+/// Number of runs of a single pipeline in a round.
 const SINGLE_RUNS: usize = 5;
 const SMALL_BYTES: u64 = 1_300;
 const TEXT_BYTES: u64 = 12_000_000;
@@ -128,14 +128,15 @@ impl Case<'_> {
         Ok(fs::write(self.script(), text)?)
     }
 
-    /// Measures a row of the table: medians, and those of the differences and ratios of pairs.
+    /// Measures a row of the table: median times of bash and contend, and medians of the
+    /// differences and ratios within pairs of runs.
     fn measure(&self, copies: &[PathBuf], rounds: usize) -> Result<String> {
         let runs = match self.form {
             Form::Loop | Form::Lines => rounds,
             Form::Text | Form::Piped | Form::File => rounds * SINGLE_RUNS,
         };
         let mut pairs = Vec::new();
-        // The first pair reads the programs and the input into the page cache.
+        // The uncounted first pair reads the programs and the input into the page cache.
         for run in 0..=runs {
             let contend = &copies[run % copies.len()];
             let pair = if Rng::with_seed(run as u64).bool() {
@@ -161,7 +162,8 @@ impl Case<'_> {
         ))
     }
 
-    /// Returns the wall time of a run in milliseconds, with contend or with bash.
+    /// Returns the wall time of one run in milliseconds, with `contend`, or with bash if it is
+    /// `None`.
     fn time(&self, contend: Option<&Path>) -> Result<f64> {
         let mut command = Command::new(contend.unwrap_or(Path::new("bash")));
         let is_file = !matches!(self.form, Form::Text | Form::Piped);

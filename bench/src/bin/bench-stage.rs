@@ -1,7 +1,7 @@
 //! A stage with a known cost in CPU time and sleep, in nanoseconds for each byte.
 //!
-//! The cost holds on the whole, not for each chunk: time that a chunk took in excess is subtracted
-//! from the next. The CPU time includes reading and writing.
+//! The cost holds for the input as a whole, not for each chunk: time that a chunk took in excess is
+//! subtracted from that of the next. The CPU time includes reading and writing.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ struct Args {
     chunk: usize,
 }
 
-/// Shorter sleeps are deferred: the kernel rounds them up.
+/// Shortest sleep. Shorter ones are deferred, because the kernel rounds them up.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
 fn main() -> Result<()> {
@@ -53,7 +53,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Spins until this thread has used this much CPU time in total.
+/// Spins until this thread has used `total` CPU time.
 fn work_until(total: Duration) {
     let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
     while used() < total {
@@ -61,7 +61,7 @@ fn work_until(total: Duration) {
     }
 }
 
-/// Sleeps for the time due, if it is long enough, and returns how long that took.
+/// Sleeps for the time due, if it is at least `MIN_SLEEP`, and returns the time slept.
 fn sleep_off(total: Duration, slept: Duration) -> Duration {
     let due = total.saturating_sub(slept);
     if due < MIN_SLEEP {

@@ -37,25 +37,25 @@ struct Args {
 /// The factor by which one term must exceed the others.
 const MARGIN: f64 = 1.3;
 const CHUNK: f64 = 8192.0;
-/// Experiments for each stage; their median counts.
+/// Number of experiments for each stage, whose median counts.
 const REPEATS: usize = 3;
 
-/// The share of a stage's lifetime that may be unexplained.
+/// Largest share of a stage's lifetime that may be unexplained.
 const MAX_UNEXPLAINED: f64 = 0.05;
 
-/// The cost that a stage is given.
+/// Cost of a stage.
 #[derive(Debug, Clone)]
 struct Cost {
-    /// Seconds of CPU time for the whole input.
+    /// CPU time for the whole input, in seconds.
     cpu: f64,
-    /// Seconds of sleep for the whole input.
+    /// Sleep for the whole input, in seconds.
     sleep: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Truth {
     Stage(usize),
-    /// The CPUs of the machine, with the number of their largest consumer.
+    /// The CPUs of the machine, with the number, from 1, of the stage that uses them most.
     Machine(usize),
 }
 
@@ -114,7 +114,7 @@ struct Programs {
 }
 
 impl Programs {
-    /// Returns the text of a pipeline that handles enough chunks for its costs to be smooth.
+    /// Returns a pipeline with so many chunks that the costs of its stages are smooth.
     fn pipeline(&self, stages: &[Cost], seconds: f64) -> String {
         let bytes = CHUNK * (1000.0 * seconds).max(200.0);
         let stage = |(index, stage): (usize, &Cost)| {
@@ -134,14 +134,15 @@ fn show(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Draws stages until one term binds by the margin; in half of the cases it is the machine.
+/// Draws stages until one term exceeds the others by `MARGIN`; in half of the cases it is that of
+/// the machine's CPUs.
 fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Truth) {
     let machine = random.bool();
     loop {
         let count = random.usize(2..=8);
         let stages: Vec<Cost> = (0..count)
             .map(|_| {
-                // Log-uniform over a factor of thirty, so that one often stands out.
+                // Log-uniform over a factor of 30, so that one stage often stands out.
                 let cost = 30_f64.powf(random.f64());
                 let cpu_share = match random.u8(0..3) {
                     0 => 1.0,
@@ -160,7 +161,8 @@ fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Trut
     }
 }
 
-/// Returns the time that the binding term needs and the bottleneck, if it binds by the margin.
+/// Returns the time that the largest term implies and the bottleneck, or `None` if the term does
+/// not exceed the others by `MARGIN`.
 fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     let (slowest, second) = two_largest(stages, |stage| stage.cpu + stage.sleep)?;
     let (largest, next_largest) = two_largest(stages, |stage| stage.cpu)?;
@@ -175,7 +177,7 @@ fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
 }
 
 /// Returns the number, from 1, and the value of the stage with the largest value, and the second
-/// largest value.
+/// largest value; `None` with fewer than two stages.
 fn two_largest(stages: &[Cost], value: fn(&Cost) -> f64) -> Option<((usize, f64), f64)> {
     let mut values: Vec<_> =
         stages.iter().enumerate().map(|(index, stage)| (index + 1, value(stage))).collect();
@@ -191,7 +193,7 @@ fn named(record: &PipeRecord) -> Option<Truth> {
     }
 }
 
-/// Returns the stage with the largest unexplained share of its lifetime, and this share.
+/// Returns the stage with the largest unexplained share of its lifetime, and that share.
 fn worst_unexplained(record: &PipeRecord) -> (Option<&Stage>, f64) {
     let part = |stage: &Stage| stage.unexplained_seconds / stage.wall_seconds;
     let worst = record.stages.iter().max_by(|a, b| part(a).total_cmp(&part(b)));

@@ -20,7 +20,7 @@ struct Args {
 }
 
 const SEED: u64 = 1;
-/// Pipelines that take 1 to 5 s on the machine that the pages describe.
+/// Pipelines that take 1 to 5 s on the machine that the documentation describes.
 const PIPELINES: [&str; 12] = [
     "seq 16000000 | sed 's/1/2/'",
     "seq 9000000 | sort -n | tail -n 1",
@@ -77,7 +77,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs both commands alternately; the first one starts every other pair.
+/// Runs both commands alternately, each of them first in every other pair.
 fn pairs(
     count: usize,
     plain: impl Fn() -> Result<Timed>,

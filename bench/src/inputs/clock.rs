@@ -1,9 +1,9 @@
-//! The time of day in generated records. It only advances, and needs no library.
+//! The time of day in generated records. The clock only advances, and needs no library.
 
-/// Seconds since the beginning of 2026, UTC.
+/// A time after the beginning of 2026, UTC.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clock {
-    /// Seconds since the beginning.
+    /// Seconds since the beginning of 2026.
     pub seconds: u64,
 }
 
@@ -11,9 +11,9 @@ pub struct Clock {
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     pub year: u64,
-    /// From 1.
+    /// Month, from 1.
     pub month: usize,
-    /// From 1.
+    /// Day of the month, from 1.
     pub day: u64,
     pub hour: u64,
     pub minute: u64,
@@ -36,7 +36,7 @@ const MONTHS: [(&str, u64); 12] = [
 ];
 
 impl Clock {
-    /// Returns the date and time; leap years are ignored.
+    /// Returns the date and time of day. Every year has 365 days.
     pub fn now(self) -> Moment {
         let days = self.seconds / 86400;
         let (mut month, mut day) = (0, days % 365);
@@ -56,7 +56,7 @@ impl Clock {
 }
 
 impl Moment {
-    /// Returns the name, such as `Jan`.
+    /// Returns the month's English abbreviation, such as `Jan`.
     pub fn month_name(self) -> &'static str {
         MONTHS[self.month - 1].0
     }

@@ -1,4 +1,4 @@
-//! The folder with the inputs: it has a folder for each size, and each input is made once.
+//! The folder of the inputs, which has a subfolder for each size. Each input is made once.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -9,10 +9,11 @@ use fastrand::Rng;
 
 use super::{Input, fingerprint};
 
-/// Records the parameters of a folder, so that no benchmark uses inputs made with others.
+/// Name of the file that records a folder's parameters, so that no benchmark uses inputs made with
+/// others.
 const STAMP: &str = "made-with";
 
-/// Claims a folder that is new, empty or made with the same parameters.
+/// Claims a folder that is new, empty or made with the parameters `made_with`.
 ///
 /// # Errors
 /// Returns an error if the folder has other contents.
@@ -35,11 +36,11 @@ pub fn claim(folder: &Path, made_with: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes an input and returns its size in bytes, or `None` if it exists. A file with the final
-/// name is complete, even if the program is killed.
+/// Writes an input and returns its size in bytes, or `None` if the input exists. A file with the
+/// final name is always complete, even if the program is killed while writing.
 ///
 /// # Errors
-/// Returns an error if it cannot be written.
+/// Returns an error if the input cannot be written.
 pub fn make(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<u64>,
@@ -62,15 +63,15 @@ pub fn make(
 const BLOCK_BYTES: u64 = 10_000_000;
 const BLOCKS: usize = 10;
 
-/// Writes an input of ten distinct blocks, repeated in random order. Making text takes longer than
-/// writing it.
+/// Writes an input of ten distinct blocks, repeated in random order, because generating data takes
+/// longer than writing it.
 ///
 /// # Errors
-/// Returns an error if it cannot be written.
+/// Returns an error if the input cannot be written.
 pub fn repeated(input: &Input, size: u64, seed: u64, out: &mut dyn Write) -> io::Result<u64> {
     let made = (0..BLOCKS as u64).map(|number| {
         let mut block = Vec::new();
-        // The first block is the start of the ordinary file of this seed.
+        // The first block is the start of the ordinary file with this seed.
         input.write(BLOCK_BYTES, seed.wrapping_add(number << 32), &mut block)?;
         Ok(block)
     });

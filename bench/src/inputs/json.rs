@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::zipf::Zipf;
 
 const KINDS: [&str; 5] = ["view", "view", "click", "order", "error"];
-/// Texts with characters that JSON escapes, and characters of several bytes.
+/// Strings with characters that JSON escapes, and with characters of several bytes.
 const NOTES: [&str; 6] =
     ["ok", "said \\\"hello\\\"", "path C:\\\\temp", "two\\nlines", "café \\u00e9", "コメント"];
 
@@ -20,12 +20,12 @@ struct Events {
     array: bool,
 }
 
-/// Objects, one on each line.
+/// Makes JSON objects, one on each line.
 pub fn lines(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Events::new(false))
 }
 
-/// One array on one line.
+/// Makes one JSON array, on one line.
 pub fn array(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Events::new(true))
 }

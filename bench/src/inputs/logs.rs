@@ -11,7 +11,7 @@ use super::zipf::Skewed;
 const ADDRESSES: usize = 8000;
 const PATHS: usize = 3000;
 
-/// The most frequent ones first.
+/// User agents, the most frequent first.
 const AGENTS: [&str; 12] = [
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
     "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1",
@@ -34,7 +34,7 @@ struct Access {
     agents: Skewed<&'static str>,
 }
 
-/// A web server's requests in the combined format.
+/// Makes a web server's requests in the combined log format.
 pub fn access(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Access {
         clock: Clock::default(),
@@ -108,7 +108,7 @@ struct Syslog {
     hosts: Skewed<&'static str>,
 }
 
-/// Lines as syslogd writes them.
+/// Makes lines as syslogd writes them.
 pub fn syslog(_: &mut Rng) -> Box<dyn Source> {
     let hosts = vec!["web1", "web2", "db1", "mail", "gate", "build-7"];
     Box::new(Syslog { clock: Clock::default(), hosts: Skewed::new(hosts) })
@@ -154,7 +154,7 @@ struct Metrics {
     users: super::zipf::Zipf,
 }
 
-/// A service's log of key=value fields.
+/// Makes a service's log of key=value fields.
 pub fn metrics(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Metrics { clock: Clock::default(), users: super::zipf::Zipf::new(5000) })
 }

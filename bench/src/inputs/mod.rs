@@ -1,8 +1,8 @@
-//! Inputs of benchmarks, made from a seed: text, logs, tables, JSON, numbers.
+//! Inputs of benchmarks, generated from a seed: text, logs, tables, JSON, numbers.
 //!
-//! They resemble real files: a few words, addresses and paths are common and most are rare (Zipf's
-//! law), and every record is complete. The same seed gives the same bytes, and a shorter file of
-//! lines is a prefix of a longer one.
+//! Inputs resemble real files: a few words, addresses and paths are common and most are rare
+//! (Zipf's law), and every record is complete. The same seed gives the same bytes, and a shorter
+//! file of lines is a prefix of a longer one.
 
 mod clock;
 pub mod folder;
@@ -21,16 +21,16 @@ use fastrand::Rng;
 /// A kind of input.
 #[derive(Debug)]
 pub struct Input {
-    /// The file's name.
+    /// Name of the file.
     pub file: &'static str,
-    /// A summary in one line.
+    /// Summary of the content, in one line.
     pub summary: &'static str,
     source: fn(&mut Rng) -> Box<dyn Source>,
 }
 
-/// A source of records.
+/// A generator of records.
 trait Source {
-    /// The beginning of the file.
+    /// Returns the bytes before the first record.
     fn head(&self) -> &'static str {
         ""
     }
@@ -38,13 +38,13 @@ trait Source {
     /// Appends the next record, with its terminator.
     fn record(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> io::Result<()>;
 
-    /// The end of the file.
+    /// Returns the bytes after the last record.
     fn tail(&self) -> &'static str {
         ""
     }
 }
 
-/// All kinds of input.
+/// Every kind of input.
 pub const TABLE: [Input; 17] = [
     Input {
         file: "text.txt",
@@ -113,10 +113,10 @@ fn find(file: &str) -> Option<&'static Input> {
     TABLE.iter().find(|input| input.file == file)
 }
 
-/// Returns the kind of input with this file name.
+/// Returns the kind of input with the file name `file`.
 ///
 /// # Errors
-/// Returns an error if there is no such input.
+/// Returns an error if there is no such kind.
 pub fn known(file: &str) -> Result<&'static Input> {
     find(file).with_context(|| format!("no input is named {file}: see the table in inputs/mod.rs"))
 }
@@ -124,7 +124,7 @@ pub fn known(file: &str) -> Result<&'static Input> {
 impl Input {
     /// Writes whole records, at most `size` bytes, and returns the number of bytes written.
     ///
-    /// An input that is shorter than its first record is empty.
+    /// An input whose first record exceeds `size` is empty.
     pub fn write(&self, size: u64, seed: u64, out: &mut (impl Write + ?Sized)) -> io::Result<u64> {
         let mut random = Rng::with_seed(seed ^ fingerprint(self.file.as_bytes()));
         let mut source = (self.source)(&mut random);
@@ -148,7 +148,7 @@ impl Input {
     }
 }
 
-/// Returns a hash of the bytes (FNV-1a, 64 bits), which is the same on every machine.
+/// Returns a hash of `bytes` (FNV-1a, 64 bits), which is the same on every machine.
 pub fn fingerprint(bytes: &[u8]) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

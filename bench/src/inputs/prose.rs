@@ -7,11 +7,11 @@ use fastrand::Rng;
 use super::Source;
 use super::zipf::Skewed;
 
-/// Width of a line, in bytes of the English text.
+/// Length in bytes from which a line ends with the current word.
 const LINE_WIDTH: usize = 72;
 const VOCABULARY: usize = 20_000;
 
-/// The most frequent words; rarer ones are made of syllables.
+/// The most frequent words; rarer words consist of syllables.
 const ENGLISH: &str = "the of and to in a is that for it as was with be by on not he his but at are \
     this have from or had an they which one you were her all she there would their we him been has \
     when who will more no if out so said what up its about into than them can only other new some \
@@ -30,10 +30,10 @@ const WORLD: &str = "die und la de el é não für über que está être où ça
 const WORLD_SYLLABLES: &str = "é è ü ö ä ñ ão ça ße øre lå ský čin ři на по ст ра ние го ко та ση \
     και λο μα 東 京 語 文 字 か な き り カ ナ 한 글 말 שלום تاب ka ra lo mi 😀 e\u{301} o\u{308}";
 
-/// Lines of sentences.
+/// A generator of lines of sentences.
 struct Prose {
     words: Skewed<String>,
-    /// Words until the sentence ends.
+    /// Number of words until the sentence ends.
     left: usize,
     /// Whether the next word begins a sentence.
     begins: bool,
@@ -54,7 +54,7 @@ pub fn world(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Prose::new(words(WORLD, WORLD_SYLLABLES, random)))
 }
 
-/// Returns the common words, and rare ones of two to four syllables.
+/// Returns the common words, followed by rare ones of two to four syllables.
 fn words(common: &str, syllables: &str, random: &mut Rng) -> Vec<String> {
     let syllables: Vec<&str> = syllables.split_whitespace().collect();
     let mut words: Vec<String> = common.split_whitespace().map(str::to_owned).collect();
@@ -87,7 +87,7 @@ impl Prose {
         Self { words: Skewed::new(words), left: 8, begins: true }
     }
 
-    /// Appends a word. Returns whether it is the last of its sentence.
+    /// Appends a word. Returns whether the word is the last of its sentence.
     fn word(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> bool {
         let style = random.u8(..);
         if style < 4 {
@@ -116,7 +116,7 @@ impl Prose {
     }
 }
 
-/// Returns the word with a capital first letter.
+/// Returns `word` with a capital first letter.
 pub fn capital(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);

@@ -8,7 +8,7 @@ use super::Source;
 use super::clock::Clock;
 use super::zipf::{Skewed, Zipf};
 
-/// The most frequent first; one has a quotation mark, one a comma.
+/// Products, the most frequent first. One has a quotation mark, one a comma.
 const PRODUCTS: [&str; 12] = [
     "Notebook A5",
     "Ballpoint pen",
@@ -39,12 +39,12 @@ struct Orders {
     countries: Skewed<&'static str>,
 }
 
-/// Orders as comma-separated values, quoted where RFC 4180 requires it.
+/// Makes orders as comma-separated values, quoted where RFC 4180 requires it.
 pub fn orders_csv(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Orders::separated_by(','))
 }
 
-/// Orders as tab-separated values.
+/// Makes orders as tab-separated values.
 pub fn orders_tsv(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Orders::separated_by('\t'))
 }
@@ -107,7 +107,7 @@ struct Accounts {
     number: u32,
 }
 
-/// Accounts as in /etc/passwd.
+/// Makes accounts as in /etc/passwd.
 pub fn accounts(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Accounts { number: 999 })
 }
@@ -138,7 +138,7 @@ impl Source for Accounts {
 
 struct Base64;
 
-/// Random bytes as `base64` prints them.
+/// Makes random bytes as `base64` prints them.
 pub fn base64(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Base64)
 }
@@ -165,7 +165,7 @@ struct Numbers {
     common: Zipf,
 }
 
-/// Integers: repeated small ones, large ones, some negative.
+/// Makes integers: repeated small ones, large ones, some negative.
 pub fn numbers(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Numbers { common: Zipf::new(100_000) })
 }

@@ -29,12 +29,12 @@ struct People {
     families: Skewed<String>,
 }
 
-/// Name, year of birth, place and system, separated by tabs.
+/// Makes lines of name, year of birth, place and system, separated by tabs.
 pub fn people(random: &mut Rng) -> Box<dyn Source> {
     Box::new(People { families: families(random) })
 }
 
-/// Returns capitalised family names, from the rarer words of the text.
+/// Returns capitalised family names, made from the rarer words of the text.
 fn families(random: &mut Rng) -> Skewed<String> {
     let words = prose::vocabulary(random).into_iter().skip(4000);
     Skewed::new(words.map(|word| prose::capital(&word)).collect())
@@ -58,7 +58,7 @@ struct Games {
     round: u32,
 }
 
-/// Games of chess: a line with the players, then the moves of a game on a line.
+/// Makes games of chess: a line with the players, then all moves of the game on one line.
 pub fn games(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Games { round: 0 })
 }
@@ -115,7 +115,7 @@ struct Mail {
     text: Box<dyn Source>,
 }
 
-/// Mails as in a mailbox.
+/// Makes messages in the format of a mailbox file.
 pub fn mail(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Mail {
         clock: Clock::default(),
@@ -144,12 +144,12 @@ impl Source for Mail {
 
 struct Weather {
     station: u32,
-    /// Hours since the beginning of the first year.
+    /// Number of hours since the beginning of the first year.
     hour: u64,
 }
 
-/// Hourly temperatures in fixed columns, similar to NOAA's hourly records: year at 16 to 19, sign
-/// at 88, tenths of a degree at 89 to 92 (9999 if missing), quality at 93.
+/// Makes hourly temperatures in fixed columns, similar to NOAA's hourly records: year in columns 16
+/// to 19, sign in 88, tenths of a degree in 89 to 92 (9999 if missing), quality in 93.
 pub fn weather(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Weather { station: 10_010, hour: 0 })
 }
@@ -191,7 +191,7 @@ struct Words {
     next: usize,
 }
 
-/// Distinct lower-case words in the order of the C locale: two thirds of those in the text.
+/// Makes distinct lower-case words in the order of the C locale: two thirds of those in the text.
 pub fn words(random: &mut Rng) -> Box<dyn Source> {
     let mut words = prose::vocabulary(random);
     words.retain(|_| random.u8(0..3) > 0);
@@ -205,7 +205,7 @@ impl Source for Words {
         self.next += 1;
         match self.words.get(self.next - 1) {
             Some(word) => writeln!(out, "{word}"),
-            // Sorts after all words, for any number of lines.
+            // This line sorts after all words, for any number of lines.
             None => writeln!(out, "zz{:08}", self.next),
         }
     }

@@ -1,14 +1,15 @@
-//! Draws by Zipf's law: the n-th most common item is drawn 1/n times as often as the first.
+//! Random draws by Zipf's law: the n-th most common item is drawn 1/n times as often as the first.
 
 use fastrand::Rng;
 
-/// Weights are integers, so that floating-point arithmetic cannot change the result between
-/// machines.
+/// Scale of the weights, which are integers, so that floating-point arithmetic cannot change the
+/// result between machines.
 const SCALE: u64 = 1 << 32;
-/// Flattens the very first ranks, as in natural text (Mandelbrot's correction).
+/// Number added to each rank, which flattens the first ranks, as in natural text (Mandelbrot's
+/// correction).
 const SHIFT: u64 = 2;
 
-/// Cumulative weights of ranks from 0.
+/// A distribution of ranks from 0, as cumulative weights.
 #[derive(Debug)]
 pub struct Zipf {
     sums: Vec<u64>,
@@ -16,7 +17,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Creates the distribution of `count` ranks.
+    /// Creates a distribution of `count` ranks.
     pub fn new(count: usize) -> Self {
         let mut total = 0;
         let weights = (1..=count as u64).map(|rank| SCALE / (rank + SHIFT));
@@ -29,14 +30,14 @@ impl Zipf {
         Self { sums, total }
     }
 
-    /// Draws a rank below the count.
+    /// Draws a rank, from 0.
     pub fn draw(&self, random: &mut Rng) -> usize {
         let point = random.u64(0..self.total);
         self.sums.partition_point(|&sum| sum <= point)
     }
 }
 
-/// Items, of which the first are drawn most often.
+/// Items in descending order of their probability.
 #[derive(Debug)]
 pub struct Skewed<T> {
     things: Vec<T>,
@@ -44,13 +45,13 @@ pub struct Skewed<T> {
 }
 
 impl<T> Skewed<T> {
-    /// Takes the items in descending order of frequency.
+    /// Creates the distribution of `things`, which are in descending order of frequency.
     pub fn new(things: Vec<T>) -> Self {
         let zipf = Zipf::new(things.len());
         Self { things, zipf }
     }
 
-    /// Draws an item.
+    /// Draws an item at random.
     pub fn draw(&self, random: &mut Rng) -> &T {
         &self.things[self.zipf.draw(random)]
     }

@@ -46,7 +46,7 @@ fn all_inputs_together_have_at_most_the_documented_size() {
     }
 }
 
-/// Pipelines are compared by their output, so each must have one.
+/// Pipelines are compared by their output, so each must have some.
 #[test]
 fn every_pipeline_succeeds_on_a_small_input() {
     let folder = tempfile::tempdir().expect("a folder for the inputs");
@@ -119,7 +119,7 @@ fn stages_are_split_at_unquoted_bars() {
     assert_eq!(program(stages[0]), "grep");
 }
 
-/// Returns the text without its parts in single quotation marks.
+/// Returns `text` without the strings in single quotation marks.
 fn outside_quotes(text: &str) -> String {
     text.split('\'').step_by(2).collect()
 }

@@ -10,7 +10,7 @@ use crate::inputs::{self, Input};
 use crate::listing::{Block, blocks, megabytes};
 use crate::pipelines::LOCALE;
 
-/// The files of the listing, with their text.
+/// Files of the listing, with their contents.
 const FILES: [(&str, &str); 4] = [
     ("oneliners.txt", include_str!("../../run/oneliners.txt")),
     ("unix.txt", include_str!("../../run/unix.txt")),
@@ -20,45 +20,46 @@ const FILES: [(&str, &str); 4] = [
 
 /// The default sizes of a case, in millions of bytes.
 const SIZES: [u64; 3] = [1, 100, 1000];
-/// Larger inputs, in millions of bytes, consist of repeated blocks.
+/// Size in millions of bytes above which an input consists of repeated blocks.
 const MAX_UNREPEATED_MEGABYTES: u64 = 200;
 const MILLION: u64 = 1_000_000;
 
-/// A pipeline or script to measure, on inputs of several sizes.
+/// A pipeline or script that is measured on inputs of several sizes.
 #[derive(Debug)]
 pub struct Case {
-    /// A unique name.
+    /// Unique name of the case.
     pub name: String,
-    /// The file of the listing, without its extension.
+    /// Name of the listing's file, without its extension.
     pub theme: &'static str,
-    /// Sizes of its input, in millions of bytes.
+    /// Sizes of the input, in millions of bytes.
     pub sizes: Vec<u64>,
-    /// The file that it reads.
+    /// Input file of the case.
     pub input: &'static Input,
-    /// Whether it reads the input from its standard input instead of naming the file.
+    /// Whether the case reads its input from standard input instead of naming the file.
     pub from_stdin: bool,
-    /// Files that it reads in addition to the input, with their sizes in millions of bytes.
+    /// Files that the case reads in addition to the input, with their sizes in millions of bytes.
     pub with: Vec<(&'static Input, u64)>,
-    /// `LC_ALL` while it runs.
+    /// Value of `LC_ALL` for the run.
     pub locale: String,
     /// The pipeline, or the lines of a script.
     pub text: String,
-    /// Whether the text is a script of more than one line.
+    /// Whether `text` is a script of more than one line.
     pub script: bool,
-    /// The stages that cannot be data-parallel, from 1.
+    /// Numbers of the stages that cannot be data-parallel, from 1.
     pub serial: Vec<usize>,
-    /// The share of CPU time that can be data-parallel, for scripts, whose stages are not known.
+    /// For scripts, whose stages are not known: share of CPU time that can be data-parallel. `None`
+    /// otherwise.
     pub part: Option<f64>,
-    /// Commands to run once in the folder of the inputs, before measuring.
+    /// Commands that run once in the folder of the inputs, before measuring.
     pub prepare: Option<String>,
-    /// The text for each of [`FORMS`], if the tool can run the case.
+    /// Source for each tool in [`FORMS`]; `None` if the tool cannot run the case.
     pub forms: [Option<String>; 3],
 }
 
-/// Returns all cases.
+/// Returns all cases of the listing.
 ///
 /// # Errors
-/// Returns an error if a file does not have the format.
+/// Returns an error if a file does not have the format, or if two cases have the same name.
 pub fn listing() -> Result<Vec<Case>> {
     let mut cases: Vec<Case> = Vec::new();
     for (file, text) in FILES {
@@ -71,7 +72,7 @@ pub fn listing() -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Parses the cases of a file.
+/// Parses the cases in `text`, the content of `file`.
 ///
 /// # Errors
 /// Returns an error if the text does not have the format. Errors name file and line.
@@ -110,10 +111,10 @@ fn case(file: &'static str, block: &Block<'_>) -> Result<Case> {
     })
 }
 
-/// Parses sizes such as `1MB 100MB`.
+/// Parses sizes such as `1MB 100MB`, and returns them in millions of bytes.
 ///
 /// # Errors
-/// Returns an error if the text has another format.
+/// Returns an error if `value` has another format.
 pub fn sizes(value: &str) -> Result<Vec<u64>> {
     let size = |word| {
         megabytes(word).with_context(|| format!("`{word}` is not a size: write as in 1MB or 1GB"))
@@ -135,7 +136,7 @@ fn percent(value: &str) -> Result<f64> {
     }
 }
 
-/// Parses a file such as `words.txt 1MB`.
+/// Parses a file and its size, such as `words.txt 1MB`.
 fn with(value: &str) -> Result<(&'static Input, u64)> {
     let parts = value.split_once(' ').and_then(|(name, size)| Some((name, megabytes(size)?)));
     let (name, size) =
@@ -144,12 +145,13 @@ fn with(value: &str) -> Result<(&'static Input, u64)> {
 }
 
 impl Case {
-    /// Returns the folder to run in with an input of this size.
+    /// Returns the subfolder of `inputs` for inputs of `size` million bytes, in which the case
+    /// runs.
     pub fn folder(&self, inputs: &Path, size: u64) -> PathBuf {
         inputs.join(format!("{size}MB"))
     }
 
-    /// Makes the files that it reads and that do not exist yet; returns a line for each.
+    /// Makes those files of the case that do not exist yet, and returns their paths.
     ///
     /// # Errors
     /// Returns an error if a file cannot be made.
@@ -176,7 +178,7 @@ impl Case {
         std::fs::write(done, "").context("cannot note that a case is prepared")
     }
 
-    /// Returns the files that it reads, its input first.
+    /// Returns the paths of all files that the case reads, the input first.
     pub fn files(&self, inputs: &Path, size: u64) -> Vec<PathBuf> {
         let folder = self.folder(inputs, size);
         let named = std::iter::once(self.input).chain(self.with.iter().map(|&(input, _)| input));

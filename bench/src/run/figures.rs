@@ -1,4 +1,4 @@
-//! The figures of a case, computed from its runs, and a summary of all cases.
+//! Statistics of a case, computed from its runs, and a summary of all cases.
 
 use anyhow::{Context as _, Result};
 use contend_record::pipe::{PipeRecord, Stage};
@@ -7,55 +7,55 @@ use contend_record::stats::{Estimate, median};
 use super::cases::Case;
 use super::measure::Runs;
 
-/// The share of CPU time from which one stage is heavy, or a pipeline counts for the limit because
-/// it can be data-parallel.
+/// Share of CPU time from which a stage counts as heavy, and a pipeline as mostly parallelisable.
 pub const HEAVY_SHARE: f64 = 0.8;
-/// A speed relative to bash below this is a loss.
+/// Speed relative to bash below which a case is a loss.
 pub const LOSS_SPEED: f64 = 0.97;
-/// The speed that pipelines with a heavy stage should reach, relative to bash.
+/// Speed, relative to bash, that pipelines with a heavy stage should reach.
 pub const HEAVY_GAIN: f64 = 1.6;
 
-/// The figures of a case at one size.
+/// Statistics of a case at one size of its input.
 #[derive(Debug)]
 pub struct Figures {
-    /// The case's name.
+    /// Name of the case.
     pub name: String,
-    /// Its theme.
+    /// Theme of the case.
     pub theme: &'static str,
     /// Size of the input, in millions of bytes.
     pub size: u64,
-    /// CPU seconds of the plain run.
+    /// CPU time of bash, in seconds.
     pub cpu: f64,
-    /// The share of CPU time that can be data-parallel.
+    /// Share of CPU time that can be data-parallel, from 0 to 1.
     pub part: f64,
-    /// The number, from 1, of the stage with the most CPU time, and its share; `None` for scripts.
+    /// Number, from 1, of the stage with the most CPU time, and its share; `None` for scripts.
     pub heaviest: Option<(usize, f64)>,
     /// CPU time divided by the number of CPUs, relative to contend's wall time; may exceed 1.
     pub limit: Option<f64>,
-    /// The figures of each tool, bash first.
+    /// Statistics of each tool, bash first.
     pub tools: Vec<ToolFigures>,
 }
 
-/// The figures of one tool.
+/// Statistics of one tool for a case.
 #[derive(Debug)]
 pub struct ToolFigures {
-    /// The tool's name.
+    /// Name of the tool.
     pub tool: &'static str,
-    /// Median elapsed time in seconds.
+    /// Median wall time, in seconds.
     pub wall: f64,
-    /// Median CPU time in seconds.
+    /// Median CPU time, in seconds.
     pub cpu: f64,
     /// Largest known resident set, in bytes.
     pub peak: u64,
     /// bash's time relative to the tool's, in each round: above 1 the tool is faster.
     pub ratio: Estimate,
-    /// How the output is wrong, if it is.
+    /// How the output or status differs from bash's; `None` if it does not.
     pub wrong: Option<String>,
-    /// A note for readers of the figures.
+    /// A note for readers of the statistics, if there is one.
     pub remark: Option<String>,
 }
 
-/// Computes the figures of a case from its runs; `record` is a profile of a plain run.
+/// Computes the statistics of a case from its runs; `record` is a profile of its stages, if there
+/// is one.
 ///
 /// # Errors
 /// Returns an error if bash has no runs.
@@ -109,7 +109,7 @@ fn of_tool(runs: Runs, bash: &[f64], seed: u64) -> Option<ToolFigures> {
     })
 }
 
-/// Returns the share of CPU time outside of these stages.
+/// Returns the share of CPU time outside of the stages `serial`, which count from 1.
 fn parallel_part(cpus: &[f64], serial: &[usize]) -> f64 {
     let total: f64 = cpus.iter().sum();
     let of_serial = |stage: &usize| cpus.get(stage - 1).copied().unwrap_or(0.0);
@@ -123,23 +123,24 @@ fn heaviest(cpus: &[f64]) -> Option<(usize, f64)> {
 }
 
 impl Figures {
-    /// Returns a tool's figures, if it was measured.
+    /// Returns the statistics of `tool`, or `None` if it was not measured.
     pub fn of(&self, tool: &str) -> Option<&ToolFigures> {
         self.tools.iter().find(|of| of.tool == tool)
     }
 
-    /// Returns contend's speed relative to bash, if its output is right.
+    /// Returns contend's speed relative to bash, or `None` if contend was not measured or its
+    /// output is wrong.
     pub fn gain(&self) -> Option<f64> {
         self.of("contend").filter(|of| of.wrong.is_none()).map(|of| of.ratio.median)
     }
 
-    /// Whether one stage uses most of the CPU time.
+    /// Returns whether one stage uses most of the CPU time.
     pub fn is_heavy(&self) -> bool {
         self.heaviest.is_some_and(|(_, part)| part >= HEAVY_SHARE)
     }
 
-    /// Returns contend's speed relative to another tool; infinite if only contend's output is
-    /// right.
+    /// Returns contend's speed relative to `tool`: infinite if only contend's output is right, and
+    /// 0 if contend's is wrong. `None` if either was not measured.
     pub fn against(&self, tool: &str) -> Option<f64> {
         let (own, other) = (self.of("contend")?, self.of(tool)?);
         match (&own.wrong, &other.wrong) {
@@ -150,42 +151,42 @@ impl Figures {
     }
 }
 
-/// All cases together.
+/// Statistics over all cases.
 #[derive(Debug)]
 pub struct Summary {
     /// Geometric mean of contend's speed relative to bash, over all cases.
     pub gain: Option<f64>,
-    /// The same for each size.
+    /// The same mean for each size, in millions of bytes.
     pub by_size: Vec<(u64, f64)>,
-    /// Geometric mean of the limit over the cases that are mostly parallelisable, and their number.
+    /// Geometric mean of the limit over mostly parallelisable cases, and the number of these cases.
     pub limit: (Option<f64>, usize),
-    /// The cases below [`LOSS_SPEED`].
+    /// Cases whose speed is below [`LOSS_SPEED`].
     pub losses: Vec<String>,
-    /// Cases with a heavy stage: how many reach [`HEAVY_GAIN`], their number, and the names of the
-    /// others.
+    /// Cases with a heavy stage: the number that reach [`HEAVY_GAIN`], the number of all, and the
+    /// names of the others.
     pub heavy: (usize, usize, Vec<String>),
     /// Cases in which contend's output differs from bash's.
     pub wrong: Vec<String>,
-    /// contend against each other tool.
+    /// Comparison of contend with each other tool.
     pub against: Vec<Against>,
 }
 
-/// contend against another tool.
+/// A comparison of contend with another tool.
 #[derive(Debug)]
 pub struct Against {
-    /// The tool's name.
+    /// Name of the tool.
     pub tool: &'static str,
-    /// Cases in which both ran.
+    /// Number of cases in which both ran.
     pub cases: usize,
-    /// Cases in which contend took less time.
+    /// Number of cases in which contend took less time.
     pub wins: usize,
-    /// The other cases, with contend's speed relative to the tool.
+    /// Cases in which contend took no less time, with its speed relative to the tool.
     pub losses: Vec<String>,
-    /// Cases in which the tool's output was wrong.
+    /// Number of cases in which the tool's output was wrong.
     pub wrong: usize,
 }
 
-/// Summarises the cases.
+/// Computes the statistics over all cases.
 pub fn summary(all: &[Figures]) -> Summary {
     let gains = |chosen: &dyn Fn(&Figures) -> bool| {
         geometric(all.iter().filter(|one| chosen(one)).filter_map(Figures::gain))
@@ -242,7 +243,7 @@ fn labelled(one: &Figures, value: f64) -> String {
     format!("{} {}MB {value:.2}", one.name, one.size)
 }
 
-/// Returns the geometric mean of positive numbers; `None` if there are no numbers.
+/// Returns the geometric mean of positive numbers, or `None` if there are none.
 fn geometric(values: impl Iterator<Item = f64>) -> Option<f64> {
     let logarithms: Vec<f64> = values.map(f64::ln).collect();
     let count = logarithms.len() as f64;

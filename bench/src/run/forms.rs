@@ -1,12 +1,12 @@
-//! Texts of a case for other tools: commands that run over chunks of the input, the combination of
-//! their outputs, and the remaining stages.
+//! Sources of a case for other tools: commands that run over chunks of the input, the combination
+//! of their outputs, and the remaining stages.
 
 use crate::listing::Block;
 
-/// The tools that a case may have a text for, with the key of that text.
+/// Tools that a case may have a source for, with the key of that source.
 pub const FORMS: [(&str, &str); 3] =
     [("parallel", "parallel_form"), ("xargs", "xargs_form"), ("forkrun", "forkrun_form")];
-/// The keys from which texts are made.
+/// Keys from which sources are made.
 pub const PARTS: [&str; 5] = ["map", "rest", "partial", "merge", "after"];
 
 /// A case divided for tools that run a command over chunks of the input.
@@ -16,11 +16,11 @@ struct Parts<'a> {
     map: &'a str,
     rest: Option<&'a str>,
     /// For tools that make few large chunks: more stages for each chunk, the command that joins the
-    /// files of the chunks, and the stages after it.
+    /// files of the chunks, and the stages after it. `None` if the case has no such parts.
     large: Option<(String, &'a str, Option<&'a str>)>,
 }
 
-/// Returns the text for each of [`FORMS`]: the one in the case, or one made of its parts.
+/// Returns the source for each of [`FORMS`]: that in the case, or one made from the case's parts.
 pub fn forms(block: &Block<'_>, file: &str, from_stdin: bool) -> [Option<String>; 3] {
     let parts = block.value("map").map(|map| Parts {
         file,
@@ -51,7 +51,7 @@ fn piped(text: &str, rest: Option<&str>) -> String {
     rest.map_or(text.to_owned(), |rest| format!("{text} | {rest}"))
 }
 
-/// GNU parallel: one chunk of a file for each CPU, or blocks of a stream.
+/// Returns the source for GNU parallel: one chunk of a file for each CPU, or blocks of a stream.
 fn parallel(parts: &Parts<'_>) -> String {
     let input = if parts.from_stdin {
         "--pipe --block 10M".to_owned()
@@ -70,8 +70,8 @@ fn parallel(parts: &Parts<'_>) -> String {
     }
 }
 
-/// Two processes, each with half of the file, which `split` cuts at line ends without a copy on
-/// disk.
+/// Returns the source for xargs: two processes, each with half of the file, which `split` cuts at
+/// line ends without a copy on disk. `None` if the case reads standard input.
 fn xargs(parts: &Parts<'_>) -> Option<String> {
     let (map, merge, after) = match &parts.large {
         Some((map, merge, after)) => (map.as_str(), *merge, *after),
@@ -86,7 +86,8 @@ fn xargs(parts: &Parts<'_>) -> Option<String> {
     (!parts.from_stdin).then(|| piped(&run, after))
 }
 
-/// forkrun makes many small batches, joined in order. The remaining stages are not parallel.
+/// Returns the source for forkrun, which makes many small batches, joined in order; the remaining
+/// stages are not parallel. `None` if no stage runs over batches.
 fn forkrun(parts: &Parts<'_>) -> Option<String> {
     let input = if parts.from_stdin { String::new() } else { format!(" <{}", parts.file) };
     let run = format!(". \"$FRUN\"\n{}frun -k -s f{input}", function(parts.map));

@@ -1,4 +1,4 @@
-//! Measures in rounds: in each, every tool runs a case once, in random order.
+//! Measures cases in rounds. In each round, every tool runs the case once, in random order.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -23,57 +23,58 @@ use crate::Timed;
 pub struct Bench<'a> {
     /// Paths of the tools.
     pub paths: &'a Paths,
-    /// The tools that are installed.
+    /// Installed tools, bash first.
     pub tools: Vec<&'a Tool>,
-    /// The folder of the inputs.
+    /// Folder of the inputs.
     pub inputs: &'a Path,
-    /// A folder for outputs and temporary files.
+    /// Folder for outputs and temporary files.
     pub outputs: &'a Path,
     /// Number of CPUs that may be used.
     pub cpus: usize,
-    /// Number of runs of a case with each tool.
+    /// Number of rounds, in each of which every tool runs a case.
     pub rounds: usize,
-    /// Seed of the order of tools.
+    /// Seed of the order in which tools run.
     pub seed: u64,
 }
 
 /// One run of a tool.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Time and resources.
+    /// Time and resources of the run.
     pub timed: Timed,
-    /// The exit status; `None` if it was killed at the limit.
+    /// Exit status; `None` if the run was killed at the limit.
     pub status: Option<ExitStatus>,
     /// The largest known resident set, in bytes.
     pub peak: u64,
 }
 
-/// All runs of a tool.
+/// All runs of a tool for one case.
 #[derive(Debug)]
 pub struct Runs {
-    /// The tool's name.
+    /// Name of the tool.
     pub tool: &'static str,
-    /// One run for each round, until one was wrong.
+    /// One run for each round, until the output is wrong.
     pub runs: Vec<Run>,
-    /// How its output or status differs from bash's, if it does.
+    /// How the output or status differs from bash's; `None` if it does not.
     pub wrong: Option<String>,
-    /// A note for readers of its times.
+    /// A note for readers of the times, if there is one.
     pub remark: Option<String>,
 }
 
-/// A run is killed after this many times bash's time, plus a minute.
+/// Multiple of bash's time after which a run is killed, plus a minute.
 const TIMEOUT_FACTOR: u32 = 10;
-/// A case that takes bash less than this is run this many times as often with bash and contend.
+/// Time with bash below which a case is short. Bash and contend run short cases more often, by the
+/// factor below.
 const SHORT_CASE: Duration = Duration::from_millis(200);
 const SHORT_CASE_FACTOR: usize = 5;
 const MINUTE: Duration = Duration::from_mins(1);
 
 impl Bench<'_> {
-    /// Measures a case on inputs of one size, which must exist. The first run, of bash, is not
+    /// Measures a case on inputs of one size, which must exist. The first run, with bash, is not
     /// counted: it reads the inputs into the page cache, and its output is the expected one.
     ///
     /// # Errors
-    /// Returns an error if bash cannot run it.
+    /// Returns an error if bash cannot run the case.
     pub fn case(&self, case: &Case, size: u64) -> Result<Vec<Runs>> {
         for file in case.files(self.inputs, size) {
             io::copy(&mut File::open(file)?, &mut io::sink())?;
@@ -102,14 +103,14 @@ impl Bench<'_> {
         Ok(all.into_iter().map(|(_, runs)| runs).filter(|runs| !runs.runs.is_empty()).collect())
     }
 
-    /// Returns the number of runs of a case that takes bash this long. Short times vary more, and
+    /// Returns the number of runs of a case that takes `wall` with bash. Short times vary more, and
     /// show the cost of starting contend.
     fn rounds_of(&self, tool: &Tool, wall: Duration) -> usize {
         let ours = matches!(tool.kind, Kind::Bash | Kind::Contend);
         if ours && wall < SHORT_CASE { self.rounds * SHORT_CASE_FACTOR } else { self.rounds }
     }
 
-    /// Adds one run of a tool, and compares its output.
+    /// Adds one run of a tool, and compares its output with bash's.
     fn once(
         &self,
         tool: &Tool,
@@ -128,13 +129,14 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Runs contend once more with statistics. Those take time, so only the run's memory counts.
+    /// Runs contend once more with statistics. Collecting them takes time, so only the memory of
+    /// this run counts.
     fn measure_memory(&self, tool: &Tool, case: &Case, size: u64, runs: &mut Runs) -> Result<()> {
         let Some(last) = runs.runs.last_mut().filter(|_| tool.kind == Kind::Contend) else {
             return Ok(());
         };
         let stats = self.file("stats");
-        let _ = fs::remove_file(&stats); // there may be none
+        let _ = fs::remove_file(&stats); // the file may be missing
         let limit = last.timed.wall * TIMEOUT_FACTOR + MINUTE;
         self.run(tool, case, size, Some(limit), Some(&stats))?;
         let told = fs::read(&stats).ok().and_then(|text| peak(&text));
@@ -158,7 +160,7 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// Returns the standard error of the last run.
+    /// Returns the last run's standard error.
     fn last_stderr(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(self.file("err"))?).into_owned())
     }
@@ -167,7 +169,7 @@ impl Bench<'_> {
         self.outputs.join(name)
     }
 
-    /// Runs a case; returns `None` if the tool cannot run it.
+    /// Runs a case once; returns `None` if the tool cannot run it.
     fn run(
         &self,
         tool: &Tool,
@@ -196,17 +198,17 @@ fn new(tool: &Tool) -> Runs {
     Runs { tool: tool.name, runs: Vec::new(), wrong: None, remark: None }
 }
 
-/// Returns the peak memory in contend's statistics, in bytes, if they have it.
+/// Returns the peak memory from contend's statistics, in bytes, or `None` if they do not have it.
 fn peak(stats: &[u8]) -> Option<u64> {
     let value: serde_json::Value = serde_json::from_slice(stats).ok()?;
     value.pointer("/outcome/peak_memory_bytes")?.as_u64()
 }
 
-/// Runs a command in its own process group, and kills the group at the limit; the status is `None`
-/// then.
+/// Runs a command in its own process group, and kills the group at the limit. Returns the time, and
+/// the status, or `None` in its place if the group was killed.
 ///
 /// # Errors
-/// Returns an error if it cannot be started.
+/// Returns an error if the command cannot be started.
 pub fn run_with_limit(
     command: &mut Command,
     limit: Option<Duration>,
@@ -227,10 +229,11 @@ pub fn run_with_limit(
     Ok((Timed { wall, usage: reaped.usage }, (!killed).then_some(reaped.status)))
 }
 
-/// Returns the position, from 1, of the first byte in which two files differ.
+/// Returns the position, from 1, of the first byte in which two files differ, or `None` if they are
+/// the same.
 ///
 /// # Errors
-/// Returns an error if one cannot be read.
+/// Returns an error if a file cannot be read.
 pub fn difference(one: &Path, other: &Path) -> Result<Option<u64>> {
     let [mut one, mut other] = [open(one)?, open(other)?];
     let [mut ours, mut theirs] = [vec![0; 1 << 16], vec![0; 1 << 16]];
@@ -265,10 +268,10 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Profiles a case with `contend pipe`: the CPU time of each stage, and the machine.
+/// Profiles a case with `contend pipe`, for the CPU time of each stage.
 ///
 /// # Errors
-/// Returns an error if it cannot be run.
+/// Returns an error if contend cannot be started or writes no record.
 pub fn profiled(contend: &Path, case: &Case, inputs: &Path, size: u64) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let mut command = Command::new(contend);

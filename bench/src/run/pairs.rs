@@ -15,31 +15,31 @@ use crate::awkward::parallel::{OTHER, OTHER_TEXT, pairs};
 use crate::awkward::{FILE, Pair};
 use crate::pipelines::stages;
 
-/// Sizes of chunks, in bytes: so small that small inputs have many.
+/// Chunk sizes, in bytes, that divide even small inputs into many chunks.
 const CHUNK_SIZES: [usize; 6] = [1, 5, 16, 64, 500, 4000];
-/// Most chunks of an input: each may cost several processes.
+/// Maximum number of chunks of an input, each of which may start several processes.
 const MAX_CHUNKS: usize = 100;
-/// A longer run counts as hanging.
+/// Time after which a run counts as hanging.
 const LIMIT: Duration = Duration::from_secs(40);
-/// Bytes of an input to show.
+/// Number of bytes of an input to show.
 const SHOWN_BYTES: usize = 400;
 /// Number of runs of bash that must agree.
 const TRIES: usize = 4;
-/// Most pieces of an input when pipes are filled in small pieces.
+/// Maximum number of pieces of an input when pipes are filled in small pieces.
 const MAX_PIECES: usize = 10_000;
 
-/// Numbers of pairs that differed.
+/// Numbers of pairs whose outputs differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// Pairs in which contend differs from bash.
+    /// Number of pairs for which contend differs from bash.
     pub differ: usize,
-    /// Pairs in which bash differs from itself if pipes are filled in other pieces. For example,
-    /// the output of GNU grep on binary data depends on that.
+    /// Number of pairs for which bash differs from itself if pipes are filled in other pieces, on
+    /// which for example the output of GNU grep on binary data depends.
     pub uncertain: usize,
 }
 
-/// Runs `count` pairs of a seed, and reports each that differs, shrunk, with `tell`. `contend` must
-/// support `run -j 3 --part-size BYTES PIPELINE`.
+/// Runs the first `count` pairs of `seed`, and reports each that differs, shrunk, with `tell`. The
+/// program `contend` must support `run -j 3 --part-size BYTES PIPELINE`.
 ///
 /// # Errors
 /// Returns an error if a program cannot be run.
@@ -81,7 +81,7 @@ fn knows_its_options(contend: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs bash and contend in a folder with the files that pipelines read.
+/// A comparison of bash and contend, in a folder with the files that pipelines read.
 struct Comparison<'a> {
     contend: &'a Path,
     folder: &'a Path,
@@ -95,7 +95,7 @@ impl Comparison<'_> {
         command
     }
 
-    /// Returns how contend differs from bash on this pair, if it does.
+    /// Returns how contend differs from bash on `pair`, or `None` if it does not.
     fn differ(&self, pair: &Pair) -> Result<Option<String>> {
         fs::write(self.folder.join(FILE), &pair.input)?;
         let least = pair.input.len() / MAX_CHUNKS;
@@ -104,7 +104,7 @@ impl Comparison<'_> {
         let found = self.run(with.command(&pair.pipeline), pair, "found")?;
         let place = difference(&self.folder.join("found"), &self.folder.join("expected"))?;
         let what = match (place, expected, found) {
-            // A pair that bash does not finish shows nothing.
+            // A pair on which bash does not end shows nothing.
             (_, None, _) => return Ok(None),
             (_, Some(_), None) => "hangs".to_owned(),
             (Some(place), ..) => format!("other output from byte {place} on"),
@@ -116,7 +116,7 @@ impl Comparison<'_> {
         Ok(Some(what))
     }
 
-    /// Whether bash does the same if pipes are filled in small pieces.
+    /// Returns whether bash gives the same result if pipes are filled in small pieces.
     fn bash_is_repeatable(&self, pair: &Pair) -> Result<bool> {
         let size = pair.input.len().div_ceil(MAX_PIECES).max(1);
         let between = format!(" | dd bs={size} status=none | ");
@@ -132,8 +132,8 @@ impl Comparison<'_> {
         Ok(true)
     }
 
-    /// Runs a command with its output in the file `to`. Returns its status, or `None` if it had to
-    /// be killed.
+    /// Runs a command with its output in the file `to`. Returns the exit status, or `None` if the
+    /// command was killed at the limit.
     fn run(&self, mut command: Command, pair: &Pair, to: &str) -> Result<Option<ExitStatus>> {
         let stdin: Stdio = if pair.from_stdin {
             File::open(self.folder.join(FILE))?.into()
@@ -176,7 +176,8 @@ mod tests {
 
     use super::*;
 
-    /// Writes a program that runs its last argument with bash, with a modification.
+    /// Writes a stand-in for contend: a script that runs its last argument with bash, modified by
+    /// `body`.
     fn stand_in(folder: &Path, body: &str) -> std::path::PathBuf {
         let path = folder.join("contend");
         fs::write(&path, format!("#!/bin/bash\n{body}\n")).expect("a file");
@@ -213,7 +214,7 @@ mod tests {
         assert!(!bash_is_repeatable("cat | grep o", &late), "a NUL byte is seen late or soon");
     }
 
-    /// A stand-in that runs `wc -c` in place of `wc -l`.
+    /// The stand-in for contend runs `wc -c` in place of `wc -l`.
     #[test]
     fn a_difference_is_found_and_shrunk() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Formats figures as text, Markdown and JSON.
+//! Formats results as text, Markdown and JSON.
 
 use contend_record::Host;
 use contend_record::stats::Estimate;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::figures::{Figures, HEAVY_GAIN, HEAVY_SHARE, LOSS_SPEED, Summary, ToolFigures};
 use super::tools::Tool;
 
-/// Describes the machine and the tools, with reasons for missing ones.
+/// Describes the machine and the tools, with the reason for each missing one.
 pub fn head(host: &Host, tools: &[Tool]) -> String {
     let mut text = format!(
         "{}, {} of {} CPUs{}, {:.1} GB, {}\n",
@@ -27,7 +27,7 @@ pub fn head(host: &Host, tools: &[Tool]) -> String {
     text
 }
 
-/// Formats a case at one size, with a line for each tool.
+/// Formats the results of a case at one size, with a line for each tool.
 pub fn case(figures: &Figures) -> String {
     let heavy = figures.heaviest.map_or(String::new(), |(stage, part)| {
         format!(", {:.0} % of it in stage {stage}", 100.0 * part)
@@ -101,7 +101,7 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
 }
 
-/// Formats all cases as a table in Markdown, after the machine and the versions.
+/// Formats all cases as a table in Markdown, after the machine and the tools' versions.
 pub fn table(host: &Host, tools: &[Tool], all: &[Figures], together: &Summary) -> String {
     let others: Vec<&Tool> =
         tools.iter().filter(|tool| !["bash", "contend"].contains(&tool.name)).collect();
@@ -128,7 +128,7 @@ pub fn table(host: &Host, tools: &[Tool], all: &[Figures], together: &Summary) -
     text + "\n```text\n" + &summary(together) + "```\n"
 }
 
-/// Formats the speed relative to bash, with its interval if that is wanted.
+/// Formats a tool's speed relative to bash, with its interval if `interval` is true.
 fn speed(of: &ToolFigures, interval: bool) -> String {
     let Estimate { median, ci95: [low, high], .. } = &of.ratio;
     match &of.wrong {
@@ -138,7 +138,7 @@ fn speed(of: &ToolFigures, interval: bool) -> String {
     }
 }
 
-/// Returns all figures as JSON.
+/// Returns all results as JSON.
 pub fn json(host: &Host, tools: &[Tool], all: &[Figures]) -> Value {
     json!({
         "host": host,

@@ -6,15 +6,15 @@ use anyhow::Result;
 use crate::awkward::Pair;
 use crate::pipelines::stages;
 
-/// Most attempts: each runs a pipeline twice or more.
+/// Maximum number of attempts, each of which runs a pipeline at least twice.
 const MAX_ATTEMPTS: usize = 400;
-/// Single bytes are removed once the input is at most this large.
+/// Maximum size of an input, in bytes, from which single bytes are removed.
 const MAX_BYTES_TO_SPLIT: usize = 2000;
 
-/// Returns the smallest pair found for which `fails` still holds.
+/// Returns the smallest pair found that still fails.
 ///
 /// # Errors
-/// Those of `fails`.
+/// Returns the error of `fails`.
 pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Result<Pair> {
     let mut left = MAX_ATTEMPTS;
     let mut small = pair;
@@ -35,7 +35,7 @@ pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Resul
     }
 }
 
-/// Removes single stages, from the first.
+/// Removes single stages, beginning with the first.
 fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) -> Result<Pair> {
     let mut place = 0;
     loop {
@@ -45,7 +45,7 @@ fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) 
         }
         let mut rest = all.clone();
         rest.remove(place);
-        // Without its first stage it names no file, and reads standard input.
+        // Without its first stage, the pipeline names no file, and reads standard input.
         let from_stdin = small.from_stdin || place == 0;
         let candidate = Pair { pipeline: rest.join(" | "), from_stdin, ..small.clone() };
         if fails(&candidate)? {
@@ -56,7 +56,7 @@ fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) 
     }
 }
 
-/// Removes pieces of the input: halves, quarters, and so on to single ones.
+/// Removes pieces of the input: halves, quarters, and so on down to single pieces.
 fn fewer_pieces(
     mut small: Pair,
     split: fn(&[u8]) -> Vec<&[u8]>,

@@ -1,4 +1,4 @@
-//! The tools to compare: the shell, contend and others, with the reason if one is missing.
+//! Tools that run the cases: the shell, contend and others, with the reason if one is missing.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,16 +8,16 @@ use anyhow::Result;
 use super::cases::Case;
 use super::forms::FORMS;
 
-/// A tool that runs a case.
+/// How a tool runs a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The shell, which the others are compared with.
+    /// `bash`, with which the others are compared.
     Bash,
     /// `contend run`.
     Contend,
     /// `PaSh -w CPUS`.
     Pash,
-    /// A text in the case, by its index in [`FORMS`].
+    /// A source in the case, by its index in [`FORMS`].
     Form(usize),
 }
 
@@ -26,20 +26,20 @@ pub enum Kind {
 pub struct Paths {
     /// Path of contend.
     pub contend: PathBuf,
-    /// The command that starts `PaSh`.
+    /// Command that starts `PaSh`.
     pub pash: PathBuf,
-    /// The bash file that defines forkrun's `frun`.
+    /// Bash file that defines forkrun's `frun`, if it is known.
     pub frun: Option<PathBuf>,
 }
 
-/// A tool, and whether it can be measured.
+/// A tool, and whether it is available.
 #[derive(Debug)]
 pub struct Tool {
-    /// Its name in tables.
+    /// Name of the tool in tables.
     pub name: &'static str,
-    /// How it runs a case.
+    /// How the tool runs a case.
     pub kind: Kind,
-    /// Its version, or why it is missing.
+    /// Version of the tool, or the reason why it is missing.
     pub state: Result<String, String>,
 }
 
@@ -58,7 +58,7 @@ pub fn all(paths: &Paths, without: &[String]) -> Vec<Tool> {
         .collect()
 }
 
-/// Returns the version of a tool that works here, or why it does not.
+/// Returns the version of the tool `name`, or the reason why it does not work here.
 fn found(name: &str, paths: &Paths) -> Result<String, String> {
     let mut version = Command::new(name);
     version.arg("--version");
@@ -99,7 +99,7 @@ fn works(command: &mut Command, expected: &str) -> Result<(), String> {
     if line == expected { Ok(()) } else { Err(format!("printed `{line}` in a trial")) }
 }
 
-/// Returns the first line that a command prints, or why there is no line.
+/// Returns the first line that a command prints, or a reason if it fails or prints none.
 fn first_line(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     let line = |bytes: &[u8]| {
@@ -113,8 +113,8 @@ fn first_line(command: &mut Command) -> Result<String, String> {
 }
 
 impl Tool {
-    /// Returns the command that runs a case, without folder, locale and input; `None` if the tool
-    /// cannot run it.
+    /// Returns the command that runs a case, without folder, locale and input, or `None` if the
+    /// tool cannot run the case.
     pub fn command(&self, case: &Case, paths: &Paths, at: &Places<'_>) -> Option<Command> {
         let mut command = match self.kind {
             Kind::Bash if case.script => Command::new("bash"),
@@ -157,11 +157,11 @@ impl Tool {
 /// The files and limits of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
-    /// A file with the text of the case.
+    /// File with the source of the case.
     pub script: &'a Path,
-    /// File for contend's statistics, if they are wanted.
+    /// File for contend's statistics; `None` if they are not requested.
     pub stats: Option<&'a Path>,
-    /// A folder for temporary files of forms.
+    /// Folder for temporary files of forms.
     pub scratch: &'a Path,
     /// Number of CPUs that may be used.
     pub cpus: usize,

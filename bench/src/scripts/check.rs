@@ -1,4 +1,4 @@
-//! Runs all variants of a script with bash and with contend, and compares them.
+//! Runs all variants of a script with bash and with contend, and compares their outcomes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::generate::Script;
 use super::run::{Outcome, Runner};
 use super::shrink::shrink;
 
-/// How a script is given to a shell.
+/// Form in which a shell gets a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `contend run TEXT`, `bash -c TEXT`.
@@ -19,16 +19,16 @@ pub enum Form {
     File,
 }
 
-/// Whether contend decides which stages run in chunks.
+/// Whether contend decides which stages run over chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parts {
     /// contend decides.
     Default,
-    /// Every stage does, in chunks of a given size.
+    /// Every stage runs over chunks of a given size.
     Forced,
 }
 
-/// All combinations.
+/// All combinations of form and chunks.
 pub const VARIANTS: [(Form, Parts); 4] = [
     (Form::Text, Parts::Default),
     (Form::Text, Parts::Forced),
@@ -39,51 +39,52 @@ pub const VARIANTS: [(Form, Parts); 4] = [
 /// The result of one variant of a script.
 #[derive(Debug)]
 pub enum Verdict {
-    /// contend does what bash does.
+    /// contend has the same outcome as bash.
     Same,
     /// bash does not end within the limit.
     BashHangs,
     /// bash differs from itself.
     NotRepeatable(Vec<Difference>),
-    /// contend does something else.
+    /// contend has another outcome than bash.
     Differs(Box<Finding>),
 }
 
-/// A difference, with its reproduction.
+/// A difference between contend and bash, with its reproduction.
 #[derive(Debug)]
 pub struct Finding {
-    /// The kinds of difference.
+    /// Kinds of difference, the most severe first.
     pub kinds: Vec<Difference>,
-    /// The number of further runs, of [`TRIES`], that differ again.
+    /// Number of further runs, of [`TRIES`], that differ again.
     pub again: usize,
-    /// The shrunk script.
+    /// The script after shrinking.
     pub small: Script,
-    /// The outcome with bash.
+    /// Outcome with bash.
     pub bash: Outcome,
-    /// The outcome with contend.
+    /// Outcome with contend.
     pub contend: Outcome,
-    /// contend's command line.
+    /// Command line of contend.
     pub command: Vec<String>,
 }
 
-/// Further runs of bash, and of contend if it differs.
+/// Number of further runs of bash, and of contend if it differs.
 pub const TRIES: usize = 3;
-/// While a script is being shrunk, a run that takes this much longer than bash counts as hanging.
+/// Time beyond bash's, while a script is being shrunk, after which a run counts as hanging.
 const SHORT_LIMIT: Duration = Duration::from_secs(4);
 
-/// Checks scripts.
+/// A comparison of contend with bash, for any number of scripts.
 #[derive(Debug)]
 pub struct Checker<'a> {
-    /// The program.
+    /// Path of contend.
     pub contend: &'a Path,
-    /// Where scripts run.
+    /// The runner of the scripts.
     pub runner: Runner,
-    /// How long to shrink a script.
+    /// Maximum time to shrink a script.
     pub shrink_time: Duration,
 }
 
 impl Checker<'_> {
-    /// Runs all variants of a script.
+    /// Runs all variants of a script, and returns the verdict on each, in the order of
+    /// `VARIANTS`.
     ///
     /// # Errors
     /// Returns an error if a program cannot be run.
@@ -107,7 +108,7 @@ impl Checker<'_> {
         Ok([first?, second?, third?, fourth?])
     }
 
-    /// Runs one variant of a script.
+    /// Runs one variant of a script, and returns its verdict.
     ///
     /// # Errors
     /// Returns an error if a program cannot be run.
@@ -181,7 +182,7 @@ impl Checker<'_> {
             Ok(compare(&bash, &contend).contains(&worst)
                 && repeats(&bash, &quick.bash(form, candidate, Cpus::One)?))
         };
-        // A script that another variant was shrunk to most often shows the difference.
+        // A script shrunk for another variant usually shows the difference as well.
         if let Some(known) = known
             && fails(known)?
         {
@@ -190,7 +191,7 @@ impl Checker<'_> {
         shrink(script.clone(), self.shrink_time, fails)
     }
 
-    /// Whether bash repeats its result, also on a single CPU.
+    /// Returns whether bash repeats its outcome, also on a single CPU.
     fn bash_repeats(&self, form: Form, script: &Script, first: &Outcome) -> Result<bool> {
         for round in 0..TRIES {
             let cpus = if round % 2 == 0 { Cpus::One } else { Cpus::All };

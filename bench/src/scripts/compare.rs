@@ -1,4 +1,4 @@
-//! Compares two runs of one script.
+//! Compares the outcomes of two runs of one script.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,26 +6,26 @@ use std::path::Path;
 
 use super::run::{Entry, Outcome};
 
-/// A way in which contend differs from bash.
+/// A difference between contend's outcome and bash's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Difference {
-    /// contend does not end; bash does.
+    /// contend does not end, but bash does.
     Hang,
-    /// Other bytes on standard output.
+    /// Different bytes on standard output.
     Stdout,
-    /// Another exit status, or another signal.
+    /// A different exit status or signal.
     Status,
-    /// A file's content, kind or permissions.
+    /// Different content, kind or permissions of a file.
     FileContent,
-    /// A file that bash does not leave.
+    /// A file that only contend leaves.
     ExtraFile,
-    /// A file that bash leaves.
+    /// A file that only bash leaves.
     MissingFile,
-    /// Processes that continue after the end.
+    /// Processes that continue after the shell has ended.
     LeftRunning,
     /// Files left in `TMPDIR`.
     TemporaryFile,
-    /// Other messages, after [`normalise`].
+    /// Different messages, after [`normalise`].
     Stderr,
 }
 
@@ -45,7 +45,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns the differences of a run from bash's; none if bash had to be killed.
+/// Returns the differences between a run of contend and one of bash, or none if bash had to be
+/// killed.
 pub fn compare(bash: &Outcome, contend: &Outcome) -> Vec<Difference> {
     if bash.status.is_none() {
         return Vec::new();
@@ -72,7 +73,7 @@ pub fn compare(bash: &Outcome, contend: &Outcome) -> Vec<Difference> {
     checks.into_iter().filter_map(|(difference, differs)| differs.then_some(difference)).collect()
 }
 
-/// Whether two entries are the same, except for the name of the script in messages.
+/// Returns whether two entries are the same, except for the name of the script in messages.
 fn is_same_entry(first: &Entry, second: &Entry) -> bool {
     match (first, second) {
         (Entry::File(mode, content), Entry::File(other_mode, other)) => {
@@ -82,9 +83,9 @@ fn is_same_entry(first: &Entry, second: &Entry) -> bool {
     }
 }
 
-/// Removes the name of the script from messages of the shell that were redirected to `output`.
-/// contend may pass the script to bash as `/dev/fd/3`, and bash's messages then begin with that
-/// path. Line numbers stay.
+/// Removes the name of the script from shell messages that were redirected to `output`. contend may
+/// pass the script to bash as `/dev/fd/3`, and bash's messages then begin with that path. Line
+/// numbers stay.
 fn unnamed(output: &[u8]) -> Cow<'_, [u8]> {
     const AFTER_NAME: &[u8] = b": line ";
     let is_name = |name: &[u8]| {
@@ -107,23 +108,23 @@ fn unnamed(output: &[u8]) -> Cow<'_, [u8]> {
         .into()
 }
 
-/// Whether two runs of bash are the same, after [`normalise`].
+/// Returns whether two runs of bash have the same outcome, after [`normalise`].
 pub fn repeats(first: &Outcome, second: &Outcome) -> bool {
     first.status == second.status
         && first.left_running == second.left_running
         && compare(first, second).is_empty()
 }
 
-/// Words that identify a shell's message about a signal. `normalise` reduces such a line to the
-/// word, because the process ID and the rest vary between runs.
+/// Words that identify a shell's message about a signal. `normalise` reduces the line to the word,
+/// because the process ID and the rest vary between runs.
 const SIGNALS: [&str; 7] =
     ["Terminated", "Killed", "Broken pipe", "Hangup", "Aborted", "Interrupt", "User defined"];
 
-/// The labels of the figures of bash's `time`.
+/// Labels of the times that bash's `time` prints.
 const TIMES: [&str; 3] = ["real", "user", "sys"];
 
-/// Returns messages without the program's name, line numbers, process ids and times. They are
-/// sorted, as commands of a pipeline write at the same time.
+/// Returns the lines of messages without the program's name, line numbers, process ids and times.
+/// The lines are sorted, because the commands of a pipeline write at the same time.
 pub fn normalise(stderr: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(stderr);
     let mut lines: Vec<String> = text.lines().map(message).collect();

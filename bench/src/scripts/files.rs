@@ -1,4 +1,4 @@
-//! The files in a script's working directory.
+//! Files in a script's working directory.
 
 use std::fs;
 use std::io;
@@ -12,24 +12,24 @@ use crate::awkward::Kind;
 /// A file that scripts read.
 #[derive(Debug)]
 pub struct File {
-    /// Its path in the folder.
+    /// Path of the file in the script's folder.
     pub name: &'static str,
-    /// Its content.
+    /// Content of the file.
     pub content: Content,
-    /// Whether every script's folder has it.
+    /// Whether the folder of every script has the file.
     pub basic: bool,
 }
 
-/// The content of a file.
+/// Kind and content of a file.
 #[derive(Debug, Clone, Copy)]
 pub enum Content {
-    /// A regular file with this text.
+    /// A regular file with the given text.
     Text(&'static str),
-    /// A regular file with these bytes.
+    /// A regular file with the given bytes.
     Bytes(&'static [u8]),
-    /// A script that may be executed.
+    /// An executable script.
     Program(&'static str),
-    /// A symbolic link to this path.
+    /// A symbolic link to the given path.
     Link(&'static str),
     /// A folder.
     Folder,
@@ -78,10 +78,10 @@ pub const FILES: &[File] = &[
     further("big", Content::Big),
 ];
 
-/// The file of random content, which every folder has as well.
+/// Name of the file with random content, which every folder has as well.
 pub const INPUT: &str = "input";
 
-/// Kinds of [`INPUT`]: the small ones.
+/// Kinds of content of [`INPUT`], all of them small.
 pub const KINDS: [Kind; 12] = [
     Kind::Plain,
     Kind::Plain,
@@ -97,12 +97,12 @@ pub const KINDS: [Kind; 12] = [
     Kind::AllEqual,
 ];
 
-/// Returns the file of this name.
+/// Returns the file with the path `name`, or `None` if there is none.
 pub fn known(name: &str) -> Option<&'static File> {
     FILES.iter().find(|file| file.name == name)
 }
 
-/// Writes the basic files, the wanted files and [`INPUT`] to a folder.
+/// Writes the basic files, the files `wanted` and [`INPUT`] to a folder.
 ///
 /// # Errors
 /// Returns an error if a file cannot be written.
@@ -116,7 +116,7 @@ pub fn write(folder: &Path, wanted: &[&str], input: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the wanted file is this one or in it.
+/// Returns whether `wanted` is the file `name`, or lies in the folder `name`.
 fn holds(name: &str, wanted: &str) -> bool {
     wanted.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -135,7 +135,7 @@ fn create(path: &Path, content: Content) -> io::Result<()> {
     }
 }
 
-/// Returns the content of [`Content::Big`], which is always the same.
+/// Returns the bytes for [`Content::Big`], which are always the same.
 fn big() -> Vec<u8> {
     const LINES: u32 = 15_000;
     let mut random = Rng::with_seed(1);

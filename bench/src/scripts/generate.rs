@@ -1,48 +1,48 @@
-//! Generates a script, its input and its surroundings from a seed and a number.
+//! Generates a script, its input and its setting from a seed and a number.
 
 use fastrand::Rng;
 
 use super::files::KINDS;
 use super::grammar::{draw, fragment};
 
-/// A random script and everything it depends on.
+/// A random script, with everything that it depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// Its number, which identifies it together with the seed.
+    /// Number of the script, which identifies it together with the seed.
     pub number: u64,
-    /// Its fragments, with their features.
+    /// Fragments of the script, in order.
     pub parts: Vec<Part>,
-    /// Files that it needs in addition to the basic ones.
+    /// Files that the script needs in addition to the basic ones.
     pub files: Vec<&'static str>,
-    /// The content of the file `input`.
+    /// Content of the file `input`.
     pub input: Vec<u8>,
-    /// The surroundings.
+    /// Streams, locale and options for the script's run.
     pub setting: Setting,
 }
 
-/// A fragment.
+/// A fragment of a script, with the feature that it uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The feature's name.
+    /// Name of the feature.
     pub feature: &'static str,
-    /// One or more lines.
+    /// Source of the fragment: one or more lines.
     pub text: String,
 }
 
-/// The surroundings of a script.
+/// Streams, locale and options for a script's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// Standard input.
     pub stdin: Stdin,
     /// Standard output.
     pub stdout: Stdout,
-    /// `LC_ALL`.
+    /// Value of `LC_ALL`.
     pub locale: String,
     /// Whether `BASH_ENV` names a file.
     pub bash_env: bool,
-    /// Options of contend that force chunks.
+    /// Options of `contend run` that force the use of chunks.
     pub forced: Vec<String>,
-    /// The script's arguments, if it runs as a file.
+    /// Arguments of the script, if it runs as a file.
     pub arguments: &'static [&'static str],
 }
 
@@ -53,11 +53,11 @@ pub enum Stdin {
     Null,
     /// The file `input`.
     File,
-    /// A pipe that is filled at once.
+    /// A pipe that is filled at full speed.
     Pipe,
-    /// A pipe that gets a line every few milliseconds.
+    /// A pipe into which a line is written every few milliseconds.
     SlowPipe,
-    /// Not open.
+    /// A closed descriptor.
     Closed,
 }
 
@@ -66,7 +66,7 @@ pub enum Stdin {
 pub enum Stdout {
     /// A regular file.
     File,
-    /// A pipe that is read at once.
+    /// A pipe, read at full speed.
     Pipe,
 }
 
@@ -84,7 +84,7 @@ impl Stdin {
         Self::Closed,
     ];
 
-    /// The name in the summary.
+    /// Returns the name in the summary.
     pub fn name(self) -> &'static str {
         match self {
             Self::Null => "stdin/null",
@@ -100,11 +100,12 @@ const MAX_PARTS: usize = 4;
 const PART_SIZES: [&str; 7] = ["1", "3", "7", "16", "100", "1k", "64k"];
 const LARGE_PART_SIZES: [&str; 4] = ["4k", "16k", "33k", "64k"];
 const ARGUMENTS: [&[&str]; 4] = [&[], &[], &["b", "a"], &["a b", "-x", ""]];
-/// One script in this many has a `BASH_ENV`, and one a locale other than C and C.UTF-8.
+/// With a probability of 1 in this number, a script has a `BASH_ENV`, and likewise a locale other
+/// than C and C.UTF-8.
 const RARE_ODDS: u8 = 12;
 
 impl Script {
-    /// Generates the script of a number; `locales` are the installed ones.
+    /// Generates the script with the given number; `locales` are the installed ones.
     pub fn new(seed: u64, number: u64, locales: &[String]) -> Self {
         let mut random = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let random = &mut random;
@@ -126,12 +127,12 @@ impl Script {
         Self { number, parts, files, input, setting }
     }
 
-    /// Returns the text that a shell runs.
+    /// Returns the source that a shell runs.
     pub fn text(&self) -> String {
         self.parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the names of the features, and of unusual surroundings.
+    /// Returns the names of the script's features, and of unusual settings.
     pub fn features(&self) -> Vec<&'static str> {
         let mut names: Vec<&'static str> = self.parts.iter().map(|part| part.feature).collect();
         names.push(self.setting.stdin.name());
@@ -162,7 +163,8 @@ impl Setting {
     }
 }
 
-/// Whether a script may have so many bytes of data that chunks of a few bytes would take too long.
+/// Returns whether a script may process so much data that chunks of a few bytes would take too
+/// long.
 fn is_long(text: &str) -> bool {
     ["big", "yes", "zero", "0000", "while :", "while printf"].iter().any(|long| text.contains(long))
 }

@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use super::features::{Feature, Syntax, all};
 
-/// Largest depth of nested commands.
+/// Maximum depth of nested commands.
 const MAX_DEPTH: usize = 2;
 
 /// A rule and its alternatives; an alternative that is listed twice is twice as likely.
@@ -223,7 +223,7 @@ const RULES: &[Rule] = &[
     ("bigs", &["cat big", "cat <big", "cat big a big", "sort -r big", "head -c 300000 big"]),
 ];
 
-/// Expands a template; `«locale»` is replaced by one of `locales`.
+/// Expands a template. `«locale»` is replaced by one of `locales`.
 pub fn expand(template: &str, locales: &[String], random: &mut Rng) -> String {
     Expansion { locales, files: Vec::new() }.text(template, 0, random)
 }
@@ -231,13 +231,13 @@ pub fn expand(template: &str, locales: &[String], random: &mut Rng) -> String {
 /// An expanded fragment and the files that it and nested fragments need.
 #[derive(Debug)]
 pub struct Fragment {
-    /// The text.
+    /// Source of the fragment.
     pub text: String,
     /// Names of files, possibly repeated.
     pub files: Vec<&'static str>,
 }
 
-/// Draws one of a feature's fragments.
+/// Draws one of a feature's fragments, and expands it.
 pub fn fragment(feature: &Feature, locales: &[String], random: &mut Rng) -> Fragment {
     let template = feature.fragments[random.usize(..feature.fragments.len())];
     let mut expansion = Expansion { locales, files: feature.files.to_vec() };
@@ -245,7 +245,7 @@ pub fn fragment(feature: &Feature, locales: &[String], random: &mut Rng) -> Frag
     Fragment { text, files: expansion.files }
 }
 
-/// Draws a feature by weight, among those that meet the condition.
+/// Draws a feature by weight, among those for which `fits` returns true.
 pub fn draw(random: &mut Rng, fits: impl Fn(&Feature) -> bool) -> &'static Feature {
     let candidates: Vec<&'static Feature> = all().filter(|feature| fits(feature)).collect();
     let total: u32 = candidates.iter().map(|feature| feature.weight).sum();
@@ -278,8 +278,8 @@ impl Expansion<'_> {
         text
     }
 
-    /// Expands a rule. An unknown rule expands to nothing; a test ensures that there is no such
-    /// rule.
+    /// Expands the rule with the name `rule`. An unknown rule expands to nothing; a test ensures
+    /// that there is none.
     fn rule(&mut self, rule: &str, depth: usize, random: &mut Rng) -> String {
         match rule {
             "command" => self.command(depth, random),
@@ -291,7 +291,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Expands a fragment of another feature.
+    /// Expands a fragment of a random feature.
     fn command(&mut self, depth: usize, random: &mut Rng) -> String {
         if depth == MAX_DEPTH {
             return self.rule("pipeline", depth, random);
@@ -303,7 +303,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Returns the alternatives of a rule, if it exists.
+/// Returns the alternatives of a rule, or `None` if there is no such rule.
 pub fn alternatives(rule: &str) -> Option<&'static [&'static str]> {
     RULES.iter().find(|(name, _)| *name == rule).map(|(_, alternatives)| *alternatives)
 }

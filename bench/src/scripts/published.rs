@@ -1,6 +1,7 @@
 //! Runs published benchmark scripts from a checkout, with bash and with `contend run -f`.
 //!
-//! This lists only their folders and inputs; the scripts are not part of this project.
+//! This module contains only the folders and inputs of the scripts; the scripts themselves are not
+//! part of this project.
 
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
@@ -16,10 +17,10 @@ use super::generate::{Setting, Stdin, Stdout};
 use super::run::{Job, Outcome, Runner};
 use crate::inputs;
 
-/// A folder of scripts that read the same input in the same way.
+/// A folder of scripts with the same input and the same arguments.
 #[derive(Debug)]
 pub struct Suite {
-    /// Its path in the checkout.
+    /// Path of the folder in the checkout.
     pub folder: &'static str,
     /// Name of the input, a file or a folder in the folder of inputs.
     input: &'static str,
@@ -47,7 +48,7 @@ pub const SUITES: &[Suite] = &[
     Suite { folder: "analytics/scripts", input: "logs", arguments: &[IN, "out"] },
 ];
 
-/// Commands whose scripts are skipped: they need a network, or do not process text.
+/// Commands that exclude a script, because they need a network or do not process text.
 const OUT_OF_SCOPE: [&str; 14] = [
     "curl",
     "wget",
@@ -68,10 +69,10 @@ const OUT_OF_SCOPE: [&str; 14] = [
 const BOOKS: u64 = 4;
 const LOGS: u64 = 2;
 
-/// Makes the inputs of the suites that do not exist yet, with `size` bytes for each script.
+/// Makes those inputs of the suites that do not exist yet, with `size` bytes for each script.
 ///
 /// # Errors
-/// Returns an error if they cannot be written.
+/// Returns an error if an input cannot be written.
 pub fn make_inputs(folder: &Path, size: u64, seed: u64) -> Result<()> {
     fs::create_dir_all(folder)?;
     for name in ["text.txt", "weather.txt", "words.txt"] {
@@ -111,7 +112,7 @@ fn generate(path: &Path, input: &str, size: u64, seed: u64) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Positions of buses, in the form that a city publishes: time, vehicle, line, and so on.
+/// Writes positions of buses, in the form that a city publishes: time, vehicle, line, and so on.
 fn write_buses(path: &Path, size: u64, seed: u64) -> Result<()> {
     let mut random = Rng::with_seed(seed);
     let mut out = BufWriter::new(fs::File::create(path)?);
@@ -142,20 +143,20 @@ fn link(target: &Path, path: &Path) -> Result<()> {
     }
 }
 
-/// A script of a suite.
+/// A published script, which belongs to a suite.
 #[derive(Debug)]
 pub struct Published {
-    /// The suite.
+    /// The suite of the script.
     pub suite: &'static Suite,
-    /// Its path in the checkout.
+    /// Path of the script in the checkout.
     pub name: String,
     text: String,
 }
 
-/// Returns the scripts of the suites that are in a checkout, sorted by name.
+/// Returns the scripts in a checkout that belong to a suite, sorted by name within each suite.
 ///
 /// # Errors
-/// Returns an error if they cannot be read.
+/// Returns an error if a folder or script cannot be read.
 pub fn scripts(checkout: &Path) -> Result<Vec<Published>> {
     let mut found = Vec::new();
     for suite in SUITES {
@@ -173,21 +174,21 @@ pub fn scripts(checkout: &Path) -> Result<Vec<Published>> {
     Ok(found)
 }
 
-/// The result of a script.
+/// The result of a comparison of contend with bash.
 #[derive(Debug)]
 pub enum Verdict {
-    /// contend did the same as bash; its messages may differ.
+    /// contend did the same as bash; only the messages may differ.
     Same {
-        /// Seconds that bash took.
+        /// Wall time of bash, in seconds.
         bash: f64,
-        /// Seconds that contend took.
+        /// Wall time of contend, in seconds.
         contend: f64,
-        /// Whether messages are the same.
+        /// Whether the messages are the same.
         messages: bool,
     },
-    /// contend differs in these ways.
+    /// contend differs from bash in these respects.
     Differs(Vec<Difference>),
-    /// It was not run, or its result means nothing, for this reason.
+    /// The script was not run, or its result is meaningless, for this reason.
     Skipped(String),
 }
 
@@ -196,21 +197,21 @@ pub enum Verdict {
 pub struct Bench<'a> {
     /// Path of contend.
     pub contend: &'a Path,
-    /// The checkout.
+    /// Path of the checkout.
     pub checkout: &'a Path,
-    /// The folder that [`make_inputs`] made.
+    /// Folder that [`make_inputs`] has filled.
     pub inputs: &'a Path,
     /// The runner of scripts.
     pub runner: Runner,
-    /// The value of `LC_ALL`.
+    /// Value of `LC_ALL`.
     pub locale: String,
 }
 
 impl Bench<'_> {
-    /// Runs a script with bash and with contend.
+    /// Runs a script with bash and with contend, and compares the outcomes.
     ///
     /// # Errors
-    /// Returns an error if it cannot be run.
+    /// Returns an error if the script cannot be run.
     pub fn compare(&self, script: &Published, stdin: Stdin) -> Result<Verdict> {
         if let Some(reason) = script.reason_to_skip() {
             return Ok(Verdict::Skipped(reason));
@@ -271,7 +272,8 @@ impl Bench<'_> {
         variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 
-    /// Copies the scripts of the folder, as some source others, and a file for standard input.
+    /// Copies all scripts of the folder, because some source others, and writes a file for standard
+    /// input.
     fn copy(&self, script: &Published, work: &Path) -> io::Result<()> {
         let name = script.name.rsplit('/').next().unwrap_or("script.sh");
         for entry in fs::read_dir(self.checkout.join(script.suite.folder))? {
@@ -288,8 +290,8 @@ impl Bench<'_> {
 }
 
 impl Published {
-    /// Returns why a script is skipped: it needs a command outside of the scope, or one that is not
-    /// installed.
+    /// Returns why a script is skipped, or `None` if it is not: it contains a command of
+    /// `OUT_OF_SCOPE`.
     fn reason_to_skip(&self) -> Option<String> {
         let code = self.text.lines().filter(|line| !line.trim_start().starts_with('#'));
         let words: Vec<&str> = code
@@ -299,7 +301,7 @@ impl Published {
         outside.map(|command| format!("needs {command}"))
     }
 
-    /// Returns the text without commands that remove the outputs at the end.
+    /// Returns the script without commands that remove the outputs at the end.
     fn without_cleanup(&self) -> String {
         let lines = self.text.lines().filter(|line| !line.trim_start().starts_with("rm -rf"));
         lines.collect::<Vec<_>>().join("\n") + "\n"

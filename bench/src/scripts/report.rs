@@ -1,4 +1,4 @@
-//! Formats totals by feature, and findings.
+//! Formats totals by feature, and findings of differences.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,19 +10,19 @@ use super::compare::normalise;
 use super::generate::Script;
 use super::run::{Entry, Outcome};
 
-/// Bytes of an output to show.
+/// Number of bytes of an output to show.
 const SHOWN_BYTES: usize = 600;
 
 /// Numbers of variants, by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All that were run.
+    /// Number of variants run.
     pub cases: u64,
-    /// contend differs from bash.
+    /// Number of variants in which contend differs from bash.
     pub differ: u64,
-    /// bash differs from itself.
+    /// Number of variants in which bash differs from itself.
     pub not_repeatable: u64,
-    /// bash does not end.
+    /// Number of variants in which bash does not end.
     pub hang: u64,
 }
 
@@ -35,18 +35,18 @@ impl Counts {
     }
 }
 
-/// Counts by feature; a script counts for each feature that it uses.
+/// Counts by feature. A script counts for each feature that it uses.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// Numbers over all scripts; each variant counts once.
+    /// Counts over all scripts; each variant counts once.
     pub all: Counts,
-    /// Number of scripts whose variants are all the same.
+    /// Number of scripts run.
     pub scripts: u64,
     by_feature: BTreeMap<String, Counts>,
 }
 
 impl Summary {
-    /// Adds a result made by [`row`].
+    /// Adds the result of one script, made by [`row`].
     pub fn add(&mut self, row: &Value) {
         let count = |key: &str| row[key].as_u64().unwrap_or(0);
         let counts = Counts {
@@ -62,7 +62,7 @@ impl Summary {
         }
     }
 
-    /// Formats a table with a line for each feature.
+    /// Formats a table with a line for each feature, and a last line for all scripts.
     pub fn table(&self) -> String {
         let mut text = format!(
             "{:<28} {:>8} {:>8} {:>15} {:>10}\n",
@@ -78,7 +78,7 @@ impl Summary {
     }
 }
 
-/// Returns a worker's result for a script.
+/// Returns a worker's result for a script as JSON.
 pub fn row(script: &Script, verdicts: &[Verdict]) -> Value {
     let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
     json!({

@@ -1,4 +1,4 @@
-//! Runs a shell in a fresh folder and records everything it does, within limits.
+//! Runs a shell in a fresh folder within limits, and records all effects of the run.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,11 +22,11 @@ use rustix::process::{
 use super::files;
 use super::generate::{Script, Setting, Stdin, Stdout};
 
-/// Most bytes that a process may write to a file, or a script to standard output.
+/// Maximum number of bytes that a process may write to a file, or a script to standard output.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
-/// Bytes of address space that a process may have.
+/// Maximum address space of a process, in bytes.
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
-/// The default of [`Runner::grace`].
+/// Default of [`Runner::grace`].
 const GRACE: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Interval between lines of [`Stdin::SlowPipe`], and number of slow lines.
@@ -36,13 +36,13 @@ const SLOW_LINES: usize = 10;
 /// The effects of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The shell's exit status; `None` if it was killed at the limit.
+    /// Exit status of the shell; `None` if it was killed at the limit.
     pub status: Option<ExitStatus>,
-    /// Standard output.
+    /// Bytes written to standard output.
     pub stdout: Vec<u8>,
-    /// Standard error.
+    /// Bytes written to standard error.
     pub stderr: Vec<u8>,
-    /// The files in its folder: kind, permissions and content by path.
+    /// Files in the working directory: kind, permissions and content by path.
     pub files: BTreeMap<PathBuf, Entry>,
     /// Names of files left in `TMPDIR`.
     pub temporary: Vec<PathBuf>,
@@ -65,30 +65,30 @@ pub enum Entry {
     Other(u32),
 }
 
-/// Runs scripts one at a time, so that remaining processes belong to one script.
+/// A runner of scripts, one at a time, so that remaining processes belong to one script.
 #[derive(Debug)]
 pub struct Runner {
     folder: tempfile::TempDir,
-    /// A longer run is killed.
+    /// Time after which a run is killed.
     pub limit: Duration,
-    /// How long background processes may continue after the shell's exit.
+    /// Time for which background processes may continue after the shell's exit.
     pub grace: Duration,
 }
 
-/// A command and its surroundings.
+/// A command, with its streams and environment.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub command: &'a [String],
     /// Standard input and output, locale and `BASH_ENV`.
     pub setting: &'a Setting,
-    /// The content of a pipe on standard input.
+    /// Content of standard input, if it is a pipe.
     pub input: &'a [u8],
     /// Further environment variables.
     pub variables: &'a [(String, String)],
 }
 
-/// Makes this process adopt orphans. A process with a runner needs this.
+/// Makes this process adopt orphans, which every process with a runner must do.
 ///
 /// # Errors
 /// Returns an error if the kernel refuses.
@@ -114,7 +114,7 @@ pub fn limit_resources() -> Result<()> {
 }
 
 impl Runner {
-    /// Creates a runner in a temporary folder. [`adopt_orphans`] must have been called.
+    /// Creates a runner in a temporary folder. This process must have called [`adopt_orphans`].
     ///
     /// # Errors
     /// Returns an error if the folder cannot be created.
@@ -123,25 +123,26 @@ impl Runner {
         Ok(Self { folder, limit, grace: GRACE })
     }
 
-    /// Returns the path of the script when it runs as a file.
+    /// Returns the path of a script that runs as a file.
     pub fn script(&self) -> PathBuf {
         self.folder.path().join("script.sh")
     }
 
-    /// Runs a command, a shell with this script, in a fresh folder.
+    /// Runs `command`, a shell that runs `script`, in a fresh folder, and returns the outcome.
     ///
     /// # Errors
-    /// Returns an error if it cannot be started or its files cannot be read.
+    /// Returns an error if the command cannot be started or its files cannot be read.
     pub fn run(&self, command: &[String], script: &Script) -> Result<Outcome> {
         fs::write(self.script(), script.text() + "\n")?;
         let job = Job { command, setting: &script.setting, input: &script.input, variables: &[] };
         self.run_job(&job, |work| files::write(work, &script.files, &script.input))
     }
 
-    /// Runs a command in a fresh folder, to which `write_files` has written its files.
+    /// Runs a command in a fresh folder, to which `write_files` has written files, and returns the
+    /// outcome.
     ///
     /// # Errors
-    /// Returns an error if it cannot be started or its files cannot be read.
+    /// Returns an error if the command cannot be started or its files cannot be read.
     pub fn run_job(
         &self,
         job: &Job<'_>,
@@ -185,7 +186,7 @@ impl Runner {
         }
     }
 
-    /// Starts the shell, waits for it and its descendants, and kills the remaining ones.
+    /// Starts the shell, waits for it and its descendants, and kills the remaining descendants.
     fn wait(&self, mut command: Command) -> Result<Outcome> {
         let begun = Instant::now();
         let child = command.process_group(0).spawn().context("cannot start a shell")?;
@@ -195,7 +196,7 @@ impl Runner {
         let in_time = ends_within(pid, self.limit)?;
         let wall = begun.elapsed();
         if !in_time {
-            let _ = kill_process_group(pid, Signal::KILL); // it may end right now
+            let _ = kill_process_group(pid, Signal::KILL); // the group may just have ended
         }
         let status = child::reap(pid)?.status;
         let left_running = in_time && !all_end_within(self.grace);
@@ -212,7 +213,7 @@ impl Runner {
     }
 }
 
-/// The destination of standard output.
+/// The place where standard output is collected.
 enum Collector {
     File(PathBuf),
     Pipe(JoinHandle<io::Result<Vec<u8>>>),
@@ -230,7 +231,7 @@ impl Collector {
     }
 }
 
-/// Reads until EOF or [`MAX_OUTPUT_BYTES`]; the writer gets SIGPIPE then.
+/// Reads until EOF, or up to [`MAX_OUTPUT_BYTES`], after which the writer gets SIGPIPE.
 fn read_some(reader: PipeReader) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes)?;
@@ -257,7 +258,7 @@ fn prepare(job: &Job<'_>, work: &Path, temporary: &Path) -> Command {
     command
 }
 
-/// Connects standard input, with a thread that fills it if it is a pipe.
+/// Connects standard input. If it is a pipe, returns the thread that fills it.
 fn feed(command: &mut Command, job: &Job<'_>, work: &Path) -> Result<Option<JoinHandle<()>>> {
     let interval = match job.setting.stdin {
         Stdin::Null | Stdin::Closed => {
@@ -289,7 +290,7 @@ fn fill(mut writer: PipeWriter, input: &[u8], interval: Duration) {
             rest = &rest[line.len()..];
         }
     }
-    let _ = writer.write_all(rest); // it need not be read
+    let _ = writer.write_all(rest); // the shell need not read all input
 }
 
 fn ends_within(pid: Pid, limit: Duration) -> Result<bool> {
@@ -307,7 +308,7 @@ fn ends_within(pid: Pid, limit: Duration) -> Result<bool> {
     }
 }
 
-/// Reaps orphans until none is left or the time is over. Returns whether none is left.
+/// Reaps orphans until none is left or `limit` has passed. Returns whether none is left.
 fn all_end_within(limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     while reap_exited() {
@@ -319,7 +320,7 @@ fn all_end_within(limit: Duration) -> bool {
     true
 }
 
-/// Reaps children that have exited. Returns whether others are left.
+/// Reaps ended children. Returns whether others are left.
 fn reap_exited() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -330,11 +331,11 @@ fn reap_exited() -> bool {
     }
 }
 
-/// Kills this process's descendants, whose orphans become its children, until none is left.
+/// Kills this process's descendants until none is left. Orphans among them become its children.
 fn kill_descendants() {
     while reap_exited() {
         for pid in children(getpid()) {
-            let _ = kill_process(pid, Signal::KILL); // it may have ended meanwhile
+            let _ = kill_process(pid, Signal::KILL); // the process may have ended in the meantime
         }
         thread::sleep(POLL_INTERVAL);
     }
@@ -348,7 +349,7 @@ fn children(parent: Pid) -> Vec<Pid> {
 
 fn parent_of(number: i32) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name in parentheses may contain anything.
+    // The program's name, in parentheses, may contain anything.
     let (_, fields) = stat.rsplit_once(')')?;
     Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
 }

@@ -7,10 +7,10 @@ use anyhow::Result;
 
 use super::generate::{Part, Script, Stdin, Stdout};
 
-/// Returns the smallest script found within the time for which `fails` still holds.
+/// Returns the smallest script found within `time` that still fails.
 ///
 /// # Errors
-/// Those of `fails`.
+/// Returns the error of `fails`.
 pub fn shrink(
     script: Script,
     time: Duration,
@@ -31,7 +31,7 @@ pub fn shrink(
     }
 }
 
-/// Replaces unusual surroundings by usual ones, each in turn.
+/// Replaces unusual settings by usual ones, one after the other, while the script still fails.
 fn simpler_setting(
     mut small: Script,
     fails: &mut impl FnMut(&Script) -> Result<bool>,
@@ -54,8 +54,8 @@ fn simpler_setting(
     Ok(small)
 }
 
-/// Removes pieces of the text: halves, quarters, and so on to single ones (a simple form of delta
-/// debugging, Zeller & Hildebrandt 2002).
+/// Removes pieces of the source: halves, quarters, and so on down to single pieces (a simple form
+/// of delta debugging, Zeller & Hildebrandt 2002).
 fn fewer_pieces(
     mut small: Script,
     split: fn(&Script) -> Vec<String>,
@@ -71,7 +71,7 @@ fn fewer_pieces(
             }
             let end = (begin + width).min(pieces.len());
             let candidate = with_text(&small, [&pieces[..begin], &pieces[end..]].concat().concat());
-            // A text without a command differs by definition.
+            // A source without a command differs by definition.
             let text = candidate.text();
             if !text.trim().is_empty() && text != small.text() && fails(&candidate)? {
                 small = candidate;

@@ -14,7 +14,7 @@ fn locales() -> Vec<String> {
     vec!["C".to_owned(), "C.UTF-8".to_owned()]
 }
 
-/// Returns the rules that a template names.
+/// Returns the names of the rules in a template.
 fn rules(template: &str) -> impl Iterator<Item = &str> {
     template.split('«').skip(1).filter_map(|part| part.split_once('»')).map(|(rule, _)| rule)
 }
@@ -26,7 +26,7 @@ fn templates() -> impl Iterator<Item = &'static str> {
 fn accepts(text: &str) -> bool {
     let mut bash = Command::new("bash");
     bash.args(["-n", "-O", "extglob", "-c", text]).stdin(Stdio::null()).stderr(Stdio::null());
-    // An unclosed here-document is a warning, and ends with the text.
+    // For an unclosed here-document, bash prints a warning only.
     bash.status().expect("bash starts").success()
 }
 

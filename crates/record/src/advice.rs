@@ -1,4 +1,4 @@
-//! Changes to a pipeline: their texts, their predicted times, and their measured times.
+//! Changes to a pipeline, with their predicted and measured times.
 //!
 //! Part of the schema `contend.pipe/1`. Wall times are seconds of `CLOCK_MONOTONIC`; CPU times are
 //! seconds that the kernel charges.
@@ -96,13 +96,13 @@ impl Verdict {
 /// A changed pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// The rewrite that it comes from.
+    /// The rewrite that the candidate comes from.
     pub rewrite: RewriteId,
-    /// Stages of the original that it changes, from 1.
+    /// Stages of the original that the candidate changes, from 1.
     pub stages: Vec<usize>,
     /// Text of the whole changed pipeline, ready to paste.
     pub command: String,
-    /// How certain it is, before a run, that its output is the same.
+    /// How certain it is, before a run, that the candidate's output is the same.
     pub safety: Safety,
     /// Why it may be better, in one line.
     pub reason: String,
@@ -179,7 +179,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Returns a trial for which there was no candidate.
+    /// Creates the record of a trial without candidates.
     pub fn without_candidates(input: TrialInput, budget_seconds: f64) -> Self {
         Self {
             input,

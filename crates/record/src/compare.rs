@@ -94,7 +94,7 @@ pub struct Case {
     pub sides: Vec<Side>,
     /// The case's main figure; null if no run has measured it.
     pub value: Option<Figure>,
-    /// Further figures by name, each of which at least two runs have.
+    /// Further figures by name, each present in at least two runs.
     pub metrics: BTreeMap<String, Figure>,
 }
 
@@ -151,14 +151,14 @@ impl CompareRecord {
 }
 
 impl Side {
-    /// Returns whether there are figures.
+    /// Returns whether the run measured the case.
     pub fn is_measured(&self) -> bool {
         matches!(self, Self::Measured { .. })
     }
 }
 
 impl Case {
-    /// Returns the number of runs that have figures for this case.
+    /// Returns the number of runs that measured this case.
     pub fn measured(&self) -> usize {
         self.sides.iter().filter(|side| side.is_measured()).count()
     }

@@ -47,8 +47,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns how many CPUs can be used at the same time: the allowed ones, or the quota if it is
-    /// smaller.
+    /// Returns the number of CPUs that can be used at the same time: the allowed ones, or the quota
+    /// if that is smaller.
     pub fn usable_cpus(&self) -> f64 {
         let allowed = self.cpus_allowed.max(1) as f64;
         self.cpu_quota.map_or(allowed, |quota| quota.min(allowed))

@@ -11,8 +11,8 @@
 //!  └─ fits, scaling         laws through several cases
 //! ```
 //!
-//! Wall times are of `CLOCK_MONOTONIC` unless stated otherwise; CPU times are those that the
-//! kernel's scheduler charges.
+//! Wall times are from `CLOCK_MONOTONIC` unless stated otherwise; CPU times are from the kernel's
+//! scheduler.
 
 mod view;
 
@@ -77,13 +77,13 @@ pub struct RunRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// It has not ended: it is still running, or was killed.
+    /// The run has not ended: it is still running, or was killed.
     Unfinished,
-    /// A signal stopped it.
+    /// A signal stopped the run.
     Interrupted,
     /// Every case has the samples that it needs, or the budget was used.
     Complete,
-    /// It completed, but could not measure any case.
+    /// The run completed, but could not measure any case.
     Empty,
 }
 
@@ -274,7 +274,7 @@ pub struct LimitReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "limit")]
 pub enum StoppedBy {
-    /// The cap that was given.
+    /// The given cap on the number of units.
     Cap,
     /// The memory guard, before memory ran out.
     MemoryFloor,
@@ -333,16 +333,16 @@ pub struct Task {
     pub rss_bytes: u64,
     /// Proportional set size of the process, in bytes: a page shared by two processes counts half.
     pub pss_bytes: u64,
-    /// Bytes of the process that are shared with other processes.
+    /// Memory of the process that is shared with other processes, in bytes.
     pub shared_bytes: u64,
-    /// Bytes of the process that are not shared.
+    /// Memory of the process that is not shared, in bytes.
     pub private_bytes: u64,
     /// Page faults that needed no I/O, since the task started.
     pub minor_faults: u64,
 }
 
 impl RunRecord {
-    /// Returns whether nothing was measured.
+    /// Returns whether no case has a sample.
     pub fn is_empty(&self) -> bool {
         self.cases.iter().all(|case| case.samples.is_empty())
     }
@@ -352,12 +352,12 @@ impl RunRecord {
         distinct(self.cases.iter().map(|case| case.experiment.as_str()))
     }
 
-    /// Returns the cases of experiments with this view.
+    /// Returns the cases of experiments with the given view.
     pub fn cases_of(&self, view: View) -> impl Iterator<Item = &Case> + Clone {
         self.cases.iter().filter(move |case| case.view == view)
     }
 
-    /// Returns the lines through cases of experiments with this view.
+    /// Returns the lines through cases of experiments with the given view.
     pub fn fits_of(&self, view: View) -> impl Iterator<Item = &Fit> {
         let is_of_view =
             move |fit: &&Fit| self.cases_of(view).any(|case| case.experiment == fit.experiment);
@@ -384,12 +384,12 @@ impl Metric {
 }
 
 impl Stage {
-    /// Returns user and system time, in nanoseconds.
+    /// Returns median user time plus median system time, in nanoseconds.
     pub fn cpu(&self) -> f64 {
         self.user.median + self.system.median
     }
 
-    /// Returns CPU time in percent of wall time, as `time` prints it: 200 is two CPUs all the time.
+    /// Returns CPU time in percent of wall time, as `time` prints it: 200 is two fully used CPUs.
     pub fn cpu_percent(&self) -> f64 {
         if self.real.median > 0.0 { 100.0 * self.cpu() / self.real.median } else { 0.0 }
     }
@@ -428,7 +428,7 @@ impl Case {
         family_and_name(&self.experiment).1
     }
 
-    /// Returns the median of the metric with this name.
+    /// Returns the median of the metric `name`, or `None` if the case does not have it.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.get(name).map(|metric| metric.median)
     }

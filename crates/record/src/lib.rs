@@ -1,7 +1,7 @@
 //! The records that contend prints, stores and compares, as plain data.
 //!
-//! Nothing here does I/O or reads a clock. A result on screen, in JSON and in the store is one
-//! record, rendered three ways by other crates.
+//! This crate neither does I/O nor reads a clock. Screen output, JSON and the store are three
+//! renderings of the same record, made by other crates.
 
 pub mod advice;
 pub mod compare;

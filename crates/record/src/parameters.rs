@@ -57,24 +57,24 @@ impl From<String> for Value {
     }
 }
 
-/// Parameters by name. They serialize as an object; its order is kept.
+/// Parameters by name. They serialize as an object, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Parameters(Vec<(String, Value)>);
 
 impl Parameters {
-    /// No parameters.
+    /// Creates an empty set of parameters.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns these parameters with one added or replaced.
+    /// Returns the parameters with `name` set to `value`, added or replaced.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.set(name.to_owned(), value.into());
         self
     }
 
-    /// Returns these parameters without one.
+    /// Returns a copy of the parameters without `name`.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         Self(self.0.iter().filter(|(other, _)| other != name).cloned().collect())
@@ -87,19 +87,19 @@ impl Parameters {
         }
     }
 
-    /// Returns whether both have the same names with the same values, in any order: the order of a
-    /// JSON object has no meaning.
+    /// Returns whether both have the same names and values, in any order, since the order of a JSON
+    /// object has no meaning.
     pub fn has_same_entries(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
             && self.0.iter().all(|(name, value)| other.get(name) == Some(value))
     }
 
-    /// Returns the value of a parameter.
+    /// Returns the value of the parameter `name`, or `None` if it is absent.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
     }
 
-    /// Returns the value of a parameter if it is a name.
+    /// Returns the value of the parameter `name` if it is a name, and `None` otherwise.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::Text(text) => Some(text),
@@ -107,7 +107,7 @@ impl Parameters {
         }
     }
 
-    /// Returns the value of a parameter if it is a number.
+    /// Returns the value of the parameter `name` if it is a number, and `None` otherwise.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.get(name)? {
             Value::Number(number) => Some(*number),
@@ -115,7 +115,7 @@ impl Parameters {
         }
     }
 
-    /// Returns whether this parameter is present and is yes.
+    /// Returns whether the parameter `name` is present and is yes.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Flag(true))
     }

@@ -102,8 +102,7 @@ pub struct Stage {
     pub system_seconds: f64,
     /// User and system time, in percent of the stage's lifetime.
     pub cpu_percent: f64,
-    /// Wall time on a CPU, in seconds. Time when several tasks of the stage run at once counts
-    /// once.
+    /// Wall time with at least one task of the stage on a CPU, in seconds.
     pub on_cpu_seconds: f64,
     /// Wall time runnable but queued for a CPU, in seconds.
     pub run_queue_seconds: f64,
@@ -178,12 +177,12 @@ pub enum Figure {
 }
 
 impl Stage {
-    /// Returns whether a figure is approximate.
+    /// Returns whether `figure` is approximate for this stage.
     pub fn is_approximate(&self, figure: Figure) -> bool {
         self.approximate.contains(&figure)
     }
 
-    /// Marks a figure as approximate.
+    /// Marks `figure` as approximate.
     pub fn mark_approximate(&mut self, figure: Figure) {
         if !self.is_approximate(figure) {
             self.approximate.push(figure);
@@ -196,8 +195,8 @@ impl Stage {
         (self.on_cpu_seconds + self.other_wait_seconds - self.other_waits.stopped).max(0.0)
     }
 
-    /// Returns whether the stage failed. A writer that SIGPIPE ends did not: its reader wanted no
-    /// more data.
+    /// Returns whether the stage failed. A writer ended by SIGPIPE has not failed: its reader
+    /// needed no more data.
     pub fn has_failed(&self) -> bool {
         const SIGPIPE: i32 = 13;
         match self.outcome {
@@ -207,7 +206,7 @@ impl Stage {
         }
     }
 
-    /// Returns user and system time, in seconds.
+    /// Returns user time plus system time, in seconds.
     pub fn cpu_seconds(&self) -> f64 {
         self.user_seconds + self.system_seconds
     }
@@ -217,19 +216,20 @@ impl Stage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "signal")]
 pub enum Outcome {
-    /// It exited normally, with an exit status.
+    /// The stage exited normally, with an exit status.
     #[default]
     Exited,
-    /// This signal killed it.
+    /// The signal with this number killed the stage.
     Killed(i32),
     /// The shell did not find the command (status 127).
     NotFound,
     /// The command could not be executed (status 126).
     NotExecutable,
-    /// It was still running when contend was asked to end, and this signal ended it.
+    /// The stage was still running when contend was asked to end, and the signal with this number
+    /// ended it.
     Interrupted(i32),
-    /// It has ended, but another process has collected its exit status. The status is unknown, and
-    /// reported as 127.
+    /// The stage has ended, but another process has collected its exit status. The status is
+    /// unknown, and reported as 127.
     Unknown,
 }
 
@@ -260,7 +260,7 @@ pub struct OtherWaits {
 }
 
 impl OtherWaits {
-    /// Returns the seconds of each kind with its name, for display.
+    /// Returns the time of each kind of wait in seconds, with the kind's name, for display.
     pub fn named(&self) -> [(&'static str, f64); 10] {
         [
             ("sleep", self.sleep),
@@ -327,7 +327,7 @@ pub struct Total {
     pub system_seconds: f64,
     /// User and system time, in percent of the pipeline's wall time.
     pub cpu_percent: f64,
-    /// Most bytes that any one stage read or wrote; null if no count could be read.
+    /// Largest number of bytes that any one stage read or wrote; null if no count could be read.
     pub bytes: Option<u64>,
     /// Whether `bytes`, and the CPU time computed from it, may be inexact.
     #[serde(default)]
@@ -420,7 +420,7 @@ pub enum FindingId {
 /// A fact about the run that a rule has found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// The rule that found it.
+    /// The rule that produced the finding.
     pub id: FindingId,
     /// Stages concerned, from 1.
     pub stages: Vec<usize>,

@@ -75,7 +75,7 @@ pub enum Class {
 pub enum SourceRecord {
     /// Standard input.
     Standard,
-    /// These files, concatenated.
+    /// The given files, concatenated.
     Files(Vec<String>),
     /// No input, or files that the commands of the step open themselves.
     Own,
@@ -107,11 +107,11 @@ pub struct CommandRecord {
     pub arguments: Vec<String>,
     /// Exit statuses that are not failures.
     pub status: StatusRule,
-    /// The file that is its standard input, regardless of the command before it; null if it reads
-    /// from the step.
+    /// The file that is the command's standard input, regardless of the command before it; null if
+    /// the command reads from the step.
     pub input: Option<String>,
-    /// Whether it is GNU `sort`, whose memory, threads and temporary directory the executor
-    /// chooses.
+    /// Whether the command is GNU `sort`, whose memory, threads and temporary directory the
+    /// executor chooses.
     pub sorts: bool,
     /// Whether the command writes the same in the C locale if the group's input is ASCII without
     /// NUL, and is faster there.
@@ -314,9 +314,9 @@ pub struct Numbers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Column {
-    /// Their sum.
+    /// The sum of the numbers.
     Sum,
-    /// Their maximum.
+    /// The maximum of the numbers.
     Greatest,
 }
 

@@ -1,8 +1,8 @@
 //! Quotes words for a shell.
 
-/// Quotes a word, if it needs quotes, so that the shell passes exactly this text to the command.
+/// Quotes `text`, if necessary, so that the shell passes it to a command as one unchanged word.
 pub fn quote(text: &str) -> String {
-    // After a name, `=` would make an assignment of the word; after an option it does not.
+    // `=` after a name would turn the word into an assignment; after an option, it is harmless.
     let special = if text.starts_with('-') { "-_./,:+@%^=" } else { "-_./,:+@%^" };
     let plain = |c: char| c.is_ascii_alphanumeric() || special.contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -11,8 +11,8 @@ pub fn quote(text: &str) -> String {
     quote_always(text)
 }
 
-/// Quotes the text of a program, such as a pipeline. Where single quotes would have to be escaped
-/// and double quotes need no escape, it uses double quotes, which are easier to read.
+/// Quotes the source of a program, such as a pipeline. Uses double quotes, which are easier to
+/// read, if the source contains single quotes and nothing that double quotes leave special.
 pub fn quote_text(text: &str) -> String {
     let is_special = |c: char| matches!(c, '"' | '$' | '`' | '\\' | '!');
     if text.contains('\'') && !text.contains(is_special) {
@@ -21,7 +21,7 @@ pub fn quote_text(text: &str) -> String {
     quote_always(text)
 }
 
-/// Quotes a word even if the shell needs no quotes, as scripts usually do.
+/// Quotes a word in single quotes even if the shell needs none, as scripts usually do.
 pub fn quote_always(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

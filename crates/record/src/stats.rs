@@ -30,8 +30,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the estimate from these samples; `None` without samples. The same seed gives the
-    /// same interval.
+    /// Returns the estimate from `samples`, or `None` without samples. The same seed gives the same
+    /// interval.
     pub fn from_samples(samples: Vec<f64>, seed: u64) -> Option<Self> {
         let median = median(&samples)?;
         let ci95 = bootstrap_median(&samples, seed);
@@ -124,7 +124,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Returns the line through these points, or `None` if all have the same abscissa.
+    /// Returns the least-squares line through `points`, or `None` if all have the same abscissa.
     pub fn through(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let mean_x = points.iter().map(|point| point.0).sum::<f64>() / count;
@@ -188,7 +188,8 @@ fn resampled_medians(samples: &[f64], random: &mut fastrand::Rng) -> Vec<f64> {
     (0..RESAMPLES).map(|_| resample()).collect()
 }
 
-/// Returns the index whose element is at `place` in the sorted multiset with these counts.
+/// Returns the value at position `place` of the sorted multiset in which value i occurs `counts[i]`
+/// times.
 fn nth(counts: &[usize], place: usize) -> usize {
     let mut before = 0;
     let passes = |&count: &usize| {
@@ -198,7 +199,7 @@ fn nth(counts: &[usize], place: usize) -> usize {
     counts.iter().position(passes).unwrap_or(0)
 }
 
-/// Returns the ends of the interval that contains the central 95 % of the resampled figures.
+/// Returns the ends of the interval that contains the central 95 % of the resampled values.
 fn central_95(mut resampled: Vec<f64>) -> [f64; 2] {
     resampled.sort_by(f64::total_cmp);
     [resampled[RESAMPLES / 40], resampled[RESAMPLES - 1 - RESAMPLES / 40]]

@@ -1,6 +1,6 @@
 //! Formats quantities for sentences.
 
-/// Formats seconds with three digits, in milliseconds below a second.
+/// Formats a time in seconds with about three significant digits, in milliseconds below a second.
 pub fn time(seconds: f64) -> String {
     if seconds < 0.099_95 {
         format!("{:.1} ms", seconds * 1e3)

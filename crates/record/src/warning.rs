@@ -51,7 +51,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Creates a warning with its sentence.
+    /// Creates a warning with the given sentence as its message.
     pub fn new(id: WarningId, message: impl Into<String>) -> Self {
         Self { id, message: message.into() }
     }

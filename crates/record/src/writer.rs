@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Writer {
     /// Version number.
     pub version: String,
-    /// Git commit that it was built from; null if the build did not know it, as outside a
+    /// Git commit that contend was built from; null if the build did not know it, as outside a
     /// repository.
     pub commit: Option<String>,
 }

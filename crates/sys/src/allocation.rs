@@ -1,10 +1,10 @@
-//! When the C library's allocator returns freed memory to the kernel.
+//! Controls when glibc's allocator returns freed memory to the kernel.
 
-/// Allocates blocks of at least this size, in bytes, with `mmap`, so that they return to the kernel
-/// as soon as they are freed.
+/// Makes the allocator map blocks of `bytes` bytes or more with `mmap`, so that they return to the
+/// kernel as soon as they are freed.
 ///
-/// By default glibc starts at 128 KiB but raises that threshold, up to 32 MiB, each time such a
-/// block is freed: a program that repeatedly frees large blocks then retains several of them. Does
+/// By default glibc starts at 128 KiB but raises the threshold, up to 32 MiB, each time such a
+/// block is freed, so a program that repeatedly frees large blocks retains several of them. Does
 /// nothing under other C libraries.
 pub fn give_back_from(bytes: u32) {
     #[cfg(target_env = "gnu")]
@@ -18,8 +18,8 @@ pub fn give_back_from(bytes: u32) {
     let _ = bytes;
 }
 
-/// Returns freed memory to the kernel, as far as it makes up whole pages. Does nothing under C
-/// libraries other than glibc.
+/// Returns whole pages of freed memory to the kernel. Does nothing under C libraries other than
+/// glibc.
 pub fn give_back() {
     // SAFETY: `malloc_trim` takes a number, and locks the state that it changes; it releases only
     // memory that is not allocated.

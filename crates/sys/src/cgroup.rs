@@ -17,20 +17,21 @@ pub enum Version {
 /// A control group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Its directory.
+    /// Directory of the group in the mounted hierarchy.
     pub folder: PathBuf,
-    /// The version of its interface.
+    /// Version of the group's interface.
     pub version: Version,
 }
 
 impl Group {
-    /// Returns the number in a file of the group; `None` if there is no such file, or it says `max`
-    /// (no limit).
+    /// Returns the number in `file` of the group, or `None` if the file does not exist or contains
+    /// `max` (no limit).
     pub fn number(&self, file: &str) -> Option<u64> {
         fs::read_to_string(self.folder.join(file)).ok()?.trim().parse().ok()
     }
 
-    /// Returns the number in the line of this name in a file of the group.
+    /// Returns the number in the line `name` of the group's `file`; `None` if there is no such line
+    /// or file.
     pub fn field(&self, file: &str, name: &str) -> Option<u64> {
         let text = fs::read_to_string(self.folder.join(file)).ok()?;
         let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
@@ -38,7 +39,7 @@ impl Group {
     }
 }
 
-/// Returns the groups that this controller applies to this process: its own first, then the
+/// Returns this process's groups for `controller`: the process's own group first, then the
 /// ancestors.
 pub fn of(controller: &str) -> Vec<Group> {
     let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -56,12 +57,13 @@ pub fn memory_limit() -> Option<u64> {
     of("memory").iter().filter_map(limit).filter(|&limit| limit < total).min()
 }
 
-/// Returns the groups in a line of `/proc/self/cgroup`: `NUMBER:CONTROLLERS:PATH`.
+/// Parses a line of `/proc/self/cgroup`, `NUMBER:CONTROLLERS:PATH`, and returns its group and the
+/// group's ancestors; `None` if the line is not for `controller`.
 fn hierarchy(line: &str, controller: &str) -> Option<Vec<Group>> {
     let mut fields = line.splitn(3, ':');
     let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
     let (root, version) = if number == "0" && controllers.is_empty() {
-        // Where version 1 is mounted too, version 2 has a directory next to its controllers.
+        // If version 1 is mounted as well, version 2 has a directory next to its controllers.
         let beside = Path::new("/sys/fs/cgroup/unified");
         let root = if beside.is_dir() { beside } else { Path::new("/sys/fs/cgroup") };
         (root.to_owned(), Version::Two)

@@ -5,8 +5,8 @@
 //!    '----stop----> stopped --peek: Stopped--> take_stop
 //! ```
 //!
-//! A zombie's `/proc` entry holds figures that vanish when it is reaped, so callers [`peek`] first,
-//! read what they need, and then [`reap`].
+//! A zombie's `/proc` entry holds counters that vanish when it is reaped, so callers [`peek`]
+//! first, read the counters, and then [`reap`].
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,9 +17,9 @@ use rustix::process::Pid;
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// It called `exit` with this status.
+    /// The process called `exit` with this status.
     Exited(i32),
-    /// This signal killed it.
+    /// The signal with this number killed the process.
     Signaled(i32),
 }
 
@@ -58,15 +58,15 @@ pub struct Usage {
     /// CPU time in the kernel.
     pub system: Duration,
     /// Largest resident set of any one of these processes, in bytes. A process starts with its
-    /// parent's value, so a small figure may be the parent's.
+    /// parent's value, so a small value may be the parent's.
     pub max_rss: u64,
     /// Page faults that needed no I/O.
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Context switches because the process waited.
+    /// Voluntary context switches: the process waited.
     pub voluntary_switches: u64,
-    /// Context switches because the scheduler preempted the process.
+    /// Involuntary context switches: the scheduler preempted the process.
     pub involuntary_switches: u64,
 }
 
@@ -126,7 +126,7 @@ pub fn become_subreaper() -> io::Result<()> {
 /// The children to wait for, as the first argument of waitid(2).
 #[derive(Debug, Clone, Copy)]
 pub enum Which {
-    /// This child.
+    /// The child with this PID.
     One(Pid),
     /// Any child.
     Any,
@@ -134,8 +134,8 @@ pub enum Which {
     Group(Pid),
 }
 
-/// Returns a child that has changed state and the change, without consuming it (WNOHANG, WNOWAIT).
-/// Stops are reported for [`Which::One`] only.
+/// Returns a child that has changed state, and the change, without consuming it (WNOHANG, WNOWAIT);
+/// `None` if no child has changed state. Stops are reported for [`Which::One`] only.
 ///
 /// # Errors
 /// `ECHILD` if there is no such child.
@@ -257,27 +257,26 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::from_secs(count(time.tv_sec)) + Duration::from_micros(count(time.tv_usec))
 }
 
-/// Returns the resource usage of this process so far (`RUSAGE_SELF`). Its `max_rss` may be its
+/// Returns the resource usage of this process so far (`RUSAGE_SELF`). The `max_rss` may be the
 /// parent's.
 pub fn own_usage() -> Usage {
     usage_of(libc::RUSAGE_SELF)
 }
 
-/// Returns the resource usage of children that were waited for, and of their descendants
-/// (`RUSAGE_CHILDREN`).
+/// Returns the resource usage of reaped children and of their descendants (`RUSAGE_CHILDREN`).
 pub fn children_usage() -> Usage {
     usage_of(libc::RUSAGE_CHILDREN)
 }
 
-/// Returns the resource usage of the calling thread so far (`RUSAGE_THREAD`); its `max_rss` is that
-/// of the process.
+/// Returns the resource usage of the calling thread so far (`RUSAGE_THREAD`); `max_rss` is that of
+/// the process.
 pub fn thread_usage() -> Usage {
     usage_of(libc::RUSAGE_THREAD)
 }
 
 fn usage_of(who: libc::c_int) -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is valid for writes; getrusage cannot fail for these three.
+    // SAFETY: `usage` is valid for writes; getrusage cannot fail for the values of `who` used here.
     unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
     // SAFETY: all zeros is a valid rusage, and getrusage has only written a valid one over it.
     let usage = unsafe { usage.assume_init() };

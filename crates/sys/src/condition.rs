@@ -16,14 +16,14 @@ struct Raw {
     count: UnsafeCell<u64>,
 }
 
-/// A counting semaphore made of a mutex and a condition variable, as programs build it by hand. The
-/// mutex is robust: if its owner dies, the next one that locks it recovers it.
+/// A counting semaphore built from a mutex and a condition variable. The mutex is robust: if its
+/// owner dies, the next thread to lock it recovers it.
 pub struct Condition {
     raw: Shared<Raw>,
 }
 
-// SAFETY: mutexes and condition variables are made to be used by several threads; their address
-// does not change; the count is accessed with the mutex locked.
+// SAFETY: mutexes and condition variables are made for use by several threads; their address does
+// not change; the count is accessed with the mutex locked.
 unsafe impl Send for Condition {}
 // SAFETY: as above.
 unsafe impl Sync for Condition {}
@@ -56,7 +56,7 @@ impl Condition {
     fn make_mutex(&self) -> io::Result<()> {
         let mut attributes = MaybeUninit::uninit();
         let attributes = attributes.as_mut_ptr();
-        // SAFETY: valid for writes, and initialised by this.
+        // SAFETY: the attributes are valid for writes, and this call initialises them.
         check(unsafe { libc::pthread_mutexattr_init(attributes) })?;
         // SAFETY: initialised above.
         check(unsafe {
@@ -76,7 +76,7 @@ impl Condition {
     fn make_condition(&self) -> io::Result<()> {
         let mut attributes = MaybeUninit::uninit();
         let attributes = attributes.as_mut_ptr();
-        // SAFETY: valid for writes, and initialised by this.
+        // SAFETY: the attributes are valid for writes, and this call initialises them.
         check(unsafe { libc::pthread_condattr_init(attributes) })?;
         // SAFETY: initialised above.
         check(unsafe {
@@ -143,7 +143,8 @@ impl Condition {
         self.locked(locked)
     }
 
-    /// Recovers the mutex if its owner has died: the count is consistent at any time.
+    /// Checks the result of a lock operation, and recovers the mutex if its owner has died, which
+    /// is sound because the count is always consistent.
     fn locked(&self, result: i32) -> io::Result<()> {
         if result == libc::EOWNERDEAD {
             // SAFETY: the mutex is locked by this thread.

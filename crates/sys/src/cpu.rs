@@ -9,11 +9,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::cgroup::{self, Group, Version};
 
-/// Returns the C library and its version, such as `glibc 2.36`.
+/// Returns the name of the C library, with the version of glibc, such as `glibc 2.36`.
 pub fn libc_version() -> String {
     #[cfg(target_env = "gnu")]
     {
-        // SAFETY: it takes nothing and returns a static string.
+        // SAFETY: the call takes no arguments and returns a static string.
         let version = unsafe { libc::gnu_get_libc_version() };
         // SAFETY: the string is static and ends with a NUL.
         let version = unsafe { std::ffi::CStr::from_ptr(version) };
@@ -23,13 +23,15 @@ pub fn libc_version() -> String {
     if cfg!(target_env = "musl") { "musl".to_owned() } else { "unknown".to_owned() }
 }
 
-/// Returns the number of CPUs in this process's affinity mask.
+/// Returns the number of CPUs in the calling thread's affinity mask, or 1 if the mask cannot be
+/// read.
 pub fn allowed() -> usize {
     rustix::thread::sched_getaffinity(None)
         .map_or(1, |set| usize::try_from(set.count()).unwrap_or(1).max(1))
 }
 
-/// Returns the numbers of the CPUs in this process's affinity mask.
+/// Returns the numbers of the CPUs in the calling thread's affinity mask, or none if it cannot be
+/// read.
 pub fn allowed_list() -> Vec<usize> {
     let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
@@ -45,10 +47,10 @@ pub fn pin(cpu: usize) -> std::io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Requests a time slice for the calling thread, from 0.1 to 100 ms: how long it runs at a time
-/// when other threads are runnable. The shorter it is, the sooner the thread runs after a wake-up.
-/// It has an effect from Linux 6.12 on. Threads and processes that the thread creates inherit the
-/// request. Threads with a real-time or idle policy are left unchanged.
+/// Requests a time slice for the calling thread, from 0.1 to 100 ms: the time that it runs before
+/// other runnable threads get the CPU. A shorter slice lets the thread run sooner after a wake-up.
+/// The request has an effect since Linux 6.12, and is inherited by threads and processes that the
+/// thread creates. Threads with a real-time or idle policy are left unchanged.
 ///
 /// # Errors
 /// `EPERM` or `ENOSYS` in a sandbox that does not allow it.
@@ -89,7 +91,7 @@ fn attributes() -> std::io::Result<libc::sched_attr> {
 }
 
 /// Runs the calling thread only when a CPU is otherwise idle (`SCHED_IDLE`). Any thread may set
-/// this policy, but not every one may leave it.
+/// this policy, but not every thread may leave it.
 ///
 /// # Errors
 /// `EPERM` in a sandbox that does not allow it.
@@ -107,7 +109,7 @@ pub fn yield_to_all_others() -> std::io::Result<()> {
 pub struct Clock(libc::clockid_t);
 
 impl Clock {
-    /// Returns the clock of a process; `None` if it has ended.
+    /// Returns the clock of the process `pid`, or `None` if the process has ended.
     pub fn of_process(pid: Pid) -> Option<Self> {
         let mut clock = 0;
         let pid = pid.as_raw_nonzero().get();
@@ -115,17 +117,18 @@ impl Clock {
         (unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } == 0).then_some(Self(clock))
     }
 
-    /// Returns the clock of the calling thread, which other threads of this process may read.
+    /// Returns the clock of the calling thread, which other threads of this process may read;
+    /// `None` if the thread has no such clock.
     pub fn of_this_thread() -> Option<Self> {
         let mut clock = 0;
-        // SAFETY: it has no parameters, and the thread that it returns is this one.
+        // SAFETY: the call has no parameters, and returns the calling thread.
         let this = unsafe { libc::pthread_self() };
-        // SAFETY: the thread lives, since it is this one; `clock` is valid for writes.
+        // SAFETY: the calling thread is alive; `clock` is valid for writes.
         (unsafe { libc::pthread_getcpuclockid(this, &raw mut clock) } == 0).then_some(Self(clock))
     }
 
-    /// Returns the CPU time so far, exact to the nanosecond; `None` if its process or thread has
-    /// ended.
+    /// Returns the CPU time used so far, exact to the nanosecond; `None` if the process or thread
+    /// of the clock has ended.
     pub fn time(self) -> Option<Duration> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is valid for writes; the call fails for a clock whose owner has ended.
@@ -136,7 +139,8 @@ impl Clock {
     }
 }
 
-/// Returns the CPU time of another process so far, exact to the nanosecond; `None` if it has ended.
+/// Returns the CPU time of the process `pid` so far, exact to the nanosecond; `None` if the process
+/// has ended.
 pub fn time_of(pid: Pid) -> Option<Duration> {
     Clock::of_process(pid)?.time()
 }
@@ -148,14 +152,14 @@ pub fn own_time() -> Duration {
 }
 
 /// Returns the CPU time of the calling thread so far, exact to the nanosecond
-/// (`CLOCK_THREAD_CPUTIME_ID`). The figure of getrusage(2) may lag by some milliseconds for a
+/// (`CLOCK_THREAD_CPUTIME_ID`). The value from getrusage(2) may lag by a few milliseconds for a
 /// running thread.
 pub fn own_thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// Returns the cgroup's CPU quota as a number of CPUs, or `None` if there is none: the tightest
-/// quota of this process's cgroups up to the root.
+/// Returns the tightest CPU quota of this process's cgroups up to the root, as a number of CPUs;
+/// `None` without a quota.
 pub fn quota() -> Option<f64> {
     let of = |group: &Group| match group.version {
         Version::Two => parse_max(&fs::read_to_string(group.folder.join("cpu.max")).ok()?),
@@ -168,7 +172,8 @@ pub fn quota() -> Option<f64> {
     cgroup::of("cpu").iter().filter_map(of).reduce(f64::min)
 }
 
-/// Parses `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`.
+/// Parses `cpu.max`, `QUOTA PERIOD` in microseconds, and returns the quota as a number of CPUs;
+/// `None` for `max PERIOD`.
 fn parse_max(text: &str) -> Option<f64> {
     let mut fields = text.split_whitespace();
     let quota: f64 = fields.next()?.parse().ok()?;

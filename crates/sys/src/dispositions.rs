@@ -1,5 +1,4 @@
-//! Signal state that a program inherits across execve(2): which signals are ignored, and which are
-//! blocked.
+//! Signal state that a program inherits across execve(2): the ignored and the blocked signals.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -8,24 +7,24 @@ use rustix::process::Signal;
 
 use crate::signal::Mask;
 
-/// The signals that a process ignores, and those that are blocked. Every other signal has its
-/// default action and is not blocked.
+/// The ignored and the blocked signals of a process. Every other signal has its default action and
+/// is not blocked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dispositions {
-    /// Bit n - 1 is signal n, as in `/proc/PID/status`.
+    /// Ignored signals: bit n - 1 is signal n, as in `/proc/PID/status`.
     ignored: u64,
-    /// As above.
+    /// Blocked signals, in the same form.
     blocked: u64,
 }
 
 impl Dispositions {
-    /// Returns the dispositions with this signal ignored too.
+    /// Returns the dispositions with `signal` also ignored.
     #[must_use]
     pub fn ignoring(self, signal: Signal) -> Self {
         Self { ignored: self.ignored | bit(signal.as_raw()), ..self }
     }
 
-    /// Returns the dispositions with this signal blocked too.
+    /// Returns the dispositions with `signal` also blocked.
     #[must_use]
     pub fn blocking(self, signal: Signal) -> Self {
         Self { blocked: self.blocked | bit(signal.as_raw()), ..self }
@@ -44,8 +43,8 @@ impl Dispositions {
         Mask::of_bits(self.blocked).restore();
     }
 
-    /// Makes `command` start its program with these dispositions, whatever those of this process
-    /// are.
+    /// Makes `command` start its program with these dispositions, regardless of those of this
+    /// process.
     pub fn apply_to(self, command: &mut Command) -> &mut Command {
         // SAFETY: the closure runs between fork and exec and only makes async-signal-safe calls.
         unsafe {
@@ -69,7 +68,7 @@ fn is_settable(signal: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns `SigBlk` and `SigIgn` of a program that is started with these dispositions.
+    /// Returns `SigBlk` and `SigIgn` of a program started with `dispositions`.
     fn seen(dispositions: Dispositions) -> [u64; 2] {
         let mut command = Command::new("cat");
         let output = dispositions.apply_to(command.arg("/proc/self/status")).output();

@@ -1,13 +1,13 @@
-//! Changes of this process's own environment.
+//! Changes to this process's environment.
 
 use std::ffi::OsString;
 use std::io;
 
-/// Sets variables of this process, or removes those that have no value.
+/// Sets the given variables of this process, and removes those without a value.
 ///
 /// # Errors
 /// Fails, and changes nothing, if this process has other threads, which may read the environment at
-/// any time, or if their number cannot be read.
+/// any time, or if the number of threads cannot be read.
 pub fn change(changes: &[(OsString, Option<OsString>)]) -> io::Result<()> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("there are other threads"));

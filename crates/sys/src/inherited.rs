@@ -1,4 +1,4 @@
-//! State that this process inherited across execve(2) and that is changed afterwards.
+//! State inherited across execve(2) that this process changes afterwards.
 //!
 //! Rust's runtime ignores SIGPIPE and opens `/dev/null` in place of closed standard descriptors,
 //! and this module resets SIGCHLD, which contend needs. Children must start with the state that
@@ -16,13 +16,14 @@ use rustix::fs::OFlags;
 
 use crate::mask::Mask;
 
-/// Bits 0 to 9: the descriptor of that number was open. Bits 16 and 17: the ignored signals.
+/// The recorded state: bit n, from 0 to 9, is set if descriptor n was open, and bits 16 and 17 if
+/// SIGPIPE and SIGCHLD were ignored.
 static NOTED: AtomicU32 = AtomicU32::new(0);
 const DESCRIPTORS: u8 = 10;
-/// The signals that were blocked: bit n - 1 is signal n.
+/// Signals that were blocked at the start: bit n - 1 is signal n.
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
 
-/// The descriptors that are recorded: those that every shell can name.
+/// Descriptors whose state is recorded: those that every shell can name.
 pub const NAMEABLE: std::ops::Range<u8> = 0..DESCRIPTORS;
 
 const SIGPIPE_IGNORED: u32 = 1 << 16;
@@ -39,7 +40,8 @@ static NOTE: extern "C" fn() = {
             ignored(libc::SIGPIPE, SIGPIPE_IGNORED) | ignored(libc::SIGCHLD, SIGCHLD_IGNORED);
         NOTED.store(open | signals, Ordering::Relaxed);
         BLOCKED.store(Mask::current().bits(), Ordering::Relaxed);
-        // While SIGCHLD is ignored the kernel reaps children itself, and they cannot be waited for.
+        // The kernel reaps children itself while SIGCHLD is ignored, so waiting for them would
+        // fail.
         // SAFETY: SIG_DFL is a valid disposition.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     }
@@ -52,12 +54,14 @@ fn is_open(fd: u8) -> bool {
     flags >= 0
 }
 
-/// Returns whether this process ignores the signal now.
+/// Returns whether this process currently ignores `signal`.
 pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a null action only reads the present one into `action`, valid for writes.
+    // SAFETY: with a null action, the call only reads the current one into `action`, which is valid
+    // for writes.
     let result = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
-    // SAFETY: all zeros is a valid sigaction, and the call has at most replaced it by one.
+    // SAFETY: all zeros is a valid sigaction, and the call can only have replaced it with another
+    // valid one.
     let action = unsafe { action.assume_init() };
     result == 0 && action.sa_sigaction == libc::SIG_IGN
 }
@@ -76,12 +80,12 @@ pub fn sigchld_ignored() -> bool {
     noted(SIGCHLD_IGNORED)
 }
 
-/// Returns whether this signal was blocked when this process started.
+/// Returns whether `signal` was blocked when this process started.
 pub fn is_blocked(signal: libc::c_int) -> bool {
     BLOCKED.load(Ordering::Relaxed) >> (signal - 1) & 1 == 1
 }
 
-/// Returns whether SIGPIPE ends none of this process's children, since it was ignored or blocked
+/// Returns whether SIGPIPE cannot end this process's children, because it was ignored or blocked
 /// when this process started.
 pub fn sigpipe_ends_nothing() -> bool {
     sigpipe_ignored() || is_blocked(libc::SIGPIPE)
@@ -92,9 +96,10 @@ pub fn was_open(fd: u8) -> bool {
     fd < DESCRIPTORS && noted(1 << fd)
 }
 
-/// Returns a descriptor that this process was started with.
+/// Returns descriptor `fd`, or `None` if it was not open when this process started.
 fn given(fd: u8) -> Option<BorrowedFd<'static>> {
-    // SAFETY: it was open when the process started, and nothing closes those descriptors.
+    // SAFETY: the descriptor was open when the process started, and nothing closes those
+    // descriptors.
     was_open(fd).then(|| unsafe { BorrowedFd::borrow_raw(fd.into()) })
 }
 
@@ -107,7 +112,8 @@ pub fn is_writable(fd: u8) -> io::Result<bool> {
     Ok(rustix::fs::fcntl_getfl(given)? & OFlags::RWMODE != OFlags::RDONLY)
 }
 
-/// Duplicates a descriptor that this process was started with, if it is open for writing.
+/// Duplicates descriptor `fd` if this process was started with it open for writing; returns `None`
+/// otherwise.
 ///
 /// # Errors
 /// Returns an error if no descriptor is free.

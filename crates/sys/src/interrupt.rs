@@ -1,5 +1,5 @@
-//! The signals that a run handles itself, blocked from before its first child starts until its
-//! report is written, so that none is lost in between.
+//! Signals that contend handles during a run. They are blocked from before the first child starts
+//! until the report is written, so none is lost in between.
 
 use std::cell::Cell;
 use std::io;
@@ -13,8 +13,7 @@ use rustix::process::Signal;
 /// The signals that ask contend to end.
 const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
-/// The signals that contend handles, read from a signalfd; remembers the one that asked contend to
-/// end.
+/// The signals that contend handles, read from a signalfd, and the one that asked contend to end.
 #[derive(Debug)]
 pub struct Signals {
     fd: SignalFd,
@@ -41,7 +40,7 @@ impl Signals {
         })
     }
 
-    /// Reads the next pending signal, if any.
+    /// Reads the next pending signal, if any, and remembers it if it asks contend to end.
     pub fn next(&self) -> Option<Arrived> {
         let arrived = self.fd.next()?;
         // A request from a process replaces one from the keyboard, because the latter may be
@@ -53,8 +52,8 @@ impl Signals {
         Some(arrived)
     }
 
-    /// Reads pending signals until one asks contend to end, and returns that one. Stops the process
-    /// on SIGTSTP, and ignores other signals.
+    /// Reads pending signals until one asks contend to end, and returns that one, or `None` if none
+    /// does. Stops the process on SIGTSTP, and ignores other signals.
     pub fn next_ending(&self) -> Option<Arrived> {
         std::iter::from_fn(|| self.next())
             .inspect(|arrived| {
@@ -84,8 +83,9 @@ impl Signals {
         }
     }
 
-    /// Reads all pending signals and returns the one that asked contend to end: the first, unless
-    /// that came from the keyboard and a process sent another one later.
+    /// Reads all pending signals and returns the number of the one that asked contend to end, or
+    /// `None`. The first one counts, unless it came from the keyboard and a process sent another
+    /// one later.
     pub fn interrupted(&self) -> Option<i32> {
         while self.next_ending().is_some() {}
         self.interrupted.get().map(|arrived| arrived.signal)
@@ -103,7 +103,7 @@ impl AsFd for Signals {
     }
 }
 
-/// Returns whether a signal is pending that asks this process to end. Signals that were blocked
+/// Returns whether a signal that asks this process to end is pending. Signals that were blocked
 /// when this process started do not count.
 pub fn is_asked_to_end() -> bool {
     let asks = |signal: i32| is_pending(signal) && !inherited::is_blocked(signal);

@@ -1,8 +1,8 @@
 //! A write lease (fcntl(2)): a file that other processes can open only once its holder permits it.
 //!
 //! A process that opens a leased file blocks in open(2) until the holder releases the lease or
-//! dies, in whatever way: the kernel then releases the lease for it. After
-//! `/proc/sys/fs/lease-break-time` (45 s) the kernel breaks the lease without the holder.
+//! dies, in which case the kernel releases the lease. After `/proc/sys/fs/lease-break-time` (45 s)
+//! the kernel breaks the lease without the holder.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

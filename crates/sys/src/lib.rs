@@ -2,7 +2,7 @@
 //! pipes, shared memory and scheduling.
 //!
 //! Each module wraps one facility and nothing else: no policy, no printing, no knowledge of
-//! pipelines. Callers decide what a figure means.
+//! pipelines. Interpreting the measurements is up to the callers.
 //!
 //! | modules | facility |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | [`semaphore`], [`condition`], [`lease`] | synchronising processes |
 //! | [`environment`], [`locale`], [`program`], [`stdio`] | the C library and program files |
 
-#![allow(unsafe_code)] // as in `callback` alone; every block says why it is sound
+#![allow(unsafe_code)] // as in the crate `callback` only; every block says why it is sound
 
 pub mod allocation;
 pub mod cgroup;

@@ -12,7 +12,7 @@ pub struct Load {
     pub busy: Duration,
     /// CPU time that the hypervisor gave to other virtual machines (steal).
     pub steal: Duration,
-    /// Processes and threads created.
+    /// Number of processes and threads created.
     pub forks: u64,
     /// Time for which this process's cgroup was throttled by its CPU quota.
     pub throttled: Duration,
@@ -27,7 +27,8 @@ impl Load {
         load
     }
 
-    /// Reads the totals, with busy and steal time of these CPUs alone.
+    /// Reads the totals, with busy and steal time of `cpus` alone; zeros if the kernel does not
+    /// provide them.
     pub fn read_on(cpus: &[usize]) -> Self {
         let Ok(text) = std::fs::read_to_string("/proc/stat") else { return Self::default() };
         let ticks = ticks_per_second();
@@ -59,7 +60,7 @@ impl Load {
         Self { busy, steal, forks, throttled: Duration::ZERO }
     }
 
-    /// Returns busy and steal time from the line of this name.
+    /// Returns busy and steal time from the line `name`.
     fn times(text: &str, name: &str, ticks_per_second: f64) -> (Duration, Duration) {
         let cpu = numbers(text, name);
         let ticks = |indices: &[usize]| {
@@ -71,7 +72,7 @@ impl Load {
     }
 }
 
-/// Returns the numbers in the line that begins with this name.
+/// Returns the numbers in the line that begins with `name`, or none if there is no such line.
 fn numbers(text: &str, name: &str) -> Vec<u64> {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
@@ -83,7 +84,7 @@ fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-/// Returns the longest throttled time of any cgroup of this process.
+/// Returns the longest throttled time among this process's cgroups, or zero if none reports it.
 fn throttled() -> Duration {
     let of = |group: &Group| match group.version {
         Version::Two => group.field("cpu.stat", "throttled_usec").map(Duration::from_micros),

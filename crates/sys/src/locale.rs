@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 /// Locales that are part of the C library and need no files.
 const BUILT_IN: [&str; 4] = ["", "C", "POSIX", "C.UTF-8"];
 
-/// Returns whether a program can set this locale for all categories, as `LC_ALL` does.
+/// Returns whether a program can set the locale `name` for all categories, as `LC_ALL` does.
 pub fn exists(name: &OsStr) -> bool {
     if BUILT_IN.iter().any(|known| name == *known) {
         return true;
@@ -17,7 +17,7 @@ pub fn exists(name: &OsStr) -> bool {
     if locale.is_null() {
         return false;
     }
-    // SAFETY: it was made just now, and nothing uses it.
+    // SAFETY: the locale was just created, and nothing uses it.
     unsafe { libc::freelocale(locale) };
     true
 }

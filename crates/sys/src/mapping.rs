@@ -4,31 +4,32 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// A mapping, unmapped when dropped. Processes forked from this one inherit it: the same memory,
-/// unless it is private.
+/// A mapping, unmapped when dropped. Forked processes inherit it: the same memory, or a copy if it
+/// is private.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
     length: usize,
-    /// It is mapped with `PROT_WRITE`.
+    /// Whether the mapping is writable (`PROT_WRITE`).
     writes: bool,
 }
 
-// SAFETY: it is an address and a length; code that reads or writes there states why that is sound.
+// SAFETY: the value is an address and a length; code that accesses the memory states why that is
+// sound.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
-/// The contents of a mapping, and who shares them.
+/// The contents of a mapping, and the processes that share them.
 #[derive(Debug, Clone, Copy)]
 pub enum Backing<'a> {
-    /// Zeros, for this process alone.
+    /// Zeros, private to this process.
     Private,
-    /// Zeros, for this process and those that are forked from it.
+    /// Zeros, shared with processes forked from this one.
     Shared,
-    /// A file from its beginning, shared with every process that maps it: to read and write.
+    /// A file from its beginning, shared with every process that maps it, readable and writable.
     File(BorrowedFd<'a>),
-    /// A file from its beginning, shared, to read.
+    /// A file from its beginning, shared with every process that maps it, read-only.
     FileToRead(BorrowedFd<'a>),
 }
 
@@ -36,7 +37,7 @@ impl Mapping {
     /// Maps `length` bytes, rounded up to the end of the last page.
     ///
     /// # Errors
-    /// `ENOMEM`; `EACCES` if the file is not open for that access.
+    /// `ENOMEM`; `EACCES` if the file is not open for the required access.
     pub fn new(backing: Backing<'_>, length: usize) -> io::Result<Self> {
         Self::with_flags(backing, length, 0)
     }
@@ -59,7 +60,7 @@ impl Mapping {
         };
         let length = length.max(1);
         let flags = flags | more;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing there is.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file, 0) };
         match NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED) {
             Some(start) => Ok(Self { start, length, writes: protection == both }),
@@ -86,7 +87,7 @@ impl Mapping {
         self.start
     }
 
-    /// Returns the address of the byte at this offset.
+    /// Returns the address of the byte at offset `place`.
     fn at(&self, place: usize) -> NonNull<u8> {
         assert!(place < self.length, "the mapping is shorter");
         // SAFETY: within the mapping.
@@ -122,11 +123,11 @@ impl Drop for Mapping {
 
 /// Operations on the bytes of mappings.
 impl Mapping {
-    /// Copies the first `bytes` bytes of another mapping into this one, byte by byte, as an
-    /// unoptimised loop over pointers does.
+    /// Copies the first `bytes` bytes of `from` into this mapping, byte by byte, like an
+    /// unoptimised loop over pointers.
     ///
     /// # Panics
-    /// Panics if one of the mappings is shorter, or this one is not writable.
+    /// Panics if a mapping is shorter than `bytes`, or if this one is not writable.
     pub fn copy_by_byte(&self, from: &Self, bytes: usize) {
         assert!(bytes <= self.length && bytes <= from.length, "a mapping is shorter");
         assert!(self.writes, "the mapping cannot be written to");
@@ -139,19 +140,20 @@ impl Mapping {
         }
     }
 
-    /// Copies the first `bytes` bytes of another mapping into this one with the C library
-    /// (`memmove(3)`, which is `memcpy(3)` with a check for overlap).
+    /// Copies the first `bytes` bytes of `from` into this mapping with the C library (`memmove(3)`,
+    /// which is `memcpy(3)` with a check for overlap).
     ///
     /// # Panics
-    /// Panics if one of the mappings is shorter, or this one is not writable.
+    /// Panics if a mapping is shorter than `bytes`, or if this one is not writable.
     pub fn copy(&self, from: &Self, bytes: usize) {
         assert!(bytes <= self.length && bytes <= from.length, "a mapping is shorter");
         assert!(self.writes, "the mapping cannot be written to");
-        // SAFETY: both have this length, and this one is writable. They may be one and the same.
+        // SAFETY: both mappings are at least this long, and this one is writable. They may be the
+        // same.
         unsafe { self.start.copy_from(from.start, bytes) };
     }
 
-    /// Writes a zero to the beginning of every 4 KiB page. Returns the number of pages.
+    /// Writes a zero to the first byte of every 4 KiB page. Returns the number of pages.
     ///
     /// # Panics
     /// Panics if the mapping is not writable.
@@ -171,23 +173,24 @@ impl Mapping {
     /// As write(2); `EFAULT` if the mapped memory cannot be read.
     ///
     /// # Panics
-    /// Panics if the mapping is shorter.
+    /// Panics if the mapping is shorter than that.
     pub fn write_to(&self, file: BorrowedFd<'_>, from: usize, bytes: usize) -> io::Result<usize> {
         assert!(from + bytes <= self.length, "the mapping is shorter");
         let start = self.at(from).as_ptr().cast();
-        // SAFETY: this many bytes are mapped there; only the kernel reads them.
+        // SAFETY: the range is mapped, as checked; the kernel only reads it.
         let written = unsafe { libc::write(file.as_raw_fd(), start, bytes) };
         usize::try_from(written).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Returns how many of the mapping's pages are resident (`mincore(2)`), and how many it has.
+    /// Returns the number of resident pages (`mincore(2)`), and the number of all pages of the
+    /// mapping.
     ///
     /// # Errors
     /// `ENOMEM` if part of the range is not mapped.
     pub fn resident(&self) -> io::Result<(usize, usize)> {
         let mut pages = vec![0_u8; self.length.div_ceil(4096)];
         let start = self.start.as_ptr().cast();
-        // SAFETY: a byte for each page of the mapping is written.
+        // SAFETY: the kernel writes one byte for each page of the mapping.
         if unsafe { libc::mincore(start, self.length, pages.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }

@@ -10,16 +10,17 @@ impl Mask {
     /// Returns the mask of the calling thread.
     pub(crate) fn current() -> Self {
         let mut mask = Self(empty_set());
-        // SAFETY: without a set to add, the call only writes the mask into one that is initialised.
+        // SAFETY: with a null set, the call only writes the current mask into one that is
+        // initialised.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask.0) };
         mask
     }
 
-    /// Returns the mask of these signals: bit n - 1 is signal n.
+    /// Creates a mask from bits: bit n - 1 is signal n.
     pub(crate) fn of_bits(bits: u64) -> Self {
         let mut mask = Self(empty_set());
         for signal in (1..=64).filter(|signal| bits >> (signal - 1) & 1 == 1) {
-            // SAFETY: the set is initialised; an invalid signal number is refused, not followed.
+            // SAFETY: the set is initialised; the call refuses invalid signal numbers.
             unsafe { libc::sigaddset(&raw mut mask.0, signal) };
         }
         mask
@@ -30,15 +31,15 @@ impl Mask {
         (1..=64).filter(|&n| self.blocks(n)).fold(0, |bits, n| bits | 1 << (n - 1))
     }
 
-    /// Returns whether the mask blocks this signal.
+    /// Returns whether the mask blocks `signal`.
     pub(crate) fn blocks(&self, signal: i32) -> bool {
-        // SAFETY: the set is initialised; an invalid signal number is refused, not followed.
+        // SAFETY: the set is initialised; the call refuses invalid signal numbers.
         unsafe { libc::sigismember(&raw const self.0, signal) == 1 }
     }
 
-    /// Returns the mask without this signal.
+    /// Returns the mask without `signal`.
     pub(crate) fn without(mut self, signal: i32) -> Self {
-        // SAFETY: the set is initialised; an invalid signal number is refused, not followed.
+        // SAFETY: the set is initialised; the call refuses invalid signal numbers.
         unsafe { libc::sigdelset(&raw mut self.0, signal) };
         self
     }
@@ -50,7 +51,7 @@ impl Mask {
 
     /// Installs the mask for the calling thread. Safe to call between fork and exec.
     pub fn restore(self) {
-        // SAFETY: the set was filled by pthread_sigmask; the old mask is not asked for.
+        // SAFETY: the set is initialised; a null pointer discards the old mask.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
         };

@@ -1,14 +1,15 @@
-//! Small reads of another process's memory, for the arguments of a system call that it is blocked
-//! in.
+//! Small reads of another process's memory, such as the arguments of the system call that blocks
+//! it.
 
 use std::io;
 
 use rustix::process::Pid;
 
-/// Copies up to `buffer.len()` bytes from `address` in the memory of `pid`.
+/// Copies up to `buffer.len()` bytes from `address` in the memory of `pid`, and returns the number
+/// of bytes copied.
 ///
 /// # Errors
-/// `EPERM` if this user may not read it, `EFAULT` if nothing is mapped there.
+/// `EPERM` if this user may not read the process's memory, `EFAULT` if nothing is mapped there.
 pub fn read(pid: Pid, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let remote = libc::iovec {

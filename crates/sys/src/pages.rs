@@ -34,7 +34,7 @@ impl Pages {
     pub fn map(length: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing there is.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
         match NonNull::new(start).filter(|_| start != libc::MAP_FAILED) {
             Some(start) => Ok(Self { start, length }),
@@ -55,8 +55,8 @@ impl Pages {
         // SAFETY: the range is this mapping. A kernel without huge pages returns an error, and
         // pages are of base size anyway.
         unsafe { libc::madvise(pages.start.as_ptr(), length, advice) };
-        // Populating all pages at once is several times as fast as a fault for each; older kernels
-        // refuse.
+        // Populating all pages at once is several times as fast as one fault for each page. Older
+        // kernels return an error.
         // SAFETY: as above.
         unsafe { libc::madvise(pages.start.as_ptr(), length, libc::MADV_POPULATE_WRITE) };
         for byte in pages.bytes().iter_mut().step_by(4096) {
@@ -72,7 +72,7 @@ impl Pages {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.length) }
     }
 
-    /// Returns a number at the beginning of the mapping, which several threads may use.
+    /// Returns the atomic number at the beginning of the mapping, which several threads may use.
     pub fn number(&self) -> &AtomicI64 {
         // SAFETY: a mapping begins at a page, so it is aligned, and is longer than a number;
         // it was zeroed, and is unmapped only when no reference is left.
@@ -98,7 +98,7 @@ impl Drop for Pages {
     }
 }
 
-/// Adds one to a number and returns the new value.
+/// Increments `number` and returns the new value.
 pub fn increment(number: &AtomicI64) -> i64 {
     number.fetch_add(1, Ordering::SeqCst) + 1
 }

@@ -1,4 +1,4 @@
-//! Inspecting a pipe between other processes without holding it open.
+//! Inspects a pipe between other processes without holding it open.
 //!
 //! A descriptor opened with `O_PATH` refers to the pipe but is neither a read end nor a write end,
 //! so it delays neither EOF nor SIGPIPE. To count the bytes in the pipe, a read end is opened
@@ -22,16 +22,16 @@ pub struct PipeProbe {
 pub struct Fill {
     /// Bytes written and not yet read.
     pub bytes: u64,
-    /// Bytes that fit if every page is filled.
+    /// Number of bytes that fit if every page is filled.
     pub capacity: u64,
 }
 
 impl PipeProbe {
-    /// Refers to the pipe that descriptor `fd` of process `pid` is open for.
+    /// Creates a probe of the pipe that process `pid` has open as descriptor `fd`.
     ///
     /// # Errors
-    /// Returns an error if the process has no such descriptor, it is not a pipe, or it is another
-    /// user's.
+    /// Returns an error if the process has no such descriptor, or if the descriptor is not a pipe
+    /// or belongs to another user.
     pub fn open(pid: Pid, fd: i32) -> io::Result<Self> {
         let path = format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero());
         let handle = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
@@ -50,7 +50,8 @@ impl PipeProbe {
     /// Reads the current fill level.
     ///
     /// # Errors
-    /// Returns an error if the pipe may not be opened for reading (it is another user's).
+    /// Returns an error if the pipe may not be opened for reading, because it belongs to another
+    /// user.
     pub fn fill(&self) -> io::Result<Fill> {
         let path = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -1,6 +1,6 @@
-//! The ways to create a process, each as the kernel provides it.
+//! Process creation by each of the methods that Linux and the C library offer.
 //!
-//! The standard library chooses one of them; here callers choose, to measure the difference.
+//! The standard library chooses one of them; here callers choose, to measure the differences.
 
 use std::ffi::CStr;
 use std::io;
@@ -10,8 +10,8 @@ use rustix::process::Pid;
 
 use crate::pages::Pages;
 
-/// Creates a process by `fork(2)`. The child runs `child` and exits with the status that it
-/// returns, without running exit handlers.
+/// Creates a process by `fork(2)`. The child runs `child` and exits with the returned status,
+/// without running exit handlers.
 ///
 /// If this process has several threads, `child` must neither allocate nor lock.
 ///
@@ -28,7 +28,7 @@ pub fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
     created(pid)
 }
 
-/// Ends a child that panics, so that it does not continue with its parent's code.
+/// A guard that ends a panicking child, so that the child does not continue with its parent's code.
 struct ExitOnDrop;
 
 impl Drop for ExitOnDrop {
@@ -48,12 +48,12 @@ fn created(pid: libc::pid_t) -> io::Result<Pid> {
     pid.ok_or_else(io::Error::last_os_error)
 }
 
-/// Whether the parent runs while the child does.
+/// Behaviour of the parent while the child runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Creator {
-    /// It continues.
+    /// The parent continues.
     GoesOn,
-    /// It is suspended until the child has ended or executed a program, as with `vfork(2)`.
+    /// The parent is suspended until the child has ended or executed a program, as with `vfork(2)`.
     Waits,
 }
 
@@ -75,13 +75,14 @@ impl ChildStack {
 #[derive(Debug)]
 pub struct SharingChild {
     pid: Pid,
-    /// `None` once the child has been reaped; until then it must stay mapped.
+    /// Stack of the child, which must stay mapped until the child has been reaped; `None` from then
+    /// on.
     stack: Option<ChildStack>,
 }
 
 impl SharingChild {
     /// Creates the child (`clone(CLONE_VM)`), which writes a byte to `to` and ends. With
-    /// [`Creator::Waits`] this is `vfork(2)`.
+    /// [`Creator::Waits`], the call is equivalent to `vfork(2)`.
     ///
     /// # Errors
     /// As clone(2).
@@ -91,7 +92,7 @@ impl SharingChild {
             // SAFETY: the byte is static. The call touches errno, which both processes share, only
             // if it fails, and no failure is expected.
             unsafe { libc::syscall(libc::SYS_write, descriptor, c"x".as_ptr(), 1_usize) };
-            // SAFETY: ends this process alone; it has nothing to clean up.
+            // SAFETY: the call ends this process alone, which has nothing to clean up.
             unsafe { libc::syscall(libc::SYS_exit, 0) };
             0
         }
@@ -107,7 +108,7 @@ impl SharingChild {
     /// Waits for the child to end and returns its stack.
     ///
     /// # Errors
-    /// `ECHILD` if it is no longer a child of this process.
+    /// `ECHILD` if the process is no longer a child of this one.
     pub fn reap(mut self) -> io::Result<ChildStack> {
         crate::child::reap(self.pid)?;
         self.stack.take().ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -145,8 +146,8 @@ pub fn posix_spawn(program: &CStr, arguments: &[&CStr]) -> io::Result<Pid> {
     if result == 0 { created(pid) } else { Err(io::Error::from_raw_os_error(result)) }
 }
 
-/// Executes a program in this process, with its environment; returns only on failure. It does not
-/// allocate: `arguments` come from [`pointers`].
+/// Replaces this process by a program, with the same environment. Returns only on failure, with the
+/// error. Does not allocate: `arguments` come from [`pointers`].
 pub fn execute(program: &CStr, arguments: &Arguments<'_>) -> io::Error {
     // SAFETY: the array ends with a null pointer and its strings live at least as long.
     unsafe { libc::execve(program.as_ptr(), arguments.0.as_ptr(), environment().cast()) };
@@ -163,7 +164,7 @@ impl Arguments<'_> {
     }
 }
 
-/// Builds the array that [`execute`] needs.
+/// Builds the null-terminated array of arguments for [`execute`].
 pub fn pointers<'a>(arguments: &[&'a CStr]) -> Arguments<'a> {
     let strings = arguments.iter().map(|argument| argument.as_ptr());
     Arguments(strings.chain([std::ptr::null()]).collect(), std::marker::PhantomData)
@@ -173,8 +174,8 @@ fn environment() -> *const *mut libc::c_char {
     unsafe extern "C" {
         static environ: *const *mut libc::c_char;
     }
-    // SAFETY: the C library keeps it valid; no code in these programs changes the environment
-    // concurrently.
+    // SAFETY: the C library keeps the pointer valid; no code in these programs changes the
+    // environment concurrently.
     unsafe { environ }
 }
 

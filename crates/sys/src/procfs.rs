@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::Pid;
 
-/// A file of `/proc` that is read repeatedly.
+/// A file of `/proc`, opened once and read repeatedly.
 #[derive(Debug)]
 pub struct ProcFile(OwnedFd);
 
@@ -43,27 +43,27 @@ pub fn read_once<'a>(path: &str, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     ProcFile::open(path)?.read(buffer)
 }
 
-/// `schedstat` of a task: exact figures of the scheduler.
+/// `schedstat` of a task: exact times from the scheduler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SchedStat {
     /// Time on a CPU, in nanoseconds.
     pub on_cpu: u64,
     /// Time runnable but waiting for a CPU, in nanoseconds.
     pub run_queue: u64,
-    /// How often the task was given a CPU. While this stays the same, a waiting task is in the same
-    /// wait.
+    /// Number of times that the scheduler ran the task. While it stays the same, a waiting task is
+    /// in the same wait.
     pub slices: u64,
 }
 
 impl SchedStat {
-    /// Parses the three numbers of the file.
+    /// Parses the three numbers of the file; `None` if one is missing.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut numbers = Numbers(text);
         Some(Self { on_cpu: numbers.next()?, run_queue: numbers.next()?, slices: numbers.next()? })
     }
 }
 
-/// `syscall` of a task: the system call that it is blocked in.
+/// `syscall` of a task: the system call that blocks the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InKernel {
     /// Running or runnable.
@@ -72,15 +72,15 @@ pub enum InKernel {
     Outside,
     /// Blocked in this system call.
     Call {
-        /// Its number, on this architecture.
+        /// Number of the system call, on this architecture.
         number: libc::c_long,
-        /// Its six arguments.
+        /// The six arguments of the system call.
         arguments: [u64; 6],
     },
 }
 
 impl InKernel {
-    /// Parses `running`, `-1 SP PC`, or `NUMBER ARG1 … ARG6 SP PC`.
+    /// Parses `running`, `-1 SP PC`, or `NUMBER ARG1 … ARG6 SP PC`; `None` for anything else.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.starts_with(b"running") {
             return Some(Self::Running);
@@ -100,21 +100,21 @@ impl InKernel {
     }
 }
 
-/// `io` of a process: of all its threads, and of the children that it has waited for.
+/// `io` of a process: I/O counters of all its threads, and of the children that it has reaped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Io {
     /// Bytes returned by read-like calls, from any kind of file.
     pub read_bytes: u64,
     /// Bytes accepted by write-like calls.
     pub write_bytes: u64,
-    /// Read-like calls.
+    /// Number of read-like calls.
     pub reads: u64,
-    /// Write-like calls.
+    /// Number of write-like calls.
     pub writes: u64,
 }
 
 impl Io {
-    /// Parses the first four lines: rchar, wchar, syscr, syscw.
+    /// Parses the first four lines, rchar, wchar, syscr and syscw; `None` if one is missing.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut numbers = Numbers(text);
         Some(Self {
@@ -135,30 +135,31 @@ impl std::ops::AddAssign for Io {
     }
 }
 
-/// The fields of `stat` that are used.
+/// The fields of `stat` that contend uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// State character: R, S, D, T, t, Z …
     pub state: u8,
-    /// PID of its parent.
+    /// PID of the parent process.
     pub parent: i32,
-    /// The process is exiting: its descriptors may be closed, and it will soon be a zombie.
+    /// Whether the process is exiting: its descriptors may be closed, and it will soon be a zombie.
     pub exiting: bool,
     /// Page faults of the process itself that needed no I/O.
     pub minor_faults: u64,
-    /// CPU time of the children that it has waited for, and of their descendants, in clock ticks.
+    /// CPU time of reaped children and of their descendants, in clock ticks.
     pub children_ticks: u64,
-    /// Threads of the process.
+    /// Number of threads of the process.
     pub threads: u64,
-    /// When it started, in clock ticks since boot.
+    /// Start time of the process, in clock ticks since boot.
     pub started: u64,
 }
 
-/// From the kernel's `sched.h`.
+/// Flag of an exiting process, from the kernel's `sched.h`.
 const PF_EXITING: u64 = 4;
 
 impl Stat {
-    /// Parses the file; the program's name may contain spaces and parentheses.
+    /// Parses the file, in which the program's name may contain spaces and parentheses; `None` if a
+    /// field is missing.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let end_of_name = text.iter().rposition(|&b| b == b')')?;
         let rest = std::str::from_utf8(text.get(end_of_name + 2..)?).ok()?;
@@ -177,7 +178,7 @@ impl Stat {
     }
 }
 
-/// The fields of `status` that are used.
+/// The fields of `status` that contend uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Status {
     /// Largest resident set of the current program (`VmHWM`), in bytes; 0 for a zombie.
@@ -188,14 +189,14 @@ pub struct Status {
     pub address_space: u64,
     /// Private writable address space without stacks (`VmData`), in bytes.
     pub data: u64,
-    /// Context switches of the main thread because it waited.
+    /// Voluntary context switches of the main thread: it waited.
     pub voluntary_switches: u64,
-    /// Context switches of the main thread because the scheduler preempted it.
+    /// Involuntary context switches of the main thread: the scheduler preempted it.
     pub involuntary_switches: u64,
 }
 
 impl Status {
-    /// Reads the file of a process.
+    /// Reads `/proc/PID/status` of the process `pid`.
     ///
     /// # Errors
     /// Returns an error if the process has ended.
@@ -204,7 +205,7 @@ impl Status {
             .map(Self::parse)
     }
 
-    /// Parses the lines that are used.
+    /// Parses the file; values of missing lines are 0.
     pub fn parse(text: &[u8]) -> Self {
         let mut status = Self::default();
         for (name, value) in lines(text) {
@@ -222,31 +223,31 @@ impl Status {
     }
 }
 
-/// `smaps_rollup` of a process: how its memory is shared. All in bytes.
+/// `smaps_rollup` of a process: its memory by sharing, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rollup {
     /// Resident set: shared pages count in full.
     pub rss: u64,
     /// Proportional set: a page that n processes map counts for an nth.
     pub pss: u64,
-    /// Pages that other processes map too.
+    /// Memory in pages that other processes map too.
     pub shared: u64,
-    /// Pages that only this process maps (unique set).
+    /// Memory in pages that only this process maps (unique set).
     pub private: u64,
 }
 
 impl Rollup {
-    /// Reads the file of a process.
+    /// Reads `/proc/PID/smaps_rollup` of the process `pid`.
     ///
     /// # Errors
-    /// Returns an error if the process has ended, this user may not read it, or the kernel lacks
-    /// the file.
+    /// Returns an error if the process has ended, if this user may not read the file, or if the
+    /// kernel lacks it.
     pub fn of(pid: Pid) -> io::Result<Self> {
         read_once(&format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero()), &mut [0; 4096])
             .map(Self::parse)
     }
 
-    /// Parses the lines that are used.
+    /// Parses the file; values of missing lines are 0.
     pub fn parse(text: &[u8]) -> Self {
         let mut rollup = Self::default();
         for (name, value) in lines(text) {
@@ -262,7 +263,7 @@ impl Rollup {
     }
 }
 
-/// `/proc/meminfo`: the memory of the machine and its use. All in bytes.
+/// `/proc/meminfo`: the memory of the machine and its use, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemInfo {
     /// All usable memory.
@@ -277,12 +278,12 @@ pub struct MemInfo {
     pub slab_unreclaimable: u64,
     /// Limit of committed memory, enforced under strict overcommit.
     pub commit_limit: u64,
-    /// Committed memory.
+    /// Memory that has been promised to processes (`Committed_AS`).
     pub committed: u64,
 }
 
 impl MemInfo {
-    /// Parses the lines that are used.
+    /// Parses the file; values of missing lines are 0.
     pub fn parse(text: &[u8]) -> Self {
         let mut info = Self::default();
         for (name, value) in lines(text) {
@@ -301,7 +302,7 @@ impl MemInfo {
         info
     }
 
-    /// Returns the kernel memory that tasks need, in bytes: stacks, page tables and unreclaimable
+    /// Returns the kernel memory in use for tasks, in bytes: stacks, page tables and unreclaimable
     /// objects.
     pub fn of_tasks(&self) -> u64 {
         self.kernel_stacks + self.page_tables + self.slab_unreclaimable
@@ -313,7 +314,7 @@ impl MemInfo {
     }
 }
 
-/// Returns lines of the form `Name: number …`, and skips others.
+/// Returns name and number of each line of the form `Name: number …`, and skips others.
 fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     text.split(|&b| b == b'\n').filter_map(|line| {
         let colon = line.iter().position(|&b| b == b':')?;
@@ -321,13 +322,13 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     })
 }
 
-/// Parses a list of numbers such as `task/TID/children`.
+/// Parses a list of PIDs or TIDs, such as `task/TID/children`.
 pub fn parse_pids(text: &[u8]) -> impl Iterator<Item = i32> + '_ {
     Numbers(text).filter_map(|number| i32::try_from(number).ok())
 }
 
-/// Returns a process and all its descendants that can be reached over living processes: children of
-/// a process that has ended are those of the nearest subreaper, or of init.
+/// Returns `root` and all descendants that can be reached through living processes. When a process
+/// ends, its children become those of the nearest subreaper, or of init.
 pub fn with_descendants(root: Pid) -> Vec<Pid> {
     let mut all = vec![root];
     let mut next = 0;
@@ -346,7 +347,7 @@ fn children(pid: Pid) -> Vec<Pid> {
     lists.flat_map(|list| parse_pids(&list).filter_map(Pid::from_raw).collect::<Vec<_>>()).collect()
 }
 
-/// The unsigned decimal numbers of a text, in order, with any separators.
+/// An iterator over the unsigned decimal numbers in a text, with any separators.
 struct Numbers<'a>(&'a [u8]);
 
 impl Iterator for Numbers<'_> {

@@ -1,4 +1,4 @@
-//! Message queues between processes: those of POSIX and those of System V.
+//! POSIX and System V message queues between processes.
 //!
 //! A queue does not outlive its users, however they end. The exception is a System V queue whose
 //! keeper process is killed as well.
@@ -19,11 +19,11 @@ use crate::sysv_guard::SysvGuard;
 pub struct PosixQueue(OwnedFd);
 
 impl PosixQueue {
-    /// Creates a queue with room for `messages` messages of up to `bytes` bytes. It is unlinked at
-    /// once: processes that have it open keep it, and it vanishes with the last of them.
+    /// Creates a queue with room for `messages` messages of up to `bytes` bytes. The name is
+    /// unlinked at once: the queue vanishes with the last process that has it open.
     ///
     /// # Errors
-    /// `EINVAL` or `EMFILE` if that exceeds `fs.mqueue.msg_max`, `fs.mqueue.msgsize_max` or
+    /// `EINVAL` or `EMFILE` if the size exceeds `fs.mqueue.msg_max`, `fs.mqueue.msgsize_max` or
     /// `RLIMIT_MSGQUEUE`; `ENOSYS` if the kernel has no POSIX queues.
     pub fn new(messages: usize, bytes: usize) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -36,12 +36,12 @@ impl PosixQueue {
         attributes.mq_msgsize = bytes.try_into().unwrap_or(libc::c_long::MAX);
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         let mode = 0o600_u32;
-        // SAFETY: the name ends with a zero; these flags require a mode and attributes.
+        // SAFETY: the name ends with a NUL; these flags require a mode and attributes.
         let queue = unsafe { libc::mq_open(name.as_ptr(), flags, mode, &raw const attributes) };
         if queue < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the name ends with a zero.
+        // SAFETY: the name ends with a NUL.
         unsafe { libc::mq_unlink(name.as_ptr()) };
         // SAFETY: on Linux a queue is a descriptor, and this one is new.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(queue) }))
@@ -50,7 +50,7 @@ impl PosixQueue {
     /// Sends a message; blocks while the queue is full.
     ///
     /// # Errors
-    /// `EMSGSIZE`; `EINTR`.
+    /// `EMSGSIZE` if the message is longer than the queue's maximum message size; `EINTR`.
     pub fn send(&self, message: &[u8]) -> io::Result<()> {
         let (start, length) = (message.as_ptr().cast(), message.len());
         // SAFETY: the message is readable for its length.
@@ -75,7 +75,7 @@ impl PosixQueue {
 /// A message with the header that a System V queue needs.
 #[derive(Debug)]
 pub struct Envelope {
-    /// The message type, then the message.
+    /// The message type, followed by the message.
     words: Box<[libc::c_long]>,
     length: usize,
 }
@@ -115,7 +115,8 @@ impl SysvQueue {
     /// Sends a message; blocks while the queue is full.
     ///
     /// # Errors
-    /// `EINVAL` if it is longer than `kernel.msgmax`; `EIDRM` if the queue was removed; `EINTR`.
+    /// `EINVAL` if the message is longer than `kernel.msgmax`; `EIDRM` if the queue was removed;
+    /// `EINTR`.
     pub fn send(&self, envelope: &Envelope) -> io::Result<()> {
         let start = envelope.words.as_ptr().cast();
         // SAFETY: the type and `length` bytes are readable there.
@@ -138,7 +139,8 @@ impl SysvQueue {
 }
 
 fn remove(id: i32) {
-    // SAFETY: nothing is written for this command; a queue that has been removed is an error.
+    // SAFETY: the kernel writes nothing for this command; the call fails if the queue has been
+    // removed.
     unsafe { libc::msgctl(id, libc::IPC_RMID, ptr::null_mut()) };
 }
 

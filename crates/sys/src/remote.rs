@@ -17,19 +17,19 @@ pub struct Landing {
 pub struct Other(libc::pid_t);
 
 impl Other {
-    /// Returns the process with this PID, unless it is this one: a write into this process would
-    /// change memory behind a shared reference.
+    /// Returns the process with this PID, or `None` if it is this one: a write into this process
+    /// would change memory behind a shared reference.
     pub fn new(process: u32) -> Option<Self> {
         (process != std::process::id()).then_some(Self(process.cast_signed()))
     }
 }
 
 impl Landing {
-    /// Checks whether the kernel permits this process to write into a process's memory, by writing
-    /// into its own.
+    /// Checks whether the kernel permits this process to write into other processes' memory, by
+    /// writing into its own.
     ///
     /// # Errors
-    /// `ENOSYS` or `EPERM` if it does not.
+    /// `ENOSYS` or `EPERM` if the kernel does not permit it.
     pub fn try_it() -> io::Result<()> {
         let own = Self::new(1, 1)?; // never read
         own.put(std::process::id().cast_signed(), 0, b"x")
@@ -44,8 +44,8 @@ impl Landing {
         Ok(Self { memory: Mapping::new(Backing::Private, pieces * bytes)?, bytes })
     }
 
-    /// Returns a piece that no process is writing to: its last writer has said that it is done, and
-    /// no other one has been permitted to begin.
+    /// Returns a piece that no process is writing to: its last writer has reported that it is done,
+    /// and no other writer has been permitted to begin.
     ///
     /// # Panics
     /// Panics if there is no such piece.
@@ -59,8 +59,8 @@ impl Landing {
         unsafe { std::slice::from_raw_parts(start.as_ptr(), self.bytes) }
     }
 
-    /// Writes a piece of the copy of this memory in another process, which this one was forked from
-    /// or has forked.
+    /// Writes `bytes` to a piece of another process's copy of this memory. That process is one that
+    /// this one has forked, or was forked from.
     ///
     /// # Errors
     /// `ESRCH` if that process has ended; `EPERM` if this process may not trace it.
@@ -82,9 +82,9 @@ impl Landing {
             // SAFETY: within the mapping.
             let to = unsafe { self.memory.start().add(piece * self.bytes + written) };
             let remote = libc::iovec { iov_base: to.as_ptr().cast(), iov_len: rest.len() };
-            // SAFETY: the bytes are readable; the target is the landing of another process, which
-            // is at the same address there and is only read when its owner has been told that it
-            // may, or one that nothing reads.
+            // SAFETY: the bytes are readable. The target is at the same address in the other
+            // process, whose owner reads a piece only after it was told that it may, or it is
+            // memory that nothing reads.
             let moved = unsafe {
                 libc::process_vm_writev(process, &raw const local, 1, &raw const remote, 1, 0)
             };

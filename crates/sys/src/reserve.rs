@@ -3,8 +3,8 @@
 use std::io;
 use std::ptr::NonNull;
 
-/// Page size of callers, in bytes. Memory is released in units of it, or of the kernel's pages
-/// where those are larger.
+/// Page size that callers use, in bytes. Memory is released in units of this size, or of the
+/// kernel's page size if that is larger.
 pub const PAGE: usize = 4096;
 
 /// Private anonymous memory that takes up pages only where it has been written to. Unmapped when
@@ -23,8 +23,8 @@ unsafe impl Send for Reserved {}
 unsafe impl Sync for Reserved {}
 
 impl Reserved {
-    /// Reserves `length` bytes, or repeatedly half of that, down to `least`, where limits
-    /// (`RLIMIT_AS`, strict overcommit) do not allow more. Both are multiples of [`PAGE`].
+    /// Reserves `length` bytes. Where limits (`RLIMIT_AS`, strict overcommit) do not allow that,
+    /// repeatedly tries half of the size, down to `least`. Both are multiples of [`PAGE`].
     ///
     /// # Errors
     /// `ENOMEM` if not even `least` bytes can be reserved.
@@ -41,7 +41,7 @@ impl Reserved {
     fn exactly(length: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing there is.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -83,7 +83,7 @@ impl Reserved {
     /// zeros, or as what it held before.
     ///
     /// # Safety
-    /// Nothing in the range is borrowed or needed any more.
+    /// Nothing in the range may be borrowed, and its contents must no longer be needed.
     ///
     /// # Panics
     /// Panics if the range is not within the reservation.
@@ -96,12 +96,12 @@ impl Reserved {
         // SAFETY: the range lies in the mapping, as checked.
         let at = unsafe { self.start.as_ptr().add(begin) };
         // SAFETY: the caller needs nothing in the range. The call fails for locked memory, which
-        // then stays.
+        // remains in place.
         unsafe { libc::madvise(at.cast(), end - begin, libc::MADV_DONTNEED) };
     }
 }
 
-/// Returns the beginning and end of the whole pages of this size that lie in a range.
+/// Returns the beginning and the end of the whole pages of `granule` bytes in a range.
 fn whole_pages(offset: usize, length: usize, granule: usize) -> (usize, usize) {
     (offset.next_multiple_of(granule), (offset + length) / granule * granule)
 }
@@ -136,7 +136,7 @@ mod tests {
         reserved.populate(0, PAGE);
         // SAFETY: as above.
         assert_eq!(unsafe { first.read() }, 7);
-        // SAFETY: nothing of it is borrowed.
+        // SAFETY: nothing in the page is borrowed.
         unsafe { reserved.give_back(0, PAGE) };
         // SAFETY: as above.
         assert_eq!(unsafe { first.read() }, 0);

@@ -1,7 +1,7 @@
-//! Semaphores between processes: those of POSIX, with and without a name, and those of System V.
+//! POSIX semaphores, with and without a name, and System V semaphores between processes.
 //!
-//! A semaphore does not outlive its users, however they end. The exception is one of System V whose
-//! keeper process is killed as well.
+//! A semaphore does not outlive its users, however they end. The exception is a System V semaphore
+//! whose keeper process is killed as well.
 
 use std::cell::UnsafeCell;
 use std::ffi::CString;
@@ -18,11 +18,11 @@ use crate::sysv_guard::SysvGuard;
 #[derive(Debug)]
 pub struct Semaphore {
     at: NonNull<libc::sem_t>,
-    /// The memory of an unnamed semaphore.
+    /// Memory of an unnamed semaphore; `None` for a named one.
     mapping: Option<Shared<UnsafeCell<libc::sem_t>>>,
 }
 
-// SAFETY: semaphores are made to be used by several threads; their address does not change.
+// SAFETY: semaphores are made for use by several threads; their address does not change.
 unsafe impl Send for Semaphore {}
 // SAFETY: as above.
 unsafe impl Sync for Semaphore {}
@@ -44,8 +44,8 @@ impl Semaphore {
         Ok(Self { at, mapping: Some(mapping) })
     }
 
-    /// Creates a named semaphore (`sem_open`), with value 0. It is unlinked at once: processes that
-    /// have it keep it, and it vanishes with the last of them.
+    /// Creates a named semaphore (`sem_open`), with value 0. The name is unlinked at once: the
+    /// semaphore vanishes with the last process that has it open.
     ///
     /// # Errors
     /// `EACCES` or `ENOENT` if `/dev/shm` is not writable.
@@ -56,12 +56,12 @@ impl Semaphore {
         let name = CString::new(name).map_err(io::Error::other)?;
         let flags = libc::O_CREAT | libc::O_EXCL;
         let (mode, value) = (0o600_u32, 0_u32);
-        // SAFETY: the name ends with a zero; these flags require a mode and a value.
+        // SAFETY: the name ends with a NUL; these flags require a mode and a value.
         let at = unsafe { libc::sem_open(name.as_ptr(), flags, mode, value) };
         if at == libc::SEM_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the name ends with a zero.
+        // SAFETY: the name ends with a NUL.
         unsafe { libc::sem_unlink(name.as_ptr()) };
         let at = NonNull::new(at).ok_or(io::ErrorKind::Other)?;
         Ok(Self { at, mapping: None })
@@ -70,7 +70,7 @@ impl Semaphore {
     /// Increments the semaphore.
     ///
     /// # Errors
-    /// `EOVERFLOW`.
+    /// `EOVERFLOW` if the value is already at its maximum.
     pub fn post(&self) -> io::Result<()> {
         // SAFETY: the semaphore is initialised and lives as long as this value.
         check(unsafe { libc::sem_post(self.at.as_ptr()) })
@@ -79,7 +79,7 @@ impl Semaphore {
     /// Blocks until the semaphore is positive, and decrements it.
     ///
     /// # Errors
-    /// `EINTR`.
+    /// `EINTR` if a signal handler ran.
     pub fn wait(&self) -> io::Result<()> {
         // SAFETY: as above.
         check(unsafe { libc::sem_wait(self.at.as_ptr()) })
@@ -89,7 +89,7 @@ impl Semaphore {
 impl Drop for Semaphore {
     fn drop(&mut self) {
         if self.mapping.is_none() {
-            // SAFETY: it was opened by name, and is not used here any more.
+            // SAFETY: the semaphore was opened by name, and this value no longer uses it.
             unsafe { libc::sem_close(self.at.as_ptr()) };
         }
     }
@@ -145,7 +145,7 @@ impl SysvSemaphore {
 }
 
 fn remove(id: i32) {
-    // SAFETY: a call without pointers; a semaphore that has been removed is an error.
+    // SAFETY: a call without pointers, which fails if the semaphore has been removed.
     unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
 }
 

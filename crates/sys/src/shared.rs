@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 /// A type whose values can be in memory that several processes share.
 ///
 /// # Safety
-/// The type contains no pointers, so that it means the same in every process, and it is only
-/// changed in ways that work between processes: by atomic operations, or by calls that are made for
-/// that. It needs no drop.
+/// The type contains no pointers, so that a value means the same in every process. It is changed
+/// only in ways that work between processes: by atomic operations, or by calls made for that
+/// purpose. It needs no drop.
 pub unsafe trait Shareable: Sync {}
 
 // SAFETY: atomics of a machine word or less are lock-free, and contain no pointers.
@@ -39,27 +39,26 @@ impl<T> Deref for Line<T> {
     }
 }
 
-/// A value that this process shares with all processes forked from now on. Each unmaps its own
-/// mapping when it drops it.
+/// A value that this process shares with all processes forked from now on. Each process unmaps its
+/// own mapping when it drops the value.
 #[derive(Debug)]
 pub struct Shared<T> {
     at: NonNull<T>,
 }
 
-// SAFETY: it gives out only shared references, to a value that is `Sync`, as all that is
-// `Shareable`.
+// SAFETY: only shared references are given out, to a value that is `Sync`, as every `Shareable` is.
 unsafe impl<T: Shareable> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Shareable> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// Maps zeroed memory for a value.
+    /// Maps zeroed memory for a value of type `T`.
     pub(crate) fn map() -> io::Result<NonNull<T>> {
         const { assert!(align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>()) };
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         let length = size_of::<T>().max(1);
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing there is.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
         match NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED) {
             Some(start) => Ok(start),
@@ -70,7 +69,8 @@ impl<T> Shared<T> {
     /// Takes ownership of a mapping that holds a value.
     ///
     /// # Safety
-    /// It comes from [`Shared::map`], has a valid value, and no other owner unmaps it.
+    /// The mapping comes from [`Shared::map`] and holds a valid value, and no other owner unmaps
+    /// it.
     pub(crate) unsafe fn from_mapping(at: NonNull<T>) -> Self {
         Self { at }
     }
@@ -90,7 +90,7 @@ impl<T: Shareable> Shared<T> {
         let at = Self::map()?;
         // SAFETY: the mapping is new, long enough and aligned.
         unsafe { at.write(value) };
-        // SAFETY: as above, and no other owner knows of it.
+        // SAFETY: as above, and the mapping has no other owner.
         Ok(unsafe { Self::from_mapping(at) })
     }
 }

@@ -11,46 +11,47 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A signal that was read from a [`SignalFd`].
+/// A signal read from a [`SignalFd`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
-    /// Its number.
+    /// Number of the signal.
     pub signal: i32,
-    /// A process sent it (as kill(2) does), possibly to this process alone. A signal that the
-    /// terminal generates comes from the kernel and goes to the whole foreground process group.
+    /// Whether a process sent the signal (as kill(2) does), possibly to this process alone. A
+    /// signal that the terminal generates comes from the kernel and goes to the whole foreground
+    /// process group.
     pub from_process: bool,
 }
 
 impl Arrived {
-    /// Returns whether the signal was typed at the terminal, so that all foreground processes got
-    /// it.
+    /// Returns whether the signal was typed at the terminal, which sends it to all foreground
+    /// processes.
     pub fn is_from_keyboard(self) -> bool {
         let keyboard = [libc::SIGINT, libc::SIGQUIT];
         !self.from_process && keyboard.contains(&self.signal)
     }
 }
 
-/// A set of signals, blocked for this thread and read from a descriptor instead. Dropping it
-/// discards pending ones and restores the thread's signal mask.
+/// A set of signals, blocked for this thread and read from a descriptor instead. Dropping the value
+/// discards pending signals and restores the thread's signal mask.
 #[derive(Debug)]
 pub struct SignalFd {
     fd: OwnedFd,
     mask_before: Mask,
 }
 
-/// Returns whether this signal is pending, for the calling thread or for the process.
+/// Returns whether `signal` is pending, for the calling thread or for the process.
 pub(crate) fn is_pending(signal: i32) -> bool {
     let mut pending = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: the pointer is that of a set, which the call fills.
+    // SAFETY: the pointer refers to a set, which the call fills.
     let filled = unsafe { libc::sigpending(pending.as_mut_ptr()) } == 0;
     // SAFETY: initialised: all zeros is a valid set, too.
     filled && unsafe { libc::sigismember(pending.as_ptr(), signal) } == 1
 }
 
 impl SignalFd {
-    /// Blocks these signals for the calling thread and threads that it creates, except those that
-    /// this process was started with ignored (as `nohup` and shells do for background jobs) or
-    /// blocked: as under a shell, they have no effect. SIGCHLD is always received.
+    /// Blocks `signals` for the calling thread and threads that it creates. Signals that were
+    /// ignored (as by `nohup`, and by shells for background jobs) or blocked when this process
+    /// started are left out: as under a shell, they have no effect. SIGCHLD is always received.
     ///
     /// # Errors
     /// Returns an error if the process has no free descriptor.
@@ -83,7 +84,7 @@ impl SignalFd {
     }
 
     /// Returns the thread's mask from before the signals were blocked, for starting children. As in
-    /// bash, SIGCHLD is not blocked in it, even if this process was started with it blocked.
+    /// bash, SIGCHLD is not blocked in that mask, even if it was blocked when this process started.
     pub fn mask_before(&self) -> Mask {
         self.mask_before.without(libc::SIGCHLD)
     }
@@ -146,7 +147,7 @@ pub fn stop_by(signal: i32) {
 fn set_of(signals: &[i32]) -> libc::sigset_t {
     let mut set = empty_set();
     for &signal in signals {
-        // SAFETY: `set` is initialised; an invalid signal number is refused, not followed.
+        // SAFETY: `set` is initialised; the call refuses invalid signal numbers.
         unsafe { libc::sigaddset(&raw mut set, signal) };
     }
     set
@@ -157,14 +158,14 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
 #[derive(Debug, Clone, Copy)]
 pub struct Wake {
     signal: i32,
-    /// The sender's PID, which a queued signal carries; read once.
+    /// PID of this process, which queued signals carry; read once.
     process: u32,
     user: u32,
 }
 
 impl Wake {
     /// Blocks the first real-time signal for the calling thread and the threads and processes that
-    /// it creates, so that it is waited for and ends none of them.
+    /// it creates, so that they can wait for it and it ends none of them.
     ///
     /// # Errors
     /// None is known.
@@ -182,7 +183,7 @@ impl Wake {
         Ok(Self { signal, process: std::process::id(), user })
     }
 
-    /// Consumes the signals that are already pending for this thread.
+    /// Consumes all instances of the signal that are pending for this thread, without blocking.
     pub fn drain(self) {
         let mask = set_of(&[self.signal]);
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -215,7 +216,7 @@ impl Wake {
     /// [`Wake::send_number`] sends one.
     ///
     /// # Errors
-    /// `EINTR` if another signal was handled that is not blocked.
+    /// `EINTR` if another signal, which is not blocked, was handled.
     pub fn wait_for_number(self) -> io::Result<u64> {
         let mask = set_of(&[self.signal]);
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -278,7 +279,7 @@ struct Queued {
     signal: i32,
     error: i32,
     code: i32,
-    /// The following fields are aligned to 8 bytes.
+    /// Padding that aligns the following fields to 8 bytes.
     pad: i32,
     process: u32,
     user: u32,
@@ -315,7 +316,7 @@ impl Nudge {
     /// Interrupts the blocking system call of a thread of this process, if it is in one.
     pub fn end_wait(self, thread: u32) {
         let process = std::process::id();
-        // SAFETY: a call without pointers; a thread that has ended is an error.
+        // SAFETY: a call without pointers, which fails if the thread has ended.
         unsafe { libc::syscall(libc::SYS_tgkill, process, thread, self.0) };
     }
 }

@@ -1,5 +1,4 @@
-//! Starting programs with the signal state and descriptors that this process itself was started
-//! with.
+//! Starts programs with the signal state and descriptors that this process itself was started with.
 //!
 //! Rust's runtime and contend change some of that state ([`inherited`] has the original): ignored
 //! signals, closed standard descriptors, the signal mask. [`spawn`] and [`Prepared::start`] create
@@ -21,8 +20,8 @@ use crate::signal::Mask;
 
 /// Starts `command` with the state that this process inherited, where Rust's runtime or contend has
 /// changed it: ignored signals, and closed standard descriptors unless `command` has `redirected`
-/// them. The child gets the signal `mask`, and the signal `orphaned` when the thread that started
-/// it ends (`PR_SET_PDEATHSIG`), so that no child of a killed contend waits for ever.
+/// them. The child gets the signal mask `mask`. It receives the signal `orphaned` when the thread
+/// that started it ends (`PR_SET_PDEATHSIG`), so that no child of a killed contend waits for ever.
 ///
 /// # Errors
 /// Returns an error if the program cannot be started.
@@ -59,17 +58,17 @@ pub struct Prepared {
     /// Arguments and environment, in the form that execve(2) needs.
     arguments: Strings,
     environment: Strings,
-    /// Written to standard error if the program cannot be started.
+    /// Message for standard error if the program cannot be started.
     complaint: Vec<u8>,
 }
 
 /// The memory of a child between clone(2) and execve(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildMemory {
-    /// The memory of this process, which is suspended until then, as with vfork(2). Nothing is
-    /// copied, however large this process is.
+    /// The memory of the parent, which is suspended until execve(2), as with vfork(2). Nothing is
+    /// copied, however large the parent is.
     Shared,
-    /// A copy of it, as with fork(2): this process continues at once.
+    /// A copy of the parent's memory, as with fork(2): the parent continues at once.
     Copied,
 }
 
@@ -89,8 +88,8 @@ impl Strings {
 
 impl Prepared {
     /// Prepares the program at the path that `command` names, with `name` as its first argument and
-    /// the command's arguments and environment. `complaint` is written to standard error if it
-    /// cannot be started.
+    /// the command's arguments and environment. The child writes `complaint` to standard error if
+    /// the program cannot be started.
     ///
     /// # Errors
     /// Returns an error if one of the strings contains a NUL.
@@ -147,12 +146,13 @@ impl Prepared {
         };
         let flags = sharing | libc::SIGCHLD;
         let argument = (&raw const setup).cast_mut().cast();
-        // SAFETY: it is the end of the reserved memory, from where the stack grows down.
+        // SAFETY: the pointer is the end of the reserved memory, from where the stack grows down.
         let top = unsafe { stack.as_mut_ptr().add(STACK_UNITS) }.cast();
-        // SAFETY: a child that shares this memory finds `setup` and its stack as long as it needs
-        // them, as this thread is suspended until the child has executed its program or has ended;
-        // it changes nothing of that memory but its stack and this thread's errno. Any other child
-        // has copies of its own. Until then a child only makes async-signal-safe calls.
+        // SAFETY: this thread is suspended until a child that shares its memory has executed its
+        // program or has ended, so such a child finds `setup` and its stack as long as it needs
+        // them. It changes nothing of that memory but its stack and this thread's errno. Any other
+        // child has copies of its own. Before it executes its program, a child only makes
+        // async-signal-safe calls.
         let pid = unsafe { libc::clone(run_child, top, flags, argument) };
         match pid {
             -1 => Err(io::Error::last_os_error()),
@@ -171,7 +171,7 @@ impl Prepared {
     ) -> ! {
         for (place, stream) in (0..).zip(streams) {
             let Some(stream) = stream else { continue };
-            // SAFETY: both numbers are of descriptors; the child has a table of its own.
+            // SAFETY: both numbers are descriptors; the child has a table of its own.
             if unsafe { libc::dup2(stream.as_raw_fd(), place) } < 0 {
                 end(126);
             }
@@ -217,8 +217,8 @@ struct ChildSetup<'a> {
 const STACK_UNITS: usize = 4096;
 
 extern "C" fn run_child(setup: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: it is the `ChildSetup` of the parent, which is suspended or of which this process has a
-    // copy.
+    // SAFETY: the pointer refers to the `ChildSetup` of the parent, which is suspended, or to this
+    // process's copy of it.
     let setup = unsafe { &*setup.cast::<ChildSetup<'_>>() };
     let ChildSetup { prepared, streams, close, mask, orphaned, parent } = *setup;
     prepared.set_up_and_execute(streams, close, mask, orphaned, parent)
@@ -274,8 +274,8 @@ pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
 /// The signal that a process of a case receives when its parent has died.
 pub const ORPHANED: Signal = Signal::USR1;
 
-/// Handles [`ORPHANED`] from now on, instead of ending this process at once: it has `seconds` for
-/// cleaning up until SIGALRM ends it.
+/// Handles [`ORPHANED`] from now on: instead of ending at once, this process has `seconds` seconds
+/// to clean up until SIGALRM ends it.
 pub fn outlive_parent_by(seconds: u32) {
     static SECONDS: AtomicU32 = AtomicU32::new(0);
     extern "C" fn begin_to_end(_: libc::c_int) {
@@ -299,8 +299,8 @@ fn ignore(signal: i32) {
 }
 
 fn close_descriptor(fd: libc::c_int) {
-    // SAFETY: it runs in the child before exec; the descriptor is a standard one that nothing in
-    // the child uses any more.
+    // SAFETY: the descriptor is a standard one, closed just before exec, that nothing uses any
+    // more.
     unsafe { libc::close(fd) };
 }
 
@@ -327,8 +327,8 @@ mod tests {
         text
     }
 
-    /// Runs a program with this input, both ways of starting it: returns standard output, standard
-    /// error and exit status.
+    /// Starts the program with both kinds of child memory, with `input` as its standard input.
+    /// Returns standard output, standard error and exit status.
     fn done(command: &Command, input: &str) -> (String, String, ExitStatus) {
         let [shared, copied] = [ChildMemory::Shared, ChildMemory::Copied]
             .map(|memory| done_with(command, input, memory));

@@ -1,4 +1,4 @@
-//! Memory pages moved into a pipe without copying (`vmsplice(2)`).
+//! Moves memory pages into a pipe without copying (`vmsplice(2)`).
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
@@ -7,8 +7,8 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 
 use crate::mapping::{Backing, Mapping};
 
-/// Message buffers used in turn, each in pages of its own, that one pipe borrows. There are enough
-/// of them that a message in the pipe is not overwritten.
+/// Message buffers that one pipe borrows in rotation, each in pages of its own. Their number is
+/// such that a message in the pipe is not overwritten.
 #[derive(Debug)]
 pub struct Loans {
     memory: Mapping,
@@ -40,8 +40,8 @@ impl Loans {
         // SAFETY: within the mapping.
         let start = unsafe { self.memory.start().add(self.current * self.stride) };
         // SAFETY: readable and writable for this length, zeroed, and borrowed for as long as the
-        // slice. That the kernel may still read an earlier message there, if the pipe is another
-        // one, changes nothing for this process.
+        // slice. If the pipe is another one, the kernel may still read an earlier message there,
+        // which changes nothing for this process.
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), self.bytes) }
     }
 

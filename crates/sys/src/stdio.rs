@@ -1,4 +1,4 @@
-//! Copying a file by character with the C library's buffered streams.
+//! Copies a file by character with the C library's buffered streams.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
@@ -10,7 +10,7 @@ struct Stream(NonNull<libc::FILE>);
 impl Stream {
     fn over(file: BorrowedFd<'_>, mode: &std::ffi::CStr) -> io::Result<Self> {
         let own = file.try_clone_to_owned()?;
-        // SAFETY: the descriptor is open, and the mode ends with a zero.
+        // SAFETY: the descriptor is open, and the mode ends with a NUL.
         let stream = unsafe { libc::fdopen(own.as_raw_fd(), mode.as_ptr()) };
         let stream = NonNull::new(stream).ok_or_else(io::Error::last_os_error)?;
         let _ = own.into_raw_fd(); // the stream closes it
@@ -21,14 +21,14 @@ impl Stream {
     fn close(self) -> io::Result<()> {
         let stream = self.0.as_ptr();
         std::mem::forget(self);
-        // SAFETY: it is open, and not used again.
+        // SAFETY: the stream is open, and not used again.
         if unsafe { libc::fclose(stream) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: it is open, and not used again.
+        // SAFETY: the stream is open, and not used again.
         unsafe { libc::fclose(self.0.as_ptr()) };
     }
 }

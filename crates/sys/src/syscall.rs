@@ -4,7 +4,7 @@
 
 use libc::c_long;
 
-/// What a task that is blocked in a system call waits for.
+/// The event that a task blocked in a system call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Data to read from this descriptor.
@@ -17,7 +17,7 @@ pub enum Waiting {
     Poll {
         /// Address of the array in the waiting process.
         address: u64,
-        /// Number of its entries.
+        /// Number of entries in the array.
         count: u64,
     },
     /// One of the first `count` descriptors, in bit sets for reading and for writing.
@@ -56,7 +56,8 @@ pub enum Waiting {
     Other(c_long),
 }
 
-/// Returns whether this call opens a file, as a process does that waits at a FIFO.
+/// Returns whether the system call `number` opens a file. Opening a FIFO blocks until its other end
+/// is open.
 pub fn is_open(number: c_long) -> bool {
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_open {
@@ -66,7 +67,7 @@ pub fn is_open(number: c_long) -> bool {
 }
 
 impl Waiting {
-    /// Classifies the call.
+    /// Classifies the system call `number` by its arguments.
     pub fn from_call(number: c_long, arguments: &[u64; 6]) -> Self {
         let fd = |index: usize| descriptor(arguments[index]);
         match number {
@@ -170,19 +171,20 @@ impl Waiting {
 const SYS_FUTEX_WAITV: c_long = 449;
 const SYS_FUTEX_WAIT: c_long = 455;
 
-/// Returns whether this command of `fcntl` waits for a lock on a file.
+/// Returns whether `command` of `fcntl` waits for a lock on a file.
 fn is_lock(command: u64) -> bool {
     [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&descriptor(command))
 }
 
-/// Returns a descriptor argument: the lower half, as a signed number.
+/// Converts an argument to a descriptor: the lower half, as a signed number.
 fn descriptor(argument: u64) -> i32 {
     #[expect(clippy::cast_possible_truncation, reason = "the kernel reads it as an int too")]
     let low = argument as u32;
     low.cast_signed()
 }
 
-/// Returns the descriptors in a `pollfd` array: number, polled for reading, polled for writing.
+/// Returns the descriptors in a `pollfd` array, each with whether it is polled for reading and for
+/// writing.
 pub fn pollfds(array: &[u8]) -> impl Iterator<Item = (i32, bool, bool)> + '_ {
     array.chunks_exact(8).map(|entry| {
         let number = i32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]]);

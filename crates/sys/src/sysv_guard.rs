@@ -32,9 +32,9 @@ pub(crate) struct SysvGuard {
 }
 
 impl SysvGuard {
-    /// Creates the object with `make`, which returns its identifier or a negative number. It is
-    /// removed when its creator drops this guard, or when all processes that inherited it have
-    /// ended.
+    /// Creates the object with `make`, which returns its identifier or a negative number. The
+    /// object is removed when its creator drops this guard, or when all processes that inherited it
+    /// have ended.
     ///
     /// # Errors
     /// The error of `make`, pipe(2) or fork(2).

@@ -5,7 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// The function that threads run. It is never freed, since no thread knows when the last of several
+/// A function for threads to run. It is never freed, since no thread knows when the last of several
 /// threads has ended.
 pub struct Job(Box<dyn Fn() + Send + Sync>);
 
@@ -35,7 +35,8 @@ impl std::fmt::Debug for Attributes {
 }
 
 impl Attributes {
-    /// Creates the C library's default attributes, with this stack size in bytes if one is given.
+    /// Creates the C library's default attributes, with a stack of `stack_bytes` bytes if that is
+    /// given.
     ///
     /// # Errors
     /// `EINVAL` for a stack that is too small.
@@ -53,7 +54,7 @@ impl Attributes {
         Ok(attributes)
     }
 
-    /// Returns the attributes for threads that are not joined.
+    /// Changes the attributes to those of detached threads, which are not joined.
     ///
     /// # Errors
     /// None is known.
@@ -115,7 +116,7 @@ impl Thread {
     /// `EINVAL` for a detached thread.
     pub fn join(self) -> io::Result<()> {
         let Some(thread) = self.0 else { return check(libc::EINVAL) };
-        // SAFETY: the thread was created joinable and, as this takes it, is joined once.
+        // SAFETY: the thread was created joinable and, as `join` consumes it, is joined once.
         check(unsafe { libc::pthread_join(thread, ptr::null_mut()) })
     }
 }

@@ -9,22 +9,23 @@ use crate::cpu;
 /// The position of a CPU in the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU, as the kernel counts it.
     pub number: usize,
-    /// Its core, as the lowest CPU number in it: several CPUs may be hardware threads of one core.
+    /// Core of the CPU, as the lowest CPU number in it: several CPUs may be hardware threads of one
+    /// core.
     pub core: usize,
-    /// Its last-level cache, as the lowest number of the CPUs that share it.
+    /// Last-level cache, as the lowest number of the CPUs that share it.
     pub last_cache: usize,
-    /// Its package, which is in one socket.
+    /// Number of the package, which is in one socket.
     pub package: usize,
-    /// Its NUMA node.
+    /// Number of the NUMA node.
     pub node: usize,
 }
 
 /// The closest level that two CPUs share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Distance {
-    /// They are the same CPU.
+    /// No distance: one CPU.
     Same,
     /// Hardware threads of one core.
     Core,
@@ -37,7 +38,7 @@ pub enum Distance {
 }
 
 impl Distance {
-    /// Returns a description.
+    /// Returns a description for reports, such as "two packages".
     pub fn name(self) -> &'static str {
         match self {
             Self::Same => "the same CPU",
@@ -50,7 +51,7 @@ impl Distance {
 }
 
 impl Cpu {
-    /// Returns the distance to another CPU.
+    /// Returns the distance to `other`.
     pub fn distance(&self, other: &Self) -> Distance {
         if self.number == other.number {
             Distance::Same
@@ -74,21 +75,22 @@ pub fn allowed() -> Vec<Cpu> {
 
 const ROOT: &str = "/sys/devices/system/cpu";
 
-/// Returns the first pair of these CPUs with this distance.
+/// Returns the first pair of `cpus` at `distance`, or `None` if there is no such pair.
 pub fn pair(cpus: &[Cpu], distance: Distance) -> Option<[usize; 2]> {
     let pairs = cpus.iter().enumerate().flat_map(|(i, a)| cpus[i..].iter().map(move |b| (a, b)));
     let mut alike = pairs.filter(|(a, b)| a.distance(b) == distance);
     alike.next().map(|(a, b)| [a.number, b.number])
 }
 
-/// Returns two cores that are as close as possible, preferably with a common cache. Hardware
-/// threads of one core, which share its other caches too, are the last choice.
+/// Returns two cores that are as close as possible, preferably with a common cache; `None` with
+/// fewer than two CPUs. Hardware threads of one core, which share the core's other caches too, are
+/// the last choice.
 pub fn apart(cpus: &[Cpu]) -> Option<[usize; 2]> {
     let nearest_first = [Distance::Cache, Distance::Package, Distance::Machine, Distance::Core];
     nearest_first.into_iter().find_map(|distance| pair(cpus, distance))
 }
 
-/// Returns up to `most` of these CPUs that cover as many packages, caches and cores as possible.
+/// Returns up to `most` of `cpus` that cover as many packages, caches and cores as possible.
 pub fn spread(cpus: &[Cpu], most: usize) -> Vec<Cpu> {
     // One CPU of every package, then of every cache, of every core, then the others.
     let ranks: [fn(&Cpu) -> usize; 4] =
@@ -105,7 +107,8 @@ pub fn spread(cpus: &[Cpu], most: usize) -> Vec<Cpu> {
     chosen
 }
 
-/// Returns the numbers of CPUs, cores, caches, packages and nodes, as text.
+/// Describes how many CPUs, cores, caches, packages and nodes there are, such as "4 CPUs, 2 cores,
+/// …".
 pub fn describe(cpus: &[Cpu]) -> String {
     let count = |of: fn(&Cpu) -> usize, name: &str| {
         let different: std::collections::BTreeSet<usize> = cpus.iter().map(of).collect();
@@ -147,7 +150,8 @@ fn read(root: &Path, number: usize) -> Cpu {
     }
 }
 
-/// Returns the NUMA node of the CPU with this directory.
+/// Returns the NUMA node of the CPU with the directory `folder`, or `None` if sysfs does not have
+/// it.
 fn node(folder: &Path) -> Option<usize> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let number = |name: &str| name.strip_prefix("node")?.parse().ok();
@@ -163,8 +167,9 @@ fn first_of_list(list: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Two packages of two cores of two hardware threads each, numbered as Linux does on PCs, with
-    /// a last-level cache for each core in the second package.
+    /// Creates the sysfs files of a machine and reads them: two packages of two cores of two
+    /// hardware threads each, numbered as Linux does on PCs, with a last-level cache for each core
+    /// in the second package.
     fn machine(root: &Path) -> Vec<Cpu> {
         for number in 0..8_usize {
             let (package, core) = (number / 2 % 2, number % 4);

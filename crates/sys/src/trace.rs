@@ -1,5 +1,5 @@
-//! The one use of ptrace(2): a single stop of a process as it exits, while its counters can still
-//! be read.
+//! Traces processes with ptrace(2) for one purpose: a single stop as a process exits, while its
+//! counters can still be read.
 //!
 //! ```text
 //! seize --> running --PTRACE_EVENT_EXIT--> Stop::Exit   --resume(0)--> zombie
@@ -42,7 +42,7 @@ impl Stop {
     }
 }
 
-/// Starts tracing the process, which will stop once, as it exits.
+/// Starts tracing the process `pid`, which then stops once, as it exits.
 ///
 /// # Errors
 /// `EPERM` if the kernel does not allow this user to trace it, `ESRCH` if it has ended.

@@ -14,7 +14,7 @@ pub struct Uring {
 
 struct Buffer {
     bytes: Box<[u8]>,
-    /// Submitted and not yet completed.
+    /// Whether the buffer is submitted and not yet completed.
     in_flight: bool,
 }
 
@@ -48,10 +48,10 @@ impl Uring {
         Ok(Self { ring, buffers: (0..buffers).map(buffer).collect() })
     }
 
-    /// Returns a buffer.
+    /// Returns the buffer with index `buffer`.
     ///
     /// # Panics
-    /// Panics if it is in flight.
+    /// Panics if the buffer is in flight.
     pub fn buffer(&mut self, buffer: usize) -> &mut [u8] {
         let buffer = &mut self.buffers[buffer];
         assert!(!buffer.in_flight, "the kernel has the buffer");
@@ -83,13 +83,14 @@ impl Uring {
         };
         let entry = entry.user_data(buffer as u64);
         self.buffers[buffer].in_flight = true;
-        // SAFETY: the buffer is neither touched nor freed before its completion arrives; a file
-        // that is closed in the meantime is an error, or stays open for this.
+        // SAFETY: the buffer is neither touched nor freed before its completion arrives. If the
+        // file is closed in the meantime, the operation fails, or the kernel keeps the file open
+        // for it.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the ring has an entry for each buffer");
     }
 
-    /// Submits queued operations (`io_uring_enter(2)`), and blocks until an operation has completed.
+    /// Submits queued operations (`io_uring_enter(2)`), and blocks until one of them has completed.
     ///
     /// # Errors
     /// `EINTR`, in which case nothing was lost.
@@ -97,7 +98,8 @@ impl Uring {
         self.ring.submit_and_wait(1).map(drop)
     }
 
-    /// Returns the next completed buffer, if any, with the number of bytes.
+    /// Returns the next completed buffer, if any, with the number of bytes transferred or the
+    /// error.
     pub fn done(&mut self) -> Option<(usize, io::Result<usize>)> {
         let entry = self.ring.completion().next()?;
         let buffer = usize::try_from(entry.user_data()).ok()?;
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn bytes_go_through_a_pipe() {
         let Ok(mut uring) = Uring::new(2, 100) else {
-            return; // not allowed here
+            return; // `io_uring` is not allowed here
         };
         let (read, write) = rustix::pipe::pipe().expect("a pipe");
         uring.buffer(0).fill(7);
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn buffers_in_flight_are_not_freed() {
         let Ok(mut uring) = Uring::new(1, 100) else {
-            return; // not allowed here
+            return; // `io_uring` is not allowed here
         };
         let (read, write) = rustix::pipe::pipe().expect("a pipe");
         uring.submit(Operation::Read, read.as_fd(), 0, [0, 100], HERE);

@@ -66,7 +66,7 @@ fn errors_name_the_file_the_line_and_the_remedy() {
     );
 }
 
-/// A tool that prints something else cannot be compared by speed.
+/// The speed of a tool with another output cannot be compared.
 #[test]
 fn every_generated_form_prints_the_same_as_its_case() {
     const TEST: &str = "every_generated_form_prints_the_same_as_its_case";

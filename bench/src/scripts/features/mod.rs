@@ -1,4 +1,4 @@
-//! Features of shells that random scripts use: one file for each family, one row for each feature.
+//! Shell features that random scripts use: one file for each family, one row for each feature.
 //!
 //! A fragment is one or more complete commands. A name in guillemets is a rule of
 //! [`super::grammar`], which is replaced by one of its alternatives, recursively.
@@ -20,13 +20,13 @@ mod variables;
 /// A feature and the script fragments that use it.
 #[derive(Debug)]
 pub struct Feature {
-    /// The name in the summary: `family/name`.
+    /// Name in the summary: `family/name`.
     pub name: &'static str,
     /// Weight in random draws.
     pub weight: u32,
-    /// Files of [`super::files::FILES`] that its fragments need in addition to the basic ones.
+    /// Files of [`super::files::FILES`] that the fragments need in addition to the basic ones.
     pub files: &'static [&'static str],
-    /// Templates, one of which is drawn.
+    /// Templates of script fragments, one of which is drawn.
     pub fragments: &'static [&'static str],
     /// Whether `bash -n` accepts the fragments.
     pub syntax: Syntax,
@@ -35,13 +35,13 @@ pub struct Feature {
 /// Whether a fragment is syntactically valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// `bash -n` accepts it.
+    /// `bash -n` accepts the fragment.
     Valid,
-    /// The shell should report an error.
+    /// The shell should report a syntax error.
     Invalid,
 }
 
-/// A row without further files.
+/// Creates a row without further files.
 const fn feature(name: &'static str, weight: u32, fragments: &'static [&'static str]) -> Feature {
     Feature { name, weight, files: &[], fragments, syntax: Syntax::Valid }
 }
@@ -58,7 +58,7 @@ impl Feature {
     }
 }
 
-/// The families' tables.
+/// Tables of all families.
 const FAMILIES: &[&[Feature]] = &[
     pipelines::FEATURES,
     redirections::FEATURES,
@@ -75,7 +75,7 @@ const FAMILIES: &[&[Feature]] = &[
     streams::FEATURES,
 ];
 
-/// Every feature.
+/// Returns every feature, family by family.
 pub fn all() -> impl Iterator<Item = &'static Feature> {
     FAMILIES.iter().copied().flatten()
 }

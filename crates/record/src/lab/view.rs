@@ -1,6 +1,6 @@
-//! The tables and the chapter of a report that show a record.
+//! How reports present a record: the view of each experiment, and the chapter of a suite.
 //!
-//! The lab writes both into its records, from its tables of experiments and suites. Reports choose
+//! The lab writes both into its records, from its tables of experiments and suites. Reports select
 //! by them, never by the name of an experiment.
 
 use schemars::JsonSchema;
@@ -25,9 +25,9 @@ pub enum View {
     ThreadSharing,
     /// Cost of creating units of concurrency.
     Creation,
-    /// Memory of units that wait.
+    /// Memory of waiting units.
     UnitMemory,
-    /// Number of units that can exist at once, and the limit that stops more.
+    /// Maximum number of simultaneous units, and the limit that determines it.
     UnitLimit,
     /// Cost of starting programs.
     Startup,
@@ -98,7 +98,8 @@ pub enum Chapter {
     SharedMemory,
 }
 
-/// Returns an experiment's family and its name within it: the text before and after the slash.
+/// Splits an experiment's full name at the slash into its family and its name within the family.
+/// Without a slash, the latter is empty.
 pub fn family_and_name(experiment: &str) -> (&str, &str) {
     experiment.split_once('/').unwrap_or((experiment, ""))
 }

@@ -4,19 +4,19 @@
 pub const ADVICE: &str = "advice";
 /// Implementation of awk.
 pub const AWK: &str = "awk";
-/// Bytes that are moved at a time.
+/// Length of a block that is moved at a time, in bytes.
 pub const BLOCK: &str = "block";
 /// Length of a message or of a file, in bytes.
 pub const BYTES: &str = "bytes";
-/// Whether the data to read is in memory already.
+/// Whether the data to read is already in memory.
 pub const CACHE: &str = "cache";
-/// Command that is started.
+/// Command to start.
 pub const COMMAND: &str = "command";
 /// Number of connections.
 pub const CONNECTIONS: &str = "connections";
 /// Number of copies that run at the same time.
 pub const COPIES: &str = "copies";
-/// Program that filters.
+/// Filter program.
 pub const FILTER: &str = "filter";
 /// Variant of an operation.
 pub const FORM: &str = "form";
@@ -26,7 +26,7 @@ pub const FROM: &str = "from";
 pub const KEEP_ALIVE: &str = "keep_alive";
 /// Kind of unit of concurrency.
 pub const KIND: &str = "kind";
-/// How a partner signals the other, or sends to it.
+/// Mechanism by which a partner signals the other, or sends to it.
 pub const MECHANISM: &str = "mechanism";
 /// Number of messages.
 pub const MESSAGES: &str = "messages";
@@ -40,27 +40,28 @@ pub const ORDER: &str = "order";
 pub const PARENT_MIB: &str = "parent_mib";
 /// Whether partners are processes or threads.
 pub const PARTNERS: &str = "partners";
-/// Kind of file system that a file is on.
+/// Kind of the file system that holds a file.
 pub const PLACE: &str = "place";
 /// CPUs on which partners run.
 pub const PLACEMENT: &str = "placement";
-/// Number of processes that work.
+/// Number of worker processes.
 pub const PROCESSES: &str = "processes";
-/// Web server that another project makes.
+/// Web server of another project.
 pub const PROGRAM: &str = "program";
 /// Whether a slow stage follows.
 pub const SLOW: &str = "slow";
-/// Stage in the middle of a pipeline.
+/// Middle stage of a pipeline.
 pub const STAGE: &str = "stage";
-/// Number of threads that work in each process.
+/// Number of worker threads in each process.
 pub const THREADS: &str = "threads";
-/// Period of the tick at whose multiples sleeps end, in microseconds; 0 for none.
+/// Period of the tick with which the ends of sleeps are aligned, in microseconds; 0 for none.
 pub const TICK_US: &str = "tick_us";
 /// Number of the CPU on which the second partner runs.
 pub const TO: &str = "to";
-/// Number of commands that make up the tokenizer.
+/// Number of commands in the tokenizer.
 pub const TOKENIZER: &str = "tokenizer";
-/// Number of turns in a sample; if figures are scaled, the number from which they are.
+/// Number of turns in a sample. If measurements are scaled, this is the number that they were taken
+/// with.
 pub const TURNS: &str = "turns";
 /// Kind of unit of a runtime.
 pub const UNIT: &str = "unit";

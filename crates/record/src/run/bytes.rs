@@ -14,34 +14,34 @@ impl ByteSet {
     /// The set of all bytes.
     pub const ALL: Self = Self([u64::MAX; 4]);
 
-    /// Returns the set of bytes that satisfy a predicate.
+    /// Returns the set of bytes for which `is_in` returns true.
     pub fn of(is_in: impl Fn(u8) -> bool) -> Self {
         (0..=255).filter(|&byte| is_in(byte)).collect()
     }
 
-    /// Returns whether the set contains this byte.
+    /// Returns whether the set contains `byte`.
     pub fn contains(self, byte: u8) -> bool {
         self.0[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0
     }
 
-    /// Adds a byte.
+    /// Adds `byte` to the set.
     pub fn insert(&mut self, byte: u8) {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
-    /// Returns the bytes that are in either set.
+    /// Returns the bytes in either set.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    /// Returns the bytes that are in both sets.
+    /// Returns the bytes in both sets.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    /// Returns the bytes that are not in the set.
+    /// Returns the bytes not in the set.
     #[must_use]
     pub fn complement(self) -> Self {
         Self(self.0.map(|bits| !bits))

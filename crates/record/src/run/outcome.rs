@@ -51,10 +51,10 @@ pub struct RunRecord {
     pub host: Host,
 }
 
-/// Neighbouring stages of a text run by a shell, which the shell passes to contend.
+/// Neighbouring stages of a shell script that the shell passes to contend.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TakenOver {
-    /// Line in which they begin, from 1.
+    /// Line in which the stages begin, from 1.
     pub line: usize,
     /// Text of the stages.
     pub text: String,
@@ -64,14 +64,14 @@ pub struct TakenOver {
     pub stages: Vec<Stage>,
 }
 
-/// A stage of a text run by a shell that stays with the shell.
+/// A stage of a shell script that stays with the shell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Left {
-    /// Line in which its pipeline begins, from 1.
+    /// Line in which the stage's pipeline begins, from 1.
     pub line: usize,
     /// Text of the stage.
     pub text: String,
-    /// Why contend does not take it over, in a sentence.
+    /// Why contend does not take the stage over, in a sentence.
     pub why: String,
 }
 
@@ -108,7 +108,7 @@ pub struct Outcome {
     /// that several processes share counts once (proportional set size). Null if the run ended
     /// before the first sample, or if the kernel does not report it.
     pub peak_memory_bytes: Option<u64>,
-    /// Bytes that the first group of stages that runs over chunks has read of its input.
+    /// Number of input bytes that the first group of stages over chunks has read.
     pub input_bytes: u64,
     /// Number of chunks of that input that were handed out.
     pub parts: u64,

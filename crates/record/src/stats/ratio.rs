@@ -23,10 +23,10 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Returns the ratio of these samples to those of the baseline. `None` if either side has no
-    /// samples, if the median is below 0, or if the baseline's median may be 0 or less, so that the
-    /// interval (or the range, if there is no interval) would be unbounded. The same seed gives the
-    /// same interval.
+    /// Returns the ratio of the median of `samples` to that of `baseline`. Returns `None` if either
+    /// side is empty, if the first median is below 0, or if the baseline's median may be 0 or less,
+    /// which would make the interval (or the range, without an interval) unbounded. The same seed
+    /// gives the same interval.
     pub fn of(samples: &[f64], baseline: &[f64], seed: u64) -> Option<Self> {
         let ratio = quotient(median(samples)?, median(baseline)?);
         let range = range(samples, baseline).filter(|ends| ends.iter().all(|end| end.is_finite()));
@@ -40,9 +40,9 @@ impl Ratio {
         (bounded && ratio.is_finite() && ratio >= 0.0).then_some(Self { ratio, ci95, range })
     }
 
-    /// Returns whether the ratio is above or below 1, or `Equal` if the interval contains 1. `None`
-    /// if there is no interval: with two samples on each side, the ranges are disjoint by chance
-    /// one time in three.
+    /// Compares the ratio with 1: `Equal` if the interval contains 1, and `None` without an
+    /// interval. A range would not suffice: with two samples on each side, ranges are disjoint by
+    /// chance one time in three.
     pub fn compare_to_one(&self) -> Option<Ordering> {
         let [low, high] = self.ci95?;
         Some(match (low > 1.0, high < 1.0) {
@@ -52,8 +52,8 @@ impl Ratio {
         })
     }
 
-    /// Returns whether the interval contains 1, or the range if there is no interval: the samples
-    /// show no difference.
+    /// Returns whether the interval (or the range, without an interval) contains 1, in which case
+    /// the samples show no difference.
     pub fn contains_one(&self) -> bool {
         self.ci95.or(self.range).is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high)
     }
@@ -74,7 +74,7 @@ fn range(samples: &[f64], baseline: &[f64]) -> Option<[f64; 2]> {
     Some([low, high])
 }
 
-/// Divides; infinite if the divisor is 0 or less.
+/// Returns `above / below`, or infinity if `below` is 0 or less.
 fn quotient(above: f64, below: f64) -> f64 {
     if below > 0.0 { above / below } else { f64::INFINITY }
 }
@@ -124,7 +124,7 @@ mod tests {
         assert!(ratio.ci95.is_some() && ratio.range.is_none());
     }
 
-    /// The coverage of a 95 % interval; with few samples it is slightly less.
+    /// With few samples, the coverage of a 95 % interval is slightly less than 95 %.
     #[test]
     fn the_interval_holds_the_true_ratio_about_95_times_of_100() {
         let holds = |seed: u64| {

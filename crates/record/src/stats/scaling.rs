@@ -1,4 +1,4 @@
-//! How throughput scales with the number of workers, by two laws.
+//! Two laws of throughput as a function of the number of workers: Amdahl's and Gunther's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub enum Unfit {
     Superlinear {
         /// Number of workers.
         workers: u64,
-        /// Their time, divided by that of one worker.
+        /// Time with this number of workers, divided by that with one.
         time: f64,
     },
     /// Most samples of a point were taken while other processes used the CPUs, so the time with
@@ -65,8 +65,8 @@ pub enum Unfit {
 const CHANCE_SPEED_UP: f64 = 0.1;
 
 impl Unfit {
-    /// Returns the evidence against a law with these coefficients through these points, if there is
-    /// any.
+    /// Returns the reason why `points` do not support a law with the coefficients `found`, or
+    /// `None` if they do. `first` is the index of the point with one worker.
     fn of(points: &[Point<'_>], medians: &[f64], first: usize, found: [f64; 2]) -> Option<Self> {
         if points.iter().any(|(_, times)| times.len() < 2) {
             return Some(Self::OneSample);
@@ -106,12 +106,13 @@ pub struct Coefficient {
     pub ci95: Option<[f64; 2]>,
 }
 
-/// A number of workers and every sample of the time that they took, each with the same work.
+/// A number of workers, and every sample of the time that they took, with the same work for each.
 pub type Point<'a> = (u64, &'a [f64]);
 
 impl Scaling {
-    /// Fits a law through these points. `None` if no point has one worker, or if there are not more
-    /// points than coefficients. The same seed gives the same intervals.
+    /// Fits `law` to `points`. Returns `None` if no point has one worker, if there are not more
+    /// points than coefficients, or if the points do not determine the coefficients. The same seed
+    /// gives the same intervals.
     pub fn through(law: Law, points: &[Point<'_>], seed: u64) -> Option<Self> {
         let coefficients = if law == Law::Amdahl { 1 } else { 2 };
         let first = points.iter().position(|point| point.0 == 1)?;
@@ -169,8 +170,9 @@ fn resampled(
     Some([0, 1].map(|place| central_95(fits.iter().map(|fit| fit[place]).collect())))
 }
 
-/// Fits contention and coherency, neither below 0, by least squares of relative errors. In units of
-/// the time of one worker, that of n is 1 + contention × (n − 1) + coherency × n × (n − 1).
+/// Fits contention and coherency, both at least 0, by least squares of relative errors; `None` if
+/// the points do not determine them. The time of n workers, relative to that of one, is 1 +
+/// contention × (n − 1) + coherency × n × (n − 1).
 fn fit(law: Law, workers: &[u64], times: &[f64], first: usize) -> Option<[f64; 2]> {
     let one = times[first];
     if one <= 0.0 || times.iter().any(|&time| time <= 0.0) {
@@ -187,7 +189,7 @@ fn fit(law: Law, workers: &[u64], times: &[f64], first: usize) -> Option<[f64; 2
         xz += x * z;
     }
     if xx <= 0.0 {
-        return None; // one worker alone at every point
+        return None; // every point has one worker
     }
     let alone = [(xy / xx).max(0.0), 0.0];
     if law == Law::Amdahl {
@@ -195,7 +197,7 @@ fn fit(law: Law, workers: &[u64], times: &[f64], first: usize) -> Option<[f64; 2
     }
     let determinant = xx * zz - xz * xz;
     if determinant <= 1e-12 * xx * zz {
-        return None; // two different numbers of workers: anything between the two would do
+        return None; // with two different numbers of workers, the coefficients are not unique
     }
     let both = [(xy * zz - zy * xz) / determinant, (zy * xx - xy * xz) / determinant];
     Some(match both {
@@ -268,13 +270,13 @@ mod tests {
             assert_eq!(unfit(law, &[&one, &two, &[1.6; 3]]), None, "{law:?}");
             let single = unfit(law, &[&one, &[1.3], &[1.6; 3]]);
             assert_eq!(single, Some(Unfit::OneSample), "{law:?}");
-            // A disturbed run that was once measured: 224 % of the work would be serial.
+            // Times from a real, disturbed run: 224 % of the work would be serial.
             let disturbed = unfit(law, &[&one, &[3.24; 3], &[5.48; 3]]);
             assert!(
                 matches!(disturbed, Some(Unfit::SerialShareAboveOne { share }) if share > 2.0),
                 "{law:?}: {disturbed:?}"
             );
-            // The disturbance was in the samples of one worker.
+            // Here, the disturbance affected the samples of one worker.
             let faster = unfit(law, &[&one, &[0.5; 3], &[0.6; 3]]);
             let expected = Unfit::Superlinear { workers: 2, time: 0.5 };
             assert_eq!(faster, Some(expected), "{law:?}");

@@ -14,15 +14,15 @@
 //! The full fences ensure that at least one side sees the other's write: either the waiter does not
 //! sleep, or it is woken.
 //!
-//! The futex is the waiter's announcement, not the word that the notifier changed: the announcement
-//! may be withdrawn for an earlier change just after the waiter has made it again, and then no
-//! notifier would wake it for the next one.
+//! The futex word is the waiter's announcement, not the word that the notifier changed. Otherwise,
+//! a notifier could withdraw the announcement for an earlier change just after the waiter has
+//! renewed it, and no notifier would wake the waiter for the next change.
 
 use super::sync::{AtomicU32, Ordering, fence};
 
-/// The place where one side sleeps.
+/// A futex on which one side sleeps.
 pub(crate) trait Bed {
-    /// 1 while a waiter sleeps, or is about to.
+    /// Returns the futex word: 1 while a waiter sleeps, or is about to.
     fn taken(&self) -> &AtomicU32;
     /// Sleeps while [`Bed::taken`] is 1. May return spuriously.
     fn sleep(&self);
@@ -33,9 +33,9 @@ pub(crate) trait Bed {
 /// Blocks until `is_there` or `gives_up` returns true, and calls `sleeps` before each sleep.
 /// Returns the last result of `is_there`.
 ///
-/// The announcement is written with a swap: each of these writes then follows the previous one in
-/// modification order, whichever side made it, and neither side can take an older one for the last
-/// after the fences.
+/// Announcements are written with a swap: each of these writes then follows the previous one in
+/// modification order, whichever side made it, so after the fences neither side can mistake an
+/// older write for the latest.
 pub(crate) fn wait(
     bed: &impl Bed,
     is_there: impl Fn() -> bool,
@@ -55,7 +55,7 @@ pub(crate) fn wait(
     }
 }
 
-/// Wakes the waiter, if there is one, after a change. Returns whether there was one.
+/// Wakes the waiter, if any, after a change. Returns whether there was one.
 pub(crate) fn ring(bed: &impl Bed) -> bool {
     fence(Ordering::SeqCst);
     let sleeps =
@@ -66,7 +66,7 @@ pub(crate) fn ring(bed: &impl Bed) -> bool {
     sleeps
 }
 
-/// All interleavings of what a sender and a receiver do with a ring.
+/// A model of a sender and a receiver with a ring, which loom runs in all interleavings.
 #[cfg(all(test, loom))]
 mod models {
     use loom::sync::{Arc, Condvar, Mutex};
@@ -74,7 +74,8 @@ mod models {
 
     use super::*;
 
-    /// Like the kernel's futex: a waiter checks the word under a lock, which the waker takes too.
+    /// A model of the kernel's futex: a waiter checks the word and falls asleep under a lock, which
+    /// the waker takes before it wakes.
     struct Futex {
         taken: AtomicU32,
         lock: Mutex<()>,
@@ -123,8 +124,8 @@ mod models {
         }
     }
 
-    /// Three messages through two slots: the receiver waits for each, the sender for room before
-    /// the third. If one of them sleeps and is not woken, loom reports it.
+    /// Sends three messages through two slots: the receiver waits for each message, the sender for
+    /// room before the third. loom reports a deadlock if a sleeper is not woken.
     #[test]
     fn no_wake_up_is_lost() {
         let mut all = loom::model::Builder::new();

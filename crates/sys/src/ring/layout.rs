@@ -11,14 +11,15 @@
 /// The dimensions of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Number of messages that there is room for, at least 2.
+    /// Number of slots, each with room for one message; at least 2.
     pub slots: u32,
     /// Length of each message, in bytes.
     pub bytes: usize,
 }
 
 impl Shape {
-    /// Bytes from one slot to the next: whole cache lines, or a power of two that divides one.
+    /// Returns the distance between slots in bytes: whole cache lines, or a power of two that
+    /// divides one.
     fn stride(self) -> usize {
         let bytes = self.header() + self.bytes;
         if bytes <= CACHE_LINE_BYTES {
@@ -28,25 +29,25 @@ impl Shape {
         }
     }
 
-    /// Bytes before a message: its number, and padding that aligns a message of 8 bytes or more to
-    /// 8.
+    /// Returns the length in bytes of the header before a message: the message's number, and
+    /// padding that aligns a message of 8 bytes or more to 8.
     pub(super) fn header(self) -> usize {
         if self.is_tiny() { 4 } else { 8 }
     }
 
-    /// Returns whether a message and its number are one word, which is written and read atomically:
-    /// a receiver that polls for the number then cannot take the cache line away between two
+    /// Returns whether a message and its number are one word, which is written and read atomically.
+    /// A receiver that polls for the number then cannot take the cache line away between two
     /// writes.
     pub(super) fn is_tiny(self) -> bool {
         self.bytes <= MAX_TINY_BYTES
     }
 
-    /// Returns the memory that a ring needs, in bytes.
+    /// Returns the length in bytes of the memory that a ring needs.
     pub fn length(self) -> usize {
         CONTROL_BYTES + (self.slots as usize * self.stride()).next_multiple_of(CACHE_LINE_BYTES)
     }
 
-    /// Returns the memory that two rings need, one in each direction, in bytes.
+    /// Returns the length in bytes of the memory that two rings need, one in each direction.
     pub fn length_of_pair(self) -> usize {
         CONTROL_BYTES + 2 * (self.slots as usize * self.stride()).next_multiple_of(CACHE_LINE_BYTES)
     }
@@ -61,30 +62,30 @@ const MIN_SLOT_BYTES: usize = 8;
 /// Bytes before the slots, for the control words of both directions.
 pub(super) const CONTROL_BYTES: usize = 4096;
 
-/// The positions of one direction, in bytes from the start of the memory.
+/// Positions of one direction's control words and slots, in bytes from the start of the memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
-    /// Its control words.
+    /// Position of the control words.
     pub control: usize,
-    /// Its first slot.
+    /// Position of the first slot.
     first: usize,
-    /// The base-2 logarithm of the number of adjacent slots, and the distance from one such group
-    /// to the next.
+    /// Base-2 logarithm of the number of adjacent slots in a group; groups are `distance` bytes
+    /// apart.
     together: u32,
     distance: usize,
     stride: usize,
 }
 
 impl Layout {
-    /// The layout of a ring that is alone in its memory.
+    /// Creates the layout of a single ring in its memory.
     pub fn alone(shape: Shape) -> Self {
         let stride = shape.stride();
         Self { control: 0, first: CONTROL_BYTES, together: 0, distance: stride, stride }
     }
 
-    /// The layout of the first or the second of two rings, one in each direction. Short slots of
-    /// both rings share cache lines, half a line each: a side that replies then writes into a line
-    /// that it has just read, which is faster than fetching another one.
+    /// Creates the layout of the first or the second of two rings, one in each direction. Short
+    /// slots of both rings share cache lines, half a line each: a side that replies then writes
+    /// into a line that it has just read, which is faster than fetching another one.
     pub fn of_pair(shape: Shape, second: bool) -> Self {
         let stride = shape.stride();
         let control = if second { CONTROL_BYTES / 2 } else { 0 };
@@ -98,7 +99,7 @@ impl Layout {
         Self { control, first: alone.first + behind, ..alone }
     }
 
-    /// Returns the position of a slot.
+    /// Returns the position of a slot in bytes from the start of the memory.
     #[inline]
     pub fn at(&self, slot: u32) -> usize {
         let group = (slot >> self.together) as usize;

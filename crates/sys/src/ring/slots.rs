@@ -3,8 +3,8 @@
 //! # Protocol
 //! The memory begins with a page of control words, each written by one side, followed by the slots.
 //! A slot begins with the number of its message, by which the receiver sees that the message has
-//! arrived: a small message and its number are one cache line, the only one that moves from one CPU
-//! to the other. Numbers begin with 1, so zeroed memory is an empty ring.
+//! arrived: a small message and its number share one cache line, the only one that moves from one
+//! CPU to the other. Numbers begin with 1, so zeroed memory is an empty ring.
 //!
 //! | access | synchronised by |
 //! |---|---|
@@ -13,8 +13,8 @@
 //!
 //! The sender may write into a slot once the message that was there a lap ago has been freed. The
 //! receiver publishes `freed` for several messages at once, and the sender loads it only when it
-//! finds no room. So neither side reads what the other one writes, as long as there is one sender
-//! and one receiver; after a fork, each process uses one of the two.
+//! finds no room. So neither side reads a message while the other side writes it, as long as there
+//! is one sender and one receiver; after a fork, each process uses one of the two.
 
 use std::cell::Cell;
 use std::io;
@@ -32,31 +32,31 @@ use crate::shared::Line;
 /// How one side waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// By polling (busy waiting).
+    /// Polling (busy waiting).
     Spin,
-    /// By sleeping in a futex, after this number of polls.
+    /// Sleeping in a futex, after this number of polls.
     Sleep(u32),
 }
 
 /// The control words of one direction. All zeros are an empty ring.
 #[repr(C)]
 struct Control {
-    /// Messages that the receiver has freed, modulo 2³².
+    /// Number of messages that the receiver has freed, modulo 2³².
     freed: Line<AtomicU32>,
-    /// The receiver sleeps, or is about to.
+    /// Whether the receiver sleeps, or is about to: 1 or 0.
     receiver_asleep: Line<AtomicU32>,
-    /// The sender sleeps, or is about to.
+    /// Whether the sender sleeps, or is about to: 1 or 0.
     sender_asleep: Line<AtomicU32>,
 }
 
-/// The state that both ends have: memory, layout and way of waiting.
+/// State that each end has: memory, layout and method of waiting.
 #[derive(Debug)]
 struct Side {
     memory: Arc<Mapping>,
     shape: Shape,
     layout: Layout,
     patience: Patience,
-    /// Number of times that this side slept, and that it woke the other one: both are system calls.
+    /// Numbers of system calls: sleeps of this side, and wake-ups of the other side.
     calls: [Cell<u64>; 2],
 }
 
@@ -64,12 +64,12 @@ struct Side {
 #[derive(Debug)]
 pub struct Sender {
     side: Side,
-    /// Messages sent, and the number of them that were freed when `freed` was last loaded.
+    /// Number of messages sent, and number of those that were freed when `freed` was last loaded.
     sent: u32,
     freed: u32,
     /// The slot of the next message.
     next: Place,
-    /// The next message, if messages are tiny.
+    /// The next message, if messages are tiny; otherwise unused.
     tiny: [u8; MAX_TINY_BYTES],
 }
 
@@ -77,17 +77,17 @@ pub struct Sender {
 #[derive(Debug)]
 pub struct Receiver {
     side: Side,
-    /// Messages received; the last one is still borrowed.
+    /// Number of messages received; the last one is still borrowed.
     received: u32,
     /// The slots of the next message and of the last one.
     next: Place,
     last: Option<Place>,
-    /// The last message, if messages are tiny.
+    /// The last message, if messages are tiny; otherwise unused.
     tiny: [u8; MAX_TINY_BYTES],
     /// Number of messages that are freed at once, and number still to be received before that.
     free_batch: u32,
     until_freeing: u32,
-    /// Messages received without waiting since the last wait.
+    /// Number of messages received without waiting since the last wait.
     at_once: u32,
 }
 
@@ -98,7 +98,7 @@ struct Place {
     at: NonNull<u8>,
 }
 
-// SAFETY: it points to shared memory, which lives as long as the ends that have it.
+// SAFETY: the address is in shared memory, which lives as long as the ends that use it.
 unsafe impl Send for Place {}
 
 const _: () = assert!(
@@ -106,7 +106,7 @@ const _: () = assert!(
     "the control page holds one for each direction"
 );
 
-/// Creates a ring in zeroed memory that is used for nothing else.
+/// Creates a ring in `memory`, which must be zeroed and not used for anything else.
 ///
 /// # Errors
 /// `InvalidInput` if the memory is too small or not writable, or the ring has fewer than two slots.
@@ -169,14 +169,14 @@ impl Side {
         unsafe { control.cast().as_ref() }
     }
 
-    /// Returns the slot of this index: its number, then its message.
+    /// Returns the slot with index `slot`: its number, then its message.
     fn place(&self, slot: u32) -> Place {
         // SAFETY: within the mapping, as checked when the ring was made.
         let at = unsafe { self.memory.start().add(self.layout.at(slot)) };
         Place { slot, at }
     }
 
-    /// Returns the slot after this one, wrapping around.
+    /// Returns the slot after `place`, wrapping around.
     #[inline]
     fn behind(&self, place: Place) -> Place {
         let slot = place.slot + 1;
@@ -251,7 +251,7 @@ impl Side {
 }
 
 impl Patience {
-    /// Number of polls after which most waits have ended.
+    /// Returns the number of polls after which most waits have ended.
     #[inline]
     fn first_polls(self) -> u32 {
         const MAX_FIRST_POLLS: u32 = 64;
@@ -288,7 +288,7 @@ fn halves(word: u64) -> [u32; 2] {
 
 /// Pauses briefly if several messages were received without waiting and there is no further one:
 /// the sender is busy, and polling the line that it writes next slows both sides down. Does nothing
-/// where each message is waited for.
+/// if the receiver had to wait for each message.
 #[inline]
 fn pause_after_burst(at_once: &mut u32) {
     const BURST_MESSAGES: u32 = 4;
@@ -311,7 +311,7 @@ impl Bed for AtomicU32 {
     }
 
     fn wake(&self) {
-        let _ = futex::wake(self, futex::Flags::empty(), 1); // it cannot fail for memory of ours
+        let _ = futex::wake(self, futex::Flags::empty(), 1); // cannot fail for mapped memory
     }
 }
 
@@ -346,8 +346,8 @@ impl Sender {
     pub fn send(&mut self) {
         self.sent = self.sent.wrapping_add(1);
         if self.side.shape.is_tiny() {
-            // Assembled byte by byte, as it may have been written: one load of bytes just stored
-            // separately stalls (failed store forwarding).
+            // Assembled byte by byte, as the caller may have written it: one load of bytes just
+            // stored separately stalls (failed store forwarding).
             let bytes = self.tiny[..self.side.shape.bytes].iter().rev();
             let message = bytes.fold(0, |word, &byte| word << 8 | u64::from(byte));
             let word = message << u32::BITS | u64::from(self.sent);
@@ -359,7 +359,7 @@ impl Sender {
         self.next = self.side.behind(self.next);
     }
 
-    /// Returns how often this side slept, and woke the other one.
+    /// Returns the number of times that this side slept, and that it woke the other one.
     pub fn calls(&self) -> [u64; 2] {
         self.side.calls()
     }
@@ -367,7 +367,7 @@ impl Sender {
 
 impl Receiver {
     /// Receives the next message; blocks until there is one. The previous message may be freed.
-    /// `gives_up` is as in [`Sender::draft`].
+    /// Calls `gives_up` as [`Sender::draft`] does.
     ///
     /// # Errors
     /// `BrokenPipe` if `gives_up` returned true.
@@ -407,7 +407,7 @@ impl Receiver {
         Ok(self.last())
     }
 
-    /// Publishes which messages have been processed.
+    /// Publishes the number of processed messages, and wakes the sender if it sleeps.
     fn free(&mut self) {
         let control = self.side.control();
         control.freed.store(self.received, Ordering::Release);
@@ -429,7 +429,7 @@ impl Receiver {
         unsafe { std::slice::from_raw_parts(message.as_ptr(), bytes) }
     }
 
-    /// Returns how often this side slept, and woke the other one.
+    /// Returns the number of times that this side slept, and that it woke the other one.
     pub fn calls(&self) -> [u64; 2] {
         self.side.calls()
     }
