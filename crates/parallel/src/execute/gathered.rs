@@ -1,5 +1,5 @@
-//! Groups whose outputs are combined after all input has been read: every worker runs one instance
-//! over many chunks.
+//! Runs groups whose outputs are combined after all input has been read: every worker runs one
+//! instance over many chunks.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -20,23 +20,23 @@ use super::threads::{self, Patience, is_scarcity};
 use super::{Context, filter, size};
 use crate::plan::ir::Group;
 
-/// The output of one worker.
+/// The output of one worker's commands.
 pub(super) struct Output {
     stdout: io::Chain<Cursor<Vec<u8>>, File>,
     ended: Receiver<io::Result<Ended>>,
 }
 
-/// The outputs of the workers, in the order of their input.
+/// The result of running a group's commands in workers.
 pub(super) enum Gathered {
-    /// The outputs, ready to be read.
+    /// The outputs of the workers, in the order of their input.
     Outputs(Vec<Output>),
     /// The guard rejected input that can be read again.
     Unfit,
 }
 
 impl Output {
-    /// Copies the whole output. A failure of the commands is an error at the end, since the output
-    /// is incomplete then.
+    /// Copies the whole output to `sink`, and waits until the commands end. Returns `Break` if the
+    /// reader wants no more.
     ///
     /// # Errors
     /// Returns an error if the output cannot be read or written, or if the commands failed.
@@ -48,7 +48,7 @@ impl Output {
         Ok(wanted)
     }
 
-    /// Reads the whole output.
+    /// Reads the whole output, and waits until the commands end.
     ///
     /// # Errors
     /// See [`Self::copy_to`].
@@ -62,7 +62,7 @@ impl Output {
     /// Waits until there is output to read, or until the commands have succeeded without output.
     ///
     /// # Errors
-    /// Returns an error if the commands failed.
+    /// Returns an error if there was output before the input ended, or if the commands failed.
     pub(super) fn ready(self) -> Result<Ready, GroupError> {
         let (early, pipe) = self.stdout.into_inner();
         if !early.into_inner().is_empty() {
@@ -78,7 +78,7 @@ impl Output {
     }
 }
 
-/// An output that another command may read.
+/// An output that another command can open and read.
 pub(super) struct Ready {
     pipe: File,
     ended: Option<Receiver<io::Result<Ended>>>,
@@ -89,26 +89,28 @@ impl Ready {
         &self.pipe
     }
 
-    /// Ends the output's use by a command, which has read all of it if `read` is true.
+    /// Closes the pipe once a command no longer uses it. If `read` is true, the command has read
+    /// the whole output, so this method waits until the commands that wrote it end.
     ///
     /// # Errors
-    /// Returns an error if everything was read and the commands failed.
+    /// Returns an error if `read` is true and the commands failed.
     pub(super) fn finish(self, read: bool) -> Result<(), GroupError> {
         drop(self.pipe);
         self.ended.filter(|_| read).map_or(Ok(()), |ended| check(&ended))
     }
 }
 
-/// Waits until the commands end.
+/// Waits until the commands end, and returns an error if they failed.
 fn check(ended: &Receiver<io::Result<Ended>>) -> Result<(), GroupError> {
     let ended = ended.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
     if ended.succeeded { Ok(()) } else { Err(GroupError::Failed(Box::new(ended))) }
 }
 
-/// The message of a worker that has read its input.
+/// The message of a worker that has read its input: its output, `None` if it started no commands,
+/// or an error.
 type HandOver = Result<Option<Output>, GroupError>;
 
-/// The error for a worker that ended without a message.
+/// Returns the error for a worker that ended without sending a message.
 fn lost() -> GroupError {
     io::ErrorKind::BrokenPipe.into()
 }
@@ -137,7 +139,8 @@ pub(super) fn run<'scope, 'env>(
         let work = Work { group, context, chunks, piece, always, is_rest: false };
         match Builder::new().spawn_scoped(scope, move || work.run(share, &sender)) {
             Ok(_) => workers.push(receiver),
-            // The other workers take over its chunks, unless it has a share of its own.
+            // The other workers take the chunks of the missing one, unless it has a share of its
+            // own.
             Err(_) if index > 0 && !has_share => break,
             Err(_) => {
                 chunks.stop();
@@ -169,18 +172,18 @@ pub(super) fn run<'scope, 'env>(
     Ok(Gathered::Outputs(outputs))
 }
 
-/// One worker.
+/// The parameters of one worker.
 #[derive(Clone, Copy)]
 struct Work<'env> {
     group: &'env Group,
     context: &'env Context<'env>,
     chunks: &'env ChunkSource<'env>,
-    /// The size of the chunks that it takes, in bytes.
+    /// Size of the worker's chunks in bytes.
     piece: usize,
-    /// It starts its commands even if there is no input.
+    /// Whether the commands are started even if there is no input.
     always: bool,
-    /// It processes the rest of the input as the plain pipeline would: standard error is not
-    /// captured, and output written before a failure counts.
+    /// Whether the worker processes the rest of the input as the plain pipeline would: standard
+    /// error is not captured, and output written before a failure counts.
     is_rest: bool,
 }
 
@@ -241,13 +244,15 @@ impl Work<'_> {
         }
     }
 
-    /// Returns how many commands have ended when the others begin to write.
+    /// Returns the number of commands that must end before the output is handed over: those before
+    /// the sort, or all but the last command.
     fn first_commands(&self) -> usize {
         let each = &self.group.each;
         each.iter().position(|command| command.sorts).unwrap_or(each.len() - 1)
     }
 
-    /// Feeds commands with chunks until there are no more. Output that arrives early is kept.
+    /// Feeds commands with chunks until there are no more. Returns the instance with its output so
+    /// far, or `None` if the commands were not started.
     fn feed(
         &self,
         mut next: impl FnMut() -> io::Result<NextChunk>,

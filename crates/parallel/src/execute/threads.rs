@@ -15,12 +15,12 @@ use rustix::io::Errno;
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// How long attempts are repeated.
+/// A limit on the time for which attempts are repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// A short time, because there is an alternative.
+    /// One second, because there is an alternative.
     Brief,
-    /// As long as bash does, because there is no alternative.
+    /// 15 seconds, as in bash, because there is no alternative.
     Long,
 }
 
@@ -72,7 +72,7 @@ fn take<F>(work: &Once<F>) -> Option<F> {
     work.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Starts a thread of the scope. It returns nothing if another thread has taken the work.
+/// Starts a thread of the scope. It returns `None` if another thread has taken the work.
 ///
 /// # Errors
 /// Returns an error if no more thread can be started.
