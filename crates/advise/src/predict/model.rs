@@ -64,7 +64,8 @@ pub enum Limit {
 }
 
 impl Model {
-    /// Builds the model of a profiled pipeline.
+    /// Builds the model of a profiled pipeline. `start_up` is the CPU time of starting a program,
+    /// in seconds.
     pub fn of(record: &PipeRecord, start_up: f64) -> Self {
         let stages = record.stages.iter().map(|stage| cost(stage, start_up)).collect();
         let outside =
@@ -258,7 +259,7 @@ mod tests {
         let quiet = unchanged(&observed(Some(0.02), Some(0.0), 1.0), 0.0);
         assert!((quiet.wall_seconds.expect("quiet") - 1.0).abs() < 1e-9);
         assert!((quiet.cpu_seconds - 1.5).abs() < 1e-9);
-        // However long the run took, the model only predicts the time that it can explain.
+        // However long the run took, the model predicts only the time that it can explain.
         let slow = unchanged(&observed(Some(0.02), Some(0.0), 10.0), 0.0);
         assert!((slow.wall_seconds.expect("quiet") - 3.0 * 0.75).abs() < 1e-9);
     }

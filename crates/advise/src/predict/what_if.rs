@@ -43,7 +43,7 @@ pub enum QuestionError {
     /// A part of the question names a stage that does not exist.
     #[error("'{text}': there is no stage {stage}; the last one is stage {stages}")]
     NoSuchStage {
-        /// The text of that part.
+        /// The text of the part.
         text: String,
         /// The named stage, from 1.
         stage: usize,

@@ -1,4 +1,4 @@
-//! Runs a command in the C locale, which saves decoding characters and applying collation rules.
+//! Runs a command in the C locale, which avoids decoding characters and applying collation rules.
 
 use contend_commands::{Simple, Word};
 use contend_record::advice::{RewriteId, Safety};

@@ -35,7 +35,7 @@ pub struct TrialConfig<'a> {
     /// Description of the input, for the record.
     pub what: TrialInput,
     /// Standard input for a final check on the whole input, or `None` if the trial does not use a
-    /// sample. The inner value is `None` if the pipeline names its input.
+    /// sample. An inner `None` stands for `/dev/null`.
     pub whole: Option<Option<File>>,
     /// The profiled run's outcome, if the trial has the same input.
     pub expected: Option<Expected>,

@@ -53,7 +53,7 @@ impl Chain {
     }
 
     /// Processes all of `left`, and forwards the output. Returns `Break` if the reader wants no
-    /// more.
+    /// more output.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read or the output cannot be written.
@@ -78,7 +78,7 @@ impl Chain {
     }
 
     /// Ends the input, and forwards the remaining output. Returns `Break` if the reader wants no
-    /// more.
+    /// more output.
     ///
     /// # Errors
     /// Returns an error if the output cannot be written.
@@ -100,7 +100,7 @@ impl Chain {
     }
 
     /// Passes a block through the operators from index `from` on, and forwards the output of the
-    /// last one. Returns `Break` if the reader wants no more.
+    /// last one. Returns `Break` if the reader wants no more output.
     fn pass(
         &mut self,
         from: usize,

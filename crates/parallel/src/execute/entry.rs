@@ -54,7 +54,7 @@ impl Entry {
         text[start - COUNT_BYTES..start].copy_from_slice(&count.to_le_bytes());
     }
 
-    /// Compares this line of `text` with the line of `other` in `other_text`.
+    /// Compares the line of `self` in `text` with that of `other` in `other_text`.
     pub(super) fn compare(
         &self,
         text: &[u8],

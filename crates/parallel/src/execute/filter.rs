@@ -115,7 +115,7 @@ impl OutputSink for FilterInput {
     }
 }
 
-/// Copies until the end of the input. Returns `Break` if the reader wants no more.
+/// Copies until the end of the input. Returns `Break` if the reader wants no more output.
 ///
 /// # Errors
 /// Returns an error if reading or writing fails.

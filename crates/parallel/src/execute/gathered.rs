@@ -36,7 +36,7 @@ pub(super) enum Gathered {
 
 impl Output {
     /// Copies the whole output to `sink`, and waits until the commands end. Returns `Break` if the
-    /// reader wants no more.
+    /// reader wants no more output.
     ///
     /// # Errors
     /// Returns an error if the output cannot be read or written, or if the commands failed.

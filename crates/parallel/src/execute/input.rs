@@ -51,7 +51,7 @@ const LINE_SAMPLE_BYTES: usize = 2 << 10;
 /// The input of a group.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// Files to read in this order.
+    /// Files to read, in order.
     Files(Vec<Slice>),
     /// A stream that can be read only once, with the bytes already read from it.
     Stream(Vec<u8>, File),
@@ -172,7 +172,7 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// Counts the bytes and chunks handed out in `intake`, and sets its size.
+    /// Counts handed-out bytes and chunks in `intake`, and sets the size of the input there.
     pub(super) fn counted(self, intake: &'a Intake) -> Self {
         intake.set_size(self.size());
         Self { counted: Some(intake), ..self }

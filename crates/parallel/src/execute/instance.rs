@@ -58,7 +58,7 @@ impl<'a> Instance<'a> {
     }
 
     /// Writes `left` to the commands, and forwards their output. Returns `Break` if the reader
-    /// wants no more.
+    /// wants no more output.
     ///
     /// # Errors
     /// Returns an error if reading or writing fails.
@@ -82,7 +82,7 @@ impl<'a> Instance<'a> {
     }
 
     /// Closes the input, and forwards the remaining output. Returns `Break` if the reader wants no
-    /// more.
+    /// more output.
     ///
     /// # Errors
     /// See [`Self::feed`].

@@ -1,4 +1,4 @@
-//! Starts commands, and ends all that are running.
+//! Starts commands, and ends all running ones.
 
 use std::fs::File;
 use std::io;
@@ -56,7 +56,7 @@ impl Launcher {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Starts a command. Standard streams that are not given are inherited.
+    /// Starts a command. Standard streams that are `None` are inherited.
     ///
     /// # Errors
     /// Returns an error if no process can be created within the time for retries, or if the run is

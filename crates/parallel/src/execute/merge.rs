@@ -91,7 +91,7 @@ impl<R: Read> Run<R> {
 
 /// Merges outputs that are sorted as `kind` says, and writes the first lines, or all if `first` is
 /// `None`. Equal lines are written in the order of their outputs. Returns `Break` if the reader
-/// wants no more.
+/// wants no more output.
 ///
 /// # Errors
 /// Returns an error if an output cannot be read or is malformed, or if writing fails.

@@ -75,8 +75,8 @@ pub use plain::Plain;
 pub use tally::{StageTally, Tally};
 pub use threads::spawn;
 
-/// An executor of plans. Implementations depend only on the plan, so that another one may run plans
-/// on other machines.
+/// An executor of plans. It needs no information besides the plan, so other implementations may run
+/// plans on other machines.
 pub trait Executor {
     /// Runs the plan until it ends, from standard input to standard output.
     ///

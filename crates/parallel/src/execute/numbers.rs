@@ -8,7 +8,7 @@ use super::sink::OutputSink;
 use crate::plan::ir::{Column, Numbers};
 
 /// Combines the numbers of all outputs by columns, as a sum or maximum, and writes them. Returns
-/// `Break` if the reader wants no more.
+/// `Break` if the reader wants no more output.
 ///
 /// # Errors
 /// Returns an error if an output does not consist of one number for each column, or if writing

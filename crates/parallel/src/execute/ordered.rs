@@ -26,13 +26,13 @@ const SLOW_SECONDS_PER_BYTE: f64 = 10e-9;
 pub(super) enum Ending<T> {
     /// All chunks are complete.
     Complete(T),
-    /// The reader wants no more.
+    /// The reader wants no more output.
     Enough,
     /// One run must process the rest of the input.
     FallBack {
-        /// The destination of that run's output.
+        /// The destination for the run's output.
         merger: T,
-        /// Number of bytes of that output that have already been forwarded.
+        /// Number of bytes at the start of that output that have already been forwarded.
         passed: u64,
         /// Why the group falls back.
         why: Fallback,

@@ -202,7 +202,7 @@ impl<'a> Processes<'a> {
     }
 
     /// Closes the input and forwards the remaining output. Returns `Break` if the reader wants no
-    /// more.
+    /// more output.
     ///
     /// # Errors
     /// See [`Self::feed`].
@@ -391,7 +391,7 @@ pub(super) enum Awaited {
     Unwanted,
 }
 
-/// Whether standard input accepts data, and standard output has some.
+/// Readiness of the pipes: of standard input for writing, and of standard output for reading.
 struct Ready {
     stdin: bool,
     stdout: bool,

@@ -5,7 +5,7 @@ use super::sink::Sink;
 
 /// The result of running a group over chunks.
 pub(super) enum Progress<'a> {
-    /// The group has ended, or its reader wants no more.
+    /// The group has ended, or its reader wants no more output.
     Done,
     /// The group must run once over its whole input for the given reason, and write to the sink.
     StartAgain(Sink<'a>, Fallback),

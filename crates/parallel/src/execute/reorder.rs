@@ -23,12 +23,13 @@ use super::input::Chunk;
 
 /// A receiver of the outputs of chunks, in order.
 pub(super) trait Combiner: Send {
-    /// Receives a piece of the current chunk's output. Returns `Break` if the reader wants no more.
+    /// Receives a piece of the current chunk's output. Returns `Break` if the reader wants no more
+    /// output.
     ///
     /// # Errors
     /// Returns an error if the piece cannot be written.
     fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError>;
-    /// Ends the output of the current chunk. Returns `Break` if the reader wants no more.
+    /// Ends the output of the current chunk. Returns `Break` if the reader wants no more output.
     ///
     /// # Errors
     /// See [`Self::piece`].
@@ -40,7 +41,7 @@ pub(super) trait Combiner: Send {
 pub(super) enum Stopped {
     /// The reader has closed the output.
     Enough,
-    /// The rest of the input must be processed by one run, for this reason.
+    /// The rest of the input must be processed by one run, for the given reason.
     FallBack(Fallback),
     /// Writing failed.
     Broken(GroupError),
@@ -144,8 +145,8 @@ impl<J: Combiner> ReorderBuffer<J> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forwards output of the current chunk. Returns `Break` if the reader wants no more or writing
-    /// failed.
+    /// Forwards output of the current chunk. Returns `Break` if the reader wants no more output or
+    /// writing failed.
     fn pass(&self, writer: &mut Writer<J>, bytes: &[u8]) -> ControlFlow<()> {
         let passed = if bytes.is_empty() { Ok(Continue(())) } else { writer.combiner.piece(bytes) };
         if matches!(passed, Ok(Continue(()))) {
@@ -154,7 +155,8 @@ impl<J: Combiner> ReorderBuffer<J> {
         self.stop_unless_wanted(passed)
     }
 
-    /// Stops the buffer and returns `Break` if the reader wants no more or if writing failed.
+    /// Stops the buffer and returns `Break` if the reader wants no more output or if writing
+    /// failed.
     fn stop_unless_wanted(&self, wanted: Result<ControlFlow<()>, GroupError>) -> ControlFlow<()> {
         match wanted {
             Ok(Continue(())) => Continue(()),
@@ -229,8 +231,8 @@ impl<J: Combiner> ChunkOutput<'_, J> {
         self.reorder.pass(writer, &waiting)
     }
 
-    /// Marks the chunk as complete; `failed` says why its output is invalid, if it is. May block as
-    /// [`Self::take`] does.
+    /// Marks the chunk as complete. `failed` is the reason if its output is invalid, and `None`
+    /// otherwise. May block, as [`Self::take`] does.
     pub(super) fn complete(mut self, chunk: Chunk, failed: Option<Fallback>) {
         let kept = if self.reorder.keeps_chunks { chunk.data.size() } else { 0 };
         let mut state = self.reorder.lock();

@@ -15,9 +15,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 const OTHERS: u64 = 15 << 40;
 /// The number of lines of the sample between two decisions on which lines to look up.
 const WINDOW_LINES: u32 = 1024;
-/// All lines are looked up if at least this number of lines in a window are repeated.
+/// Number of repeated lines in a window from which on all lines are looked up.
 const MANY_REPEATS: u32 = WINDOW_LINES / 4;
-/// Only the sample is looked up if fewer lines in a window are repeated.
+/// Number of repeated lines in a window below which only the sample is looked up.
 const FEW_REPEATS: u32 = WINDOW_LINES / 8;
 
 /// The indices of lines, by hash.

@@ -14,7 +14,7 @@ use super::launcher::Launcher;
 
 /// A destination for output.
 pub(super) trait OutputSink {
-    /// Writes a piece of output. Returns `Break` if the reader wants no more.
+    /// Writes a piece of output. Returns `Break` if the reader wants no more output.
     ///
     /// # Errors
     /// Returns an error if writing fails.

@@ -42,13 +42,13 @@ pub(super) fn piece(context: &Context<'_>, chunks: &ChunkSource<'_>) -> usize {
     context.part_bytes.unwrap_or(usize::try_from(piece).unwrap_or(usize::MAX))
 }
 
-/// A chooser of chunk sizes, from the time that earlier chunks have taken.
+/// Adaptive chunk sizes, based on the processing time of earlier chunks.
 #[derive(Debug)]
 pub(super) struct Sizes {
     /// Size of chunks in bytes, if the user has set it.
     fixed: Option<usize>,
     jobs: u64,
-    /// The size of the input in bytes, if known.
+    /// Size of the input in bytes, or `None` if it is a stream.
     total: Option<u64>,
     /// Maximum size of a chunk in bytes.
     most: u64,
@@ -61,7 +61,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Creates a chooser for chunks that each start `commands`.
+    /// Creates the sizes of chunks that each start `commands`.
     pub(super) fn new(
         context: &Context<'_>,
         chunks: &ChunkSource<'_>,

@@ -341,8 +341,9 @@ fn merge_ranges(
     }
 }
 
-/// Divides all runs at common lines, into ranges of about equal numbers of bytes: all lines of a
-/// range come before those of the next one.
+/// Divides all runs at the same lines into ranges of about equal size, so that all lines of a range
+/// come before those of the next one. Returns, for each range, its first and last index in each
+/// run, the latter excluded.
 fn ranges(kind: Kind<'_>, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>> {
     let bytes: usize = sorted.iter().map(|run| run.text.len() + run.entries.len()).sum();
     let count = (bytes / RANGE_BYTES).max(jobs);

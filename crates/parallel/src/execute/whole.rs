@@ -97,7 +97,7 @@ pub(super) fn run(
 }
 
 /// Feeds commands with the rest of the input in order, and forwards their output. Returns `Break`
-/// if the reader wants no more.
+/// if the reader wants no more output.
 fn feed(
     processes: &mut Processes<'_>,
     mut rest: Rest<'_>,

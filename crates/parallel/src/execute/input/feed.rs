@@ -22,7 +22,7 @@ const READ_AHEAD_BYTES: u64 = 256 << 10;
 pub(in super::super) enum Fed {
     /// The commands have read the whole chunk, or have closed their input.
     All,
-    /// The reader of the output wants no more.
+    /// The reader wants no more output.
     Unwanted,
     /// The guard rejected the chunk, or its remainder.
     Rejected,

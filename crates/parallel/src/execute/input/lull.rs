@@ -60,7 +60,7 @@ pub(in super::super) enum Answers {
     Pieces,
 }
 
-/// How a stream begins.
+/// The state of a stream after its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beginning {
     /// The stream has ended.
