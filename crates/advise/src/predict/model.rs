@@ -22,7 +22,7 @@ pub struct StageCost {
     /// Share of the work that follows the end of the input, or `None` if the stage does not hold
     /// its output.
     pub held: Option<f64>,
-    /// CPU seconds to start the program, which do not grow with the input.
+    /// CPU time to start the program in seconds, which does not grow with the input.
     pub start_up: f64,
 }
 

@@ -59,7 +59,7 @@ struct Measured {
     cpus: Vec<f64>,
 }
 
-/// Cost of one stage on the sample, without its start.
+/// Costs of one stage on the sample, without its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageTime {
     /// Wall time of the stage alone, in seconds.

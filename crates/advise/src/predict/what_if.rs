@@ -31,7 +31,7 @@ pub struct Question {
     changes: Vec<Change>,
 }
 
-/// A syntax error in a question.
+/// An error in a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionError {
     /// A part of the question has none of the known forms.

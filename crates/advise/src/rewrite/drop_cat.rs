@@ -82,7 +82,8 @@ fn is_filter(stage: &Stage) -> bool {
     simple.is_some_and(|simple| {
         // wc derives the width of its columns from the size of a file.
         let counts_several = simple.name() == "wc" && !wc::counts_one_thing(simple);
-        // Opening such a path gives a new file offset: the file is read from its start each time.
+        // Opening such a path creates a new file offset, so each open reads the file from its
+        // start.
         let opens_anew = ["/dev/", "/proc/"];
         let by_name = |word: &Word| opens_anew.iter().any(|folder| word.text.starts_with(folder));
         // grep treats a file with a hole as binary, even before it reads the hole.

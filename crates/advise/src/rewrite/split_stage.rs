@@ -61,7 +61,7 @@ fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
         return None;
     }
     let place = awk.arguments.iter().position(|word| word.text == awk.program)?;
-    // Assignments with -v could change the record separator.
+    // Assignments, with `-v` or among the operands, could change the record separator.
     let sets = |word: &contend_commands::Word| word.text.starts_with("-v");
     if awk.arguments[..place].iter().any(sets) || awk.operands.iter().any(|o| o.text.contains('='))
     {

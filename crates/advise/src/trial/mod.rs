@@ -3,8 +3,8 @@
 //!
 //! In each round, every undecided pipeline runs once, in random order, and is compared with the
 //! original's run of the same round. A disturbance that lasts longer than a round then affects
-//! both. A pipeline is decided when its interval lies on one side of the original, or is too narrow
-//! to matter.
+//! both. A pipeline is decided when its interval lies on one side of the original, or is so narrow
+//! that no relevant difference is possible.
 
 mod candidate_run;
 pub mod load;
@@ -78,7 +78,7 @@ pub enum TrialError {
         "the pipeline's output is not deterministic ({0}), so there is nothing to compare it with"
     )]
     NotRepeatable(String),
-    /// There is no space for two outputs.
+    /// There is not enough space for the outputs.
     #[error("not enough space for the pipeline's outputs in TMPDIR: use a smaller --sample")]
     NoRoom,
     /// The sample cannot replace the input.

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The assumed throughput of a pipe before it is measured, in bytes a second.
+/// The assumed throughput of a pipe before it is measured, in bytes per second.
 const DEFAULT_BYTES_PER_SECOND: f64 = 1e9;
 /// Upper bound of the delay.
 const MAX_REST: Duration = Duration::from_millis(1);
@@ -20,7 +20,8 @@ pub(super) struct PollBackoff {
     stride: f64,
     /// Number of bytes moved through the pipe so far.
     moved: u64,
-    /// When the pipe was last found idle, and the value of `moved` at that moment.
+    /// When the pipe was last found idle, and the value of `moved` at that moment, or `None` if it
+    /// never was.
     idle: Option<(Instant, u64)>,
     rests_until: Option<Instant>,
 }

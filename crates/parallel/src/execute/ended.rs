@@ -9,9 +9,9 @@ use crate::plan::ir::StatusRule;
 /// Exit statuses, costs and standard error of an instance's commands.
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
-    /// The exit status of each command.
+    /// The exit status of each command, in the order of the pipeline.
     pub statuses: Vec<ExitStatus>,
-    /// The cost of each command.
+    /// The cost of each command, in the order of the pipeline.
     pub costs: Vec<Cost>,
     /// Whether all commands succeeded and none wrote to standard error.
     pub succeeded: bool,

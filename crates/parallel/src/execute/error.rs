@@ -24,8 +24,8 @@ pub enum ExecuteError {
     /// Moving data between commands failed.
     #[error("I/O error while moving data between stages")]
     Transfer(#[from] io::Error),
-    /// Commands failed over chunks of an input that cannot be read again, before anything was
-    /// written.
+    /// Commands failed over chunks of an input that cannot be read again, so they cannot run over
+    /// the whole input instead.
     #[error("commands failed")]
     Failed {
         /// The commands' standard error.
@@ -39,7 +39,7 @@ pub enum ExecuteError {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start {program}")]
 pub struct StartError {
-    /// The command's program.
+    /// The name of the command's program.
     pub program: String,
     /// Why starting failed.
     pub source: io::Error,

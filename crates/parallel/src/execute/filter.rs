@@ -17,7 +17,7 @@ use super::threads::{self, Patience};
 use super::{Context, pipe};
 use crate::plan::ir::Command;
 
-/// A running command.
+/// A running command whose pipes lead to contend.
 #[derive(Debug)]
 pub(super) struct Filter<'a> {
     context: &'a Context<'a>,

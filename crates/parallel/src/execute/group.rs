@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_failure_over_a_part_is_repaired_by_one_run_over_all() {
-        // Both fail unless they read the first line, as they do over the whole input.
+        // Both scripts fail unless they read the first line, as they do over the whole input.
         let stderr = "read -r line; echo $line; cat; [ $line = one ] || echo remark >&2";
         let fails = "read -r line; echo $line; cat; [ $line = one ]";
         for text in [stderr, fails] {

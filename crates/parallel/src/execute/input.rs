@@ -66,7 +66,7 @@ pub(super) struct Chunk {
     pub data: ChunkData,
 }
 
-/// The data of a chunk.
+/// The bytes of a chunk, or where to read them.
 #[derive(Debug)]
 pub(super) enum ChunkData {
     /// Bytes in memory.
@@ -76,7 +76,7 @@ pub(super) enum ChunkData {
 }
 
 impl ChunkData {
-    /// Returns the size in bytes.
+    /// Returns the size of the chunk in bytes.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),

@@ -17,7 +17,7 @@ impl Intake {
         self.size.store(size.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Counts a chunk.
+    /// Counts a chunk that was handed out.
     pub(super) fn count_chunk(&self) {
         self.chunks.fetch_add(1, Ordering::Relaxed);
     }

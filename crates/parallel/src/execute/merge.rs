@@ -141,7 +141,7 @@ fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, kind
     waiting.insert(place.map_or(0, |place| place + 1), index);
 }
 
-/// The output of a merge.
+/// The pending output of a merge.
 struct Merged {
     block: Vec<u8>,
     /// The previous line, if it is needed for comparison.

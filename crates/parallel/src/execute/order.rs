@@ -83,7 +83,7 @@ impl Kind<'_> {
         towards(self.order.reverse, one.cmp(other))
     }
 
-    /// Compares two lines.
+    /// Compares two lines by the keys, then by all bytes.
     pub(crate) fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
         let prefix = self.prefix(one);
         let order = self.directed(prefix.cmp(&self.prefix(other)));

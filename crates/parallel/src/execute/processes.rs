@@ -28,7 +28,7 @@ const SIGPIPE: i32 = Signal::PIPE.as_raw();
 const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
 /// The number of bytes read or written at a time.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
-/// A read of at least this size means that the poll did not return too early.
+/// A read of at least this many bytes means that the poll did not return too early.
 pub(super) const FULL_READ_BYTES: usize = 128 << 10;
 /// The maximum number of bytes of the commands' standard error that are kept.
 const MAX_STDERR_BYTES: usize = 64 << 10;

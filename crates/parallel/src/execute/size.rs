@@ -126,7 +126,7 @@ impl Sizes {
         self.set_rate(bytes as f64 / time.as_secs_f64().max(1e-6));
     }
 
-    /// Sets the speed of the commands in bytes a second.
+    /// Sets the speed of the commands in bytes per second.
     fn set_rate(&self, rate: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let wanted = (rate * self.seconds) as u64;

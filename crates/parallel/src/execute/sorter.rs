@@ -1,10 +1,10 @@
 //! Sorts lines in memory, and on disk if they do not fit.
 //!
 //! An external `sort` would receive its input and return its output through pipes, and would move
-//! equal lines like all others. Here, lines stay where they were read. Only entries move: the
-//! offset of a line, and the first eight bytes of its key, which decide most comparisons. If equal
-//! lines are merged or counted, most are found by their hashes and stored once. The others are
-//! merged when sorting has made them neighbours.
+//! equal lines like all others. Here, lines stay where they were stored. Only entries move: the
+//! offset of a line, and a prefix of its key, which decides most comparisons. If equal lines are
+//! merged or counted, most are found by their hashes and stored once. The others are merged when
+//! sorting has made them neighbours.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, Write};
@@ -144,7 +144,7 @@ impl<'a> Sorter<'a> {
         start
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Returns the memory in use for lines, in bytes.
     fn used(&self) -> usize {
         let beside = if self.kind.order.keys.is_empty() { 0 } else { keyed::BYTES_PER_ENTRY };
         self.text.capacity()

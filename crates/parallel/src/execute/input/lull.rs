@@ -20,13 +20,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{BLOCK_BYTES, ChunkSource, Source, State, read_from, retried};
 use crate::plan::ir::Records;
 
-/// A stream is silent if nothing arrives for this long.
+/// Time without data after which a stream counts as silent.
 const SILENCE_TIMEOUT: Duration = Duration::from_millis(20);
 /// Upper bound of the time for which bytes are held back.
 const MAX_HOLD: Duration = Duration::from_millis(50);
 /// Upper bound of the time for which bytes are held back while no cut is found.
 const MAX_HOLD_WITHOUT_CUT: Duration = Duration::from_millis(200);
-/// A stream is slow if fewer bytes than this arrive within [`MAX_HOLD`].
+/// A stream counts as slow if fewer bytes arrive within [`MAX_HOLD`].
 const SLOW_STREAM_BYTES: usize = 64 << 10;
 /// Size in bytes of the buffers of C's standard I/O. A command writes once its buffer is full.
 const STDIO_BUFFER_BYTES: usize = 4096;
@@ -38,10 +38,10 @@ const SLOW_INPUT: &str = "its input is slow, or waits for an answer";
 /// How to proceed when a stream falls silent or is slow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) enum Lull<'a> {
-    /// Wait: no output can be seen before the end of the input.
+    /// The group waits: no output can be seen before the end of the input.
     #[default]
     IsWaitedOut,
-    /// Run the commands plain from then on, unless an earlier step still works on chunks: its
+    /// The commands run plain from then on, unless an earlier step still works on chunks, whose
     /// output comes in bursts.
     RunsPlain {
         /// For each earlier step, whether it runs plain, that is, forwards its input as it arrives.
