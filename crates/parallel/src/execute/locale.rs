@@ -5,7 +5,7 @@ use std::io;
 use super::input::{ChunkData, ChunkSource};
 use crate::plan::ir::Command;
 
-/// The commands of a group in the user's locale, and variants for the C locale.
+/// The commands of a group in their own locale, and variants for the C locale.
 #[derive(Debug)]
 pub(super) struct LocaleVariants<'g> {
     commands: &'g [Command],
@@ -18,7 +18,7 @@ impl<'g> LocaleVariants<'g> {
         Self { commands, in_c: in_c.then(|| commands.iter().map(in_the_c_locale).collect()) }
     }
 
-    /// Creates a set of variants that has only the commands in the user's locale.
+    /// Creates a set of variants that has only the commands in their own locale.
     pub(super) fn as_they_are(commands: &'g [Command]) -> Self {
         Self { commands, in_c: None }
     }
