@@ -11,7 +11,7 @@ use super::order::{self, Kind};
 struct Keyed {
     /// A number that orders most keys without access to the text.
     prefix: u64,
-    /// The offset of the key in the line.
+    /// The offset of the key in the text.
     start: u32,
     length: u32,
     entry: Entry,

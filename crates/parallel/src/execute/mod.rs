@@ -75,8 +75,8 @@ pub use plain::Plain;
 pub use tally::{StageTally, Tally};
 pub use threads::spawn;
 
-/// An executor of plans. It needs no information besides the plan, so other implementations may run
-/// plans on other machines.
+/// An executor of plans. A plan contains everything that must be known of its pipeline, so other
+/// implementations may run plans on other machines.
 pub trait Executor {
     /// Runs the plan until it ends, from standard input to standard output.
     ///

@@ -34,7 +34,7 @@ pub(super) const BYTES: LineOrder = LineOrder {
     separator: b'\n',
 };
 
-/// The integer that prefixes have for all numbers of more than 18 digits. It exceeds all shorter
+/// Integer that represents all integers of more than 18 digits in prefixes. It exceeds all shorter
 /// ones.
 const MAX_PREFIX_INTEGER: u64 = 1 << 61;
 /// The prefix of zero.

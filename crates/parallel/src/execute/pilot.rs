@@ -22,7 +22,7 @@ const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
 const SAMPLE_DIVISOR: u64 = 100;
 /// CPU time of a command's start as a share of its wall time.
 const START_CPU_SHARE: f64 = 0.6;
-/// A command's own start is measured if its CPU time over the sample is shorter than this number of
+/// A command's own start is measured if its CPU time over the sample is less than this number of
 /// usual starts.
 const MIN_STARTS: f64 = 6.0;
 /// Upper bound of the expected CPU time of a trial in seconds, unless the sample has its minimum
