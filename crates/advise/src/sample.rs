@@ -1,4 +1,4 @@
-//! Samples of an input, for running stages repeatedly.
+//! Takes samples of an input, for running stages repeatedly, and compares files.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -6,22 +6,22 @@ use std::os::unix::fs::FileExt;
 
 use contend_record::advice::TrialInput;
 
-/// Size of a copy operation, in bytes.
+/// Number of bytes copied or compared at a time.
 const BLOCK: usize = 1 << 20;
-/// Longer lines are cut, in bytes.
+/// Length in bytes above which lines are cut.
 const LONGEST_LINE: u64 = 16 << 20;
 
 /// An input that can be read repeatedly.
 #[derive(Debug)]
 pub struct Sample {
-    /// The file with the bytes.
+    /// The file with the sample's bytes.
     pub file: File,
-    /// The relation to the real input.
+    /// How the sample relates to the real input.
     pub what: TrialInput,
 }
 
 impl Sample {
-    /// Returns its size in bytes.
+    /// Returns the size of the sample in bytes, or 0 if the pipelines open their input themselves.
     pub fn bytes(&self) -> u64 {
         match self.what {
             TrialInput::Own => 0,
@@ -31,8 +31,9 @@ impl Sample {
         }
     }
 
-    /// Returns a whole regular file of up to `most` bytes. Of a larger one, copies pieces from its
-    /// start, middle and end into an unnamed file, cut between lines.
+    /// Creates a sample of a regular file. A file of up to `most` bytes is used as a whole. Of a
+    /// larger one, pieces of its start, middle and end are copied into an unnamed file, cut between
+    /// lines.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or there is no space for the copy.
@@ -54,10 +55,11 @@ impl Sample {
         Ok(Self { file: copy, what })
     }
 
-    /// Reads the start of an input that can only be read once.
+    /// Creates a sample of at most `most` bytes from the beginning of an input that can be read
+    /// only once. If the input is longer, the sample ends with a complete line.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read, or there is no space for the copy.
+    /// Returns an error if the input cannot be read, or there is no space for the copy.
     pub fn beginning(mut from: impl Read, most: u64) -> io::Result<Self> {
         let mut copy = temporary(most)?;
         let mut bytes = io::copy(&mut from.by_ref().take(most), &mut copy)?;
@@ -71,10 +73,11 @@ impl Sample {
     }
 }
 
-/// Creates an unnamed file, in memory if there is ample space for `most` bytes.
+/// Creates an unnamed file, in memory if there is ample space for `most` bytes, and otherwise in
+/// the directory for temporary files.
 ///
 /// # Errors
-/// Returns an error if no temporary folder can hold one.
+/// Returns an error if the file cannot be created.
 pub fn temporary(most: u64) -> io::Result<File> {
     let shared = "/dev/shm";
     let room = rustix::fs::statvfs(shared).map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
@@ -86,8 +89,8 @@ pub fn temporary(most: u64) -> io::Result<File> {
     tempfile::tempfile()
 }
 
-/// Returns the offset after the first newline at or after `place`, or `place` itself if the line is
-/// too long.
+/// Returns the offset after the first newline at or after `place`, the end of the file if there is
+/// none, or `place` itself if the line is too long.
 fn after_line(file: &File, place: u64) -> io::Result<u64> {
     let mut buffer = vec![0; 64 << 10];
     let mut at = place;
@@ -145,13 +148,13 @@ fn last_line_end(file: &File, length: u64) -> io::Result<u64> {
 /// The first difference between two files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The byte, from 1.
+    /// Position of the first differing byte, from 1.
     pub byte: u64,
-    /// The line, from 1.
+    /// Number of the line that contains the byte, from 1.
     pub line: u64,
-    /// The rest of the line in the first file, shortened.
+    /// The line around the byte in the first file, shortened to 72 bytes.
     pub first: String,
-    /// The rest of the line in the second file, shortened.
+    /// The line around the byte in the second file, shortened to 72 bytes.
     pub second: String,
 }
 
@@ -162,10 +165,10 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Compares two files byte by byte.
+/// Returns the first difference between two files, or `None` if they are equal.
 ///
 /// # Errors
-/// Returns an error if one of them cannot be read.
+/// Returns an error if a file cannot be read.
 pub fn difference(first: &File, second: &File) -> io::Result<Option<Difference>> {
     let (mut ours, mut theirs) = (vec![0; BLOCK], vec![0; BLOCK]);
     let (mut at, mut lines) = (0, 1);
@@ -201,7 +204,7 @@ fn read_full(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Returns the line around a byte, at most 72 bytes of it.
+/// Returns at most 72 bytes of the line around a byte.
 fn line_at(file: &File, byte: u64) -> io::Result<String> {
     const BEFORE: u64 = 30;
     let start = byte.saturating_sub(BEFORE);

@@ -1,5 +1,5 @@
-//! Turns a profile into candidates: every rewrite that applies, with its prediction, and one more
-//! candidate that combines those that help.
+//! Turns a profile into candidates: one for each change that applies, with its prediction, and
+//! combinations of the changes that help.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,9 +19,9 @@ use crate::rewrite::{Change, ChangeId, Situation, changes};
 const PILOT_ERROR: f64 = 0.35;
 /// Relative error of a prediction from the original's service times alone.
 const COSTS_ERROR: f64 = 0.40;
-/// A stage with more CPU time than its service time times this factor has several threads.
+/// Ratio of CPU time to service time above which a stage has several threads.
 const THREADS: f64 = 1.2;
-/// A change that saves a smaller share of wall or CPU time is not combined with others.
+/// Share of wall or CPU time that a change must save to be combined with others.
 const WORTHWHILE: f64 = 0.02;
 /// Maximum number of combined changes.
 const MAX_COMBINED: usize = 8;
@@ -33,16 +33,17 @@ pub struct Prepared {
     pub candidate: Candidate,
     /// The changed pipeline.
     pub draft: Draft,
-    /// The changes that it consists of.
+    /// The changes to the original that the candidate makes.
     pub changes: Vec<ChangeId>,
-    /// Expected wall and CPU time, as ratios to those expected of the original.
+    /// Expected wall and CPU time, as ratios to those expected of the original, or `None` if they
+    /// cannot be predicted.
     pub expected_ratios: Option<(f64, f64)>,
 }
 
 impl Prepared {
-    /// Returns whether the candidate may help. If no difference is expected, trial time is better
-    /// spent on others. On a busy machine CPU time decides, even if the candidate is slower on an
-    /// idle one.
+    /// Returns whether the candidate should be tried: it has no verdict yet, and may save time as
+    /// far as can be predicted. With `under_load`, saving CPU time is enough, even if the candidate
+    /// is slower on an idle machine.
     pub fn is_worth_trying(&self, under_load: bool) -> bool {
         let Candidate { verdict, basis, .. } = self.candidate;
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
@@ -63,7 +64,7 @@ struct Plan {
     error: f64,
     /// Whether the pilot compared the output of the last stage.
     compared: bool,
-    /// How the output differs, if it does.
+    /// How the output differs on the sample, or `None` if no difference was found.
     difference: Option<String>,
     safety: Safety,
     made: Vec<ChangeId>,
@@ -79,15 +80,15 @@ enum Aim {
     Cpu,
 }
 
-/// The inputs of all predictions.
+/// A source of candidates, with the inputs of its predictions.
 pub struct Adviser<'a> {
     /// The profile of the original.
     pub record: &'a PipeRecord,
-    /// The programs that its commands refer to.
+    /// Programs, locale, memory and CPUs of the machine.
     pub environment: &'a Environment,
     /// The costs of pipes and of starting programs.
     pub calibration: &'a Calibration,
-    /// Times changed stages alone, if their input can be read again.
+    /// The pilot that times changed stages, if their input can be read again.
     pub pilot: Option<Pilot<'a>>,
 }
 
@@ -122,11 +123,12 @@ impl Adviser<'_> {
         Ok(prepared)
     }
 
-    /// Combines the changes that a trial found to be faster. Returns `None` if that combination was
-    /// part of the trial. If little could be predicted, this is the only way to a combination.
+    /// Combines the changes that a trial has recommended. Returns `None` if there are fewer than
+    /// two, or if the trial has already run the combination. Changes without a prediction are
+    /// combined only here.
     ///
     /// # Errors
-    /// As for [`Self::candidates`].
+    /// See [`Self::candidates`].
     pub fn proved_together(
         &mut self,
         draft: &Draft,
@@ -153,7 +155,7 @@ impl Adviser<'_> {
             let same =
                 |one: &&ChangeId| one.rewrite == wanted.rewrite && one.stages == wanted.stages;
             if made.iter().any(same) {
-                continue; // another awk, say, in the place of one that was quicker
+                continue; // such as another awk for a stage that already has a faster one
             }
             let situation = Situation {
                 draft: &best.draft,
@@ -196,7 +198,7 @@ impl Adviser<'_> {
         Model::of(self.record, self.calibration.start_up)
     }
 
-    /// Plans each change that applies to `base`.
+    /// Returns a plan for each change that applies to `base`, after running the pilot.
     fn plans(&mut self, base: &Plan, original: &Plan) -> Result<Vec<Plan>, RunError> {
         let situation = Situation {
             draft: &base.draft,
@@ -209,7 +211,7 @@ impl Adviser<'_> {
         Ok(plans)
     }
 
-    /// Plans a change from the rewrite's own estimate alone.
+    /// Returns a plan for a change of `base`, with costs from the rewrite's own estimate.
     fn planned(&self, base: &Plan, change: &Change) -> Plan {
         let draft = base.draft.changed(change, self.environment);
         let mut made = base.made.clone();
@@ -255,7 +257,8 @@ impl Adviser<'_> {
         Some(after)
     }
 
-    /// Returns the cost of the pipe between two stages that are merged, in seconds of CPU time.
+    /// Returns the CPU time in seconds that merging two stages saves: that of the pipe between them
+    /// and of starting a program. Returns 0 for other changes.
     fn pipe_between(&self, at: Range<usize>, merged: usize) -> f64 {
         if merged < 2 || at.len() != 2 {
             return 0.0;
@@ -266,7 +269,7 @@ impl Adviser<'_> {
             + self.calibration.start_up
     }
 
-    /// Runs the pilot for these plans, and takes over the costs of those that it completed.
+    /// Runs the pilot for `plans`, and adopts its costs for those that it completed.
     fn run_pilot(
         &mut self,
         base: &Plan,
@@ -301,7 +304,8 @@ impl Adviser<'_> {
         Some(model.forecast(1.0))
     }
 
-    /// Combines the changes that are expected to help, one at a time.
+    /// Combines the changes that are expected to help, one at a time. Returns `None` if fewer than
+    /// two help.
     fn together(
         &mut self,
         original: &Plan,
@@ -387,8 +391,9 @@ impl Adviser<'_> {
     }
 }
 
-/// Takes over the pilot's costs. A new stage is expected to take the time of the stages that it
-/// replaces, scaled by the ratio that the pilot measured.
+/// Replaces a plan's costs by those of the pilot, if it has measured all changed stages. A new
+/// stage is expected to take the time of the stages that it replaces, scaled by the ratio that the
+/// pilot measured.
 fn adopt(
     plan: &mut Plan,
     run: &PilotRun,
@@ -420,7 +425,8 @@ fn adopt(
         spread = spread.max(new.spread).max(old.iter().map(|time| time.spread).fold(0.0, f64::max));
         let service = whole(|c| c.service) * new.service / sum(|time| time.service);
         let cpu = whole(|c| c.cpu) * new.cpu / sum(|time| time.cpu).max(1e-9);
-        // sort only uses threads for more data than the pilot's; a replacement program uses none.
+        // sort uses threads only for more data than the pilot's sample; a replacement program uses
+        // none.
         let had_threads = whole(|c| c.cpu) > THREADS * whole(|c| c.service);
         let other_program = stage.origin.iter().all(|&index| {
             let name = |stage: &Stage| stage.simple.as_ref().map(|s| s.name().to_owned());
@@ -455,8 +461,8 @@ mod tests {
     use crate::rewrite::tests::{draft, profile_of};
     use contend_record::stats::Estimate;
 
-    /// Returns the candidates of a pipeline on a machine with every program, from its profile
-    /// alone.
+    /// Calls `then` with an adviser that has no pilot, and with the draft and candidates of a
+    /// pipeline.
     fn with_adviser<T>(
         text: &str,
         stages: usize,

@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 use contend_record::advice::CalibrationRecord;
 use contend_record::stats::median;
 
-/// CPU time of pipe transfers and program starts.
+/// Costs of pipe transfers and program starts. Those measured here are wall times, which
+/// approximate CPU times on an idle machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
-    /// CPU seconds to write and read one byte through a pipe, in large pieces.
+    /// Seconds to write and read one byte through a pipe, in large pieces.
     pub pipe_byte: f64,
-    /// CPU seconds of one write and one read of a single byte, without blocking.
+    /// Seconds of one write and one read of a single byte, without blocking.
     pub pipe_call: f64,
-    /// CPU seconds from fork to the exit of a program that does nothing.
+    /// Seconds from the start to the exit of a program that does nothing.
     pub start_up: f64,
-    /// The lab run that measured `start_up`, unless it was measured now.
+    /// ID of the lab run that measured `start_up`, or `None` if it was measured here.
     pub run: Option<i64>,
 }
 
@@ -25,13 +26,13 @@ pub struct Calibration {
 pub struct KnownStartUp {
     /// CPU time in seconds.
     pub seconds: f64,
-    /// The lab run that measured it.
+    /// ID of the lab run that measured it.
     pub run: i64,
 }
 
-/// Repetitions of each measurement; the median counts.
+/// Number of repetitions of each measurement, of which the median counts.
 const TIMES: usize = 15;
-/// Capacity of a pipe, in bytes.
+/// Size in bytes of a large transfer, which fits into a pipe of default capacity.
 const PIECE: usize = 64 << 10;
 
 impl Calibration {
@@ -60,8 +61,8 @@ impl Calibration {
         }
     }
 
-    /// Returns the CPU seconds to pass `bytes` through a pipe with `calls` writes and as many
-    /// reads.
+    /// Returns the CPU time in seconds to pass `bytes` bytes through a pipe with `calls` writes and
+    /// as many reads.
     pub fn pipe(&self, bytes: f64, calls: f64) -> f64 {
         bytes * self.pipe_byte + calls * self.pipe_call
     }

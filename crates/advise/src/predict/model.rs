@@ -5,8 +5,8 @@
 //! CPUs). This is the bound for pipelines of Gordon, Thies and Amarasinghe (2006). A stage that
 //! holds its output until its input ends is a barrier: its work up to that point runs concurrently
 //! with the stages before it, the remainder with those after it, and the times of both phases add
-//! up. Time of the original that this does not explain is attributed to hand-over, and expected of
-//! a candidate in proportion to its number of pipes.
+//! up. The original's wall time may exceed this. The ratio is attributed to hand-over between
+//! stages, and scaled to a candidate's number of pipes.
 
 use contend_record::advice::Prediction;
 use contend_record::pipe::{BottleneckKind, PipeRecord, Stage};
@@ -19,16 +19,17 @@ pub struct StageCost {
     pub service: f64,
     /// User and system time in seconds.
     pub cpu: f64,
-    /// Share of the work that follows the end of the input, if the stage holds its output.
+    /// Share of the work that follows the end of the input, or `None` if the stage does not hold
+    /// its output.
     pub held: Option<f64>,
-    /// CPU seconds to start the program, which do not grow with the input.
+    /// CPU time to start the program in seconds, which does not grow with the input.
     pub start_up: f64,
 }
 
 /// The parameters of a pipeline's prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Its stages.
+    /// Costs of the stages, in order.
     pub stages: Vec<StageCost>,
     /// Number of CPUs that the pipeline can use.
     pub cpus: f64,
@@ -40,12 +41,12 @@ pub struct Model {
     pub floor: f64,
 }
 
-/// A prediction.
+/// The predicted times of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
     /// Wall time in seconds.
     pub wall: f64,
-    /// User and system time of all stages.
+    /// User and system time of all stages, in seconds.
     pub cpu: f64,
     /// The main limit of the wall time.
     pub limit: Limit,
@@ -54,16 +55,17 @@ pub struct Forecast {
 /// A limit of a pipeline's speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// A stage, counted from 0.
+    /// The stage with the given index, from 0.
     Stage(usize),
-    /// The CPUs.
+    /// The CPUs of the machine.
     Machine,
     /// The pipeline's producer or consumer.
     Outside,
 }
 
 impl Model {
-    /// Builds the model of a profiled pipeline.
+    /// Builds the model of a profiled pipeline. `start_up` is the CPU time of starting a program,
+    /// in seconds.
     pub fn of(record: &PipeRecord, start_up: f64) -> Self {
         let stages = record.stages.iter().map(|stage| cost(stage, start_up)).collect();
         let outside =
@@ -83,7 +85,8 @@ impl Model {
         model
     }
 
-    /// Predicts the time until the last of several concurrent copies has ended.
+    /// Predicts the times of `copies` concurrent copies of the pipeline: the wall time until the
+    /// last one ends, and the CPU time of all of them.
     pub fn forecast(&self, copies: f64) -> Forecast {
         let (explained, limit) = self.explained(copies);
         let pipes = self.stages.len().saturating_sub(1) as f64;
@@ -99,7 +102,7 @@ impl Model {
         Forecast { wall, cpu, limit }
     }
 
-    /// Returns the wall time that the stages alone explain, and its main limit.
+    /// Returns the wall time in seconds that the stages alone explain, and its main limit.
     fn explained(&self, copies: f64) -> (f64, Limit) {
         let mut total = 0.0;
         let mut longest = (0.0, Limit::Machine);
@@ -134,11 +137,12 @@ impl Model {
 
 /// Share of the CPUs used by other programs above which wall time says little about the pipeline.
 const BUSY: f64 = 0.2;
-/// The same for CPU time that the hypervisor took (steal).
+/// Share of CPU time taken by the hypervisor (steal) above which wall time says little about the
+/// pipeline.
 const MUCH_STEAL: f64 = 0.05;
 
-/// Returns whether the load of other programs affected the profile's wall time. The model assumes
-/// that the pipeline has the CPUs to itself.
+/// Returns whether other programs or the hypervisor affected the profile's wall time. The model
+/// assumes that the pipeline has the CPUs to itself.
 pub fn was_disturbed(record: &PipeRecord) -> bool {
     let observed = &record.observation;
     match (observed.others_cpu_share, observed.steal_share) {
@@ -151,7 +155,8 @@ pub fn was_disturbed(record: &PipeRecord) -> bool {
     }
 }
 
-/// Returns the model's prediction for the unchanged pipeline.
+/// Returns the model's prediction for the unchanged pipeline, without a wall time if the profile
+/// was disturbed.
 pub fn unchanged(record: &PipeRecord, start_up: f64) -> Prediction {
     let forecast = Model::of(record, start_up).forecast(1.0);
     Prediction {
@@ -170,8 +175,8 @@ fn cost(stage: &Stage, start_up: f64) -> StageCost {
     }
 }
 
-/// Returns the share of its work that a stage did after its input ended. While it writes it is not
-/// starved, so time without waiting for its reader or a CPU is work.
+/// Returns the share of a stage's work that followed the end of its input. While a stage writes it
+/// is not starved, so time without waiting for its reader or a CPU is work.
 fn held(stage: &Stage, service: f64) -> f64 {
     let first_output = stage.first_output_seconds.unwrap_or(stage.wall_seconds);
     let after = stage.wall_seconds - first_output - stage.blocked_seconds;
@@ -254,7 +259,7 @@ mod tests {
         let quiet = unchanged(&observed(Some(0.02), Some(0.0), 1.0), 0.0);
         assert!((quiet.wall_seconds.expect("quiet") - 1.0).abs() < 1e-9);
         assert!((quiet.cpu_seconds - 1.5).abs() < 1e-9);
-        // However long the run took, the model only predicts the time that it can explain.
+        // However long the run took, the model predicts only the time that it can explain.
         let slow = unchanged(&observed(Some(0.02), Some(0.0), 10.0), 0.0);
         assert!((slow.wall_seconds.expect("quiet") - 3.0 * 0.75).abs() < 1e-9);
     }

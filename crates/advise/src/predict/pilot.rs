@@ -18,10 +18,10 @@ use crate::sample::{difference, temporary};
 const ROUNDS: usize = 5;
 /// Number of times that a start is measured.
 const STARTS: usize = 3;
-/// Below this duration, the clock and the scheduler dominate a measurement.
+/// Duration below which the clock and the scheduler dominate a measurement.
 const TOO_SHORT: Duration = Duration::from_millis(2);
 
-/// Measurements for one pipeline and all of its candidates.
+/// A pilot, with its measurements for one pipeline and all of its candidates.
 #[derive(Debug)]
 pub struct Pilot<'a> {
     runner: Runner<'a>,
@@ -34,7 +34,8 @@ pub struct Pilot<'a> {
     deadline: Instant,
 }
 
-/// A command's text, the index of its input, and whether it reads from and writes to a pipe.
+/// A command's text, the index of its input in the data, and whether it reads from and writes to a
+/// pipe.
 type Key = (String, usize, (bool, bool));
 
 #[derive(Debug)]
@@ -52,13 +53,13 @@ struct StartUp {
 
 #[derive(Debug, Clone)]
 struct Measured {
-    /// Index of its output in the data.
+    /// Index of the command's output in the data.
     output: usize,
     walls: Vec<f64>,
     cpus: Vec<f64>,
 }
 
-/// Cost of one stage on the sample, without its start.
+/// Costs of one stage on the sample, without its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageTime {
     /// Wall time of the stage alone, in seconds.
@@ -67,23 +68,24 @@ pub struct StageTime {
     pub cpu: f64,
     /// Half the range of the samples, relative to their median.
     pub spread: f64,
-    /// User and system time of starting it, in seconds.
+    /// User and system time of the command's start, in seconds.
     pub start_up: f64,
 }
 
 /// Costs of a pipeline's stages on the sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PilotRun {
-    /// The stages, up to the first one that must not be repeated.
+    /// Costs of the stages, up to the first one that must not be repeated or for which time ran
+    /// out.
     pub stages: Vec<StageTime>,
-    /// Index of the last stage's output, for comparison, or `None` if the run ended before. Exit
-    /// statuses are not compared: a command may find a match in the whole input but not in a
-    /// sample.
+    /// Index of the last stage's output, for comparison, or `None` if the run ended before that
+    /// stage. Exit statuses are not compared: a command may find a match in the whole input but not
+    /// in a sample.
     pub end: Option<usize>,
 }
 
 impl<'a> Pilot<'a> {
-    /// Creates a pilot on this sample that takes about `budget` at most.
+    /// Creates a pilot on `sample` that takes at most about `budget`.
     pub fn new(runner: Runner<'a>, sample: File, budget: Duration) -> Self {
         let bytes = sample.metadata().map_or(0, |data| data.len());
         Self {
@@ -95,13 +97,13 @@ impl<'a> Pilot<'a> {
         }
     }
 
-    /// Returns whether the budget leaves time for more.
+    /// Returns whether the budget leaves time for more measurements.
     pub fn has_time(&self) -> bool {
         Instant::now() < self.deadline
     }
 
     /// Runs each stage of a pipeline on the output of the one before it, unless it has been
-    /// measured already.
+    /// measured already, while there is time.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -124,7 +126,8 @@ impl<'a> Pilot<'a> {
         Ok(run)
     }
 
-    /// Describes how the final outputs of two runs differ, or returns `None` if they are equal.
+    /// Describes how the final outputs of two runs differ. Returns `None` if they are equal or a
+    /// run is incomplete.
     ///
     /// # Errors
     /// Returns an error if an output cannot be read.
@@ -139,7 +142,8 @@ impl<'a> Pilot<'a> {
         Ok(found.map(|found| found.to_string()))
     }
 
-    /// Repeats the measurements of these pipelines in turn, while there is time.
+    /// Repeats the measurements of the given pipelines' stages, one round after another, while
+    /// there is time.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -167,7 +171,8 @@ impl<'a> Pilot<'a> {
         Ok(())
     }
 
-    /// Measures a command on an input, once. Returns `false` if it took too long.
+    /// Measures a command on an input once, unless it has been measured. Returns `false` if it took
+    /// too long.
     fn measure(&mut self, key: &Key) -> Result<bool, RunError> {
         if self.runs.contains_key(key) {
             return Ok(true);
@@ -190,8 +195,8 @@ impl<'a> Pilot<'a> {
         Ok(true)
     }
 
-    /// Measures the cost of a command on empty input. It is the minimum of several runs, as the
-    /// first one also loads the program.
+    /// Measures the cost of a command on empty input. It is the minimum of several runs, because
+    /// the first one also loads the program. Returns `None` if a run took too long.
     fn start_up(&self, text: &str) -> Result<Option<StartUp>, RunError> {
         let nothing = temporary(0).map_err(RunError::io("make a file"))?;
         let output = temporary(0).map_err(RunError::io("make a file"))?;
@@ -229,8 +234,8 @@ impl<'a> Pilot<'a> {
         output: &File,
         ends: (bool, bool),
     ) -> Result<Option<Timed>, RunError> {
-        // A run may slightly exceed the remaining budget, so that a slow command is measured at
-        // all.
+        // A run may slightly exceed the remaining budget; otherwise, a slow command might never be
+        // measured.
         let rest = self.deadline.saturating_duration_since(Instant::now());
         let limit = rest + Duration::from_millis(200);
         match self.runner.run_between(text, input, output, ends, limit) {
@@ -240,7 +245,7 @@ impl<'a> Pilot<'a> {
         }
     }
 
-    /// Stores an output and returns its index. Equal data is stored once.
+    /// Stores an output, and returns its index. Equal data is stored once.
     fn keep(&mut self, file: File) -> Result<usize, RunError> {
         let bytes = file.metadata().map_err(RunError::io("stat a file"))?.len();
         for (place, known) in self.data.iter().enumerate() {
@@ -274,8 +279,8 @@ fn between(draft: &Draft, index: usize) -> (bool, bool) {
     (index > 0, index + 1 < draft.stages.len())
 }
 
-/// Returns the text with which each stage runs alone; the first one reads the sample. `None` from
-/// the first stage on that must not be repeated.
+/// Returns the text with which each stage runs alone, or `None` for a stage that must not be
+/// repeated. The first stage reads the sample from standard input.
 fn texts(draft: &Draft) -> Vec<Option<String>> {
     let alone = |(index, stage): (usize, &Stage)| {
         let simple = stage.simple.as_ref()?;
@@ -285,8 +290,8 @@ fn texts(draft: &Draft) -> Vec<Option<String>> {
     draft.stages.iter().enumerate().map(alone).collect()
 }
 
-/// Returns whether a command is one that rewrites add to a pure command: a larger pipe, or chunks
-/// of the input.
+/// Returns whether a command is one that rewrites add to pure commands: for a larger pipe, or for
+/// chunks of the input.
 fn is_helper(simple: &Simple) -> bool {
     let words: Vec<&str> = simple.arguments.iter().map(|word| word.text.as_str()).collect();
     let pure = |text: &str| Simple::read(text).is_some_and(|simple| is_pure(&simple));

@@ -1,4 +1,4 @@
-//! Hypothetical questions (`--what-if`): a small language, answered from the model alone.
+//! Parses hypothetical questions (`--what-if`), and answers them from the model alone.
 
 use contend_commands::behaviour::sorts;
 use contend_record::advice::WhatIf;
@@ -24,36 +24,36 @@ enum Change {
     Input(f64),
 }
 
-/// A parsed question: changes that are applied in order.
+/// A parsed question: changes to apply in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     text: String,
     changes: Vec<Change>,
 }
 
-/// A syntax error in a question.
+/// An error in a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionError {
-    /// It has none of the known forms.
+    /// A part of the question has none of the known forms.
     #[error(
         "'{0}': expected 'stage 3 x2', 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10' or 'input x100' (numbers \
          from 0.000001 to 1000000), or several separated by `;`"
     )]
     Unknown(String),
-    /// It names a stage that does not exist.
+    /// A part of the question names a stage that does not exist.
     #[error("'{text}': there is no stage {stage}; the last one is stage {stages}")]
     NoSuchStage {
-        /// The part of the question.
+        /// The text of the part.
         text: String,
-        /// The stage that it names, from 1.
+        /// The named stage, from 1.
         stage: usize,
-        /// Number of stages after the changes before it.
+        /// Number of stages after the preceding changes.
         stages: usize,
     },
-    /// It would remove every stage.
+    /// The question would remove every stage.
     #[error("'{0}': no stage would be left")]
     NoneLeft(String),
-    /// It fuses stages that are not neighbours.
+    /// A part of the question fuses stages that are not neighbours.
     #[error("'{0}': only adjacent stages can be fused, as in 'fuse 2,3'")]
     NoNeighbours(String),
 }
@@ -62,7 +62,8 @@ impl Question {
     /// Parses a question about a pipeline of `stages` stages.
     ///
     /// # Errors
-    /// Returns an error if it has a syntax error, or names a stage that does not exist.
+    /// Returns an error if `text` has a syntax error, names a stage that does not exist, fuses
+    /// stages that are not neighbours, or leaves no stage.
     pub fn read(text: &str, stages: usize) -> Result<Self, QuestionError> {
         let mut changes = Vec::new();
         let mut left = stages;
@@ -149,7 +150,7 @@ impl Question {
     }
 }
 
-/// The words that changes begin with.
+/// The first words of changes.
 pub const CHANGE_WORDS: [&str; 6] = ["stage", "fuse", "drop", "cpus", "copies", "input"];
 
 /// Largest factor or count in a question.
@@ -182,7 +183,8 @@ fn are_neighbours(pair: &str) -> bool {
     matches!(numbers.as_slice(), [a, b] if a + 1 == *b)
 }
 
-/// Returns the cost of both stages in one process: their work without the pipe between them.
+/// Returns the cost of both stages in one process: their work without the pipe between them, whose
+/// cost in seconds is `pipe`.
 fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
     let least = first.service.max(second.service);
     let work = |a: f64, b: f64| (a + b - pipe - second.start_up).max(a.max(b));
@@ -226,7 +228,8 @@ mod tests {
     const CALIBRATION: Calibration =
         Calibration { pipe_byte: 1e-9, pipe_call: 1e-6, start_up: 0.001, run: None };
 
-    /// Asks about a pipeline of 1 s, with stages of 0.5 s of CPU time each, on 2 CPUs.
+    /// Answers a question about a pipeline of 1 s with three stages of 0.5 s of CPU time each, on 2
+    /// CPUs.
     fn ask(text: &str) -> WhatIf {
         let question = Question::read(text, 3).expect("understood");
         question.answer(&profile_of(3, 1 << 20), &CALIBRATION)

@@ -1,4 +1,4 @@
-//! Another implementation of awk: which one is fastest depends on the program.
+//! Replaces awk by another installed implementation. Which one is fastest depends on the program.
 
 use contend_commands::Simple;
 use contend_commands::awk::{Awk, with_program_files};

@@ -1,11 +1,11 @@
-//! Comparing bytes is faster than comparing letters of a language.
+//! Runs a command in the C locale, which avoids decoding characters and applying collation rules.
 
 use contend_commands::{Simple, Word};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
 
-/// Commands that are known to be much slower in a language's locale.
+/// Commands known to be much slower in locales with multibyte characters or collation rules.
 const COMMANDS: &[&str] = &["egrep", "fgrep", "grep", "sed", "sort", "tr"];
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {

@@ -1,4 +1,4 @@
-//! `grep | wc -l`: `grep -c` counts.
+//! Replaces `grep | wc -l` by `grep -c`.
 
 use contend_commands::grep::Grep;
 use contend_commands::{Word, wc};
@@ -19,7 +19,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             rewrite: RewriteId::CountInGrep,
             at: index..index + 2,
             stages: vec![Replacement::of(text, [index])],
-            // It counts differently in binary data, and its exit status is 1 if nothing matches.
+            // `grep -c` counts differently in binary data, and exits with 1 if no line matches.
             safety: Safety::ThisData,
             variant: Variant::Only,
             reasons: vec![

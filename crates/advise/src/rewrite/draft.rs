@@ -9,23 +9,23 @@ use super::{Change, Replacement};
 /// A pipeline as a list of stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// Its exit status is inverted.
+    /// Whether the exit status is inverted.
     inverted: bool,
-    /// Its output goes to `/dev/null`.
+    /// Whether the output goes to `/dev/null`.
     discards: bool,
-    /// Its stages, first to last.
+    /// The stages, first to last.
     pub stages: Vec<Stage>,
 }
 
-/// One stage.
+/// One stage of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// Its text.
+    /// The shell text of the stage.
     pub text: String,
-    /// The parsed command, if its name refers to a program file that contend knows.
+    /// The parsed command, if the stage is a simple command whose name refers to a program file.
     pub simple: Option<Simple>,
-    /// Indices of the original's stages whose work it does, from 0; its own index if it is
-    /// unchanged.
+    /// Indices of the original's stages whose work the stage does, from 0. An unchanged stage has
+    /// its own index.
     pub origin: Vec<usize>,
 }
 
@@ -46,17 +46,17 @@ impl Draft {
         })
     }
 
-    /// Returns the text of the pipeline.
+    /// Returns the shell text of the pipeline.
     pub fn text(&self) -> String {
         self.text_with_output() + if self.discards { " >/dev/null" } else { "" }
     }
 
-    /// Returns whether its output goes to /dev/null.
+    /// Returns whether the pipeline's output goes to `/dev/null`.
     pub fn discards(&self) -> bool {
         self.discards
     }
 
-    /// Returns the text with the output on standard output.
+    /// Returns the shell text of the pipeline, with the output on standard output.
     pub fn text_with_output(&self) -> String {
         let stages: Vec<_> = self.stages.iter().map(|stage| stage.text.as_str()).collect();
         let inverted = if self.inverted { "! " } else { "" };
@@ -84,10 +84,11 @@ impl Draft {
     }
 }
 
-/// Removes the redirection to `/dev/null` from the end of a simple command, if there is one.
+/// Returns a simple command without the redirection to `/dev/null` at its end, or `None` if there
+/// is none.
 fn without_dev_null(text: &str) -> Option<&str> {
     let before = text.strip_suffix("/dev/null")?.trim_end().strip_suffix('>')?;
-    // A number directly before it is a file descriptor.
+    // A number directly before `>` is a file descriptor.
     let number = before.rsplit(char::is_whitespace).next().filter(|word| !word.is_empty());
     let before = match number {
         Some("1") => &before[..before.len() - 1],
@@ -104,7 +105,7 @@ impl Stage {
         Self { text, simple, origin }
     }
 
-    /// Parses the stage with the grammar of a command.
+    /// Parses the stage with the grammar of a command. Returns `None` if the stage does not match.
     pub fn read<T>(&self, grammar: impl Fn(&Simple) -> Option<T>) -> Option<(&Simple, T)> {
         let simple = self.simple.as_ref()?;
         Some((simple, grammar(simple)?))

@@ -1,4 +1,4 @@
-//! A `cat` that only forwards data: its reader can read the input itself.
+//! Drops a `cat` that only forwards data, because its reader can read the input itself.
 
 use contend_commands::grep::Grep;
 use contend_commands::options::{Options, Table};
@@ -10,7 +10,8 @@ use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
 const TABLE: Table = Table { short: "u", long: &[] };
-/// Commands that behave the same whatever kind of file their standard input and output are.
+/// Commands whose behaviour does not depend on the kinds of files that are their standard input and
+/// output.
 const FILTERS: &[&str] =
     &["awk", "cut", "gawk", "grep", "head", "mawk", "sed", "sort", "tail", "tr", "uniq", "wc"];
 
@@ -41,8 +42,8 @@ fn before(index: usize, source: Option<&Word>, reader: &Stage) -> Option<Change>
     Some(without(index..index + 2, text, index + 1, safety))
 }
 
-/// Removes the last `cat`. It may have hidden from the stage before it that the output is a
-/// terminal, and its exit status.
+/// Removes a `cat` at the end. It may have hidden the previous stage's exit status, and that the
+/// output is a terminal.
 fn at_the_end(situation: &Situation<'_>, index: usize) -> Option<Change> {
     let writer = situation.draft.stages.get(index.checked_sub(1)?)?;
     let text = writer.text.clone();
@@ -59,8 +60,8 @@ fn without(at: std::ops::Range<usize>, text: String, rest: usize, safety: Safety
     Change { rewrite: RewriteId::DropCat, variant: Variant::Only, at, stages, safety, reasons }
 }
 
-/// Returns the file that a plain `cat` reads (`Some(None)` for standard input), or `None` if it is
-/// not a plain `cat` of one file.
+/// Returns the file that a plain `cat` reads (`Some(None)` for standard input), or `None` if the
+/// command is not a plain `cat` of one file.
 #[expect(clippy::option_option, reason = "standard input is no failure")]
 fn source(simple: &Simple) -> Option<Option<Word>> {
     let options = Options::read(&simple.arguments, &TABLE)?;
@@ -81,10 +82,11 @@ fn is_filter(stage: &Stage) -> bool {
     simple.is_some_and(|simple| {
         // wc derives the width of its columns from the size of a file.
         let counts_several = simple.name() == "wc" && !wc::counts_one_thing(simple);
-        // Opening such a path gives a new file offset: the file is read from its start each time.
+        // Opening such a path creates a new file offset, so each open reads the file from its
+        // start.
         let opens_anew = ["/dev/", "/proc/"];
         let by_name = |word: &Word| opens_anew.iter().any(|folder| word.text.starts_with(folder));
-        // grep detects a hole in a file, which makes it binary, before it reaches it.
+        // grep treats a file with a hole as binary, even before it reads the hole.
         let sees_holes = Grep::read(simple).is_some_and(|grep| !grep.reads_anything_as_text());
         FILTERS.contains(&simple.name())
             && is_pure(simple)

@@ -1,4 +1,5 @@
-//! Moves a filter before a stage that changes or orders lines, to leave that stage less to do.
+//! Moves a filter before a stage that changes or orders lines, so that the stage has fewer lines to
+//! process.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use contend_shell::environment::Environment;
 
 use super::{Change, Replacement, Situation, Variant};
 
-/// Largest share of lines that a filter may pass for the move to pay off.
+/// Largest share of bytes that a filter may pass for the move to pay off.
 const LETS_THROUGH: f64 = 0.9;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -50,8 +51,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             rewrite: RewriteId::FilterEarly,
             at: index..index + 2,
             stages,
-            // Even if the two commute: grep words its messages about binary data differently, and a
-            // later stage hides grep's exit status when nothing matches.
+            // Results may differ even if the two commute: grep words its messages about binary data
+            // differently, and a later stage hides grep's exit status when nothing matches.
             safety: Safety::ThisData,
             variant: Variant::Only,
             reasons,
@@ -61,9 +62,9 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
 
 /// A filter that passes or drops whole lines.
 struct Filter {
-    /// The fixed strings that it searches for, or `None` if it searches for something else.
+    /// Fixed strings that the filter searches for, or `None` if it searches for other patterns.
     strings: Option<Vec<String>>,
-    /// Letters match in either case.
+    /// Whether letters match in either case.
     ignores_case: bool,
 }
 
@@ -91,9 +92,9 @@ impl Filter {
 /// The stage before the filter.
 struct Work {
     files: Vec<Word>,
-    /// The characters that it matches or writes, or `None` if unknown.
+    /// Characters that the stage matches or writes, or `None` if unknown.
     touches: Option<BTreeSet<char>>,
-    /// It only reorders lines.
+    /// Whether the stage only reorders lines.
     orders: bool,
 }
 
@@ -130,8 +131,8 @@ impl Work {
         ascii && !strings.iter().flat_map(|s| s.chars()).any(|c| touched.contains(&fold(c)))
     }
 
-    /// Returns whether the stage may change the strings that the filter searches for. The two
-    /// commute only on data without them.
+    /// Returns whether the stage may create or destroy strings that the filter searches for. If so,
+    /// the two commute only on data without these strings.
     fn makes_or_breaks(&self, filter: &Filter) -> bool {
         let (Some(touched), Some(strings)) = (&self.touches, &filter.strings) else {
             return false;
@@ -140,9 +141,9 @@ impl Work {
     }
 }
 
-/// Returns all characters that a script replaces or writes, if it only replaces fixed, non-empty
-/// strings by others. A string that contains none of these characters can neither appear nor
-/// disappear, nor be joined from two parts.
+/// Returns all characters that a script replaces or writes, or `None` if it does anything other
+/// than replace fixed strings by non-empty ones, transliterate, or delete lines. A string without
+/// any of these characters can neither appear nor disappear, nor be joined from two parts.
 fn touched_by(sed: &Sed) -> Option<BTreeSet<char>> {
     let mut touched = BTreeSet::new();
     for command in &sed.commands {

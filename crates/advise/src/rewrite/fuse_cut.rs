@@ -1,4 +1,4 @@
-//! `cut | cut` with the same unit: selects a selection.
+//! Merges `cut | cut` into one `cut`, if both select by the same unit.
 
 use contend_commands::cut::Cut;
 use contend_record::advice::{RewriteId, Safety};
@@ -14,8 +14,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         if !(alike && reads_pipe && simple.is_sibling_of(next)) {
             return None;
         }
-        // cut prints lines without a delimiter in full. So does the second one, if the first left a
-        // single field, unless the second selects that field anyway.
+        // cut prints lines without a delimiter in full. So if the first cut leaves a single field,
+        // the second one prints it even if its list lacks the first field. The merged cut does not.
         let always = outer.unit != 'f' || inner.list.has_first();
         let cut = Cut { list: outer.list.then(&inner.list)?, ..outer };
         let text = simple.with(cut.arguments()).text();

@@ -1,4 +1,4 @@
-//! `grep -v | grep -v`: one grep can reject lines that match either pattern.
+//! Merges `grep -v | grep -v` into one grep that rejects lines matching either pattern.
 
 use contend_commands::Word;
 use contend_commands::grep::{Grep, Syntax};
@@ -6,7 +6,7 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
 
-/// Options that both must have, and that the merged command keeps.
+/// Options that both commands must share, and that the merged command keeps.
 const KEPT: &str = "EFiwxaz";
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -27,7 +27,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     })
 }
 
-/// Parses a `grep -v` whose patterns can be merged with others.
+/// Parses a `grep -v` whose patterns can be merged with others. Returns `None` for other commands.
 fn fit(simple: &contend_commands::Simple) -> Option<Grep> {
     let grep = Grep::read(simple)?;
     let refers_back =

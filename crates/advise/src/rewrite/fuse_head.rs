@@ -1,4 +1,4 @@
-//! `head | head` and `tail | tail`: only the smaller count matters.
+//! Merges `head | head` and `tail | tail` into one command with the smaller count.
 
 use contend_commands::head::{Lines, head, tail};
 use contend_commands::{Simple, Word};

@@ -1,4 +1,4 @@
-//! `sed | sed`: one sed can run two scripts in turn if they process each line independently.
+//! Merges `sed | sed` into one sed that runs both scripts, if they process each line independently.
 
 use contend_commands::sed::{Action, Command, Sed};
 use contend_record::advice::{RewriteId, Safety};
@@ -25,8 +25,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     })
 }
 
-/// Returns the commands of a script without `-n`, if it writes each line at most once, at the end
-/// of the cycle.
+/// Returns the commands of an equivalent script that does not need `-n`, or `None` unless the
+/// script writes each line at most once, at the end of the cycle.
 fn once_at_most(sed: &Sed) -> Option<Vec<Command>> {
     if sed.writes_at_most_once() {
         return Some(sed.commands.clone());

@@ -1,4 +1,4 @@
-//! `tr | tr`: composes the two translation tables.
+//! Merges `tr | tr` into one `tr` with the composed translation table.
 
 use contend_commands::Word;
 use contend_commands::tr::Tr;

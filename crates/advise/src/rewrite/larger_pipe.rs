@@ -1,4 +1,4 @@
-//! Larger pipes: stages that work in bursts then wait for each other less often.
+//! Enlarges pipes, so that stages that work in bursts wait for each other less often.
 
 use contend_record::advice::{RewriteId, Safety};
 use contend_record::pipe::{Boundary, WaitingSide};
@@ -24,7 +24,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             simple.variables.iter().map(|(name, value)| format!("{name}={} ", value.raw));
         let mut rest = simple.clone();
         rest.variables.clear();
-        // F_SETPIPE_SZ, which the shell cannot set.
+        // 1031 is F_SETPIPE_SZ. The shell cannot set the capacity of a pipe.
         let text = format!(
             "{}perl -e 'fcntl(STDOUT,1031,{SIZE});exec{{$ARGV[0]}}@ARGV' {}",
             variables.collect::<String>(),
@@ -46,7 +46,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     changes.collect()
 }
 
-/// Returns whether both sides waited about as long, although there was much data to transfer.
+/// Returns whether both sides of the pipe waited about equally long, its capacity can grow, and it
+/// transferred enough data for that to pay off.
 fn balanced(boundary: &Boundary) -> bool {
     boundary.waiting_side == WaitingSide::Neither
         && boundary.bytes.is_some_and(|bytes| bytes >= WORTHWHILE)

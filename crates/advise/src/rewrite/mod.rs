@@ -1,7 +1,8 @@
-//! Changes that may make a pipeline faster: one file and one row of [`TABLE`] for each rewrite.
+//! Finds changes that may make a pipeline faster: one file and one row of [`TABLE`] for each
+//! rewrite.
 //!
-//! A rewrite states what can change and how certain the output is. [`crate::predict`] estimates the
-//! gain, and [`crate::trial`] measures it.
+//! A rewrite proposes changes, and states how certain it is that the output stays the same.
+//! [`crate::predict`] estimates the gain, and [`crate::trial`] measures it.
 //!
 //! Rewrites only touch stages that parse as simple commands of program files: no functions, aliases
 //! or builtins, and no redirections except of the first input. Commands that write files or start
@@ -37,9 +38,9 @@ use draft::{Draft, Stage};
 /// A rewrite: a row of [`TABLE`].
 #[derive(Debug)]
 pub struct Rewrite {
-    /// Its identifier.
+    /// Identifier of the rewrite in records.
     pub id: RewriteId,
-    /// Finds the places where it applies.
+    /// Returns the changes that the rewrite proposes.
     find: fn(&Situation<'_>) -> Vec<Change>,
 }
 
@@ -63,25 +64,26 @@ pub const TABLE: &[Rewrite] = &[
     Rewrite { id: RewriteId::LargerPipe, find: larger_pipe::find },
 ];
 
-/// Signal for a write to a pipe without readers.
+/// Number of the signal for a write to a pipe without readers.
 const SIGPIPE: i32 = 13;
 
-/// Smallest share of the wall time for which changing a single stage pays off.
+/// Smallest share of the wall time that a stage's service time must be for changing that stage to
+/// pay off.
 const MIN_WALL_SHARE: f64 = 0.05;
 
-/// The input of a rewrite.
+/// The input of a rewrite: a pipeline, and what is known of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     /// The pipeline.
     pub draft: &'a Draft,
-    /// Programs, locale, memory and CPUs.
+    /// Programs, locale, memory and CPUs of the machine.
     pub environment: &'a Environment,
-    /// The profile of the original; [`Stage::origin`] maps stages to it.
+    /// The profile of the original, if there is one; [`Stage::origin`] maps stages to it.
     pub profile: Option<&'a PipeRecord>,
 }
 
 impl Situation<'_> {
-    /// Applies `change` to every pair of neighbouring stages.
+    /// Applies `change` to every pair of neighbouring stages, and returns the changes.
     fn neighbours<'s>(
         &'s self,
         change: impl Fn(usize, &'s Stage, &'s Stage) -> Option<Change> + 's,
@@ -90,7 +92,8 @@ impl Situation<'_> {
         pairs.filter_map(|(index, pair)| change(index, &pair[0], &pair[1])).collect()
     }
 
-    /// Applies `change` to every stage that took a relevant share of the time.
+    /// Applies `change` to every stage that took a relevant share of the time or was not profiled,
+    /// and returns the changes.
     fn worthwhile(&self, change: impl Fn(usize, &Stage) -> Option<Vec<Change>>) -> Vec<Change> {
         let takes_time = |stage: &Stage| {
             let wall = self.profile.map_or(0.0, |profile| profile.wall_seconds);
@@ -100,15 +103,16 @@ impl Situation<'_> {
         stages.filter_map(|(index, stage)| change(index, stage)).flatten().collect()
     }
 
-    /// Returns whether these stages all succeeded. A replacement for a stage that failed may fail
-    /// with another message.
+    /// Returns whether the given stages all succeeded, as far as they were profiled. A replacement
+    /// for a failed stage may fail with another message.
     fn went_well(&self, at: Range<usize>) -> bool {
         let Some(profile) = self.profile else { return true };
         let stages = self.draft.stages[at].iter().flat_map(|stage| &stage.origin);
         stages.filter_map(|&index| profile.stages.get(index)).all(did_its_work)
     }
 
-    /// Returns the profile of a stage that is unchanged from the original.
+    /// Returns the profile of the original stage whose work `stage` does, or `None` if there is no
+    /// profile or `stage` does the work of several stages.
     fn measured(&self, stage: &Stage) -> Option<&contend_record::pipe::Stage> {
         match stage.origin.as_slice() {
             [index] => self.profile?.stages.get(*index),
@@ -117,41 +121,42 @@ impl Situation<'_> {
     }
 }
 
-/// Returns whether a stage succeeded. grep may find nothing, and a reader may close the pipe early.
+/// Returns whether a stage succeeded. A grep without a match and a stage whose reader closed the
+/// pipe early count as successful.
 pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
     let finds_nothing = stage.exit_code == 1 && behaviour::selects(&stage.command);
     let cut_off = stage.outcome == Outcome::Killed(SIGPIPE);
     stage.exit_code == 0 || finds_nothing || cut_off
 }
 
-/// Distinguishes the changes that one rewrite proposes for the same stages.
+/// A distinction between changes that one rewrite proposes for the same stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variant {
-    /// The rewrite has one change.
+    /// The only change of the rewrite.
     Only,
-    /// Replaces the program by this one.
+    /// A change to the given program.
     Program(String),
-    /// Gives `sort` a larger buffer.
+    /// A larger buffer for `sort`.
     Memory,
-    /// Gives `sort` more threads.
+    /// More threads for `sort`.
     Threads,
-    /// Compresses the temporary files of `sort`.
+    /// Compression of the temporary files of `sort`.
     Compression,
 }
 
-/// Identifies a change, independently of other changes made before it.
+/// An identifier of a change that does not depend on the changes made before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeId {
-    /// The rewrite.
+    /// The rewrite that proposes the change.
     pub rewrite: RewriteId,
-    /// The rewrite's variant.
+    /// Which of the rewrite's changes for the same stages it is.
     pub variant: Variant,
     /// The affected stages of the original, from 1.
     pub stages: Vec<usize>,
 }
 
 impl ChangeId {
-    /// Identifies a change of this draft.
+    /// Returns the identifier of a change of `draft`.
     pub fn of(draft: &Draft, change: &Change) -> Self {
         let stages = draft.stages[change.at.clone()].iter();
         Self {
@@ -161,8 +166,8 @@ impl ChangeId {
         }
     }
 
-    /// Returns whether this is the same change for the same or more stages: an earlier change may
-    /// have merged some.
+    /// Returns whether `self` is the same change as `other`, for the same stages or more: an
+    /// earlier change may have merged some.
     pub fn includes(&self, other: &Self) -> bool {
         self.rewrite == other.rewrite
             && self.variant == other.variant
@@ -173,13 +178,13 @@ impl ChangeId {
 /// A change of neighbouring stages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The rewrite.
+    /// The rewrite that proposes the change.
     pub rewrite: RewriteId,
-    /// The rewrite's variant.
+    /// Which of the rewrite's changes for the same stages it is.
     pub variant: Variant,
-    /// The stages that are replaced.
+    /// Indices of the replaced stages, from 0.
     pub at: Range<usize>,
-    /// The replacements.
+    /// The stages that replace them, in order.
     pub stages: Vec<Replacement>,
     /// How certain it is that the output stays the same.
     pub safety: Safety,
@@ -190,22 +195,23 @@ pub struct Change {
 /// A stage that replaces others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replacement {
-    /// The text of the stage.
+    /// The shell text of the stage.
     pub text: String,
-    /// The stages whose work it does, numbered as in [`Change::at`], with the expected share of
-    /// each one's service time. Empty if only a pilot can measure it.
+    /// Indices of the stages whose work the replacement does, as in [`Change::at`], each with the
+    /// share of its service time that the replacement is expected to take. Empty if only a pilot
+    /// can measure it.
     pub work: Vec<(usize, f64)>,
 }
 
 impl Replacement {
-    /// Creates a stage that does all the work of these.
+    /// Creates a stage that does all the work of the given stages.
     fn of(text: impl Into<String>, stages: impl IntoIterator<Item = usize>) -> Self {
         Self { text: text.into(), work: stages.into_iter().map(|index| (index, 1.0)).collect() }
     }
 }
 
 impl Change {
-    /// Creates one stage that replaces two neighbours.
+    /// Creates a change that replaces two neighbouring stages by one.
     fn fused(
         rewrite: RewriteId,
         first: usize,
@@ -218,7 +224,8 @@ impl Change {
         Self { rewrite, variant, at: first..first + 2, stages, safety, reasons }
     }
 
-    /// Creates another text for one stage, with the expected `share` of its service time, if known.
+    /// Creates a change of the text of one stage. `share` is the expected share of its service
+    /// time, if known.
     fn of_one(
         rewrite: RewriteId,
         index: usize,
@@ -234,12 +241,12 @@ impl Change {
     }
 }
 
-/// Returns all changes that apply.
+/// Returns all changes that apply to stages that succeeded.
 pub fn changes(situation: &Situation<'_>) -> Vec<Change> {
     let found = TABLE.iter().flat_map(|rewrite| (rewrite.find)(situation));
     let sound = found.filter(|change| situation.went_well(change.at.clone()));
-    // With pipefail, exit statuses count that are hidden otherwise, including those of stages that
-    // a reader cut off.
+    // With pipefail, the exit statuses of all stages count, including those of stages whose reader
+    // closed the pipe early.
     let least = if situation.environment.pipefail { Safety::ThisData } else { Safety::Always };
     sound.map(|change| Change { safety: change.safety.max(least), ..change }).collect()
 }
@@ -251,12 +258,12 @@ pub(crate) mod tests {
     use contend_record::pipe::Boundary;
     use contend_shell::parse::parse;
 
-    /// Returns the draft of a pipeline on a machine with every program, in this locale.
+    /// Returns the draft of a pipeline in the given environment.
     pub(crate) fn draft(text: &str, environment: &Environment) -> Draft {
         Draft::read(&parse(text).expect("one pipeline"), environment).expect("a draft")
     }
 
-    /// Returns the pipelines that a rewrite produces from this one, in the C locale.
+    /// Returns the pipelines that a rewrite produces from `text` in the C locale.
     pub(crate) fn apply(id: RewriteId, text: &str) -> Vec<String> {
         apply_in(id, text, &Environment::for_tests("C"))
     }
@@ -269,7 +276,7 @@ pub(crate) mod tests {
         found.iter().map(|change| draft.changed(change, environment).text()).collect()
     }
 
-    /// Returns the safety of the only change.
+    /// Returns the safety of the only change that a rewrite makes to `text`.
     pub(crate) fn safety(id: RewriteId, text: &str) -> Safety {
         let environment = Environment::for_tests("C");
         let draft = draft(text, &environment);

@@ -29,12 +29,12 @@ struct Mapping {
     command: Simple,
     /// The input, if the command names a file.
     input: Option<Word>,
-    /// The output ends with a newline even if the input does not.
+    /// Whether the output ends with a newline even if the input does not.
     completes_last_line: bool,
-    /// It writes lines in another order.
+    /// Whether the stage writes lines in another order.
     reorders: bool,
-    /// It may leave a line empty. For a last line without a newline that means no output at all,
-    /// which is one line less.
+    /// Whether the stage may leave a line empty. If that is the last line and has no newline, there
+    /// is no output for it, which is one line less.
     may_empty: bool,
 }
 

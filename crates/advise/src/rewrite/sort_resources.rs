@@ -1,5 +1,5 @@
-//! A `sort` that reads a pipe starts with a small buffer and spills to temporary files. It can be
-//! given memory, threads and compression.
+//! Gives `sort` more memory, more threads or compression. A `sort` that reads a pipe starts with a
+//! small buffer and spills to temporary files.
 
 use contend_commands::sort::{COMPRESS, PARALLEL, Sort};
 use contend_commands::{Simple, Word};
@@ -7,11 +7,11 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation, Variant};
 
-/// Inputs up to this size fit into sort's initial buffer, in bytes.
+/// Size in bytes up to which inputs fit into sort's initial buffer.
 const LITTLE: u64 = 8 << 20;
-/// Bytes that sort allocates per byte of short lines.
+/// Number of bytes that sort allocates per byte of short lines.
 const MEMORY_PER_BYTE: u64 = 3;
-/// Threads that sort uses by default, at most.
+/// Maximum number of threads that sort uses by default.
 const OWN_THREADS: usize = 8;
 /// Compression programs, fastest first.
 const COMPRESSORS: [&str; 3] = ["lz4", "zstd", "gzip"];

@@ -1,4 +1,4 @@
-//! `sort | uniq`: sort can drop equal lines while it merges.
+//! Replaces `sort | uniq` by `sort -u`, which drops equal lines while it merges.
 
 use contend_commands::sort::Sort;
 use contend_commands::{Word, uniq};

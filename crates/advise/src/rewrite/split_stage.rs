@@ -1,5 +1,4 @@
-//! Splits the bottleneck stage if its program has two independent halves, so that they can use two
-//! CPUs.
+//! Splits the bottleneck stage if its program has two independent halves, which can use two CPUs.
 
 use contend_commands::Simple;
 use contend_commands::awk::Awk;
@@ -10,7 +9,7 @@ use contend_record::pipe::BottleneckKind;
 use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
-/// Minimum number of idle CPUs, on average.
+/// Mean number of CPUs that must be idle for a split to pay off.
 const IDLE: f64 = 0.3;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -49,7 +48,8 @@ fn sed_halves(simple: &Simple) -> Option<[String; 2]> {
     Some([simple.with(with_files).text(), rest.text()])
 }
 
-/// Splits `{ gsub(…); gsub(…); print }`, where each statement changes the whole record.
+/// Splits `{ gsub(…); gsub(…); print }`, where each statement changes the whole record. Returns
+/// `None` for other programs.
 fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
     let awk = Awk::read(simple)?;
     let body = awk.program.trim().strip_prefix('{')?.strip_suffix('}')?;
@@ -61,7 +61,7 @@ fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
         return None;
     }
     let place = awk.arguments.iter().position(|word| word.text == awk.program)?;
-    // Assignments with -v could change the record separator.
+    // Assignments, with `-v` or among the operands, could change the record separator.
     let sets = |word: &contend_commands::Word| word.text.starts_with("-v");
     if awk.arguments[..place].iter().any(sets) || awk.operands.iter().any(|o| o.text.contains('='))
     {
@@ -81,8 +81,8 @@ fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
     Some([with(first, true).text(), rest.text()])
 }
 
-/// Returns whether a statement is `gsub(/expression/, "text")` on the whole record, and nothing
-/// that ends the program early.
+/// Returns whether a statement is only `gsub(/expression/, "text")` or `sub(/expression/, "text")`,
+/// which change the whole record.
 fn is_substitution(statement: &str) -> bool {
     let arguments = statement
         .strip_prefix("gsub(/")

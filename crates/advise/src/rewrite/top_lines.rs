@@ -1,5 +1,5 @@
-//! `sort | head`: only the first lines of each chunk can be among the first of all, so the others
-//! are dropped early.
+//! Replaces `sort | head` by sorts of chunks. Only the first lines of each chunk can be among the
+//! first of all, so the others are dropped early.
 
 use contend_commands::head::{head, tail};
 use contend_commands::quote;
@@ -8,10 +8,10 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Replacement, Situation, Variant};
 
-/// Lines in a chunk: enough to make the start of a sort for each chunk cheap, few enough to nearly
-/// fit into a cache.
+/// Number of lines in a chunk: enough to outweigh the start of a sort for each chunk, few enough to
+/// nearly fit into a cache.
 const PART: u64 = 200_000;
-/// Largest number of lines for which keeping them from each chunk pays.
+/// Largest number of lines to keep of each chunk for which the rewrite pays off.
 const MOST: u64 = PART / 20;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {

@@ -1,29 +1,30 @@
-//! One candidate in a trial, with its samples.
+//! The state of one candidate in a trial, with its samples.
 
 use std::time::Duration;
 
 use contend_record::advice::{Candidate, Verdict};
 use contend_record::stats::Estimate;
 
-/// Minimum number of pairs for a conclusion.
+/// Minimum number of pairs of runs, of the candidate and the original, for a conclusion.
 const MIN_PAIRS: usize = 3;
-/// Number of pairs from which the interval is that of the median; with fewer it is their range.
+/// Number of pairs from which the interval is that of the median; with fewer pairs, it is their
+/// range.
 const MIN_PAIRS_FOR_MEDIAN: usize = 6;
 /// Numbers of pairs after which the candidate is judged. Judging after every pair would accept
 /// chance differences.
 const JUDGED_AFTER_PAIRS: [usize; 5] = [MIN_PAIRS_FOR_MEDIAN, 10, 18, 32, MAX_PAIRS];
-/// Number of pairs after which an unclear difference counts as irrelevant.
+/// Number of pairs after which an undecided difference is reported as unclear.
 const MAX_PAIRS: usize = 60;
 /// Smallest relevant difference, relative to the original.
 const MIN_DIFFERENCE: f64 = 0.01;
-/// Difference that all of very few samples must show, relative to the original.
+/// Difference that all samples must show if there are few, relative to the original.
 const CLEAR_DIFFERENCE: f64 = 0.05;
-/// Half width of an interval around zero that shows that there is no relevant difference.
+/// Half width below which an interval that includes 1 shows no relevant difference.
 const EQUAL_HALF_WIDTH: f64 = 0.02;
 /// Share of CPU time that a change must save if it saves no wall time.
 const MIN_CPU_SAVING: f64 = 0.05;
 
-/// Samples, one per round.
+/// Times in seconds and their ratios to those of the original, one per round.
 #[derive(Debug, Default)]
 struct Samples {
     walls: Vec<f64>,
@@ -48,13 +49,13 @@ impl Samples {
 /// A candidate and its state in the trial.
 #[derive(Debug)]
 pub(super) struct CandidateRun {
-    /// Its index among the candidates.
+    /// Index of the candidate among all candidates.
     pub place: usize,
-    /// The text that runs.
+    /// The shell text to run.
     pub text: String,
     samples: Samples,
     /// The samples on which the candidate first beat the original. Fresh samples must confirm the
-    /// result: with a test after every round, chance alone may put a candidate ahead at some point.
+    /// result: in repeated tests, chance alone may put a candidate ahead at some point.
     qualified: Option<Samples>,
     difference: Option<String>,
     verdict: Option<Verdict>,
@@ -66,24 +67,25 @@ impl CandidateRun {
         Self { place, text, samples, qualified: None, difference: None, verdict: None }
     }
 
-    /// Returns whether it keeps running.
+    /// Returns whether the candidate is undecided, and so keeps running.
     pub fn in_question(&self) -> bool {
         self.verdict.is_none()
     }
 
-    /// Rejects it because its output differs.
+    /// Rejects the candidate because its output differs.
     pub fn reject(&mut self, difference: String) {
         self.difference = Some(difference);
         self.verdict = Some(Verdict::Wrong);
     }
 
-    /// Stops it after it took many times as long as the original.
+    /// Stops the candidate after it ran for `limit`, many times as long as the original.
     pub fn give_up(&mut self, limit: Duration) {
         self.difference = Some(format!("it had not ended after {limit:.1?}"));
         self.verdict = Some(Verdict::Slower);
     }
 
-    /// Adds its wall and CPU time, and those of the original in the same round.
+    /// Adds the wall and CPU time of the candidate, and those of the original in the same round, in
+    /// seconds.
     pub fn add(&mut self, (wall, cpu): (f64, f64), (own_wall, own_cpu): (f64, f64)) {
         self.samples.walls.push(wall);
         self.samples.cpus.push(cpu);
@@ -91,7 +93,8 @@ impl CandidateRun {
         self.samples.cpu_ratios.push(cpu / own_cpu.max(1e-9));
     }
 
-    /// Decides whether it is better, if that is clear.
+    /// Decides whether the candidate is better, if that is clear. Does nothing except after certain
+    /// numbers of pairs.
     pub fn judge(&mut self, seed: u64) {
         if self.verdict.is_some() || !JUDGED_AFTER_PAIRS.contains(&self.samples.count()) {
             return;
@@ -126,8 +129,8 @@ impl CandidateRun {
         !slower && cpu.is_some_and(|[_, high]| high < 1.0 - MIN_CPU_SAVING)
     }
 
-    /// Decides at the end of the budget. With few samples the result is inconclusive, unless all of
-    /// them agree.
+    /// Decides at the end of the trial. With few samples the result is unclear, unless all of them
+    /// agree.
     pub fn finish(&mut self) {
         if self.samples.count() < MIN_PAIRS
             && let Some(mut earlier) = self.qualified.take()
@@ -139,7 +142,7 @@ impl CandidateRun {
             return;
         }
         let range = range(&self.samples.wall_ratios).filter(|_| self.samples.count() >= MIN_PAIRS);
-        // Few samples can only prove a large difference.
+        // Few samples can prove only a large difference.
         let enough = self.qualified.is_some() || self.samples.count() >= MIN_PAIRS_FOR_MEDIAN;
         let matters = if enough { MIN_DIFFERENCE } else { CLEAR_DIFFERENCE };
         self.verdict = Some(match range {
@@ -174,7 +177,8 @@ impl CandidateRun {
     }
 }
 
-/// Returns an interval for the true value: that of the median, or the range of few samples.
+/// Returns an interval for the true value: that of the median, or the range of few samples. Returns
+/// `None` without samples.
 pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
     if samples.len() >= MIN_PAIRS_FOR_MEDIAN {
         return Some(Estimate::from_samples(samples.to_vec(), seed)?.ci95);
@@ -182,7 +186,7 @@ pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
     range(samples)
 }
 
-/// Returns the minimum and maximum.
+/// Returns the minimum and maximum, or `None` without samples.
 fn range(samples: &[f64]) -> Option<[f64; 2]> {
     let least = samples.iter().copied().reduce(f64::min)?;
     let most = samples.iter().copied().reduce(f64::max)?;

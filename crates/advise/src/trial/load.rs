@@ -1,5 +1,5 @@
-//! Trials with several concurrent copies. A candidate that is faster alone because it uses idle
-//! CPUs may be slower without idle CPUs.
+//! Runs pipelines in several concurrent copies. A candidate that is faster alone because it uses
+//! idle CPUs may be slower without idle CPUs.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ struct Loaded {
     copies: Vec<Timed>,
 }
 
-/// Runs the original and the best candidates with each of these numbers of copies.
+/// Runs the original and the best candidates with each of the given numbers of copies.
 ///
 /// # Errors
 /// See [`TrialError`].
@@ -54,8 +54,8 @@ pub fn sweep(
     Ok(points)
 }
 
-/// Returns the candidates with the right output, least CPU time first: without idle CPUs these
-/// should be fastest.
+/// Returns the indices of candidates with the right output, least CPU time first: without idle
+/// CPUs, these should be fastest.
 fn fittest(candidates: &[Prepared]) -> Vec<usize> {
     let equal = |one: &Prepared| {
         one.candidate.output_equal == Some(true) && one.candidate.verdict != Verdict::Wrong
@@ -93,7 +93,7 @@ fn point(
     let mut random = fastrand::Rng::with_seed(config.seed);
     let begun = Instant::now();
     for round in 0..ROUNDS {
-        // At least three rounds: a median of fewer is meaningless.
+        // At least three rounds run: a median of fewer is meaningless.
         if round >= 3 && begun.elapsed() >= budget {
             break;
         }

@@ -3,8 +3,8 @@
 //!
 //! In each round, every undecided pipeline runs once, in random order, and is compared with the
 //! original's run of the same round. A disturbance that lasts longer than a round then affects
-//! both. A pipeline is decided when its interval lies on one side of the original, or is too narrow
-//! to matter.
+//! both. A pipeline is decided when its interval lies on one side of the original, or is so narrow
+//! that no relevant difference is possible.
 
 mod candidate_run;
 pub mod load;
@@ -28,20 +28,20 @@ const SPARE_BYTES: u64 = 4 << 20;
 /// Parameters of a trial.
 #[derive(Debug)]
 pub struct TrialConfig<'a> {
-    /// Runs texts.
+    /// The runner of shell texts.
     pub runner: Runner<'a>,
     /// The input of every run.
     pub input: Input,
     /// Description of the input, for the record.
     pub what: TrialInput,
-    /// If the trial uses a sample: the standard input with which the pipeline reads the whole
-    /// input, for a final check.
+    /// Standard input for a final check on the whole input, or `None` if the trial does not use a
+    /// sample. An inner `None` stands for `/dev/null`.
     pub whole: Option<Option<File>>,
     /// The profiled run's outcome, if the trial has the same input.
     pub expected: Option<Expected>,
-    /// Run several concurrent copies afterwards, to compare CPU time under load.
+    /// Whether several concurrent copies run afterwards, to compare CPU time under load.
     pub under_load: bool,
-    /// Budget of wall time.
+    /// Wall time that all runs together may take.
     pub budget: Duration,
     /// Approximate size of an output, in bytes.
     pub output_bytes: u64,
@@ -54,31 +54,31 @@ pub struct TrialConfig<'a> {
 pub struct Input {
     /// Standard input; `/dev/null` if `None`.
     pub stdin: Option<File>,
-    /// It replaces the file that the first stage names.
+    /// Whether standard input replaces the file that the first stage names.
     pub in_place_of_file: bool,
 }
 
 /// The outcome of the profiled run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// The exit status of the pipeline.
+    /// The exit code of the pipeline, as a shell reports it.
     pub status: i32,
     /// The size of the output in bytes, if it is known exactly.
     pub bytes: Option<u64>,
 }
 
-/// Why there is no trial.
+/// An error that prevents or ends a trial.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// A run failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The original's output is not deterministic.
+    /// The original's output differs between runs.
     #[error(
         "the pipeline's output is not deterministic ({0}), so there is nothing to compare it with"
     )]
     NotRepeatable(String),
-    /// There is no space for two outputs.
+    /// There is not enough space for the outputs.
     #[error("not enough space for the pipeline's outputs in TMPDIR: use a smaller --sample")]
     NoRoom,
     /// The sample cannot replace the input.
@@ -86,17 +86,19 @@ pub enum TrialError {
     NoPlaceForSample,
 }
 
-/// Share of the budget after which faster changes are combined at the latest.
+/// Share of the budget after which the faster changes are combined, even if some candidates are
+/// undecided.
 const BEFORE_TOGETHER: f64 = 0.75;
 
-/// Builds a candidate that combines the changes that were faster, if it is a new one.
+/// A function that builds a candidate from the changes that were faster, or returns `None` if there
+/// is no new combination.
 pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunError> + 'a;
 
 /// Runs a trial, and adds the measurements to the candidates. Once it is clear which are faster,
-/// `together` may add one candidate that combines them.
+/// `together` may add one candidate that combines them. After each round, `told` receives the
+/// number of rounds and the share of the budget used.
 ///
 /// # Errors
-/// See [`TrialError`].
 /// See [`TrialError`].
 pub fn run(
     config: &TrialConfig<'_>,
@@ -187,7 +189,8 @@ fn run_rounds(
     Ok((rounds, settled))
 }
 
-/// Returns the best candidate that is also faster on the whole input, with that check's result.
+/// Returns the index of the best candidate that is also better on the whole input, with the result
+/// of that check, or `None` if there is none.
 fn confirmed_winner(
     config: &TrialConfig<'_>,
     original: &Draft,
@@ -212,8 +215,8 @@ fn report(candidate_runs: &[CandidateRun], candidates: &mut [Prepared], seed: u6
     }
 }
 
-/// Returns the fastest candidate that is worth it, or the one with the least CPU time if none is
-/// faster.
+/// Returns the index of the best recommended candidate, or `None` if there is none: that with the
+/// lowest wall time among the faster ones, or else among those that save only CPU time.
 fn winner(candidates: &[Prepared]) -> Option<usize> {
     let ratio = |place: &usize| {
         let candidate = &candidates[*place].candidate;
@@ -228,20 +231,21 @@ fn winner(candidates: &[Prepared]) -> Option<usize> {
     )
 }
 
-/// Result of the check on the whole input.
+/// The result of the check on the whole input.
 struct Confirmed {
+    /// Whether outputs and exit codes are equal.
     same: bool,
     /// Wall times of the original and the winner, in seconds.
     walls: [f64; 2],
 }
 
-/// Chance increase of wall time in a few runs that is accepted from a change that only saves CPU
-/// time.
+/// Relative increase of wall time that is attributed to chance in a few runs, if a change saves
+/// only CPU time.
 const MAX_SLOWDOWN: f64 = 0.1;
 
-/// Runs the original and the winner on the whole input, if the trial used a sample. It repeats
-/// twice if the winner was not better. They alternate in who runs first, beginning with the winner:
-/// the second one benefits from the caches.
+/// Runs the original and the winner on the whole input, and corrects the winner's verdict. Repeats
+/// that twice if the winner was not better. The winner runs first, except in the second round,
+/// because the second run benefits from caches. Returns `None` if the trial does not use a sample.
 fn confirm(
     config: &TrialConfig<'_>,
     original: &Draft,
@@ -260,7 +264,7 @@ fn confirm(
         let of = |samples: &[Vec<f64>; 2]| {
             median(&samples[1]).unwrap_or(0.0) / median(&samples[0]).unwrap_or(0.0).max(1e-9)
         };
-        // A cheaper candidate takes about the same wall time, so it would seem slower every other
+        // A cheaper candidate takes about the same wall time, so it would appear slower half of the
         // time.
         if faster { of(walls) < 1.0 } else { of(cpus) < 1.0 && of(walls) < 1.0 + MAX_SLOWDOWN }
     };
@@ -291,13 +295,13 @@ fn confirm(
     let kept = keeps(&walls, &cpus);
     let walls = walls.map(|walls| median(&walls).unwrap_or(0.0));
     if !kept {
-        winner.candidate.verdict = Verdict::Unclear; // only the sample was quicker
+        winner.candidate.verdict = Verdict::Unclear; // faster only on the sample
     }
     Ok(Some(Confirmed { same: true, walls }))
 }
 
-/// Checks that there is space for `more` outputs of this size. On a full disk all outputs would end
-/// at the same place and compare equal.
+/// Checks that there is space for `more` outputs of the same size. On a full disk, all outputs
+/// would be cut at the same offset and compare equal.
 fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
     let of_file = RunError::io("stat a temporary file");
     let written = output.metadata().map_err(&of_file)?.len();
@@ -306,7 +310,8 @@ fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
     if room > more * written + SPARE_BYTES { Ok(()) } else { Err(TrialError::NoRoom) }
 }
 
-/// Describes how an output and exit status differ from another, or returns `None`.
+/// Describes how an output and exit code differ from another pair, or returns `None` if they are
+/// equal.
 fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<String>, RunError> {
     let found = difference(ours.0, theirs.0).map_err(RunError::io("compare outputs"))?;
     Ok(match found {
@@ -318,8 +323,8 @@ fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<S
     })
 }
 
-/// Measures the setup alone, without the shell: the minimum of several runs. Returns wall and CPU
-/// time in seconds.
+/// Measures the setup alone, without the shell, as the minimum of several runs. Returns wall and
+/// CPU time in seconds.
 fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
     let nowhere = temporary(0).map_err(RunError::io("create a temporary file"))?;
     let least = |runner: &Runner<'_>| -> Result<(f64, f64), RunError> {
@@ -339,22 +344,24 @@ fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
     Ok(((with.0 - without.0).max(0.0), (with.1 - without.1).max(0.0)))
 }
 
-/// Runs the rounds of a trial.
+/// The state of a trial between rounds.
 struct TrialRunner<'a> {
     config: &'a TrialConfig<'a>,
     original: String,
-    /// Output and exit status of the original.
+    /// Output and exit code of the original.
     reference: (File, i32),
     output: File,
     walls: Vec<f64>,
     cpus: Vec<f64>,
-    /// Wall and CPU time of the setup, which is not part of the pipeline.
+    /// Wall and CPU time of the setup in seconds, which are subtracted because it is not part of
+    /// the pipeline.
     setup: (f64, f64),
     random: fastrand::Rng,
 }
 
 impl<'a> TrialRunner<'a> {
-    /// Runs the original twice; its output is the reference for all candidates.
+    /// Prepares a trial. Runs the original twice: its first output is the reference for all
+    /// candidates, and the second one must equal it.
     fn new(config: &'a TrialConfig<'a>, original: &Draft) -> Result<Self, TrialError> {
         let file =
             || temporary(config.output_bytes).map_err(RunError::io("create a temporary file"));
@@ -385,7 +392,7 @@ impl<'a> TrialRunner<'a> {
         self.config.input.stdin.as_ref()
     }
 
-    /// Checks that the original behaved as in the profile.
+    /// Checks that the original's exit code and output size are those of the profile.
     fn check_expected(&self) -> Result<(), TrialError> {
         let Some(expected) = self.config.expected else { return Ok(()) };
         let written = self.reference.0.metadata().map_err(RunError::io("stat a file"))?.len();
@@ -420,7 +427,8 @@ impl<'a> TrialRunner<'a> {
         self.random.shuffle(&mut order);
         let mut taken = vec![None; candidate_runs.len()];
         let mut own = None;
-        // A candidate that never ends counts as slower, but the first round has to complete.
+        // A candidate that exceeds the limit counts as slower. The limit may exceed the remaining
+        // budget, so that a round can complete.
         let slowest = self.walls.iter().copied().fold(0.0, f64::max).max(0.1);
         let limit = rest.max(Duration::from_secs_f64(20.0 * slowest));
         for who in order {
@@ -458,8 +466,8 @@ impl<'a> TrialRunner<'a> {
     }
 }
 
-/// Returns the text to run. A sample is passed as standard input; `None` if that cannot replace the
-/// file that the first stage names.
+/// Returns the shell text to run, in which the first stage reads a sample from standard input.
+/// Returns `None` if a sample cannot replace its input.
 fn text_of(draft: &Draft, input: &Input) -> Option<String> {
     let first = draft.stages.first()?.simple.as_ref();
     let names_file = first.is_some_and(|simple| matches!(source(simple), Source::File(_)));
@@ -467,7 +475,7 @@ fn text_of(draft: &Draft, input: &Input) -> Option<String> {
         return Some(draft.text_with_output());
     }
     if !names_file {
-        return None; // it would read all of the file
+        return None; // the stage would not read the sample
     }
     let mut changed = draft.clone();
     changed.stages[0].text = from_standard_input(first?)?.text();

@@ -5,33 +5,34 @@
 
 use std::time::{Duration, Instant};
 
-/// The assumed throughput of a pipe before it is measured, in bytes a second.
+/// The assumed throughput of a pipe before it is measured, in bytes per second.
 const DEFAULT_BYTES_PER_SECOND: f64 = 1e9;
-/// The longest delay.
+/// Upper bound of the delay.
 const MAX_REST: Duration = Duration::from_millis(1);
-/// Bytes that must have passed through a pipe before there is a delay: a small amount may be the
-/// whole stream.
+/// Number of bytes that must have passed through a pipe before polling is delayed: a smaller amount
+/// may be the whole stream.
 const MIN_MOVED_BYTES: u64 = 64 << 10;
 
 /// The polling delay for one end of a pipe.
 #[derive(Debug)]
 pub(super) struct PollBackoff {
-    /// The bytes that should go through the pipe during a delay: half of its capacity.
+    /// Number of bytes expected to pass through the pipe during a delay: half of its capacity.
     stride: f64,
-    /// The number of bytes that have passed through the pipe.
+    /// Number of bytes moved through the pipe so far.
     moved: u64,
-    /// When the pipe was last found idle, and the value of `moved` at that moment.
+    /// When the pipe was last found idle, and the value of `moved` at that moment, or `None` if it
+    /// never was.
     idle: Option<(Instant, u64)>,
     rests_until: Option<Instant>,
 }
 
 impl PollBackoff {
-    /// Returns the state for a pipe with this capacity in bytes.
+    /// Creates a backoff for a pipe with the given capacity in bytes.
     pub(super) fn of(capacity: usize) -> Self {
         Self { stride: (capacity / 2) as f64, moved: 0, idle: None, rests_until: None }
     }
 
-    /// Counts bytes that went through the pipe.
+    /// Adds to the number of bytes moved through the pipe.
     pub(super) fn moved(&mut self, bytes: usize) {
         self.moved += bytes as u64;
     }
@@ -53,7 +54,7 @@ impl PollBackoff {
         self.rests_until = Some(now + MAX_REST.min(Duration::from_secs_f64(time.min(1.0))));
     }
 
-    /// Returns the rest of the delay at `now`, if any.
+    /// Returns the remaining delay at `now`, or `None` if the pipe may be polled.
     pub(super) fn rest(&self, now: Instant) -> Option<Duration> {
         self.rests_until.filter(|&until| until > now).map(|until| until - now)
     }

@@ -10,8 +10,8 @@ use super::reorder::Combiner;
 use super::sink::OutputSink;
 use crate::plan::ir::Combine;
 
-/// Concatenates outputs. With [`Combine::Adjoin`], equal lines on both sides of a chunk boundary
-/// are merged into one line.
+/// A combiner that concatenates outputs. With [`Combine::Adjoin`], equal lines on both sides of a
+/// chunk boundary are merged into one line.
 #[derive(Debug)]
 pub(super) struct BoundaryMerger<T> {
     pub output: T,
@@ -23,9 +23,9 @@ struct Adjoin {
     counted: bool,
     /// The last complete line: the output of the next chunk may begin with an equal one.
     held: Vec<u8>,
-    /// An incomplete line.
+    /// The beginning of a line whose end has not arrived.
     unfinished: Vec<u8>,
-    /// The first line of the current chunk has been seen.
+    /// Whether the first line of the current chunk has been seen.
     begun: bool,
 }
 
@@ -38,14 +38,14 @@ impl<T: OutputSink> BoundaryMerger<T> {
         Self { output, adjoins }
     }
 
-    /// Writes the held line, after the last chunk.
+    /// Writes the held line, once the last chunk has ended.
     pub(super) fn end(&mut self) -> Result<ControlFlow<()>, GroupError> {
         let held = self.adjoins.as_mut().map(|adjoin| std::mem::take(&mut adjoin.held));
         held.filter(|held| !held.is_empty())
             .map_or(Ok(Continue(())), |held| self.output.write(&held))
     }
 
-    /// Drops the held line, because the output starts again.
+    /// Discards held lines, because the output is produced again from its beginning.
     pub(super) fn forget(&mut self) {
         if let Some(adjoin) = &mut self.adjoins {
             *adjoin = Adjoin { counted: adjoin.counted, ..Adjoin::default() };
@@ -72,7 +72,8 @@ impl<T: OutputSink + Send> Combiner for BoundaryMerger<T> {
 }
 
 impl Adjoin {
-    /// Returns the bytes that no later output can change, if there are any.
+    /// Takes the lines that later output cannot change, or returns `None` if no further line is
+    /// complete.
     fn complete(&mut self) -> Option<Vec<u8>> {
         let end = memrchr(b'\n', &self.unfinished)? + 1;
         let rest = self.unfinished.split_off(end);
@@ -94,7 +95,8 @@ impl Adjoin {
         Some(complete)
     }
 
-    /// Merges the first line of a chunk with the held line, or holds it instead.
+    /// Merges the first line of a chunk into the held line if both are equal. Otherwise, moves the
+    /// held line to `complete` and holds the new one.
     fn meet(&mut self, line: Vec<u8>, complete: &mut Vec<u8>) {
         if self.counted
             && let (Some((before, held)), Some((count, text))) =

@@ -1,4 +1,4 @@
-//! Operators that run in turn on blocks of input, without processes or pipes.
+//! Runs operators one after another on blocks of input, without processes or pipes.
 
 use std::io;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -21,10 +21,11 @@ const BLOCK_BYTES: usize = 128 << 10;
 /// A running chain of operators.
 pub(super) struct Chain {
     links: Vec<Link>,
-    /// A block that was read from a file.
+    /// Buffer for blocks read from a file.
     block: Vec<u8>,
-    /// The output of the last operator that ran, and a buffer for the output of the next one.
+    /// Output of the operator that ran last.
     made: Vec<u8>,
+    /// Buffer for the output of the next operator.
     room: Vec<u8>,
 }
 
@@ -32,14 +33,15 @@ pub(super) struct Chain {
 struct Link {
     operation: Box<dyn Operation>,
     rule: StatusRule,
-    /// Its exit code, once its input has ended.
+    /// Exit code of the operator, or `None` until its input has ended.
     code: Option<i32>,
-    /// The CPU time used so far.
+    /// CPU time that the operator has used so far.
     cpu: Duration,
 }
 
 impl Chain {
-    /// Starts the operators for `commands`. `None` if a command has no operator.
+    /// Starts the operators for `commands`. Returns `None` if there is no command, or one without
+    /// an operator.
     pub(super) fn start(commands: &[Command]) -> Option<Self> {
         let link = |command: &Command| {
             let operation = command.operator.as_ref()?.start();
@@ -50,7 +52,8 @@ impl Chain {
         Some(Self { links, block: Vec::new(), made: Vec::new(), room: Vec::new() })
     }
 
-    /// Processes all of `left`, and forwards the output. `Break` if the reader wants no more.
+    /// Processes all of `left`, and forwards the output. Returns `Break` if the reader wants no
+    /// more output.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read or the output cannot be written.
@@ -74,7 +77,8 @@ impl Chain {
         Ok(Continue(()))
     }
 
-    /// Ends the input, and forwards the rest of the output.
+    /// Ends the input, and forwards the remaining output. Returns `Break` if the reader wants no
+    /// more output.
     ///
     /// # Errors
     /// Returns an error if the output cannot be written.
@@ -95,7 +99,8 @@ impl Chain {
         Ok(Continue(()))
     }
 
-    /// Passes a block through the operators, beginning with this one, and forwards their output.
+    /// Passes a block through the operators from index `from` on, and forwards the output of the
+    /// last one. Returns `Break` if the reader wants no more output.
     fn pass(
         &mut self,
         from: usize,
@@ -115,13 +120,13 @@ impl Chain {
         if self.made.is_empty() { Ok(Continue(())) } else { output.write(&self.made) }
     }
 
-    /// Returns whether the first operators succeeded.
+    /// Returns whether the first `links` operators succeeded.
     pub(super) fn wait_for_first(&self, links: usize) -> bool {
         self.links[..links].iter().all(Link::succeeded)
     }
 
-    /// Returns how the operators ended. An operator counts as successful if its reader stopped
-    /// reading.
+    /// Returns the exit codes and costs of the operators. An operator that has not finished,
+    /// because its reader stopped reading, counts as successful.
     pub(super) fn end(self) -> Ended {
         let codes = self.links.iter().map(|link| link.code.unwrap_or(0));
         Ended {
@@ -164,7 +169,7 @@ mod tests {
     use super::*;
     use crate::plan::ir::Operator;
 
-    /// A command that has an operator.
+    /// Returns a command with the operator for the given shell text.
     fn with_operator(text: &str) -> Command {
         let operator = Operator::read(&simple(text), &Environment::for_tests("C"));
         assert!(operator.is_some(), "{text}");

@@ -11,7 +11,7 @@ use rustix::pipe::{SpliceFlags, splice};
 /// The number of bytes copied at a time if the kernel cannot splice.
 const COPY_BYTES: usize = 64 << 10;
 
-/// The bytes that commands have not read yet.
+/// The bytes of a chunk not yet passed to commands.
 #[derive(Debug)]
 pub(super) enum ChunkInput<'a> {
     /// Bytes in memory.
@@ -28,8 +28,8 @@ impl ChunkInput<'_> {
         }
     }
 
-    /// Takes a block of at most `most` bytes; it is empty at the end of the input. A file is read
-    /// into `buffer`.
+    /// Takes a block of at most `most` bytes, which is empty at the end of the chunk. Bytes of a
+    /// file are read into `buffer`.
     pub(super) fn take<'s>(
         &'s mut self,
         most: usize,
@@ -52,7 +52,7 @@ impl ChunkInput<'_> {
         }
     }
 
-    /// Writes as many bytes as the pipe accepts.
+    /// Writes as many bytes as the pipe accepts, and returns their number.
     pub(super) fn write(&mut self, mut pipe: &File) -> io::Result<usize> {
         match self {
             Self::Bytes(bytes) => {
@@ -70,7 +70,8 @@ impl ChunkInput<'_> {
     }
 }
 
-/// Moves bytes of a file into a pipe, without a copy if the kernel can splice.
+/// Moves bytes of a file into a pipe, without a copy if the kernel can splice. Returns their
+/// number.
 fn moved(file: &File, range: &Range<u64>, mut pipe: &File) -> io::Result<usize> {
     let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;

@@ -18,8 +18,8 @@ use super::threads::Patience;
 use super::{Context, numbers, pipe};
 use crate::plan::ir::{Combine, Command, Group, Merge};
 
-/// Runs the commands over chunks in any order, or over shares, and combines their outputs. Returns
-/// the reason if the group must fall back.
+/// Runs the group's commands over chunks in any order, or over equal shares of files, and combines
+/// their outputs. Returns the reason if the group must fall back, or `None` on success.
 ///
 /// # Errors
 /// See [`GroupError`].
@@ -37,7 +37,7 @@ pub(super) fn run(
         match &group.combine {
             Combine::Merge(how) => merge(how, context, outputs, sink)?,
             Combine::Numbers(kinds) => {
-                let _ = numbers::combine(kinds, &texts(outputs)?, sink)?; // there is no more output
+                let _ = numbers::combine(kinds, &texts(outputs)?, sink)?; // nothing is left to write
             }
             Combine::Through(command) => filter_outputs(command, context, outputs, sink)?,
             Combine::Totals(command) => return totals(command, context, outputs, sink),
@@ -48,7 +48,7 @@ pub(super) fn run(
     })
 }
 
-/// Runs a command that merges the outputs, which it opens by name.
+/// Runs a command that opens the outputs by name and merges them.
 fn merge(
     how: &Merge,
     context: &Context<'_>,
@@ -80,7 +80,8 @@ fn merge(
     Ok(())
 }
 
-/// Writes the summed totals to a command, if the sums are exact.
+/// Passes the workers' totals to a command that adds them up. Returns the reason to fall back if
+/// the sums would not be exact.
 fn totals(
     command: &Command,
     context: &Context<'_>,
@@ -93,7 +94,7 @@ fn totals(
     }
     pass_through(command, context, sink, |stdin| {
         for text in &texts {
-            let _ = stdin.write(text)?; // the exit status shows whether it has read enough
+            let _ = stdin.write(text)?; // the exit status shows whether the command has read enough
         }
         Ok(Continue(()))
     })?;
@@ -104,7 +105,7 @@ fn texts(outputs: Vec<Output>) -> Result<Vec<Vec<u8>>, GroupError> {
     outputs.into_iter().map(Output::read_to_end).collect()
 }
 
-/// Writes the concatenated outputs to a command.
+/// Passes the concatenated outputs through a command.
 fn filter_outputs(
     command: &Command,
     context: &Context<'_>,
@@ -113,13 +114,13 @@ fn filter_outputs(
 ) -> Result<(), GroupError> {
     pass_through(command, context, sink, |stdin| {
         for output in outputs {
-            let _ = output.copy_to(stdin)?; // the exit status shows whether it has read enough
+            let _ = output.copy_to(stdin)?; // the exit status shows whether the command has read enough
         }
         Ok(Continue(()))
     })
 }
 
-/// Runs a command with the output of `feed` as its input.
+/// Runs a command whose standard input `feed` writes, and copies its output to `sink`.
 fn pass_through(
     command: &Command,
     context: &Context<'_>,

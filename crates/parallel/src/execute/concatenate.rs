@@ -17,7 +17,7 @@ use super::threads::is_scarcity;
 use super::whole::{self, LastChunk};
 use crate::plan::ir::{Combine, Command, Group};
 
-/// Concatenates the outputs of chunks.
+/// Runs a group over chunks, and concatenates their outputs in order.
 ///
 /// # Errors
 /// See [`GroupError`].
@@ -30,7 +30,7 @@ pub(super) fn run<'a>(
     let merger = BoundaryMerger::new(sink, &group.combine);
     match ordered::run(group, context, chunks, merger)? {
         Ending::Complete(mut merger) => {
-            let _ = merger.end()?; // there is no more output
+            let _ = merger.end()?; // nothing is left to write
             Ok(Progress::Done)
         }
         Ending::Enough => Ok(Progress::Done),
@@ -42,13 +42,13 @@ pub(super) fn run<'a>(
             context.tally.note_fallback(group, &why);
             let mut last = LastChunk { merger, skipped: passed };
             whole::run(group, context, chunks, &mut last)?;
-            let _ = last.merger.end()?; // there is no more output
+            let _ = last.merger.end()?; // nothing is left to write
             Ok(Progress::Done)
         }
     }
 }
 
-/// Concatenates the outputs of chunks, and passes them through a command.
+/// Runs a group over chunks, and passes their concatenated outputs through `command`.
 ///
 /// # Errors
 /// See [`GroupError`].
@@ -82,7 +82,8 @@ pub(super) fn through<'a>(
     Ok(Progress::Done)
 }
 
-/// Writes the outputs of chunks to a command. `Break` with the reason if the group must fall back.
+/// Writes the outputs of chunks to a command. Returns `Break` with the reason if the group must
+/// fall back.
 fn feed(
     group: &Group,
     context: &Context<'_>,
@@ -100,7 +101,8 @@ fn feed(
     }
 }
 
-/// Watches the command's standard input while waiting for chunks, and keeps it open.
+/// A watch on the command's standard input, which keeps it open until dropped. While workers wait
+/// for chunks, they notice if the command closes its end.
 struct Watch<'p>(&'p ChunkSource<'p>);
 
 impl Watch<'_> {

@@ -1,6 +1,7 @@
-//! Lines with their number of occurrences, as `uniq -c` writes them.
+//! Reads and writes lines with their number of occurrences, in the format of `uniq -c`.
 
-/// Returns the number of occurrences, and the line with its separator.
+/// Returns the number of occurrences, and the line with its separator, or `None` if `line` has
+/// another format.
 pub(super) fn read(line: &[u8]) -> Option<(u64, &[u8])> {
     let start = line.iter().position(|&byte| byte != b' ')?;
     let digits = line[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -6,7 +6,7 @@ use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 /// Returns whether the input may be cut at `place` of `data`, directly after a separator. `data`
 /// begins at the start of a record and extends beyond `place`.
 fn is_cut(cut: &Cut, data: &[u8], place: usize) -> bool {
-    // With no byte before its separator, the first record is empty.
+    // If nothing precedes the separator, the first record is empty.
     let before = place.checked_sub(2).map_or(cut.records.separator(), |at| data[at]);
     cut.before.contains(before)
         && cut.after.contains(data[place])
@@ -37,22 +37,22 @@ fn key_of(key: Key, record: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns the first position after `data[0]` at which the input may be cut, for cuts that need no
-/// more context than neighbouring records.
+/// Returns the first position from 2 on at which the input may be cut, or `None` if there is none.
+/// Whether a position is a cut must depend only on the bytes around it.
 pub(super) fn first(cut: &Cut, data: &[u8]) -> Option<usize> {
     let mut places = memchr_iter(cut.records.separator(), data).map(|at| at + 1);
     // The byte before `data[0]` is unknown.
     places.find(|&place| place > 1 && place < data.len() && is_cut(cut, data, place))
 }
 
-/// Tracks the last position at which a stream may be cut.
+/// A scanner for the last position at which a stream may be cut. It resumes as data arrives.
 #[derive(Debug)]
 pub(super) struct Scanner {
     cut: Cut,
     nesting: Nesting,
-    /// For formats that must be scanned from the beginning: how many bytes have been scanned, and
-    /// the last cut position found.
+    /// Number of bytes scanned so far, for formats that must be scanned from the beginning.
     scanned: usize,
+    /// The last cut position found by scanning.
     found: Option<usize>,
 }
 
@@ -69,8 +69,9 @@ impl Scanner {
         Self { cut: cut.clone(), nesting: Nesting::default(), scanned: 0, found: None }
     }
 
-    /// Returns the last position at which `data` may be cut. `data` begins at the start of a chunk,
-    /// and has either grown since the last call or had a chunk removed from its front.
+    /// Returns the last position at which `data` may be cut, or `None` if there is none. `data`
+    /// begins at the start of a chunk, and has either grown since the last call or had a chunk
+    /// removed from its front.
     pub(super) fn last(&mut self, data: &[u8]) -> Option<usize> {
         match self.cut.records {
             Records::Lines | Records::Nul => {
@@ -85,7 +86,7 @@ impl Scanner {
         }
     }
 
-    /// Records that `bytes` have been removed from the front of the data.
+    /// Records that the first `bytes` bytes of the data have been removed.
     pub(super) fn taken(&mut self, bytes: usize) {
         self.scanned -= bytes.min(self.scanned);
         self.found = None;
@@ -127,9 +128,9 @@ pub(super) fn looks_within(guard: &Guard) -> bool {
     guard.utf8 || guard.without.iter().next().is_some()
 }
 
-/// Returns how many bytes of `data` are known to satisfy the guard's conditions on bytes: all of
-/// them, except for a last UTF-8 character that may still be incomplete. `None` if a byte violates
-/// the guard. `data` starts where a chunk does.
+/// Returns the number of leading bytes of `data` that satisfy the guard's conditions on bytes, or
+/// `None` if a byte violates them. A final UTF-8 character that is incomplete is not counted, or
+/// violates the guard if `is_last` is true. `data` begins at the start of a character.
 pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<usize> {
     let lacks = match guard.without.iter().take(4).collect::<Vec<_>>().as_slice() {
         [] => true,

@@ -1,4 +1,4 @@
-//! How commands ended.
+//! Exit statuses and costs of commands that have ended.
 
 use std::time::Duration;
 
@@ -6,36 +6,37 @@ use contend_sys::child::ExitStatus;
 
 use crate::plan::ir::StatusRule;
 
-/// Exit statuses, costs and messages of an instance's commands.
+/// Exit statuses, costs and standard error of an instance's commands.
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
-    /// The exit status of each command.
+    /// The exit status of each command, in the order of the pipeline.
     pub statuses: Vec<ExitStatus>,
-    /// The cost of each command.
+    /// The cost of each command, in the order of the pipeline.
     pub costs: Vec<Cost>,
-    /// All commands succeeded, and none wrote to standard error.
+    /// Whether all commands succeeded and none wrote to standard error.
     pub succeeded: bool,
-    /// What the commands wrote to standard error.
+    /// The commands' standard error, empty if it was not captured.
     pub stderr: Vec<u8>,
 }
 
 /// The cost of one run of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cost {
-    /// CPU time of its process, or of contend's thread while that ran its operator.
+    /// CPU time of the command's process, or of contend's thread while it ran the command's
+    /// operator.
     pub cpu: Duration,
-    /// It was a process rather than an operator.
+    /// Whether the command ran as a process rather than as an operator.
     pub has_process: bool,
 }
 
 impl Cost {
-    /// Returns the cost of a process with this CPU time.
+    /// Returns the cost of a process with the given CPU time.
     pub(super) fn of_process(cpu: Duration) -> Self {
         Self { cpu, has_process: true }
     }
 }
 
-/// Returns whether the exit status means success for a command with this rule.
+/// Returns whether the exit status means success for a command with the given rule.
 pub(super) fn has_succeeded(status: ExitStatus, rule: StatusRule) -> bool {
     match (status, rule) {
         (ExitStatus::Exited(0), _) | (ExitStatus::Exited(1), StatusRule::Matches) => true,

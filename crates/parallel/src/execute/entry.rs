@@ -1,4 +1,4 @@
-//! A line that is being sorted.
+//! The entries of a sort, which locate lines in a buffer.
 
 use std::cmp::Ordering;
 use std::io;
@@ -8,10 +8,10 @@ use super::order::Kind;
 /// Size of the occurrence count stored before each counted line, in bytes.
 const COUNT_BYTES: usize = size_of::<u64>();
 
-/// Where a line is in its text.
+/// The location of a line in a text, and a prefix of its key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    /// The prefix that decides most comparisons.
+    /// A number that orders most lines without access to the text.
     prefix: u64,
     start: u32,
     length: u32,
@@ -23,7 +23,7 @@ impl Entry {
         Ok(Self { prefix: kind.prefix(line), start: place(start)?, length: place(line.len())? })
     }
 
-    /// Returns the prefix that decides most comparisons.
+    /// Returns the number that orders most lines without access to the text.
     #[inline]
     pub(super) fn prefix(&self) -> u64 {
         self.prefix
@@ -40,7 +40,7 @@ impl Entry {
         &text[start..start + self.length as usize]
     }
 
-    /// Returns the number of occurrences, if the text has it.
+    /// Returns the number of occurrences, which `text` must have in front of the line.
     pub(super) fn count(&self, text: &[u8]) -> u64 {
         let start = self.start as usize;
         let mut count = [0; COUNT_BYTES];
@@ -54,7 +54,7 @@ impl Entry {
         text[start - COUNT_BYTES..start].copy_from_slice(&count.to_le_bytes());
     }
 
-    /// Compares two lines of possibly different texts.
+    /// Compares the line of `self` in `text` with that of `other` in `other_text`.
     pub(super) fn compare(
         &self,
         text: &[u8],

@@ -1,10 +1,10 @@
-//! Errors of executing a plan, or a group of it.
+//! Errors in the execution of a plan or of one of its groups.
 
 use std::io;
 
 use super::ended::Ended;
 
-/// Why a plan cannot be executed.
+/// An error that ends the execution of a plan.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
     /// A file cannot be opened.
@@ -24,34 +24,34 @@ pub enum ExecuteError {
     /// Moving data between commands failed.
     #[error("I/O error while moving data between stages")]
     Transfer(#[from] io::Error),
-    /// Commands failed over chunks of an input that cannot be read again, before anything was
-    /// written.
+    /// Commands failed over chunks of an input that cannot be read again, so they cannot run over
+    /// the whole input instead.
     #[error("commands failed")]
     Failed {
-        /// What the commands wrote to standard error.
+        /// The commands' standard error.
         stderr: Vec<u8>,
         /// The exit code of the last command that failed, as a shell reports it.
         status: i32,
     },
 }
 
-/// A command cannot be started.
+/// The error of a command that cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start {program}")]
 pub struct StartError {
-    /// The command's program.
+    /// The name of the command's program.
     pub program: String,
     /// Why starting failed.
     pub source: io::Error,
 }
 
-/// Why a group cannot be run.
+/// An error that ends the run of a group.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GroupError {
     /// A command cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Reading, writing between commands, or preparing their pipes and files failed.
+    /// Reading the input, moving data between commands, or preparing pipes or files failed.
     #[error("I/O error while moving data between stages")]
     Transfer(#[from] io::Error),
     /// Standard output cannot be written.

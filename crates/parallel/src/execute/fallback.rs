@@ -4,12 +4,12 @@ use std::fmt;
 
 use super::input::ChunkSource;
 
-/// Why a group runs once over its whole input. `--stats` shows it.
+/// The reason for running a group once over its whole input, which `--stats` shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fallback {
-    /// Chunks would not be faster.
+    /// Running over chunks would not be faster.
     NotFaster,
-    /// The guard rejected input, for this reason.
+    /// The guard rejected input, for the given reason.
     GuardRefused(String),
     /// Commands failed over a chunk, or wrote to standard error.
     CommandFailed,
@@ -30,8 +30,8 @@ pub(super) enum Fallback {
 }
 
 impl Fallback {
-    /// Refines the reason by the input: a rejection by the guard is the cause of later failures,
-    /// and some commands fail only if their input is empty.
+    /// Refines the reason by the state of the input: a rejection by the guard is the cause of later
+    /// failures, and some commands fail only if their input is empty.
     pub(super) fn over(self, chunks: &ChunkSource<'_>) -> Self {
         let is_empty = || chunks.size().map_or_else(|| chunks.none_was_taken(), |size| size == 0);
         match (chunks.refused(), self) {

@@ -1,4 +1,5 @@
-//! One command between two pipes: contend writes its standard input and reads its standard output.
+//! Runs one command between two pipes: contend writes its standard input and reads its standard
+//! output.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -16,7 +17,7 @@ use super::threads::{self, Patience};
 use super::{Context, pipe};
 use crate::plan::ir::Command;
 
-/// A running command.
+/// A running command whose pipes lead to contend.
 #[derive(Debug)]
 pub(super) struct Filter<'a> {
     context: &'a Context<'a>,
@@ -29,7 +30,7 @@ pub(super) struct Filter<'a> {
 pub(super) struct FilterInput(File);
 
 impl<'a> Filter<'a> {
-    /// Starts the command. Also returns its standard input and standard output.
+    /// Starts a command, and returns it with its standard input and standard output.
     ///
     /// # Errors
     /// Returns an error if the command cannot be started.
@@ -47,8 +48,8 @@ impl<'a> Filter<'a> {
     /// Runs `feed` while another thread copies the command's output into `sink`.
     ///
     /// `input` keeps the command's standard input open until `feed` has returned. If `feed` fails
-    /// or breaks off, the command is terminated before `input` is dropped: the command must not
-    /// mistake this for the end of the data.
+    /// or returns `Break`, the command is terminated before `input` is dropped: the command must
+    /// not mistake a closed input for the end of the data.
     ///
     /// # Errors
     /// Returns an error if feeding or copying fails, or no more thread can be started.
@@ -114,7 +115,7 @@ impl OutputSink for FilterInput {
     }
 }
 
-/// Copies until the end of the input. `Break` if the reader wants no more.
+/// Copies until the end of the input. Returns `Break` if the reader wants no more output.
 ///
 /// # Errors
 /// Returns an error if reading or writing fails.

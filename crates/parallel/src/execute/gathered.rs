@@ -1,5 +1,5 @@
-//! Groups whose outputs are combined after all input has been read: every worker runs one instance
-//! over many chunks.
+//! Runs groups whose outputs are combined after all input has been read: every worker runs one
+//! instance over many chunks.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -21,23 +21,23 @@ use super::threads::{self, Patience, is_scarcity};
 use super::{Context, filter, size};
 use crate::plan::ir::{Combine, Command, Group};
 
-/// The output of one worker.
+/// The output of one worker's commands.
 pub(super) struct Output {
     stdout: io::Chain<Cursor<Vec<u8>>, File>,
     ended: Receiver<io::Result<Ended>>,
 }
 
-/// The outputs of the workers, in the order of their input.
+/// The result of running a group's commands in workers.
 pub(super) enum Gathered {
-    /// The outputs, ready to be read.
+    /// The outputs of the workers, in the order of their input.
     Outputs(Vec<Output>),
     /// The guard rejected input that can be read again.
     Unfit,
 }
 
 impl Output {
-    /// Copies the whole output. A failure of the commands is an error at the end, since the output
-    /// is incomplete then.
+    /// Copies the whole output to `sink`, and waits until the commands end. Returns `Break` if the
+    /// reader wants no more output.
     ///
     /// # Errors
     /// Returns an error if the output cannot be read or written, or if the commands failed.
@@ -49,7 +49,7 @@ impl Output {
         Ok(wanted)
     }
 
-    /// Reads the whole output.
+    /// Reads the whole output, and waits until the commands end.
     ///
     /// # Errors
     /// See [`Self::copy_to`].
@@ -63,7 +63,7 @@ impl Output {
     /// Waits until there is output to read, or until the commands have succeeded without output.
     ///
     /// # Errors
-    /// Returns an error if the commands failed.
+    /// Returns an error if there was output before the input ended, or if the commands failed.
     pub(super) fn ready(self) -> Result<Ready, GroupError> {
         let (early, pipe) = self.stdout.into_inner();
         if !early.into_inner().is_empty() {
@@ -79,7 +79,7 @@ impl Output {
     }
 }
 
-/// An output that another command may read.
+/// An output that another command can open and read.
 pub(super) struct Ready {
     pipe: File,
     ended: Option<Receiver<io::Result<Ended>>>,
@@ -90,38 +90,40 @@ impl Ready {
         &self.pipe
     }
 
-    /// Ends the output's use by a command, which has read all of it if `read` is true.
+    /// Closes the pipe once a command no longer uses it. If `read` is true, the command has read
+    /// the whole output, so this method waits until the commands that wrote it end.
     ///
     /// # Errors
-    /// Returns an error if everything was read and the commands failed.
+    /// Returns an error if `read` is true and the commands failed.
     pub(super) fn finish(self, read: bool) -> Result<(), GroupError> {
         drop(self.pipe);
         self.ended.filter(|_| read).map_or(Ok(()), |ended| check(&ended))
     }
 }
 
-/// Waits until the commands end.
+/// Waits until the commands end, and returns an error if they failed.
 fn check(ended: &Receiver<io::Result<Ended>>) -> Result<(), GroupError> {
     let ended = ended.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
     if ended.succeeded { Ok(()) } else { Err(GroupError::Failed(Box::new(ended))) }
 }
 
-/// The message of a worker that has read its input: the outputs of its instances, in order.
+/// The message of a worker that has read its input: the outputs of its instances, in order, or an
+/// error.
 type HandOver = Result<Vec<Output>, GroupError>;
 
 /// The instances of one worker. Only one runs at a time.
 #[derive(Default)]
 struct Instances<'l> {
-    /// The outputs of those that have ended.
+    /// The outputs of ended instances.
     outputs: Vec<Output>,
     running: Option<Instance<'l>>,
     /// The output of the running instance so far.
     early: Vec<u8>,
-    /// Whether the input so far was ASCII, and the commands run in the C locale.
+    /// Whether all input so far was ASCII, so that the commands run in the C locale.
     use_c: bool,
 }
 
-/// The error for a worker that ended without a message.
+/// Returns the error for a worker that ended without sending a message.
 fn lost() -> GroupError {
     io::ErrorKind::BrokenPipe.into()
 }
@@ -150,7 +152,8 @@ pub(super) fn run<'scope, 'env>(
         let work = Work { group, context, chunks, piece, always, is_rest: false };
         match Builder::new().spawn_scoped(scope, move || work.run(share, &sender)) {
             Ok(_) => workers.push(receiver),
-            // The other workers take over its chunks, unless it has a share of its own.
+            // The other workers take the chunks of the missing one, unless it has a share of its
+            // own.
             Err(_) if index > 0 && !has_share => break,
             Err(_) => {
                 chunks.stop();
@@ -182,18 +185,18 @@ pub(super) fn run<'scope, 'env>(
     Ok(Gathered::Outputs(outputs))
 }
 
-/// One worker.
+/// The parameters of one worker.
 #[derive(Clone, Copy)]
 struct Work<'env> {
     group: &'env Group,
     context: &'env Context<'env>,
     chunks: &'env ChunkSource<'env>,
-    /// The size of the chunks that it takes, in bytes.
+    /// Size of the worker's chunks in bytes.
     piece: usize,
-    /// It starts its commands even if there is no input.
+    /// Whether the commands are started even if there is no input.
     always: bool,
-    /// It processes the rest of the input as the plain pipeline would: standard error is not
-    /// captured, and output written before a failure counts.
+    /// Whether the worker processes the rest of the input as the plain pipeline would: standard
+    /// error is not captured, and output written before a failure counts.
     is_rest: bool,
 }
 
@@ -243,8 +246,8 @@ impl<'env> Work<'env> {
         }
     }
 
-    /// Closes the input of an instance. Returns the output, which can be read while the instance
-    /// runs, and where to report how it ended.
+    /// Closes the input of an instance. Returns the instance, its output, which can be read while
+    /// the instance runs, and a sender for how it ended.
     fn open<'l>(
         &self,
         mut instance: Instance<'l>,
@@ -262,7 +265,7 @@ impl<'env> Work<'env> {
         Ok((instance, Output { stdout, ended }, sender))
     }
 
-    /// Waits until an instance ends, and counts what it used.
+    /// Waits until an instance ends, and adds its exit statuses and costs to the tally.
     fn end(&self, instance: Instance<'_>) -> io::Result<Ended> {
         let mut ended = instance.end()?;
         self.context.tally.ended(&self.group.each, &ended);
@@ -270,22 +273,23 @@ impl<'env> Work<'env> {
         Ok(ended)
     }
 
-    /// Ends an instance before the last one. Its output must fit into a pipe.
+    /// Ends an instance that is not the worker's last one. Its output must fit into a pipe.
     fn finish(&self, instance: Instance<'_>, early: Vec<u8>) -> Result<Output, GroupError> {
         let (instance, output, sender) = self.open(instance, early)?;
         let _ = sender.send(self.end(instance)); // the receiver is in `output`
         Ok(output)
     }
 
-    /// Returns how many commands have ended when the others begin to write.
+    /// Returns the number of commands that must end before the output is handed over: those before
+    /// the sort, or all but the last command.
     fn first_commands(&self) -> usize {
         let each = &self.group.each;
         each.iter().position(|command| command.sorts).unwrap_or(each.len() - 1)
     }
 
-    /// Returns the commands to run. Over ASCII chunks they run in the C locale if they are faster
-    /// there and their output is only a few numbers: a worker whose input turns out not to be ASCII
-    /// starts a second instance, and has two outputs.
+    /// Returns the variants of the commands. Over ASCII chunks, they run in the C locale if they
+    /// are faster there and their output is only a few numbers: a worker whose input turns out not
+    /// to be ASCII starts a second instance, and has two outputs.
     fn variants(&self) -> LocaleVariants<'_> {
         match self.group.combine {
             Combine::Numbers(_) if !self.is_rest => LocaleVariants::new(&self.group.each),
@@ -328,7 +332,8 @@ impl<'env> Work<'env> {
     }
 
     /// Feeds one chunk to the running instance, or to a new one if there is none or its locale does
-    /// not suit. Returns `None` if resources are scarce and the chunk was left to another worker.
+    /// not fit the chunk. Returns `None` if resources are scarce and the chunk was left to another
+    /// worker.
     fn feed_chunk(
         &self,
         chunk: Chunk,

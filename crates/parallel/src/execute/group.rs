@@ -18,7 +18,7 @@ use crate::plan::ir::{Combine, Group};
 /// The maximum number of bytes of a stream that are read to decide whether chunks pay off.
 const MAX_PEEK_BYTES: usize = 1 << 20;
 
-/// Runs a group.
+/// Runs a group from `input` to `output`, and returns who read the input.
 ///
 /// # Errors
 /// See [`GroupError`].
@@ -52,7 +52,7 @@ pub(super) fn run(
     Ok(reader)
 }
 
-/// Returns what to do when the group's input falls silent.
+/// Returns how to proceed when the group's input falls silent.
 fn lull<'a>(group: &Group, context: &Context<'a>) -> Lull<'a> {
     if !estimate::answers_early(&context.steps[context.at..]) {
         return Lull::IsWaitedOut;
@@ -109,7 +109,7 @@ fn run_into(
     }
 }
 
-/// Runs the group over chunks in the way that its combiner requires.
+/// Runs the group over chunks, with the procedure for its combiner.
 fn over_chunks<'a>(
     group: &Group,
     context: &Context<'_>,
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_failure_over_a_part_is_repaired_by_one_run_over_all() {
-        // Both fail unless they read the first line, as they do over the whole input.
+        // Both scripts fail unless they read the first line, as they do over the whole input.
         let stderr = "read -r line; echo $line; cat; [ $line = one ] || echo remark >&2";
         let fails = "read -r line; echo $line; cat; [ $line = one ]";
         for text in [stderr, fails] {

@@ -45,13 +45,13 @@ use stop::StopToken;
 
 /// The number of bytes read at a time.
 const BLOCK_BYTES: usize = 256 << 10;
-/// The size of a sample that shows how long lines are, in bytes.
+/// Size in bytes of the sample from which the mean length of lines is estimated.
 const LINE_SAMPLE_BYTES: usize = 2 << 10;
 
 /// The input of a group.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// Files to read in this order.
+    /// Files to read, in order.
     Files(Vec<Slice>),
     /// A stream that can be read only once, with the bytes already read from it.
     Stream(Vec<u8>, File),
@@ -60,23 +60,23 @@ pub(super) enum Input {
 /// A chunk of the input.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The index of the chunk, from 0.
+    /// The position of the chunk in the input, from 0; always 0 for chunks of a share.
     pub index: usize,
-    /// Its bytes, or where they are.
+    /// The bytes, or their range in the files.
     pub data: ChunkData,
 }
 
-/// The data of a chunk.
+/// The bytes of a chunk, or where to read them.
 #[derive(Debug)]
 pub(super) enum ChunkData {
     /// Bytes in memory.
     Bytes(Vec<u8>),
-    /// A range of the concatenated files, which has not been read.
+    /// An unread range of the concatenated files.
     FileRange(Range<u64>),
 }
 
 impl ChunkData {
-    /// Returns the size in bytes.
+    /// Returns the size of the chunk in bytes.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -87,18 +87,18 @@ impl ChunkData {
     }
 }
 
-/// The result of asking for a chunk.
+/// The result of a request for a chunk.
 #[derive(Debug)]
 pub(super) enum NextChunk {
     /// The next chunk.
     Chunk(Chunk),
     /// The input has ended, or the source has been stopped.
     Eof,
-    /// The guard rejects the next chunk.
+    /// The guard has rejected the next chunk.
     Rejected,
 }
 
-/// Hands out the chunks of an input to several workers.
+/// A source of chunks, from which several workers take them.
 #[derive(Debug)]
 pub(super) struct ChunkSource<'a> {
     source: Source,
@@ -106,9 +106,9 @@ pub(super) struct ChunkSource<'a> {
     guard: GuardState,
     state: Mutex<State>,
     stop: StopToken<'a>,
-    /// Counts the bytes that are handed out, for the first group.
+    /// Counters for the bytes and chunks handed out; set only for the first group of a run.
     counted: Option<&'a Intake>,
-    /// What to do when a stream falls silent.
+    /// How to proceed when a stream falls silent.
     lull: Lull<'a>,
     /// The maximum number of bytes that are searched for a cut.
     longest: usize,
@@ -134,14 +134,14 @@ impl Source {
 struct State {
     /// The index of the next chunk.
     next: usize,
-    /// The offset in the files up to which chunks have been handed out or read.
+    /// Offset in the files up to which chunks have been handed out or read.
     position: u64,
-    /// Bytes that have been read but not handed out.
+    /// Bytes read but not yet handed out.
     buffer: Vec<u8>,
     scanner: Scanner,
     ended: bool,
     rejected: bool,
-    /// Chunks that workers gave back, by index.
+    /// Chunks given back by workers, by index.
     returned: BTreeMap<usize, Vec<u8>>,
 }
 
@@ -172,7 +172,7 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// Counts the handed-out chunks in `intake`.
+    /// Counts handed-out bytes and chunks in `intake`, and sets the size of the input there.
     pub(super) fn counted(self, intake: &'a Intake) -> Self {
         intake.set_size(self.size());
         Self { counted: Some(intake), ..self }
@@ -183,7 +183,7 @@ impl<'a> ChunkSource<'a> {
         self.source.files().is_some()
     }
 
-    /// Returns the size of the input in bytes, if known.
+    /// Returns the size of the input in bytes, or `None` if it is a stream.
     pub(super) fn size(&self) -> Option<u64> {
         self.source.files().map(Files::size)
     }
@@ -196,7 +196,8 @@ impl<'a> ChunkSource<'a> {
         Ok(Amount::of_bytes(&self.sample(LINE_SAMPLE_BYTES)?).line)
     }
 
-    /// Returns some records from the middle of files, or from the beginning of a stream.
+    /// Returns records of about `bytes` bytes, from the middle of files or from the beginning of a
+    /// stream.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read.
@@ -231,7 +232,7 @@ impl<'a> ChunkSource<'a> {
         self.source.files().is_some_and(Files::are_in_place)
     }
 
-    /// Returns the file, if the input is a single one.
+    /// Returns the file if the input is a single one, and `None` otherwise.
     pub(super) fn only_file(&self) -> Option<&File> {
         self.source.files().and_then(Files::only)
     }
@@ -254,17 +255,17 @@ impl<'a> ChunkSource<'a> {
         self.lock().rejected
     }
 
-    /// Returns why the guard rejected the input, if it did.
+    /// Returns why the guard rejected the input, or `None` if it did not.
     pub(super) fn refused(&self) -> Option<&str> {
         self.guard.refused()
     }
 
-    /// Watches the reader of this pipe while waiting for a stream.
+    /// Watches the reader of `pipe` while waiting for a stream; `None` ends the watch.
     pub(super) fn watch(&self, pipe: Option<File>) {
         self.stop.watch(pipe);
     }
 
-    /// Hands out no more chunks.
+    /// Stops handing out chunks.
     pub(super) fn stop(&self) {
         self.stop.stop();
     }
@@ -301,7 +302,8 @@ impl<'a> ChunkSource<'a> {
         Ok(taken)
     }
 
-    /// Divides files into equal shares of whole records; `None` if the input cannot be divided.
+    /// Divides the files into `count` shares of about equal size that consist of whole records.
+    /// Returns `None` if the input is a stream or must be scanned from its beginning to find cuts.
     ///
     /// # Errors
     /// Returns an error if the files cannot be read.
@@ -321,7 +323,7 @@ impl<'a> ChunkSource<'a> {
         Ok(Some(shares))
     }
 
-    /// Returns a chunk of about `wanted` bytes from the front of a share, which shrinks by it.
+    /// Takes a chunk of about `wanted` bytes from the front of `share`.
     ///
     /// # Errors
     /// Returns an error if the files cannot be read.
@@ -344,7 +346,8 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// Checks whether the guard accepts all of the files, once.
+    /// Checks whether the guard accepts all of the files, unless that is known already. Does
+    /// nothing for a stream.
     ///
     /// # Errors
     /// Returns an error if the files cannot be read.
@@ -357,15 +360,16 @@ impl<'a> ChunkSource<'a> {
         !self.lock().returned.is_empty()
     }
 
-    /// Gives back a chunk that could not be processed.
+    /// Gives back a chunk that could not be processed. Only bytes in memory are kept: files can be
+    /// read again.
     pub(super) fn give_back(&self, chunk: Chunk) {
         if let ChunkData::Bytes(bytes) = chunk.data {
             self.lock().returned.insert(chunk.index, bytes);
         }
     }
 
-    /// Returns the rest of the input in order: chunks that were given back and bytes that were
-    /// never handed out. For files, that is the whole input from the beginning. No chunk may be
+    /// Returns the rest of the input in order: chunks that were given back, then bytes that were
+    /// never handed out. For files, the rest is the whole input from its beginning. No chunk may be
     /// taken afterwards.
     pub(super) fn rest(&self) -> Rest<'_> {
         let mut state = self.lock();
@@ -427,7 +431,7 @@ impl<'a> ChunkSource<'a> {
         Ok(NextChunk::Chunk(Chunk { index: state.next - 1, data: ChunkData::Bytes(bytes) }))
     }
 
-    /// Rejects the rest of the input for this reason.
+    /// Rejects the rest of the input for the given reason.
     fn reject(&self, state: &mut State, why: &str) -> NextChunk {
         self.guard.refuse(why);
         state.rejected = true;
@@ -439,7 +443,7 @@ fn read_from(mut file: &File, space: &mut [u8]) -> io::Result<usize> {
     file.read(space)
 }
 
-/// Repeats a read that a signal interrupted.
+/// Repeats a read while signals interrupt it.
 fn retried(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match read() {

@@ -1,5 +1,5 @@
-//! The commands of a group over one chunk or several: as operators inside contend if there is one
-//! for each command, as processes otherwise.
+//! Runs the commands of a group over one chunk or several: as operators inside contend if there is
+//! one for each command, as processes otherwise.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use super::sink::OutputSink;
 use super::threads::Patience;
 use crate::plan::ir::Command;
 
-/// Running commands.
+/// The running commands of a group.
 pub(super) enum Instance<'a> {
     /// Operators inside contend.
     Chain(Chain),
@@ -57,8 +57,8 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Writes `left` to the commands, and forwards their output. `Break` if the reader wants no
-    /// more.
+    /// Writes `left` to the commands, and forwards their output. Returns `Break` if the reader
+    /// wants no more output.
     ///
     /// # Errors
     /// Returns an error if reading or writing fails.
@@ -81,7 +81,8 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Closes the input, and forwards the rest of the output.
+    /// Closes the input, and forwards the remaining output. Returns `Break` if the reader wants no
+    /// more output.
     ///
     /// # Errors
     /// See [`Self::feed`].
@@ -95,8 +96,8 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Closes the input without waiting. The remaining output of operators is appended to `early`;
-    /// that of processes can be read from the returned pipe.
+    /// Closes the input without waiting. Operators append their remaining output to `early`; that
+    /// of processes can be read from the returned pipe.
     ///
     /// # Errors
     /// Returns an error if no pipe can be created.
@@ -116,7 +117,7 @@ impl<'a> Instance<'a> {
     }
 
     /// Waits for the first `commands` commands, after [`Self::hand_over`]. Returns whether all of
-    /// them succeeded.
+    /// them succeeded and no process wrote to the captured standard error.
     ///
     /// # Errors
     /// Returns an error if waiting fails.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The amount of an input that has been handed out.
+/// Counters for the bytes and chunks of an input that have been handed out.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
     bytes: AtomicU64,
@@ -12,17 +12,17 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    /// Sets the size of the input, in bytes; `None` if it is not known.
+    /// Sets the size of the input in bytes, or `None` if it is unknown.
     pub(super) fn set_size(&self, size: Option<u64>) {
         self.size.store(size.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Counts a chunk.
+    /// Counts a chunk that was handed out.
     pub(super) fn count_chunk(&self) {
         self.chunks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts bytes that were handed out.
+    /// Adds bytes that were handed out.
     pub(super) fn took(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -32,7 +32,7 @@ impl Intake {
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Resets the count, because the whole input will be read again.
+    /// Resets the number of bytes, because the whole input will be read again.
     pub(super) fn start_again(&self) {
         self.bytes.store(0, Ordering::Relaxed);
     }
@@ -47,7 +47,7 @@ impl Intake {
         self.chunks.load(Ordering::Relaxed)
     }
 
-    /// Returns the size of the input in bytes, if known.
+    /// Returns the size of the input in bytes, or `None` if it is unknown or the input is empty.
     pub(super) fn size(&self) -> Option<u64> {
         Some(self.size.load(Ordering::Relaxed)).filter(|&size| size > 0)
     }

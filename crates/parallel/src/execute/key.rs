@@ -1,4 +1,4 @@
-//! Sort keys of lines, as GNU `sort -k` finds them.
+//! Locates the sort keys of lines, as GNU `sort -k` does.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ pub(super) fn range(key: &SortKey, separator: Option<u8>, line: &[u8]) -> Range<
     start..end.max(start)
 }
 
-/// Returns whether `sort` treats the byte as a blank. A newline is one, within lines that end in
-/// NUL.
+/// Returns whether `sort` treats the byte as a blank. A newline can occur within lines that end in
+/// NUL, and is a blank there.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n')
 }
@@ -33,7 +33,8 @@ fn end(place: &FieldPlace, separator: Option<u8>, line: &[u8]) -> usize {
     }
 }
 
-/// Returns where the field with this number begins, or the end of the line.
+/// Returns the offset of the field with index `number`, or the length of the line if it has fewer
+/// fields.
 fn field(number: usize, separator: Option<u8>, line: &[u8]) -> usize {
     let mut at = 0;
     for _ in 0..number {
@@ -48,7 +49,8 @@ fn field(number: usize, separator: Option<u8>, line: &[u8]) -> usize {
     at
 }
 
-/// Returns where a field that begins with blanks ends.
+/// Returns the offset of the end of the field that begins at `start`. Leading blanks belong to the
+/// field.
 fn field_end(line: &[u8], start: usize) -> usize {
     let start = skip(line, start, is_blank);
     skip(line, start, |byte| !is_blank(byte))

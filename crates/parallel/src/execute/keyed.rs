@@ -1,4 +1,4 @@
-//! Sorts lines key by key, so that a key is located once in each line and not for each comparison.
+//! Sorts lines key by key, so that a key is located once per line rather than for each comparison.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -9,19 +9,19 @@ use super::order::{self, Kind};
 
 /// A line whose key has been located.
 struct Keyed {
-    /// The prefix that decides most comparisons.
+    /// A number that orders most keys without access to the text.
     prefix: u64,
-    /// The offset of the key in the line.
+    /// The offset of the key in the text.
     start: u32,
     length: u32,
     entry: Entry,
 }
 
-/// The memory that sorting by keys needs for a line besides its entry, in bytes. The second term is
-/// for ranges of equal lines, each of two lines or more.
+/// Memory in bytes that sorting by keys needs for each line in addition to its entry. The second
+/// term is for ranges of equal lines, each of two lines or more.
 pub(super) const BYTES_PER_ENTRY: usize = size_of::<Keyed>() + size_of::<Range<usize>>() / 2;
 
-/// Sorts lines that are equal in all keys before `from`.
+/// Sorts lines that are equal in all keys before the one at index `from`.
 pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usize) {
     if entries.len() < 2 {
         return;

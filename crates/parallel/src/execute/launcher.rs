@@ -1,4 +1,4 @@
-//! Starts commands, and ends all that are running.
+//! Starts commands, and ends all running ones.
 
 use std::fs::File;
 use std::io;
@@ -22,16 +22,17 @@ use crate::plan::ir::Command;
 /// Upper bound until a pending signal has been handled.
 const SIGNAL_LATENCY: Duration = Duration::from_millis(100);
 
-/// How commands are started, and which are running.
+/// A starter of commands, which knows the running ones and can end them.
 #[derive(Debug)]
 pub struct Launcher {
     /// The signal mask of commands.
     mask: Mask,
-    /// The paths of programs.
+    /// Known paths of programs.
     paths: Paths,
     /// Additional options for `sort`.
     sorting: Vec<String>,
     running: Mutex<Pids>,
+    /// Whether the run is being ended.
     over: AtomicBool,
 }
 
@@ -39,13 +40,13 @@ pub struct Launcher {
 type Pids = Vec<Pid>;
 
 impl Launcher {
-    /// Creates a launcher. Commands get `mask`, and `sort` gets the options in `sorting`. A program
-    /// without a known path is looked up.
+    /// Creates a launcher. Commands run with the signal mask `mask`, and `sort` gets the additional
+    /// options in `sorting`. Programs without a path in `paths` are looked up.
     pub fn new(mask: Mask, paths: Paths, sorting: Vec<String>) -> Self {
         Self { mask, paths, sorting, running: Mutex::default(), over: AtomicBool::new(false) }
     }
 
-    /// Returns whether `sort` is given a memory limit.
+    /// Returns whether `sort` gets additional options, which limit its memory.
     pub(super) fn bounds_sorting(&self) -> bool {
         !self.sorting.is_empty()
     }
@@ -55,11 +56,11 @@ impl Launcher {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Starts a command. Standard streams that are not given are inherited.
+    /// Starts a command. Standard streams that are `None` are inherited.
     ///
     /// # Errors
     /// Returns an error if no process can be created within the time for retries, or if the run is
-    /// being ended. If its program cannot be started, the command itself reports that.
+    /// being ended. If the program cannot be executed, the new process reports that itself.
     pub(super) fn start(
         &self,
         command: &Command,
@@ -116,7 +117,7 @@ impl Launcher {
         process
     }
 
-    /// Waits until a command that this launcher started ends.
+    /// Waits until a command that this launcher started ends, and reaps it.
     pub(super) fn wait(&self, pid: Pid) -> io::Result<child::Reaped> {
         // The command stays a zombie until no signal can be sent to it any more.
         child::wait_for_end(pid)?;
@@ -125,7 +126,7 @@ impl Launcher {
         child::reap(pid)
     }
 
-    /// Sends a signal to those of the commands that are still running.
+    /// Sends a signal to those of the given commands that are still running.
     pub(super) fn signal(&self, pids: &[Pid], signal: Signal) {
         for &pid in self.running().iter().filter(|pid| pids.contains(pid)) {
             let _ = kill_process(pid, signal); // the command may have ended

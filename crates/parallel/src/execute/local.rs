@@ -1,4 +1,4 @@
-//! The executor for this machine: threads that feed processes and operators.
+//! Executes plans on this machine, with threads that feed processes and operators.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -28,22 +28,22 @@ pub struct Settings {
     pub jobs: usize,
     /// The memory for chunks and their outputs, in bytes.
     pub memory: u64,
-    /// The size of chunks in bytes, if the user sets it.
+    /// The size of chunks in bytes, or `None` to let contend choose it.
     pub part_bytes: Option<usize>,
     /// The directory for temporary files of sorts that exceed memory.
     pub folder: PathBuf,
 }
 
-/// Executes plans on this machine. The processes do not outlive the thread that calls it.
+/// An executor on this machine. The processes that it starts do not outlive the calling thread.
 #[derive(Debug)]
 pub struct Local<'a> {
-    /// The settings.
+    /// Limits on chunks and memory.
     pub settings: Settings,
-    /// Starts commands.
+    /// The launcher for commands.
     pub launcher: &'a Launcher,
-    /// Counts input, costs and exit codes.
+    /// Counters of input, costs and exit codes.
     pub tally: &'a Tally,
-    /// The bytes that have already been read from standard input.
+    /// Bytes already read from standard input.
     pub prefix: Mutex<Vec<u8>>,
 }
 
@@ -103,14 +103,14 @@ impl Executor for Local<'_> {
 struct Place<'a> {
     steps: &'a [Step],
     at: usize,
-    /// The step contains the first group.
+    /// Whether the step is the plan's first group.
     is_first: bool,
     plain: &'a [AtomicBool],
 }
 
 impl Local<'_> {
-    /// Returns the steps of a plan. Steps after the first that cannot be faster over chunks become
-    /// plain ones.
+    /// Returns the steps of a plan. Groups after the first step that cannot be faster over chunks
+    /// become serial steps, and neighbouring serial steps are merged.
     fn steps(&self, plan: &Plan) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         for (index, step) in plan.steps.iter().enumerate() {
@@ -157,8 +157,9 @@ impl Local<'_> {
         Ok(())
     }
 
-    /// Returns the input of the first command, if that is not simply standard input: bytes that
-    /// have already been read come first.
+    /// Returns the input of the first command: bytes already read, followed by the rest of standard
+    /// input. Returns `None` if no bytes have been read, so that the command can inherit standard
+    /// input.
     fn standard_input_of_command(&self) -> io::Result<Option<File>> {
         let prefix = self.take_prefix();
         if prefix.is_empty() {
@@ -176,7 +177,8 @@ impl Local<'_> {
         std::mem::take(&mut *self.prefix.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Runs a group.
+    /// Runs a group. If contend has read a regular file as standard input, moves its offset to the
+    /// end.
     fn parallel(
         &self,
         group: &Group,
@@ -215,8 +217,8 @@ impl Local<'_> {
             rate: None,
         };
         let reader = group::run(group, &context, input, output)?;
-        // A program that reads the same file afterwards continues after this input, as after any
-        // other command.
+        // A program that reads the same file afterwards continues after the group's input, as it
+        // would after any other command.
         if let (Some((mut file, end)), Reader::Contend) = (standard, reader) {
             let _ = file.seek(SeekFrom::Start(end)); // a seekable file
         }
@@ -239,7 +241,7 @@ impl Local<'_> {
     }
 }
 
-/// Returns a file from which the contents of these files can be read in order.
+/// Returns a file from which the contents of `files` can be read in order.
 fn one_after_the_other(files: Vec<File>) -> io::Result<File> {
     match <[File; 1]>::try_from(files) {
         Ok([file]) => Ok(file),
@@ -249,11 +251,11 @@ fn one_after_the_other(files: Vec<File>) -> io::Result<File> {
     }
 }
 
-/// Returns the reading end of a pipe that a thread writes to with `feed`. The thread ends when the
+/// Returns the read end of a pipe to which a thread writes with `feed`. The thread ends when the
 /// pipe is closed or the process exits.
 fn fed_with(feed: impl FnOnce(&mut File) -> io::Result<u64> + Send + 'static) -> io::Result<File> {
     let (reader, mut writer) = pipe::wide()?;
-    threads::spawn(move || drop(feed(&mut writer)))?; // its reader may close the pipe first
+    threads::spawn(move || drop(feed(&mut writer)))?; // the reader may close the pipe first
     Ok(reader)
 }
 
@@ -276,7 +278,8 @@ mod tests {
     use super::super::testing::{command, group, launcher, shell};
     use super::*;
 
-    /// Runs steps over a file with `text`; returns the file that the last step writes.
+    /// Runs steps over a file with `text`. Returns the result, and the contents of the output file
+    /// if it exists.
     fn executed(
         text: &str,
         steps: impl FnOnce(&str) -> Vec<Step>,

@@ -1,11 +1,11 @@
-//! Runs commands in the C locale over chunks that are ASCII, if their output is the same there.
+//! Runs commands in the C locale over ASCII chunks, if their output is the same there.
 
 use std::io;
 
 use super::input::{ChunkData, ChunkSource};
 use crate::plan::ir::Command;
 
-/// The commands of a group in their own locale, and in the C locale for ASCII.
+/// The commands of a group in their own locale, and variants for the C locale.
 #[derive(Debug)]
 pub(super) struct LocaleVariants<'g> {
     commands: &'g [Command],
@@ -18,7 +18,7 @@ impl<'g> LocaleVariants<'g> {
         Self { commands, in_c: in_c.then(|| commands.iter().map(in_the_c_locale).collect()) }
     }
 
-    /// Returns the commands in their own locale only.
+    /// Creates a set of variants that has only the commands in their own locale.
     pub(super) fn as_they_are(commands: &'g [Command]) -> Self {
         Self { commands, in_c: None }
     }
@@ -28,7 +28,7 @@ impl<'g> LocaleVariants<'g> {
         self.in_c.is_some()
     }
 
-    /// Returns whether commands run in the C locale over this chunk.
+    /// Returns whether commands run in the C locale over the given chunk.
     ///
     /// # Errors
     /// Returns an error if the chunk cannot be read.
@@ -36,7 +36,7 @@ impl<'g> LocaleVariants<'g> {
         if self.has_c() { chunks.is_ascii(chunk) } else { Ok(false) }
     }
 
-    /// Returns the commands, for the C locale if `use_c` is true.
+    /// Returns the commands, in their variants for the C locale if `use_c` is true.
     pub(super) fn commands(&self, use_c: bool) -> &[Command] {
         self.in_c.as_deref().filter(|_| use_c).unwrap_or(self.commands)
     }

@@ -12,16 +12,19 @@ use super::order::{Equal, Kind};
 use super::processes::BLOCK_BYTES;
 use super::sink::OutputSink;
 
-/// A sorted output, and its current line.
+/// A sorted output and its current line.
 struct Run<R> {
     input: R,
     buffer: Vec<u8>,
-    /// The offset of the line, which includes its separator.
+    /// Offset of the current line in the buffer.
     start: usize,
+    /// Offset of the end of the current line, after its separator.
     end: usize,
+    /// Number of valid bytes in the buffer.
     filled: usize,
-    /// The number of occurrences of the line, and where the line begins after it.
+    /// Number of occurrences of the line, if lines are counted.
     count: u64,
+    /// Offset of the line after its count.
     key: usize,
 }
 
@@ -30,7 +33,7 @@ impl<R: Read> Run<R> {
         Self { input, buffer: vec![0; BLOCK_BYTES], start: 0, end: 0, filled: 0, count: 0, key: 0 }
     }
 
-    /// Advances to the next line; returns `false` at the end.
+    /// Advances to the next line. Returns `false` at the end of the output.
     fn next(&mut self, separator: u8, counted: bool) -> io::Result<bool> {
         self.start = self.end;
         let mut searched = self.start;
@@ -86,8 +89,9 @@ impl<R: Read> Run<R> {
     }
 }
 
-/// Merges outputs that are sorted in this order. Equal lines are written in the order of their
-/// outputs. `Break` if the reader wants no more.
+/// Merges outputs that are sorted as `kind` says, and writes the first lines, or all if `first` is
+/// `None`. Equal lines are written in the order of their outputs. Returns `Break` if the reader
+/// wants no more output.
 ///
 /// # Errors
 /// Returns an error if an output cannot be read or is malformed, or if writing fails.
@@ -137,14 +141,14 @@ fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, kind
     waiting.insert(place.map_or(0, |place| place + 1), index);
 }
 
-/// The output of a merge.
+/// The pending output of a merge.
 struct Merged {
     block: Vec<u8>,
     /// The previous line, if it is needed for comparison.
     last: Option<Vec<u8>>,
     count: u64,
     equal: Equal,
-    /// How many more lines to write; `None` for all.
+    /// Number of lines left to write, or `None` for all.
     left: Option<u64>,
 }
 
@@ -221,7 +225,7 @@ mod tests {
         assert_eq!(merged(&["c\na\n", "b\n"], &reverse, Equal::Kept, None), "c\nb\na\n");
     }
 
-    /// A short line, or one that is longer than a block.
+    /// Generates a short line, or one that is longer than a block.
     fn line() -> impl Strategy<Value = String> {
         prop_oneof![9 => "[ab]{0,3}", 1 => Just("x".repeat(BLOCK_BYTES + 1))]
     }

@@ -10,9 +10,9 @@
 //!
 //!  combination | modules | when outputs are written |
 //! ---|---|---|
-//!  concatenate, or merge at chunk boundaries | `ordered`, `reorder`, `boundary_merger` | while input is read |
-//!  sum, merge, filter | `gathered`, `combine` | once all input has been read |
-//!  sort inside contend | `sorted`, `sorter`, `merge` | once all input has been read |
+//!  concatenate, or merge at boundaries | `ordered`, `reorder`, `boundary_merger` | while reading |
+//!  sum, merge, filter | `gathered`, `combine` | after all input |
+//!  sort inside contend | `sorted`, `sorter`, `merge` | after all input |
 //!
 //! An instance runs the commands of its group over one chunk or several: as operators inside
 //! contend (`chain`) or as processes (`processes`). If the group cannot run over chunks, `whole`
@@ -75,8 +75,8 @@ pub use plain::Plain;
 pub use tally::{StageTally, Tally};
 pub use threads::spawn;
 
-/// Executes plans. An executor depends only on the plan, so another one may run plans on other
-/// machines.
+/// An executor of plans. A plan contains everything that must be known of its pipeline, so other
+/// implementations may run plans on other machines.
 pub trait Executor {
     /// Runs the plan until it ends, from standard input to standard output.
     ///
@@ -86,44 +86,46 @@ pub trait Executor {
     fn execute(&self, plan: &Plan) -> Result<(), ExecuteError>;
 }
 
-/// Properties of the run, which all groups share, and of one group.
+/// Settings and counters of a run, which all its groups share, and the position of one group in it.
 #[derive(Debug, Clone, Copy)]
 struct Context<'a> {
     launcher: &'a Launcher,
     tally: &'a Tally,
-    /// The group is the first one: its input counts as the input of the run.
+    /// Whether the group is the first one, whose input counts as the input of the run.
     is_first: bool,
-    /// The group writes to standard output.
+    /// Whether the group writes to standard output.
     is_last: bool,
     /// The number of chunks processed at the same time.
     jobs: usize,
     /// The memory for chunks and their outputs, in bytes.
     memory: u64,
-    /// The size of chunks in bytes, if the user sets it.
+    /// The size of chunks in bytes, or `None` if contend chooses it.
     part_bytes: Option<usize>,
     /// The directory for temporary files of sorts that exceed memory.
     folder: &'a Path,
-    /// The steps of the plan, and the index of this group among them.
+    /// The steps of the plan.
     steps: &'a [Step],
+    /// The index of the group's step in `steps`.
     at: usize,
-    /// The steps that forward their input as it arrives: their commands run plain.
+    /// For each step, whether its commands run plain, that is, forward their input as it arrives.
     plain: &'a [AtomicBool],
-    /// The CPU time of the group's commands in nanoseconds a byte, if known.
+    /// CPU time of the group's commands other than sorts, in nanoseconds per byte of its input, or
+    /// `None` if it has not been estimated.
     rate: Option<f64>,
 }
 
 impl Context<'_> {
-    /// Marks this step as plain: its commands run once, without chunks, from now on.
+    /// Marks the group's step as plain: from now on, its commands run once, without chunks.
     fn runs_plain(&self) {
         self.plain[self.at].store(true, Ordering::Relaxed);
     }
 
-    /// Returns how many bytes of output the reorder buffer may hold.
+    /// Returns the maximum size in bytes of the reorder buffer's contents.
     fn held_bytes(&self) -> usize {
         usize::try_from(self.memory / 4).unwrap_or(usize::MAX)
     }
 
-    /// Returns how many bytes a worker may hold for sorting.
+    /// Returns the maximum size in bytes of the lines that a worker may hold for sorting.
     fn sorting_bytes(&self) -> usize {
         usize::try_from(self.memory / (2 * self.jobs as u64)).unwrap_or(usize::MAX)
     }

@@ -1,4 +1,4 @@
-//! Adds up the numbers that commands have counted over chunks.
+//! Combines the numbers that commands have counted over chunks.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -7,10 +7,12 @@ use super::error::GroupError;
 use super::sink::OutputSink;
 use crate::plan::ir::{Column, Numbers};
 
-/// Adds up the numbers of all outputs and writes them. `Break` if the reader wants no more.
+/// Combines the numbers of all outputs by columns, as a sum or maximum, and writes them. Returns
+/// `Break` if the reader wants no more output.
 ///
 /// # Errors
-/// Returns an error if an output has other contents than these numbers, or if writing fails.
+/// Returns an error if an output does not consist of one number for each column, or if writing
+/// fails.
 pub(super) fn combine(
     kinds: &Numbers,
     outputs: &[Vec<u8>],

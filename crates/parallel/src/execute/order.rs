@@ -10,9 +10,9 @@ use crate::plan::ir::{LineOrder, SortKey};
 /// The treatment of equal lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Equal {
-    /// All are kept.
+    /// All equal lines are kept.
     Kept,
-    /// One is kept.
+    /// One of the equal lines is kept.
     One,
     /// Lines begin with their number of occurrences, and the numbers of equal lines are added.
     Counted,
@@ -25,7 +25,7 @@ pub(crate) struct Kind<'o> {
     pub equal: Equal,
 }
 
-/// The order by bytes.
+/// The order of lines by their bytes, without keys.
 pub(super) const BYTES: LineOrder = LineOrder {
     keys: Vec::new(),
     field_separator: None,
@@ -34,7 +34,8 @@ pub(super) const BYTES: LineOrder = LineOrder {
     separator: b'\n',
 };
 
-/// Integers up to this have distinct prefixes.
+/// Integer that represents all integers of more than 18 digits in prefixes. It exceeds all shorter
+/// ones.
 const MAX_PREFIX_INTEGER: u64 = 1 << 61;
 /// The prefix of zero.
 const PREFIX_OF_ZERO: u64 = 1 << 63;
@@ -49,9 +50,9 @@ impl Kind<'_> {
         }
     }
 
-    /// Returns whether the line has a number that versions of `sort` may read differently. Within
+    /// Returns whether the line may have a number that versions of `sort` read differently. Within
     /// numbers, some versions skip the byte that they use for "no thousands separator", 0x80 or
-    /// 0xff. In UTF-8 neither byte can follow a digit.
+    /// 0xff. In UTF-8, neither byte can follow a digit.
     pub(super) fn has_doubtful_numbers(self, line: &[u8]) -> bool {
         self.order.keys.iter().any(|key| key.numeric)
             && memchr2(0x80, 0xff, line).is_some()
@@ -82,7 +83,7 @@ impl Kind<'_> {
         towards(self.order.reverse, one.cmp(other))
     }
 
-    /// Compares two lines.
+    /// Compares two lines by the keys, then by all bytes.
     pub(crate) fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
         let prefix = self.prefix(one);
         let order = self.directed(prefix.cmp(&self.prefix(other)));
@@ -94,7 +95,7 @@ impl Kind<'_> {
     }
 }
 
-/// Returns a number that decides most comparisons by this key.
+/// Returns a number that decides most comparisons by the given key.
 pub(super) fn key_prefix(key: &SortKey, key_text: &[u8]) -> u64 {
     match key {
         SortKey { numeric: true, .. } => Number::read(key_text).prefix(),
@@ -103,7 +104,7 @@ pub(super) fn key_prefix(key: &SortKey, key_text: &[u8]) -> u64 {
     }
 }
 
-/// Compares two key texts. `prefix` is the common prefix of both, if known.
+/// Compares the contents of a key in two lines. `prefix` is their common prefix, if known.
 pub(super) fn behind_key_prefix(
     key: &SortKey,
     prefix: Option<u64>,
@@ -136,7 +137,7 @@ fn first_bytes(text: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// Converts ASCII lower-case letters to upper case.
+/// Converts ASCII lower-case letters in eight bytes to upper case.
 fn capitals(bytes: u64) -> u64 {
     u64::from_be_bytes(bytes.to_be_bytes().map(|byte| byte.to_ascii_uppercase()))
 }
@@ -163,7 +164,7 @@ impl<'a> Number<'a> {
         Self { negative, integer, fraction }
     }
 
-    /// Returns the prefix of the number. It is even if no other number has it.
+    /// Returns the prefix of the number. An even prefix belongs to one number only.
     fn prefix(&self) -> u64 {
         let known = self.integer.len() <= 18;
         let integer = if known {

@@ -1,4 +1,4 @@
-//! Groups whose outputs are concatenated: every chunk has an instance of its own.
+//! Runs groups whose outputs are concatenated: every chunk has an instance of its own.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
@@ -16,25 +16,25 @@ use super::size::Sizes;
 use super::threads::{self, Patience, is_scarcity};
 use crate::plan::ir::Group;
 
-/// Commands that need more CPU time per byte than this, in seconds, are much slower than a scan. So
-/// the guard is checked over the whole input before their second chunk, and little work is lost if
-/// it rejects the input.
+/// Time in seconds per byte above which commands are much slower than a scan of the input. The
+/// guard is then checked over the whole input before the worker's next chunk, so that little work
+/// is lost if it rejects the input.
 const SLOW_SECONDS_PER_BYTE: f64 = 10e-9;
 
-/// How a run over chunks ended.
+/// The result of a run over chunks.
 #[derive(Debug)]
 pub(super) enum Ending<T> {
     /// All chunks are complete.
     Complete(T),
-    /// The reader wants no more.
+    /// The reader wants no more output.
     Enough,
     /// One run must process the rest of the input.
     FallBack {
-        /// Where its output goes.
+        /// The destination for the run's output.
         merger: T,
-        /// How many bytes of that output have already been forwarded.
+        /// Number of bytes at the start of that output that have already been forwarded.
         passed: u64,
-        /// The reason.
+        /// Why the group falls back.
         why: Fallback,
     },
 }
@@ -69,7 +69,7 @@ pub(super) fn run<T: OutputSink + Send>(
         Some(Stopped::FallBack(why)) => {
             Ok(Ending::FallBack { merger: combiner, passed, why: why.over(chunks) })
         }
-        // If there was no chunk, the commands have not run at all.
+        // Without a chunk, the commands have not run.
         None if chunks.has_rest() || chunks.none_was_taken() => {
             let why = Fallback::EmptyInput.over(chunks);
             Ok(Ending::FallBack { merger: combiner, passed: 0, why })
@@ -112,7 +112,7 @@ fn work<T: OutputSink + Send>(
     }
 }
 
-/// Runs the commands over one chunk. `Break` if no further chunk should run.
+/// Runs the commands over one chunk. Returns `Break` if no further chunk should run.
 fn run_chunk<T: OutputSink + Send>(
     variants: &LocaleVariants<'_>,
     context: &Context<'_>,

@@ -14,35 +14,38 @@ use crate::plan::flow::{Flow, Stream};
 use crate::plan::ir::{Combine, Command, Group, Step};
 use crate::plan::rates;
 
-/// The largest sample in bytes. It takes commands longer than their start-up does.
+/// Maximum size of a sample in bytes. Commands need more time for it than for their start.
 const MAX_SAMPLE_BYTES: usize = 1 << 20;
-/// The smallest sample in bytes for commands that are not slow.
+/// Minimum size in bytes of a sample for commands that are not slow.
 const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
-/// A sample is at most the input's size divided by this.
+/// The intended size of a sample is the input's size divided by this.
 const SAMPLE_DIVISOR: u64 = 100;
-/// The share of CPU time in the time that starting a command takes.
+/// CPU time of a command's start as a share of its wall time.
 const START_CPU_SHARE: f64 = 0.6;
-/// If a command takes less time than this number of starts, its own start-up time is measured.
+/// A command's own start is measured if its CPU time over the sample is less than this number of
+/// usual starts.
 const MIN_STARTS: f64 = 6.0;
-/// The limit of CPU time for a trial in seconds, unless the sample is the smallest one.
+/// Upper bound of the expected CPU time of a trial in seconds, unless the sample has its minimum
+/// size.
 const MAX_TRIAL_SECONDS: f64 = 0.01;
-/// The smallest sample of all, in bytes.
+/// Minimum size of any sample in bytes.
 const MIN_SAMPLE_BYTES: usize = 1 << 10;
-/// Commands that need more CPU time than this for a byte are slow, in seconds.
+/// CPU time in seconds per byte above which commands are slow.
 const SLOW_SECONDS_PER_BYTE: f64 = 1.9e-9;
 /// The memory that sort needs, as a multiple of its input.
 const SORT_MEMORY_FACTOR: u64 = 4;
-/// A smaller gain is lost to costs that do not depend on the input's size, in seconds.
+/// Gain in seconds below which costs that do not depend on the input's size outweigh it.
 const MIN_GAIN_SECONDS: f64 = 0.01;
-/// Commands with a lower expected CPU time are not tried, in seconds.
+/// Expected CPU time in seconds below which commands are not tried.
 const MIN_CPU_SECONDS: f64 = 0.1;
 
 /// The result of a trial of a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trial {
-    /// Chunks pay off.
+    /// Whether chunks pay off.
     pub is_worth_it: bool,
-    /// The CPU time that the commands before the sort need, in nanoseconds a byte, if known.
+    /// CPU time of the commands other than sorts, in nanoseconds per byte of the input, or `None`
+    /// if it has not been estimated.
     pub rate: Option<f64>,
 }
 
@@ -64,7 +67,7 @@ pub(super) fn judge(
     let mut output = Output { bytes: 0, lines: 0 };
     let cpu = flows.iter().map(Flow::cpu).sum::<f64>() * 1e-9;
     let is_short = chunks.size().is_some_and(|bytes| cpu * (bytes as f64) < MIN_CPU_SECONDS);
-    // A single command that is slow and shares the machine with no other stage certainly gains.
+    // A single slow command that shares the machine with no other stage certainly gains.
     let is_alone = group.serial.len() == 1 && context.steps.len() == 1;
     let is_sure = chunks.can_be_read_again() && is_alone && cpu > SLOW_SECONDS_PER_BYTE;
     // The commands that xargs starts are unknown and may have side effects, so they are not tried.
@@ -131,7 +134,8 @@ fn sample_size(of: Option<u64>, cpu: f64) -> usize {
     size.min(enough).max(MIN_SAMPLE_BYTES)
 }
 
-/// Returns the CPU time of starting these commands for every chunk, in nanoseconds per byte.
+/// Returns the CPU time of starting `commands` for every chunk, in nanoseconds per byte, or 0 if
+/// each worker starts them only once.
 fn starts(
     group: &Group,
     commands: &[Command],
@@ -145,7 +149,7 @@ fn starts(
     START_CPU_SHARE * start * 1e9 / Sizes::new(context, chunks, commands).usual() as f64
 }
 
-/// The output of commands over a sample.
+/// Size of the commands' output over a sample.
 struct Output {
     bytes: usize,
     lines: usize,
@@ -157,14 +161,14 @@ impl Output {
         self.lines += memchr::memchr_iter(b'\n', bytes).count();
     }
 
-    /// Returns the mean length of a line in bytes, if there is a line.
+    /// Returns the mean length of a line in bytes, or `None` if there is no line.
     fn line(&self) -> Option<f64> {
         (self.lines > 0).then(|| self.bytes as f64 / self.lines as f64)
     }
 }
 
-/// Returns the CPU time of each command over a sample, without its start, in nanoseconds a byte;
-/// `None` if the commands fail or the sample is empty.
+/// Returns the CPU time of each command over a sample in nanoseconds per byte, without its start,
+/// or `None` if the commands fail or the sample is empty.
 fn tried(
     commands: &[Command],
     sample: &[u8],
@@ -177,7 +181,7 @@ fn tried(
     let Some(cpus) = cpu_times(commands, sample, context, output)? else { return Ok(None) };
     let usual = commands.iter().map(|command| START_CPU_SHARE * rates::start_of(&command.program));
     let mut starts: Vec<f64> = usual.collect();
-    // For fast commands, the measured starting time matters.
+    // For fast commands, the usual time of a start is not accurate enough.
     if cpus.iter().zip(&starts).any(|(&cpu, start)| cpu < MIN_STARTS * start) {
         let nothing = &mut Output { bytes: 0, lines: 0 };
         starts = cpu_times(commands, &[], context, nothing)?.unwrap_or(starts);
@@ -186,7 +190,7 @@ fn tried(
     Ok(Some(cpus.iter().zip(&starts).map(rate).collect()))
 }
 
-/// Returns the CPU time of each command over a sample in seconds; `None` if the commands fail.
+/// Returns the CPU time of each command over a sample in seconds, or `None` if the commands fail.
 fn cpu_times(
     commands: &[Command],
     sample: &[u8],

@@ -1,4 +1,4 @@
-//! A pipeline that runs once, as the shell would run it.
+//! Runs a pipeline once, as the shell would run it.
 
 use std::fs::File;
 use std::io;
@@ -24,8 +24,8 @@ pub struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// Starts the commands. The first one reads `stdin` and the last one writes to `stdout`; if
-    /// these are `None`, they inherit contend's.
+    /// Starts the commands. The first one reads `stdin` and the last one writes to `stdout`; if one
+    /// of these is `None`, the command inherits contend's stream.
     ///
     /// # Errors
     /// Returns an error if a command cannot be started or a pipe cannot be created.
@@ -63,9 +63,9 @@ impl<'a> Plain<'a> {
 
     /// Starts a stage.
     ///
-    /// If contend started the next stage only once this one has executed its program, the kernel
-    /// would often keep both on one CPU for their first milliseconds. So contend waits only for the
-    /// last stage.
+    /// If contend waited until each stage has executed its program before it starts the next one,
+    /// the kernel would often keep both on one CPU for their first milliseconds. So contend waits
+    /// only for the last stage.
     fn start_one(
         &mut self,
         prepared: &Prepared,
@@ -85,8 +85,8 @@ impl<'a> Plain<'a> {
         })
     }
 
-    /// Repeats an attempt that fails for lack of processes, as a shell does: commands that end make
-    /// room.
+    /// Repeats an attempt that fails because processes, open files or memory have run out, as a
+    /// shell does. Ended commands are reaped before a retry, which makes room.
     fn retried<T>(&mut self, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         threads::retried(Patience::Long, || {
             attempt().or_else(|error| {
@@ -95,7 +95,7 @@ impl<'a> Plain<'a> {
         })
     }
 
-    /// Reaps commands that have ended; returns whether there were any.
+    /// Reaps commands that have ended, and returns whether there were any.
     fn reap_ended(&mut self) -> io::Result<bool> {
         let mut has_reaped = false;
         let mut place = 0;
@@ -122,8 +122,8 @@ impl<'a> Plain<'a> {
         Ok(true)
     }
 
-    /// Returns whether this signal terminated the last command. Like a shell, ignores how the
-    /// others ended.
+    /// Returns whether the given signal terminated the last command. As in a shell, the ends of the
+    /// other commands do not matter.
     pub fn died_of(&self, signal: i32) -> bool {
         self.ended.last() == Some(&ExitStatus::Signaled(signal))
     }
@@ -139,7 +139,7 @@ impl<'a> Plain<'a> {
         Ok(())
     }
 
-    /// Waits for the command at this index among the remaining ones.
+    /// Waits for the running command at index `place`, and records its CPU time and exit status.
     fn reap(&mut self, place: usize) -> io::Result<()> {
         let (pid, command) = self.running.remove(place);
         let reaped = self.launcher.wait(pid)?;

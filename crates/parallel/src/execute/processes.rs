@@ -1,4 +1,4 @@
-//! Commands of an instance as processes, connected by pipes.
+//! Runs the commands of an instance as processes connected by pipes.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -24,37 +24,37 @@ use super::threads::{self, Patience};
 use crate::plan::ir::{Command, StatusRule};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
-/// The signals that a terminal sends to all processes in the foreground.
+/// The signals that a terminal sends to all foreground processes.
 const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
 /// The number of bytes read or written at a time.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
-/// A read of at least this size means that the poll did not return too early.
+/// A read of at least this many bytes means that the poll did not return too early.
 pub(super) const FULL_READ_BYTES: usize = 128 << 10;
 /// The maximum number of bytes of the commands' standard error that are kept.
 const MAX_STDERR_BYTES: usize = 64 << 10;
-/// How long a poll for a command that neither reads nor writes lasts before the next check.
+/// Timeout of a poll, unless a delay ends earlier.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Processes over one chunk of the input, or over several.
+/// The processes of a pipeline over one chunk of the input, or over several.
 #[derive(Debug)]
 pub(super) struct Processes<'a> {
     launcher: &'a Launcher,
     commands: Vec<Running>,
     stdin: Option<File>,
     stdout: Option<File>,
-    /// A file with their standard error, if it is captured.
+    /// A file with the commands' standard error, if that is captured.
     stderr: Option<File>,
     block: Vec<u8>,
     feeding: PollBackoff,
     draining: PollBackoff,
 }
 
-/// One process.
+/// A process of the pipeline.
 #[derive(Debug)]
 struct Running {
     pid: Pid,
     rule: StatusRule,
-    /// Its exit status and resource usage, once it has been waited for.
+    /// Exit status and resource usage, or `None` until the process has been reaped.
     reaped: Option<child::Reaped>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Processes<'a> {
         commands: &[Command],
         patience: Patience,
     ) -> io::Result<Self> {
-        // A file rather than a pipe: commands never block on it.
+        // Unlike a pipe, a file never blocks the commands.
         let stderr =
             threads::retried(patience, || Ok(memfd_create("remarks", MemfdFlags::CLOEXEC)?))?;
         Self::start_with(launcher, commands, None, Some(File::from(stderr)), patience)
@@ -135,8 +135,8 @@ impl<'a> Processes<'a> {
         Ok(processes)
     }
 
-    /// Feeds the commands in pieces of `piece` bytes. At most one piece waits in the pipe, so that
-    /// the rest is left for workers that would otherwise be idle.
+    /// Feeds the commands in pieces of `piece` bytes. The pipe holds at most one piece, so that the
+    /// rest is left for workers that would otherwise be idle.
     pub(super) fn in_pieces(mut self, piece: usize) -> Self {
         if let Some(stdin) = &self.stdin {
             self.feeding = PollBackoff::of(pipe::narrow(stdin, piece));
@@ -144,8 +144,8 @@ impl<'a> Processes<'a> {
         self
     }
 
-    /// Writes `left` to the commands and forwards their output, until everything is written.
-    /// `Break` if the reader wants no more output.
+    /// Writes `left` to the commands and forwards their output, until everything is written or the
+    /// first command has closed its input. Returns `Break` if the reader wants no more output.
     ///
     /// # Errors
     /// Returns an error if reading, writing or forwarding fails.
@@ -201,7 +201,8 @@ impl<'a> Processes<'a> {
         self.stdin.is_some()
     }
 
-    /// Closes the input and forwards the rest of the output.
+    /// Closes the input and forwards the remaining output. Returns `Break` if the reader wants no
+    /// more output.
     ///
     /// # Errors
     /// See [`Self::feed`].
@@ -230,8 +231,8 @@ impl<'a> Processes<'a> {
         Ok(stdout)
     }
 
-    /// Polls once, and reads or writes the pipes that are ready. `Break` if the reader wants no
-    /// more output.
+    /// Polls once, and reads or writes the pipes that are ready. Returns `Break` if the reader
+    /// wants no more output.
     fn turn(
         &mut self,
         left: Option<&mut ChunkInput<'_>>,
@@ -304,7 +305,7 @@ impl<'a> Processes<'a> {
         Ok(())
     }
 
-    /// Returns what the commands have written to standard error so far.
+    /// Returns the commands' captured standard error so far, at most `MAX_STDERR_BYTES` of it.
     fn read_stderr(&self) -> io::Result<Vec<u8>> {
         let Some(file) = &self.stderr else { return Ok(Vec::new()) };
         let size =
@@ -314,8 +315,8 @@ impl<'a> Processes<'a> {
         Ok(text)
     }
 
-    /// Waits for the first `commands` commands, whose readers follow in the pipeline. Returns
-    /// whether all of them succeeded.
+    /// Waits for the first `commands` commands, but not for those that read their output. Returns
+    /// whether all of them succeeded and nothing has been written to the captured standard error.
     ///
     /// # Errors
     /// Returns an error if waiting fails.
@@ -335,7 +336,7 @@ impl<'a> Processes<'a> {
         }
         let reaped = self.launcher.wait(command.pid)?;
         command.reaped = Some(reaped);
-        // The terminal has sent the same signal to contend.
+        // The terminal sends the same signal to contend.
         if KEYBOARD.map(ExitStatus::Signaled).contains(&reaped.status) {
             self.launcher.let_signals_be_heard();
         }
@@ -384,13 +385,13 @@ impl Drop for Processes<'_> {
 pub(super) enum Awaited {
     /// The source is readable or has ended.
     Source,
-    /// The commands have closed their input.
+    /// The commands have closed their input, or the run is being ended.
     Gone,
     /// The reader wants no more output.
     Unwanted,
 }
 
-/// Which pipes are ready.
+/// Readiness of the pipes: of standard input for writing, and of standard output for reading.
 struct Ready {
     stdin: bool,
     stdout: bool,
@@ -405,7 +406,7 @@ mod tests {
     use super::super::testing::{command, file, launcher, shell};
     use super::*;
 
-    /// Runs commands over `input`; returns their output and how they ended.
+    /// Runs commands over `input`; returns their output, exit statuses and costs.
     fn over(commands: &[Command], input: &[u8]) -> (Vec<u8>, Ended) {
         let launcher = launcher();
         let mut written = Vec::new();

@@ -21,14 +21,15 @@ use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::Chunk;
 
-/// Receives the outputs of chunks in order.
+/// A receiver of the outputs of chunks, in order.
 pub(super) trait Combiner: Send {
-    /// Receives a piece of the current chunk's output. `Break` if the reader wants no more.
+    /// Receives a piece of the current chunk's output. Returns `Break` if the reader wants no more
+    /// output.
     ///
     /// # Errors
     /// Returns an error if the piece cannot be written.
     fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError>;
-    /// Ends the output of the current chunk. `Break` if the reader wants no more.
+    /// Ends the output of the current chunk. Returns `Break` if the reader wants no more output.
     ///
     /// # Errors
     /// See [`Self::piece`].
@@ -40,14 +41,14 @@ pub(super) trait Combiner: Send {
 pub(super) enum Stopped {
     /// The reader has closed the output.
     Enough,
-    /// The rest of the input must be processed by one run, for this reason.
+    /// The rest of the input must be processed by one run, for the given reason.
     FallBack(Fallback),
     /// Writing failed.
     Broken(GroupError),
 }
 
-/// Forwards the current chunk's output to a [`Combiner`], and holds the output of later chunks, up
-/// to a limit.
+/// A buffer that forwards the current chunk's output to a [`Combiner`], and holds the output of
+/// later chunks, up to a limit.
 pub(super) struct ReorderBuffer<J> {
     state: Mutex<State>,
     changed: Condvar,
@@ -55,13 +56,15 @@ pub(super) struct ReorderBuffer<J> {
     writer: Mutex<Writer<J>>,
     /// The maximum size of held outputs and kept chunks, in bytes.
     limit: usize,
-    /// Chunks are kept until their output has been written, so that a fallback can read them again.
+    /// Whether chunks are kept until their output has been written, so that a fallback can read
+    /// them again.
     keeps_chunks: bool,
 }
 
 struct State {
     /// The index of the current chunk.
     turn: usize,
+    /// Size of the held outputs and kept chunks, in bytes.
     held: usize,
     complete: BTreeMap<usize, Complete>,
     stopped: Option<Stopped>,
@@ -69,14 +72,14 @@ struct State {
 
 struct Writer<J> {
     combiner: J,
-    /// How many bytes of the current chunk's output have been forwarded.
+    /// Number of bytes of the current chunk's output that have been forwarded.
     passed: u64,
 }
 
 struct Complete {
     output: Vec<u8>,
     chunk: Option<Chunk>,
-    /// Why its output is invalid, if it is.
+    /// Why the output is invalid, or `None` if it is valid.
     failed: Option<Fallback>,
 }
 
@@ -86,7 +89,7 @@ pub(super) struct Left<J> {
     pub stopped: Option<Stopped>,
     /// The chunks whose output was not written completely, if chunks are kept.
     pub chunks: Vec<Chunk>,
-    /// How many bytes of the first one's output have been forwarded.
+    /// Number of bytes forwarded of the output of the first of these chunks.
     pub passed: u64,
 }
 
@@ -94,6 +97,7 @@ pub(super) struct Left<J> {
 pub(super) struct ChunkOutput<'a, J: Combiner> {
     reorder: &'a ReorderBuffer<J>,
     index: usize,
+    /// Output held until the chunk becomes current.
     waiting: Vec<u8>,
 }
 
@@ -114,7 +118,8 @@ impl<J: Combiner> ReorderBuffer<J> {
         ChunkOutput { reorder: self, index, waiting: Vec::new() }
     }
 
-    /// Accepts no more output; wakes all blocked workers. Only the first reason counts.
+    /// Makes the buffer accept no more output, and wakes all blocked workers. Only the first reason
+    /// counts.
     pub(super) fn stop(&self, why: Stopped) {
         self.lock().stopped.get_or_insert(why);
         self.changed.notify_all();
@@ -140,7 +145,8 @@ impl<J: Combiner> ReorderBuffer<J> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forwards output of the current chunk.
+    /// Forwards output of the current chunk. Returns `Break` if the reader wants no more output or
+    /// writing failed.
     fn pass(&self, writer: &mut Writer<J>, bytes: &[u8]) -> ControlFlow<()> {
         let passed = if bytes.is_empty() { Ok(Continue(())) } else { writer.combiner.piece(bytes) };
         if matches!(passed, Ok(Continue(()))) {
@@ -149,7 +155,8 @@ impl<J: Combiner> ReorderBuffer<J> {
         self.stop_unless_wanted(passed)
     }
 
-    /// Stops the buffer if the reader wants no more or if writing failed.
+    /// Stops the buffer and returns `Break` if the reader wants no more output or if writing
+    /// failed.
     fn stop_unless_wanted(&self, wanted: Result<ControlFlow<()>, GroupError>) -> ControlFlow<()> {
         match wanted {
             Ok(Continue(())) => Continue(()),
@@ -164,7 +171,8 @@ impl<J: Combiner> ReorderBuffer<J> {
         }
     }
 
-    /// Makes the next chunk the current one, and so on while chunks are complete already.
+    /// Makes the next chunk current. While that chunk is already complete, forwards its output and
+    /// advances again.
     fn advance(&self, writer: &mut Writer<J>) {
         loop {
             let wanted = writer.combiner.chunk_ended();
@@ -195,8 +203,8 @@ impl<J: Combiner> ReorderBuffer<J> {
 }
 
 impl<J: Combiner> ChunkOutput<'_, J> {
-    /// Forwards or holds a piece of output. Blocks while the held output is at its limit. `Break`
-    /// if no more output is accepted.
+    /// Forwards or holds a piece of output. Blocks while the held output is at its limit. Returns
+    /// `Break` if no more output is accepted.
     pub(super) fn take(&mut self, bytes: &[u8]) -> ControlFlow<()> {
         let mut state = self.reorder.lock();
         while state.stopped.is_none() && state.turn != self.index {
@@ -223,8 +231,8 @@ impl<J: Combiner> ChunkOutput<'_, J> {
         self.reorder.pass(writer, &waiting)
     }
 
-    /// Marks the chunk as complete; `failed` says why its output is invalid, if it is. May block as
-    /// [`Self::take`] does.
+    /// Marks the chunk as complete. `failed` is the reason if its output is invalid, and `None`
+    /// otherwise. May block, as [`Self::take`] does.
     pub(super) fn complete(mut self, chunk: Chunk, failed: Option<Fallback>) {
         let kept = if self.reorder.keeps_chunks { chunk.data.size() } else { 0 };
         let mut state = self.reorder.lock();

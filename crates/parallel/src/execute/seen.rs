@@ -1,4 +1,4 @@
-//! Finds lines that occurred before, by their hashes.
+//! Finds repeated lines by their hashes.
 //!
 //! Looking a line up among many takes longer than sorting one more line. So if few lines repeat,
 //! only a sample of the lines is looked up, until more of them repeat. The sample consists of the
@@ -15,9 +15,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 const OTHERS: u64 = 15 << 40;
 /// The number of lines of the sample between two decisions on which lines to look up.
 const WINDOW_LINES: u32 = 1024;
-/// All lines are looked up if at least this number of lines in a window are repeated.
+/// Number of repeated lines in a window from which on all lines are looked up.
 const MANY_REPEATS: u32 = WINDOW_LINES / 4;
-/// Only the sample is looked up if fewer lines in a window are repeated.
+/// Number of repeated lines in a window below which only the sample is looked up.
 const FEW_REPEATS: u32 = WINDOW_LINES / 8;
 
 /// The indices of lines, by hash.
@@ -26,11 +26,12 @@ pub(super) struct Seen {
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
     looks_for_all: bool,
-    /// Some lines were not looked up, so equal lines may have been kept.
+    /// Whether some lines were not looked up, so that equal lines may have been stored more than
+    /// once.
     has_missed: bool,
-    /// Lines of the sample since the last decision.
+    /// Number of lines of the sample since the last decision.
     sampled: u32,
-    /// Repeated lines among them.
+    /// Number of repeated lines of the sample since the last decision.
     found: u32,
 }
 
@@ -47,8 +48,8 @@ impl Seen {
         }
     }
 
-    /// Returns the index of an equal line, if it is known. Otherwise, the caller must store the
-    /// line at the next index. `at` returns the line with an index.
+    /// Returns the index of a stored line that equals `line`. If the result is `None`, the caller
+    /// must store the line at index `next`. `at` returns the stored line at an index.
     pub(super) fn place<'t>(
         &mut self,
         line: &[u8],

@@ -1,4 +1,4 @@
-//! Where the output of a group goes.
+//! Destinations for the output of a group.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use super::launcher::Launcher;
 
 /// A destination for output.
 pub(super) trait OutputSink {
-    /// Writes a piece of output. `Break` if the reader wants no more.
+    /// Writes a piece of output. Returns `Break` if the reader wants no more output.
     ///
     /// # Errors
     /// Returns an error if writing fails.
@@ -27,11 +27,11 @@ impl<F: FnMut(&[u8]) -> Result<ControlFlow<()>, GroupError>> OutputSink for F {
     }
 }
 
-/// Forwards the first lines only, or everything.
+/// A sink that forwards only the first lines, or everything.
 #[derive(Debug)]
 pub(super) struct FirstLines<'o, S> {
     output: &'o mut S,
-    /// How many more lines to write; `None` for all.
+    /// Number of lines left to write, or `None` for all.
     left: Option<u64>,
 }
 
@@ -65,20 +65,20 @@ impl<S: OutputSink> OutputSink for FirstLines<'_, S> {
 #[derive(Debug)]
 pub(super) struct Sink<'a> {
     file: File,
-    /// Set if this is standard output: records that writing begins.
+    /// The tally to notify before each write; set only if the file is standard output.
     before_write: Option<&'a Tally>,
-    /// Knows whether the run is being ended.
+    /// The launcher, which knows whether the run is being ended.
     launcher: &'a Launcher,
-    /// The bytes written so far.
+    /// Number of bytes written so far.
     written: u64,
     /// The number of bytes to skip, because they were written before the output started again.
     skipped: u64,
-    /// The reader has closed the output.
+    /// Whether the reader has closed the output.
     left: Arc<AtomicBool>,
 }
 
 impl<'a> Sink<'a> {
-    /// Creates a sink. `before_write` is given if the file is standard output.
+    /// Creates a sink. `before_write` must be given if the file is standard output, and only then.
     pub(super) fn new(file: File, before_write: Option<&'a Tally>, launcher: &'a Launcher) -> Self {
         Self { file, before_write, launcher, written: 0, skipped: 0, left: Arc::default() }
     }
@@ -122,7 +122,8 @@ impl OutputSink for Sink<'_> {
         let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(bytes.len());
         self.skipped -= skipped as u64;
         let bytes = &bytes[skipped..];
-        // Ctrl-C also ends the program that feeds this one, so an end of input may be premature.
+        // Ctrl-C also ends the program that writes contend's input, so an end of input may be
+        // premature.
         if self.written == 0 && interrupt::is_asked_to_end() {
             self.launcher.let_signals_be_heard();
         }

@@ -9,24 +9,27 @@ use super::input::ChunkSource;
 use crate::plan::ir::Command;
 use crate::plan::rates;
 
-/// The intended duration of a chunk. Starting its commands then takes about a hundredth of that,
+/// Intended processing time of a chunk. Starting its commands then takes about a hundredth of that,
 /// and at most a twentieth for commands that are slow to start.
 const CHUNK_TIME: Duration = Duration::from_millis(150);
+/// Minimum processing time of a chunk, as a multiple of the start time of its slowest command.
 const STARTS_PER_CHUNK: f64 = 20.0;
-/// The size of chunks in bytes until their speed is known.
+/// Size of chunks in bytes until the speed of the commands is known.
 const FIRST_CHUNK_BYTES: u64 = 256 << 10;
-/// The first chunks of a stream have the intended size divided by this.
+/// The first chunks of a stream have at least the intended size divided by this.
 const EARLY_DIVISOR: u64 = 8;
-/// The largest chunk of a file, and the largest one that must be in memory, in bytes.
+/// Maximum size in bytes of a chunk of a file.
 const MAX_CHUNK_BYTES: u64 = 64 << 20;
+/// Maximum size in bytes of a chunk that must be in memory.
 const MAX_CHUNK_BYTES_IN_MEMORY: u64 = 16 << 20;
-/// The last chunks have at least the intended size divided by this, and at least `MIN_CHUNK_BYTES`.
+/// The last chunks have at least the intended size divided by this.
 const LAST_DIVISOR: u64 = 4;
+/// Minimum size of a chunk in bytes.
 const MIN_CHUNK_BYTES: u64 = 512;
 
 /// Limits on the size of chunks for workers that run one instance over many chunks, in bytes.
 const PIECE_BYTES: RangeInclusive<u64> = (64 << 10)..=(1 << 20);
-/// The number of such chunks intended for each worker.
+/// Intended number of chunks for each worker that runs one instance over many of them.
 const PIECES_PER_WORKER: u64 = 4;
 
 /// Returns the size of chunks for workers that run one instance over many chunks, in bytes.
@@ -39,23 +42,26 @@ pub(super) fn piece(context: &Context<'_>, chunks: &ChunkSource<'_>) -> usize {
     context.part_bytes.unwrap_or(usize::try_from(piece).unwrap_or(usize::MAX))
 }
 
-/// Chooses sizes from the time that earlier chunks have taken.
+/// Adaptive chunk sizes, based on the processing time of earlier chunks.
 #[derive(Debug)]
 pub(super) struct Sizes {
-    /// The size that the user has set.
+    /// Size of chunks in bytes, if the user has set it.
     fixed: Option<usize>,
     jobs: u64,
-    /// The size of the input in bytes, if known.
+    /// Size of the input in bytes, or `None` if it is a stream.
     total: Option<u64>,
+    /// Maximum size of a chunk in bytes.
     most: u64,
-    /// The intended duration of a chunk, in seconds.
+    /// Intended processing time of a chunk in seconds.
     seconds: f64,
+    /// Intended size of a chunk in bytes.
     wanted: AtomicU64,
+    /// Total size in bytes of the chunks chosen so far.
     given: AtomicU64,
 }
 
 impl Sizes {
-    /// Returns a chooser for chunks that each start these commands.
+    /// Creates the sizes of chunks that each start `commands`.
     pub(super) fn new(
         context: &Context<'_>,
         chunks: &ChunkSource<'_>,
@@ -104,7 +110,7 @@ impl Sizes {
         let soon =
             || wanted.min((given / self.jobs).max(wanted / EARLY_DIVISOR).max(MIN_CHUNK_BYTES));
         let size = self.total.map_or_else(soon, |total| {
-            // Chunks become smaller towards the end, so that all workers finish together, but each
+            // Chunks become smaller towards the end, so that all workers finish together. Each
             // worker gets at least two.
             let least =
                 (wanted / LAST_DIVISOR).min(total.div_ceil(2 * self.jobs)).max(MIN_CHUNK_BYTES);
@@ -115,12 +121,12 @@ impl Sizes {
         usize::try_from(size.min(self.most)).unwrap_or(usize::MAX)
     }
 
-    /// Records that a chunk of `bytes` took `time`.
+    /// Records that a chunk of `bytes` bytes took `time`.
     pub(super) fn took(&self, bytes: usize, time: Duration) {
         self.set_rate(bytes as f64 / time.as_secs_f64().max(1e-6));
     }
 
-    /// Sets the speed of the commands in bytes a second.
+    /// Sets the speed of the commands in bytes per second.
     fn set_rate(&self, rate: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let wanted = (rate * self.seconds) as u64;

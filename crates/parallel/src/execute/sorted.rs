@@ -1,4 +1,4 @@
-//! Groups that end in a sort which contend carries out itself.
+//! Runs groups that end in a sort inside contend.
 
 use std::fs::File;
 use std::io;
@@ -27,7 +27,7 @@ use crate::plan::ir::{Combine, Command, Group, LineOrder};
 /// The approximate number of bytes merged at a time.
 const RANGE_BYTES: usize = 1 << 20;
 
-/// The task of a sort inside contend.
+/// A sort inside contend, and the commands before it.
 #[derive(Debug)]
 pub(super) struct Task<'g> {
     /// The commands before the sort.
@@ -35,14 +35,13 @@ pub(super) struct Task<'g> {
     sort: &'g Command,
     order: LineOrder,
     equal: Equal,
-    /// The number of lines from the beginning to write; `None` for all.
+    /// Number of lines to write from the beginning, or `None` for all.
     first: Option<u64>,
     /// The directory for lines that do not fit into memory, if the command line names one.
     folder: Option<&'g str>,
 }
 
-/// Returns how to run a group that ends in a sort which contend carries out; `None` for other
-/// groups.
+/// Returns the task of a group that ends in a sort inside contend, or `None` for other groups.
 pub(super) fn task(group: &Group) -> Option<Task<'_>> {
     let (order, equal, first, folder) = match &group.combine {
         Combine::Merge(merge) => {
@@ -67,12 +66,12 @@ impl Task<'_> {
     }
 }
 
-/// Sorts the output of the commands before the sort. Returns the reason if the group must fall
-/// back.
+/// Runs the commands before the sort over chunks, and sorts their output. Returns the reason if the
+/// group must fall back, or `None` on success.
 ///
 /// # Errors
-/// Returns an error if the input cannot be read, the output cannot be written, or there is no room
-/// for lines.
+/// Returns an error if the input cannot be read, the output cannot be written, or lines fit neither
+/// into memory nor on disk.
 pub(super) fn run(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -90,7 +89,7 @@ pub(super) fn run(
         }
         sorted => sorted?,
     };
-    // If there was no chunk, the commands have not run at all.
+    // Without a chunk, the commands have not run.
     if chunks.is_stopped() || chunks.none_was_taken() && !chunks.has_rest() {
         return Ok(Some(Fallback::EmptyInput.over(chunks)));
     }
@@ -167,8 +166,8 @@ fn gather_rest(
     filled.map(|(sorted, _)| sorted)
 }
 
-/// Sorts the output of the commands before the sort over these chunks; returns how the commands
-/// ended.
+/// Sorts the output of the commands before the sort over the chunks that `next` returns. Also
+/// returns how the commands ended, or `None` if none ran.
 fn fill<'l>(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -232,7 +231,7 @@ fn fill<'l>(
     Ok((sorter.finish()?, ended))
 }
 
-/// Passes lines that have been read already to the sort command.
+/// Passes the lines read so far to the sort command.
 fn sort_elsewhere(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -250,13 +249,13 @@ fn sort_elsewhere(
     Ok(())
 }
 
-/// Merges runs in one thread, if some are on disk or only the first lines are wanted.
+/// Merges runs in one thread, because some are on disk or only the first lines are wanted.
 fn merge_runs(
     task: &Task<'_>,
     sorted: Vec<Sorted>,
     output: &mut impl OutputSink,
 ) -> Result<(), GroupError> {
-    let _ = merge(runs(task, sorted), task.kind(), task.first, output)?; // there is no more output
+    let _ = merge(runs(task, sorted), task.kind(), task.first, output)?; // nothing is left to write
     Ok(())
 }
 
@@ -297,7 +296,7 @@ impl io::Read for Run<'_> {
     }
 }
 
-/// Writes the merged ranges in order.
+/// A combiner that writes merged ranges in order.
 struct Merged<'a, T>(&'a mut T);
 
 impl<T: OutputSink + Send> Combiner for Merged<'_, T> {
@@ -310,7 +309,7 @@ impl<T: OutputSink + Send> Combiner for Merged<'_, T> {
     }
 }
 
-/// Merges runs in memory, in ranges on all CPUs.
+/// Merges runs in memory, in ranges that several threads process.
 fn merge_ranges(
     kind: Kind<'_>,
     context: &Context<'_>,
@@ -342,8 +341,9 @@ fn merge_ranges(
     }
 }
 
-/// Divides all runs at common lines, into ranges of about equal numbers of bytes: all lines of a
-/// range come before those of the next one.
+/// Divides all runs at the same lines into ranges of about equal size, so that all lines of a range
+/// come before those of the next one. Returns, for each range, its first and last index in each
+/// run, the latter excluded.
 fn ranges(kind: Kind<'_>, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>> {
     let bytes: usize = sorted.iter().map(|run| run.text.len() + run.entries.len()).sum();
     let count = (bytes / RANGE_BYTES).max(jobs);
@@ -366,7 +366,7 @@ fn ranges(kind: Kind<'_>, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usi
     ranges.map(|pair| pair[0].iter().copied().zip(pair[1].iter().copied()).collect()).collect()
 }
 
-/// Merges one range of some runs.
+/// Returns the merged lines of one range of the runs.
 fn merge_range(kind: Kind<'_>, mut runs: Vec<(&[Entry], &[u8])>) -> Vec<u8> {
     let mut merged = Vec::with_capacity(RANGE_BYTES + RANGE_BYTES / 4);
     // The previous line and its number of occurrences, if equal lines are merged.
@@ -412,7 +412,7 @@ mod tests {
     use super::super::testing::{Ran, Setting, command, file_input, group, shell, stream_input};
     use super::*;
 
-    /// A group of `sort` after other commands.
+    /// Returns a group that runs `sort` after the commands in `before`.
     fn sort(before: &[Command], unique: bool, first: Option<u64>) -> Group {
         let mut arguments = if unique { vec!["-u"] } else { Vec::new() };
         let mut sort = command("sort", &arguments);

@@ -1,10 +1,10 @@
 //! Sorts lines in memory, and on disk if they do not fit.
 //!
 //! An external `sort` would receive its input and return its output through pipes, and would move
-//! equal lines like all others. Here, lines stay where they were read. Only entries move: the
-//! offset of a line, and the first eight bytes of its key, which decide most comparisons. If equal
-//! lines are merged or counted, most are found by their hashes and stored once. The others are
-//! merged when sorting has made them neighbours.
+//! equal lines like all others. Here, lines stay where they were stored. Only entries move: the
+//! offset of a line, and a prefix of its key, which decides most comparisons. If equal lines are
+//! merged or counted, most are found by their hashes and stored once. The others are merged when
+//! sorting has made them neighbours.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, Write};
@@ -18,13 +18,13 @@ use super::order::{Equal, Kind};
 use super::seen::Seen;
 use super::{counted, keyed};
 
-/// The largest text that is held, in bytes: offsets have 32 bits.
+/// Maximum size in bytes of the lines in memory: offsets have 32 bits.
 const MAX_TEXT_BYTES: usize = 1 << 31;
-/// If there is no room on disk, memory for lines is doubled only if that takes at most the
+/// If there is no room on disk, the memory for lines is doubled only if the lines take at most the
 /// available memory divided by this, because other workers do the same.
 const MEMORY_DIVISOR: u64 = 8;
 
-/// Lines that are being collected.
+/// A collector of lines, which sorts them in memory and spills them to disk if there are too many.
 #[derive(Debug)]
 pub(super) struct Sorter<'a> {
     kind: Kind<'a>,
@@ -33,18 +33,18 @@ pub(super) struct Sorter<'a> {
     folder: &'a Path,
     text: Vec<u8>,
     entries: Vec<Entry>,
-    /// Finds equal lines, if they are kept once.
+    /// Index of the stored lines, if equal lines are stored once.
     seen: Seen,
     /// The beginning of an incomplete line.
     unfinished: Vec<u8>,
     /// Sorted runs that did not fit into memory, on disk.
     spilled: Vec<File>,
     has_doubtful_numbers: bool,
-    /// The available memory beyond the limit in bytes, if it is not read from the system.
+    /// Available memory in bytes that replaces the system's value in tests.
     available: Option<u64>,
 }
 
-/// Lines fit neither into memory nor on disk.
+/// The error of lines that fit neither into memory nor on disk.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot write temporary files for sorting to {folder} (set TMPDIR to use another directory)"
@@ -54,7 +54,7 @@ struct NoRoom {
     source: io::Error,
 }
 
-/// Sorted lines.
+/// Sorted lines, in memory and on disk.
 #[derive(Debug)]
 pub(super) struct Sorted {
     pub text: Vec<u8>,
@@ -62,7 +62,7 @@ pub(super) struct Sorted {
     /// Sorted runs on disk. If there are any, memory has lines only if the last run did not fit on
     /// disk.
     pub spilled: Vec<File>,
-    /// Versions of `sort` may read the numbers in these lines differently.
+    /// Whether versions of `sort` may read numbers in the lines differently.
     pub has_doubtful_numbers: bool,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// Appends a piece of the lines.
+    /// Adds a piece of the input, which may begin or end within a line.
     ///
     /// # Errors
     /// Returns an error if lines fit neither into memory nor on disk.
@@ -133,7 +133,8 @@ impl<'a> Sorter<'a> {
         Ok(())
     }
 
-    /// Appends a line to the text, after its number of occurrences.
+    /// Appends a line to the text, after its number of occurrences unless that is 0. Returns the
+    /// offset of the line.
     fn add(&mut self, line: &[u8], count: u64) -> usize {
         if count > 0 {
             self.text.extend_from_slice(&count.to_le_bytes());
@@ -143,7 +144,7 @@ impl<'a> Sorter<'a> {
         start
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Returns the memory in use for lines, in bytes.
     fn used(&self) -> usize {
         let beside = if self.kind.order.keys.is_empty() { 0 } else { keyed::BYTES_PER_ENTRY };
         self.text.capacity()
@@ -164,7 +165,7 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// Merges equal lines that are neighbours.
+    /// Merges neighbouring equal lines.
     fn merge_equal(&mut self) {
         let Self { entries, text, .. } = self;
         entries.dedup_by(|again, first| {
@@ -201,13 +202,13 @@ impl<'a> Sorter<'a> {
         Ok(())
     }
 
-    /// Returns whether there is memory for twice as much as is in use.
+    /// Returns whether the memory for lines can be doubled.
     fn may_grow(&self) -> bool {
         let available = self.available.unwrap_or_else(|| MemInfo::read().available);
         self.text.len() < MAX_TEXT_BYTES / 2 && self.used() as u64 <= available / MEMORY_DIVISOR
     }
 
-    /// Writes the lines to an unnamed file, which the system deletes when it is closed.
+    /// Writes the lines to an unnamed file, which the system deletes once it is closed.
     fn write_run(&self) -> io::Result<File> {
         let file = tempfile::tempfile_in(self.folder)?;
         let mut writer = BufWriter::with_capacity(256 << 10, file);
@@ -222,7 +223,7 @@ impl<'a> Sorter<'a> {
         Ok(file)
     }
 
-    /// Sorts the remaining lines.
+    /// Sorts the remaining lines, and returns all of them.
     ///
     /// # Errors
     /// See [`Self::push`].
@@ -249,7 +250,7 @@ impl<'a> Sorter<'a> {
     }
 }
 
-/// Appends a line, after its number of occurrences if those are counted.
+/// Appends a line to `out`, after its number of occurrences if lines are counted.
 pub(super) fn write(out: &mut Vec<u8>, kind: Kind<'_>, line: &[u8], count: impl Fn() -> u64) {
     if kind.equal == Equal::Counted {
         counted::write(out, count(), line);

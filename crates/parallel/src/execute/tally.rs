@@ -14,7 +14,7 @@ use super::fallback::Fallback;
 use super::intake::Intake;
 use crate::plan::ir::{Command, Group, StatusRule};
 
-/// Figures of all stages.
+/// Exit codes and costs of all stages, and counters of the input.
 #[derive(Debug, Default)]
 pub struct Tally {
     stages: Mutex<BTreeMap<usize, StageTally>>,
@@ -24,7 +24,7 @@ pub struct Tally {
     notes: Mutex<Vec<String>>,
 }
 
-/// A callback before output is written.
+/// A callback that runs before output is written.
 #[derive(Default)]
 struct Hook(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
@@ -34,20 +34,20 @@ impl fmt::Debug for Hook {
     }
 }
 
-/// Figures of one stage.
+/// The exit code and costs of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StageTally {
-    /// Its exit code as a shell reports it, combined over all chunks.
+    /// The exit code as a shell reports it, combined over all chunks.
     pub status: i32,
-    /// The CPU time of its commands.
+    /// CPU time of the stage's commands.
     pub cpu: Duration,
-    /// How many processes were started for it.
+    /// Number of processes started for the stage.
     pub starts: u64,
     has_ended: bool,
 }
 
 impl Tally {
-    /// Returns the figures of the stages that have run, by index.
+    /// Returns the exit codes and costs of the stages that have run, by index.
     pub fn stages(&self) -> BTreeMap<usize, StageTally> {
         self.lock().clone()
     }
@@ -70,12 +70,12 @@ impl Tally {
         self.input.bytes()
     }
 
-    /// Returns the size of that input in bytes, if known.
+    /// Returns the size of the first group's input in bytes, or `None` if it is unknown.
     pub fn size(&self) -> Option<u64> {
         self.input.size()
     }
 
-    /// Returns how many chunks of it have been handed out.
+    /// Returns how many chunks of the first group's input have been handed out.
     pub fn chunks(&self) -> u64 {
         self.input.chunks()
     }
@@ -85,7 +85,7 @@ impl Tally {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records that a group runs once over its whole input, for this reason.
+    /// Records that a group runs once over its whole input, for the given reason.
     pub(super) fn note_fallback(&self, group: &Group, why: &Fallback) {
         let stages = || group.serial.iter().map(|command| command.stage + 1);
         let stages = match (stages().min(), stages().max()) {
@@ -101,7 +101,7 @@ impl Tally {
         &self.input
     }
 
-    /// Records how commands ended.
+    /// Records the exit statuses and costs of commands.
     pub(super) fn ended(&self, commands: &[Command], ended: &Ended) {
         for (command, (status, cost)) in
             commands.iter().zip(ended.statuses.iter().zip(&ended.costs))
@@ -111,8 +111,8 @@ impl Tally {
         }
     }
 
-    /// Records how commands over a chunk ended. If they failed, only their cost counts here,
-    /// because they run again over its input.
+    /// Records how commands over a chunk ended. If they failed, only their costs count, because the
+    /// input of the chunk is processed again.
     pub(super) fn ended_over_chunk(&self, commands: &[Command], ended: &Ended) {
         if ended.succeeded {
             self.ended(commands, ended);

@@ -15,13 +15,13 @@ use super::progress::Reader;
 use super::{Context, Launcher, Tally};
 use crate::plan::ir::{Combine, Command, Cut, Group, Guard, Records, StatusRule, Step};
 
-/// A launcher whose commands get the signal mask of the tests.
+/// Creates a launcher whose commands get the signal mask of the tests.
 pub(super) fn launcher() -> Launcher {
     let signals = Signals::block().expect("signals");
     Launcher::new(signals.mask_before(), Paths::new(), Vec::new())
 }
 
-/// A file with this text, positioned at its beginning.
+/// Creates a file with the given text, positioned at its beginning.
 pub(super) fn file(text: &str) -> File {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(text.as_bytes()).expect("room");
@@ -29,7 +29,7 @@ pub(super) fn file(text: &str) -> File {
     file
 }
 
-/// The whole text of a file.
+/// Returns the whole text of a file.
 pub(super) fn read(mut file: File) -> String {
     file.rewind().expect("a file");
     let mut text = String::new();
@@ -37,12 +37,12 @@ pub(super) fn read(mut file: File) -> String {
     text
 }
 
-/// An input that consists of one file.
+/// Returns an input that consists of one file.
 pub(super) fn file_input(text: &str) -> Input {
     Input::Files(vec![Slice::from_here(file(text)).expect("a file")])
 }
 
-/// An input that comes through a pipe.
+/// Returns an input that comes through a pipe.
 pub(super) fn stream_input(text: &str) -> Input {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     let text = text.to_owned();
@@ -50,7 +50,7 @@ pub(super) fn stream_input(text: &str) -> Input {
     Input::Stream(Vec::new(), File::from(OwnedFd::from(reader)))
 }
 
-/// A command of stage 0.
+/// Returns a command of stage 0.
 pub(super) fn command(program: &str, arguments: &[&str]) -> Command {
     Command {
         stage: 0,
@@ -65,12 +65,12 @@ pub(super) fn command(program: &str, arguments: &[&str]) -> Command {
     }
 }
 
-/// A shell that runs this script.
+/// Returns a shell command that runs the given script.
 pub(super) fn shell(text: &str) -> Command {
     command("sh", &["-c", text])
 }
 
-/// A group of one command over lines.
+/// Returns a group of one command over lines.
 pub(super) fn group(command: Command, combine: Combine) -> Group {
     Group {
         serial: vec![command.clone()],
@@ -92,7 +92,7 @@ pub(super) struct Ran {
     pub chunks: u64,
 }
 
-/// How a group runs.
+/// The parameters of a group's run.
 pub(super) struct Setting {
     pub launcher: Launcher,
     pub tally: Tally,
@@ -103,7 +103,7 @@ pub(super) struct Setting {
 }
 
 impl Default for Setting {
-    /// Two jobs over chunks of a few bytes.
+    /// Returns parameters with two jobs and chunks of a few bytes.
     fn default() -> Self {
         Self {
             launcher: launcher(),
@@ -117,7 +117,7 @@ impl Default for Setting {
 }
 
 impl Setting {
-    /// The context of the only step of a plan.
+    /// Returns the context of the only step of a plan.
     pub(super) fn context<'a>(&'a self, steps: &'a [Step], plain: &'a [AtomicBool]) -> Context<'a> {
         Context {
             launcher: &self.launcher,
@@ -141,7 +141,7 @@ impl Setting {
         work(&self.context(&steps, &[AtomicBool::new(false)]))
     }
 
-    /// Runs a group.
+    /// Runs a group as the only step of a plan.
     pub(super) fn run(&self, group: &Group, input: Input) -> Ran {
         let output = tempfile::tempfile().expect("a file");
         let again = output.try_clone().expect("a descriptor");

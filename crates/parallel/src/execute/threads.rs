@@ -15,12 +15,12 @@ use rustix::io::Errno;
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// How long attempts are repeated.
+/// A limit on the time for which attempts are repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// A short time, because there is an alternative.
+    /// One second, because there is an alternative.
     Brief,
-    /// As long as bash does, because there is no alternative.
+    /// 15 seconds, as in bash, because there is no alternative.
     Long,
 }
 
@@ -42,8 +42,8 @@ pub(super) fn is_scarcity(error: &io::Error) -> bool {
 /// Repeats an attempt while a limit makes it fail.
 ///
 /// # Errors
-/// Returns an error if the attempt fails for another reason or for too long, or if this process is
-/// asked to end.
+/// Returns an error if the attempt fails for another reason or for too long, or if contend is asked
+/// to end.
 pub(super) fn retried<T>(
     patience: Patience,
     mut attempt: impl FnMut() -> io::Result<T>,
@@ -72,7 +72,7 @@ fn take<F>(work: &Once<F>) -> Option<F> {
     work.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Starts a thread of the scope. It returns nothing if another thread has taken the work.
+/// Starts a thread of the scope. The thread returns `None` if another one has taken the work.
 ///
 /// # Errors
 /// Returns an error if no more thread can be started.
@@ -99,8 +99,8 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>>
     })
 }
 
-/// Runs `work` on up to `count` threads, including this one, as far as they can be started. Waits
-/// for all of them.
+/// Runs `work` on up to `count` threads, including the calling one, as far as they can be started.
+/// Waits for all of them, and returns their results, with that of the calling thread first.
 pub(super) fn all_do<T: Send>(count: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let others: Vec<_> =

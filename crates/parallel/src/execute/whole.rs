@@ -18,8 +18,8 @@ use super::threads::Patience;
 use super::{Context, Plain, pipe};
 use crate::plan::ir::{Command, Group};
 
-/// Returns the group's commands and the standard input of the first one, if they are to read their
-/// whole input themselves.
+/// Returns the group's commands and the standard input of the first one, or `None` if the commands
+/// cannot read the whole input themselves.
 fn reading(group: &Group, chunks: &ChunkSource<'_>) -> io::Result<Option<(Vec<Command>, File)>> {
     let Some(first) = group.opening.as_ref().filter(|_| chunks.are_in_place()) else {
         let file = chunks.only_file().map(File::try_clone).transpose()?;
@@ -34,7 +34,8 @@ fn reading(group: &Group, chunks: &ChunkSource<'_>) -> io::Result<Option<(Vec<Co
     Ok(Some((std::iter::once(first).chain(rest).collect(), stdin)))
 }
 
-/// Runs the stages as the shell would, with as little of contend in between as possible.
+/// Runs the commands as the shell would. They read the input themselves if they can; otherwise,
+/// contend copies it into a pipe.
 pub(super) fn plain(
     group: &Group,
     context: &Context<'_>,
@@ -56,7 +57,7 @@ pub(super) fn plain(
     Ok(Reader::Contend)
 }
 
-/// Returns whether the commands accept their arguments: whether they succeed on empty input.
+/// Returns whether the commands accept their arguments, that is, succeed on empty input.
 pub(super) fn accepts_its_commands(
     group: &Group,
     context: &Context<'_>,
@@ -95,8 +96,8 @@ pub(super) fn run(
     Ok(reader)
 }
 
-/// Feeds commands with the rest of the input in order, and forwards their output. `Break` if the
-/// reader wants no more.
+/// Feeds commands with the rest of the input in order, and forwards their output. Returns `Break`
+/// if the reader wants no more output.
 fn feed(
     processes: &mut Processes<'_>,
     mut rest: Rest<'_>,
@@ -124,10 +125,10 @@ fn feed(
     }
 }
 
-/// Forwards the output of the rest of the input, as if that were one more chunk.
+/// A sink that forwards the output for the rest of the input, as if that were one more chunk.
 pub(super) struct LastChunk<T> {
     pub merger: BoundaryMerger<T>,
-    /// How many bytes of it have already been forwarded.
+    /// Number of bytes still to be skipped, because they have already been forwarded.
     pub skipped: u64,
 }
 

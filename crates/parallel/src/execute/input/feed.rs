@@ -12,23 +12,24 @@ use super::super::sink::OutputSink;
 use super::files::Files;
 use super::{BLOCK_BYTES, ChunkData, ChunkSource};
 
-/// How far ahead of the commands the guard is checked, in bytes. Bytes that violate the guard may
-/// affect the output for all bytes that share a command's buffer, which is 96 KiB in grep.
+/// Distance in bytes by which checks of the guard precede the commands. Bytes that violate the
+/// guard may affect the output for all bytes that share a command's buffer, which is 96 KiB in
+/// grep.
 const READ_AHEAD_BYTES: u64 = 256 << 10;
 
-/// How feeding a chunk ended.
+/// The result of feeding commands with a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Fed {
     /// The commands have read the whole chunk, or have closed their input.
     All,
-    /// The reader of the output wants no more.
+    /// The reader wants no more output.
     Unwanted,
     /// The guard rejected the chunk, or its remainder.
     Rejected,
 }
 
 impl ChunkSource<'_> {
-    /// Feeds commands with a chunk. Ranges of files are not copied.
+    /// Feeds commands with a chunk, and forwards their output. Ranges of files are not copied.
     ///
     /// # Errors
     /// Returns an error if the chunk cannot be read, or as [`Instance::feed`].
@@ -50,7 +51,7 @@ impl ChunkSource<'_> {
         }
     }
 
-    /// Returns the bytes of a chunk; `None` if the guard rejects them.
+    /// Returns the bytes of a chunk, or `None` if the guard rejects them.
     ///
     /// # Errors
     /// Returns an error if the chunk cannot be read.
@@ -65,7 +66,8 @@ impl ChunkSource<'_> {
         Ok(Some(bytes).filter(|bytes| self.guard.accepts(bytes)))
     }
 
-    /// Returns whether a chunk is ASCII without NUL, which ends some texts in UTF-8.
+    /// Returns whether a chunk is ASCII without NUL, which some commands treat as the end of a
+    /// string in UTF-8 locales.
     ///
     /// # Errors
     /// Returns an error if the chunk cannot be read.

@@ -1,4 +1,4 @@
-//! Files that are read as one.
+//! Files that are read as one input.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,22 +10,23 @@ use super::pool::BufferPool;
 use super::retried;
 use crate::plan::ir::Cut;
 
-/// The sizes of the first and the largest window that is searched for a cut, in bytes.
+/// Size in bytes of the first window searched for a cut.
 const FIRST_WINDOW_BYTES: u64 = 4 << 10;
+/// Size in bytes of the largest window searched for a cut.
 pub(super) const MAX_WINDOW_BYTES: u64 = 64 << 10;
 
-/// The bytes of a file from an offset on.
+/// A file from an offset to its end.
 #[derive(Debug)]
 pub(in super::super) struct Slice {
     file: File,
     start: u64,
     length: u64,
-    /// The name by which it was opened.
+    /// The name by which the file was opened, or `None` if it was inherited.
     name: Option<String>,
 }
 
 impl Slice {
-    /// Returns a regular file from its current offset on.
+    /// Creates a slice of a regular file from its current offset to its end.
     pub(in super::super) fn from_here(mut file: File) -> io::Result<Self> {
         let start = io::Seek::stream_position(&mut file)?;
         let length = file.metadata()?.len().saturating_sub(start);
@@ -37,17 +38,17 @@ impl Slice {
         Self { name: Some(name.to_owned()), ..self }
     }
 
-    /// Returns the size in bytes.
+    /// Returns the length of the slice in bytes.
     pub(in super::super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Returns the offset of the end.
+    /// Returns the offset of the slice's end in its file.
     pub(in super::super) fn end(&self) -> u64 {
         self.start + self.length
     }
 
-    /// Returns whether the name still refers to this file.
+    /// Returns whether the file has a name that still refers to it.
     fn is_in_place(&self) -> bool {
         let Some(name) = &self.name else { return false };
         let same =
@@ -56,7 +57,7 @@ impl Slice {
     }
 }
 
-/// Files in order, with offsets as in their concatenation.
+/// Files in order, addressed by offsets in their concatenation.
 #[derive(Debug)]
 pub(super) struct Files {
     slices: Vec<Slice>,
@@ -75,7 +76,7 @@ impl Files {
         self.size
     }
 
-    /// Returns the file, if there is exactly one.
+    /// Returns the file if there is exactly one, and `None` otherwise.
     pub(super) fn only(&self) -> Option<&File> {
         match self.slices.as_slice() {
             [slice] => Some(&slice.file),
@@ -88,13 +89,13 @@ impl Files {
         self.slices.iter().all(Slice::is_in_place)
     }
 
-    /// Keeps the memory of bytes that were read here for reuse.
+    /// Keeps the memory of `bytes` for later reads.
     pub(super) fn recycle(&self, bytes: Vec<u8>) {
         self.pool.put(bytes);
     }
 
     /// Splits about `wanted` bytes off the front of `left`, up to a position where the input may be
-    /// cut.
+    /// cut. Returns `None` if `left` is empty.
     pub(super) fn split_off(
         &self,
         cut: &Cut,
@@ -128,7 +129,7 @@ impl Files {
         Ok(Some(start..end))
     }
 
-    /// Reads a range of the concatenated files.
+    /// Reads a range of the concatenated files; the result is shorter if a file has been truncated.
     pub(super) fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut bytes = self.pool.get(length);
@@ -150,7 +151,8 @@ impl Files {
         retried(|| file.read_at(&mut buffer[..most], range.start))
     }
 
-    /// Returns the file that contains this offset, and its range from there on.
+    /// Returns the file that contains offset `place`, with the range from there to the end of the
+    /// file, or `None` if `place` is beyond the last file.
     pub(super) fn file_at(&self, mut place: u64) -> Option<(&File, Range<u64>)> {
         for slice in &self.slices {
             if place < slice.length {

@@ -11,7 +11,7 @@ use super::BLOCK_BYTES;
 use super::files::Files;
 use crate::plan::ir::{Guard, Records};
 
-/// A longer record may make a command enlarge its buffer permanently, in bytes.
+/// Length in bytes above which a record may make a command enlarge its buffer permanently.
 const LONG_RECORD_BYTES: usize = 32 << 10;
 
 /// A guard, and the results of its checks so far.
@@ -19,9 +19,9 @@ const LONG_RECORD_BYTES: usize = 32 << 10;
 pub(super) struct GuardState {
     guard: Guard,
     records: Records,
-    /// Why something was rejected, for users.
+    /// Why input was rejected first, as shown to users.
     refused: OnceLock<String>,
-    /// Whether the guard accepts the whole input, once that has been checked.
+    /// Whether the guard accepts the whole input, or `None` until that has been checked.
     throughout: Mutex<Option<bool>>,
 }
 
@@ -35,17 +35,18 @@ impl GuardState {
         }
     }
 
-    /// Returns why something was rejected, if it was.
+    /// Returns why input was rejected first, or `None` if none was.
     pub(super) fn refused(&self) -> Option<&str> {
         self.refused.get().map(String::as_str)
     }
 
-    /// Records a rejection of the rest of the input.
+    /// Records a rejection of the rest of the input for the given reason, unless input was rejected
+    /// before.
     pub(super) fn refuse(&self, why: &str) {
         self.refused.get_or_init(|| why.to_owned());
     }
 
-    /// Returns whether the guard accepts these bytes.
+    /// Returns whether the guard accepts a chunk of the given bytes.
     pub(super) fn accepts(&self, bytes: &[u8]) -> bool {
         self.accepts_by(&self.guard, bytes)
     }
@@ -58,8 +59,8 @@ impl GuardState {
         fits
     }
 
-    /// Checks that the last record of the input is terminated, if `range` contains it and the guard
-    /// demands that.
+    /// Returns whether the end of `range` is acceptable: if the guard demands it, the last record
+    /// of the input must be terminated.
     pub(super) fn accepts_end(&self, files: &Files, range: &Range<u64>) -> io::Result<bool> {
         if !self.guard.terminated || range.end != files.size() {
             return Ok(true);
@@ -96,7 +97,7 @@ impl GuardState {
         Ok(holds)
     }
 
-    /// Checks whether the guard accepts all of the files, once.
+    /// Checks whether the guard accepts all of the files, unless that is known already.
     ///
     /// # Errors
     /// Returns an error if the files cannot be read.

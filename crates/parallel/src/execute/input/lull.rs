@@ -6,10 +6,9 @@
 //! input. Once its stream falls silent or is slow, its commands run plain and get every byte when
 //! it arrives. Chunks would not pay off on such a stream anyway.
 //!
-//! Three limits apply. A chunk is not waited for while the stream is silent for
-//! [`SILENCE_TIMEOUT`]. It is held for at most [`MAX_HOLD`] while more arrives, or
-//! [`MAX_HOLD_WITHOUT_CUT`] if it cannot be cut. At most [`MAX_RECORD_BYTES`] are searched for a
-//! cut.
+//! Three limits apply. Reading pauses if the stream is silent for [`SILENCE_TIMEOUT`]. Bytes are
+//! held for at most [`MAX_HOLD`] while more arrive, or [`MAX_HOLD_WITHOUT_CUT`] if they cannot be
+//! cut. At most [`MAX_RECORD_BYTES`] are searched for a cut.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -21,38 +20,38 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{BLOCK_BYTES, ChunkSource, Source, State, read_from, retried};
 use crate::plan::ir::Records;
 
-/// A stream is silent if nothing arrives for this long.
+/// Time without data after which a stream counts as silent.
 const SILENCE_TIMEOUT: Duration = Duration::from_millis(20);
-/// The longest time for which bytes are held back.
+/// Upper bound of the time for which bytes are held back.
 const MAX_HOLD: Duration = Duration::from_millis(50);
-/// The longest time for which bytes are held back while no cut is found.
+/// Upper bound of the time for which bytes are held back while no cut is found.
 const MAX_HOLD_WITHOUT_CUT: Duration = Duration::from_millis(200);
-/// A stream is slow if fewer bytes than this arrive within [`MAX_HOLD`].
+/// A stream counts as slow if fewer bytes arrive within [`MAX_HOLD`].
 const SLOW_STREAM_BYTES: usize = 64 << 10;
-/// The size of the buffers of C's standard I/O: a command writes once its buffer is full, in bytes.
+/// Size in bytes of the buffers of C's standard I/O. A command writes once its buffer is full.
 const STDIO_BUFFER_BYTES: usize = 4096;
 /// The maximum number of bytes that are searched for a cut.
 pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
-/// Why a group runs plain after a lull, for users.
+/// Reason for running a group plain after a lull, as shown to users.
 const SLOW_INPUT: &str = "its input is slow, or waits for an answer";
 
-/// What to do when a stream falls silent or is slow.
+/// How to proceed when a stream falls silent or is slow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) enum Lull<'a> {
-    /// Wait: no output can be seen before the end of the input.
+    /// The group waits: no output can be seen before the end of the input.
     #[default]
     IsWaitedOut,
-    /// Run the commands plain from then on, unless an earlier step still works on chunks: its
+    /// The commands run plain from then on, unless an earlier step still works on chunks, whose
     /// output comes in bursts.
     RunsPlain {
-        /// Whether each of the earlier steps forwards its input as it arrives.
+        /// For each earlier step, whether it runs plain, that is, forwards its input as it arrives.
         earlier: &'a [AtomicBool],
-        /// When the commands may answer.
+        /// Input to which the commands may respond.
         answers: Answers,
     },
 }
 
-/// What a command that does not buffer its output responds to.
+/// Input to which a command with unbuffered output responds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Answers {
     /// Complete lines.
@@ -61,18 +60,18 @@ pub(in super::super) enum Answers {
     Pieces,
 }
 
-/// How a stream begins.
+/// The state of a stream after its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beginning {
-    /// It has ended.
+    /// The stream has ended.
     Over,
-    /// It falls silent or is slow.
+    /// The stream has fallen silent or is slow.
     Slow,
-    /// More arrives.
+    /// The stream keeps flowing.
     Flowing,
 }
 
-/// Why reading paused.
+/// Whether reading paused, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pause {
     /// Enough has been read, or the stream has ended.
@@ -83,7 +82,7 @@ pub(super) enum Pause {
     Late,
 }
 
-/// How long the oldest byte has been held back.
+/// A clock that shows whether the oldest byte has been held back for too long.
 #[derive(Debug)]
 pub(super) struct Hold {
     since: Option<Instant>,
@@ -91,7 +90,8 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Starts the clock now for the bytes in `buffer`, which could not be processed earlier.
+    /// Creates a clock. It starts now if `buffer` has bytes, which could not be processed earlier,
+    /// and otherwise with the next byte read.
     pub(super) fn of(buffer: &[u8]) -> Self {
         Self { since: (!buffer.is_empty()).then(Instant::now), limit: MAX_HOLD }
     }
@@ -107,7 +107,7 @@ impl Hold {
 }
 
 impl<'a> ChunkSource<'a> {
-    /// Sets what to do when the stream falls silent or is slow.
+    /// Sets how to proceed when the stream falls silent or is slow.
     pub(in super::super) fn with_lulls(self, lull: Lull<'a>) -> Self {
         Self { lull, ..self }
     }
@@ -141,8 +141,8 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// Returns whether silence of the stream means that the program which writes the input is
-    /// silent.
+    /// Returns whether a lull matters and is caused by the program that writes the input, rather
+    /// than by an earlier step that works on chunks.
     fn heeds_lulls(&self) -> bool {
         match &self.lull {
             Lull::IsWaitedOut => false,
@@ -171,7 +171,8 @@ impl<'a> ChunkSource<'a> {
         (is_plain && self.heeds_lulls()).then_some(SLOW_INPUT)
     }
 
-    /// Reads until the buffer has `enough` bytes, or the stream ends or pauses.
+    /// Reads until the buffer has `enough` bytes, or the stream ends or pauses. Returns whether and
+    /// why reading paused.
     pub(super) fn fill(
         &self,
         state: &mut State,
@@ -219,8 +220,8 @@ impl<'a> ChunkSource<'a> {
     }
 }
 
-/// Reads the beginning of a stream: until there are `enough` bytes, or the stream ends, falls
-/// silent or is slow.
+/// Reads the beginning of a stream, until there are `enough` bytes, or the stream ends, falls
+/// silent or is slow. Returns the bytes read and the state of the stream.
 ///
 /// # Errors
 /// Returns an error if the stream cannot be read.
@@ -251,7 +252,8 @@ pub fn read_beginning(mut file: &File, enough: usize) -> io::Result<(Vec<u8>, Be
     Ok((bytes, Beginning::Flowing))
 }
 
-/// Waits for at most `time`; returns whether the file is readable or at its end.
+/// Waits for at most `time`, which must be less than a second. Returns whether the file is readable
+/// or at its end.
 fn has_something(file: &File, time: Duration) -> io::Result<bool> {
     let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
     loop {

@@ -2,15 +2,15 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// The number of buffers kept.
+/// Maximum number of buffers kept.
 const MAX_BUFFERS: usize = 4;
 
-/// Buffers that are not in use.
+/// A pool of unused buffers.
 #[derive(Debug, Default)]
 pub(super) struct BufferPool(Mutex<Vec<Vec<u8>>>);
 
 impl BufferPool {
-    /// Returns a buffer of this length, with arbitrary contents.
+    /// Returns a buffer of `length` bytes with arbitrary contents.
     pub(super) fn get(&self, length: usize) -> Vec<u8> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A far larger buffer is left for larger chunks.

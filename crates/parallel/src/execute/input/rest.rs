@@ -12,13 +12,15 @@ use super::super::pipe::capacity;
 use super::super::processes::FULL_READ_BYTES;
 use super::{BLOCK_BYTES, ChunkSource, Source, read_from, retried};
 
-/// The rest of an input, in order.
+/// A reader of the rest of an input.
 #[derive(Debug)]
 pub(in super::super) struct Rest<'a> {
     pub(super) chunks: &'a ChunkSource<'a>,
-    /// Bytes that precede the stream, last first.
+    /// Blocks of bytes that precede the unread source, in reverse order.
     pub(super) waiting: Vec<Vec<u8>>,
+    /// Number of bytes already returned of the last block in `waiting`.
     pub(super) offset: usize,
+    /// Offset of the next read, if the source consists of files.
     pub(super) position: u64,
 }
 
@@ -31,7 +33,8 @@ impl Read for Rest<'_> {
 }
 
 impl Rest<'_> {
-    /// Returns the stream that must be readable before more can be read.
+    /// Returns the stream that must be readable before more can be read, or `None` if reading does
+    /// not block.
     pub(in super::super) fn source(&self) -> Option<&File> {
         match &self.chunks.source {
             Source::Stream(file) => {
@@ -42,7 +45,8 @@ impl Rest<'_> {
         }
     }
 
-    /// Writes everything into a pipe, until its reader closes it.
+    /// Writes the rest of the input into a pipe, until the input ends or the pipe's reader closes
+    /// it.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read.
@@ -105,7 +109,8 @@ impl Rest<'_> {
     }
 }
 
-/// Moves bytes of a stream into a pipe, without a copy if the kernel can splice.
+/// Moves bytes of a stream into a pipe, without a copy if the kernel can splice. Returns their
+/// number.
 fn moved(source: &File, mut pipe: &File, block: &mut [u8]) -> io::Result<usize> {
     match retried(|| Ok(splice(source, None, pipe, None, 1 << 20, SpliceFlags::MOVE)?)) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {

@@ -10,15 +10,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::super::launcher::Launcher;
 
-/// Interval between checks whether the reader has closed the output.
+/// Interval between checks whether reading has been stopped or the run is being ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Whether more of an input is wanted.
+/// A token that stops reading an input.
 #[derive(Debug)]
 pub(super) struct StopToken<'a> {
     launcher: &'a Launcher,
     stopped: AtomicBool,
-    /// The pipe that the output goes to. Once its reader has closed it, no more input is needed.
+    /// The pipe for the output, if it is watched. Once its reader has closed it, no more input is
+    /// needed.
     watched: Mutex<Option<File>>,
 }
 
@@ -27,7 +28,7 @@ impl<'a> StopToken<'a> {
         Self { launcher, stopped: AtomicBool::new(false), watched: Mutex::new(None) }
     }
 
-    /// Hands out no more input.
+    /// Stops reading.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -36,13 +37,13 @@ impl<'a> StopToken<'a> {
         self.stopped.load(Ordering::Relaxed) || self.launcher.is_over()
     }
 
-    /// Watches the reader of this pipe while waiting for a stream.
+    /// Watches the reader of `pipe` while waiting for a stream; `None` ends the watch.
     pub(super) fn watch(&self, pipe: Option<File>) {
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = pipe;
     }
 
-    /// Waits until a stream is readable. Returns `false` if the pipe's reader has closed it, or if
-    /// the run is being ended.
+    /// Waits until a stream is readable. Returns `false` if the reader of `pipe` has closed it, or
+    /// if the run is being ended.
     pub(super) fn wait_for_either(&self, file: &File, pipe: &File) -> io::Result<bool> {
         let time = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
         while !self.launcher.is_over() {

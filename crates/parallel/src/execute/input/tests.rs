@@ -90,7 +90,7 @@ fn what_the_guard_refuses_is_not_taken() {
     );
 }
 
-/// Feeds `cat` with all texts as one chunk; returns its input and how feeding ended.
+/// Feeds `cat` with all texts as one chunk; returns its output and the result of feeding.
 fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
     let launcher = launcher();
     let input = Input::Files(texts.iter().map(|text| slice(text)).collect());
@@ -117,7 +117,7 @@ fn commands_get_what_stands_in_files() {
     assert_eq!(all, Fed::All);
     assert_eq!(text, long.clone() + "b\n\u{e9}\u{e9}\n");
     let utf8 = Guard { utf8: true, ..Guard::NONE };
-    // Characters cross the boundaries of the windows that are checked.
+    // Characters cross the boundaries of the checked windows.
     let long = format!("x{}\n", "\u{e9}\u{20ac}".repeat(200_000));
     assert_eq!(fed(&[&long], &utf8), (long, Fed::All));
 }
