@@ -66,7 +66,7 @@ pub struct Simple {
     pub variables: Vec<(String, Word)>,
     /// The program, as a name or a path.
     pub program: Word,
-    /// The program's arguments.
+    /// The words after the program, without redirections.
     pub arguments: Vec<Word>,
     /// The file after `<`, if standard input is redirected.
     pub input: Option<Word>,

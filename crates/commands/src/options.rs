@@ -5,8 +5,8 @@ use super::Word;
 /// The options that a command accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
-    /// One-letter options as for `getopt(3)`: `:` after a letter means a required argument, `::` an
-    /// optional one, which must be attached.
+    /// One-letter options as for `getopt(3)`: `:` after a letter requires an argument, and `::`
+    /// allows one, which must be attached.
     pub short: &'static str,
     /// Long names, each with the letter of the same option. A long option without a letter uses a
     /// control character.

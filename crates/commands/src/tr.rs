@@ -71,8 +71,8 @@ impl Tr {
         self.map[usize::from(b'\n')] == newline && made == 1
     }
 
-    /// Returns the characters that the map changes and their replacements. Returns `None` if the
-    /// map deletes a character, or if one of these is not ASCII.
+    /// Returns the characters that the map changes, and their replacements. Returns `None` if the
+    /// map deletes a character, or if one of the returned characters is not ASCII.
     pub fn touches(&self) -> Option<BTreeSet<char>> {
         let mut touched = BTreeSet::new();
         for (byte, &becomes) in (0..=255_u8).zip(&self.map) {

@@ -80,7 +80,7 @@ fn script_file(name: &str) -> Option<Vec<String>> {
 fn awk_reaches_out(simple: &Simple) -> bool {
     awk_programs(simple).is_none_or(|programs| {
         let [given, in_files] = programs.map(|texts| texts.join("\n"));
-        // U+FFFD marks text that the shell has yet to expand; it counts as a name.
+        // U+FFFD marks an expansion that the shell has yet to perform. It counts as a name.
         let text = format!("{given}\n{in_files}").replace('\u{fffd}', "u");
         super::awk::reach::writes_or_starts(&text, given.is_empty())
     })

@@ -144,8 +144,8 @@ pub(super) fn tallies<'a>(
     counts.into_iter().filter(|&(name, count)| kept(name, count)).map(|(name, _)| name).collect()
 }
 
-/// Returns the names that an END action changes in any other way than by adding integers, and
-/// counts the additions of integers to each variable in `counts`.
+/// Returns the names that an END action changes other than by adding integers, and counts the
+/// additions of integers to each variable in `counts`.
 fn not_tallied<'a>(
     end: &'a super::ast::Item,
     sums: &BTreeSet<&str>,

@@ -84,13 +84,13 @@ pub enum Action {
     Value(Expression),
     /// `print` or `printf`.
     Print(Print),
-    /// `if`: the condition and both branches.
+    /// `if`: the condition, the statement, and the statement after `else`, if any.
     If(Expression, Box<Statement>, Option<Box<Statement>>),
     /// `while`: the condition and the body.
     While(Expression, Box<Statement>),
     /// `do`: the body and the condition.
     Do(Box<Statement>, Expression),
-    /// `for (;;)`.
+    /// A C-style loop (`for (;;)`).
     For(Box<For>),
     /// `for (in)`: the variable, the array and the body.
     ForIn(String, String, Box<Statement>),
@@ -102,13 +102,13 @@ pub enum Action {
     Break,
     /// `continue`, which starts the next iteration.
     Continue,
-    /// `exit`, with the exit code.
+    /// `exit`, with the exit code if it is given.
     Exit(Option<Expression>),
-    /// `return`, with the function's value.
+    /// `return`, with the function's value if it is given.
     Return(Option<Expression>),
 }
 
-/// A C-style `for`.
+/// The parts of a C-style loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct For {
     /// The initialization, evaluated once.
@@ -117,7 +117,7 @@ pub struct For {
     pub condition: Option<Expression>,
     /// The expression evaluated after each iteration.
     pub step: Option<Expression>,
-    /// The loop body.
+    /// The statement that each iteration runs.
     pub body: Statement,
 }
 
@@ -141,7 +141,7 @@ pub enum Output {
     Command(Expression),
 }
 
-/// An expression, with its side effects.
+/// An expression, which may have side effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expression {
     /// A numeric constant, as written.
@@ -158,7 +158,7 @@ pub enum Expression {
     Name(String),
     /// An expression in parentheses.
     Group(Box<Self>),
-    /// Several expressions in parentheses, after `print`.
+    /// Several expressions in parentheses, as after `print`.
     List(Vec<Self>),
     /// An assignment: `=`, `+=` and the like.
     Assign(Box<Assignment>),
@@ -178,11 +178,11 @@ pub enum Expression {
     Or(Vec<Self>),
     /// A conditional expression (`? :`): the condition and both values.
     Choice(Box<[Self; 3]>),
-    /// A call of a built-in function.
+    /// A call of a built-in function: the name and the arguments.
     Call(String, Vec<Self>),
-    /// A call of a user-defined function.
+    /// A call of a user-defined function: the name and the arguments.
     UserCall(String, Vec<Self>),
-    /// `getline`, with its target and its source.
+    /// `getline`: the target (`None` for the record) and the source (`None` for the input).
     Getline(Option<Place>, Option<Box<Source>>),
 }
 

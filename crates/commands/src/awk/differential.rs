@@ -112,7 +112,7 @@ fn same_totals(program: &str, input: &[u8], cuts: &[usize]) -> bool {
     exact
 }
 
-/// Generates lines of up to three words and numbers.
+/// Generates lines of up to three words and numbers. The last line may lack its newline.
 fn inputs() -> impl Strategy<Value = Vec<u8>> {
     let field = prop_oneof![
         4 => "[a-c]{1,2}",

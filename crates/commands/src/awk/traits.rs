@@ -61,8 +61,8 @@ fn changes_record(expression: &Expression) -> bool {
     }
 }
 
-/// Returns upper bounds on the number of `print`s so far: at the end of the rule, and at `next`.
-/// `None` means that control does not get there.
+/// Returns upper bounds on the number of `print`s so far: at the end of the rule, and at `next`. A
+/// bound is `None` if control does not get there.
 fn rule_prints(rule: &Rule, before: u32) -> (Option<u32>, Option<u32>) {
     let Some(action) = &rule.action else { return (Some(before + 1), None) };
     let mut left = None;

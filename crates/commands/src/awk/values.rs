@@ -159,7 +159,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Adds the names that a call of a built-in function assigns.
+/// Adds the names that a call of a built-in function assigns to `defined`.
 fn called<'a>(name: &str, arguments: &'a [Expression], mut defined: Defined<'a>) -> Defined<'a> {
     if name == "match" {
         defined = with(with(defined, "RSTART"), "RLENGTH");

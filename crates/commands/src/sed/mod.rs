@@ -64,7 +64,7 @@ pub struct Command {
 pub enum Action {
     /// A substitution (`s`).
     Substitute {
-        /// The regular expression.
+        /// The regular expression, as written.
         pattern: String,
         /// The replacement, as written.
         replacement: String,

@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Consumes `length` bytes and the delimiter after them, and returns the bytes. Fails if
-    /// `length` is `None`, which means that there is no delimiter.
+    /// `length` is `None`, since there is no delimiter.
     fn until(&mut self, length: Option<usize>) -> Read<String> {
         let Some(length) = length else { return Err(self.fail("a delimiter is missing")) };
         let text = self.text[self.at..self.at + length].to_owned();

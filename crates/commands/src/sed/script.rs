@@ -25,8 +25,8 @@ pub struct Unread {
     pub reason: &'static str,
 }
 
-/// Interpretation of a delimiter within a bracket expression, in which implementations of `sed`
-/// differ.
+/// Interpretation of a delimiter within a bracket expression, which differs between implementations
+/// of `sed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delimiters {
     /// A script whose meaning depends on the interpretation is rejected.
@@ -68,7 +68,7 @@ pub enum Address {
     Line(u64),
     /// Every `step`th line, starting at line `first` (`first~step`).
     Step {
-        /// The first line.
+        /// The number of the first selected line.
         first: u64,
         /// The distance between selected lines, at least 1.
         step: u64,
@@ -133,17 +133,17 @@ pub enum Function {
     Transliterate(String, String),
     /// `a`, `i` or `c`, with the text as written.
     Text(char, String),
-    /// `r` or `R`, with the file.
+    /// `r` or `R`, with the file to read.
     ReadFile(char, String),
-    /// `w` or `W`, with the file.
+    /// `w` or `W`, with the file to write.
     WriteFile(char, String),
-    /// `q` or `Q`, with the exit code.
+    /// `q` or `Q`, with the exit code if it is given.
     Quit(char, Option<u64>),
-    /// `l`, with the line length.
+    /// `l`, with the line length if it is given.
     List(Option<u64>),
     /// `e`, with the command as written. If it is empty, `sed` executes the pattern space.
     Execute(String),
-    /// `v`, with the version.
+    /// `v`, with the required version of `sed`.
     Version(String),
     /// One of `=dDFgGhHnNpPxz`, which take no argument.
     Plain(char),
@@ -152,7 +152,7 @@ pub enum Function {
 /// The arguments of `s`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Substitution {
-    /// The regular expression.
+    /// The expression to match.
     pub regex: Regex,
     /// The replacement, as written.
     pub replacement: String,

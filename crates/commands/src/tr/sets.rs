@@ -40,7 +40,8 @@ enum ClassKind {
 const MAX_REPEAT: usize = 1 << 16;
 
 impl Sets {
-    /// Returns the set of bytes to delete or squeeze, or `None` if `tr` rejects the set or warns.
+    /// Returns the set of bytes to delete or squeeze, or `None` if the set is invalid or not
+    /// supported.
     pub(super) fn chosen(self, text: &str) -> Option<Set> {
         let mut set = [false; 256];
         for piece in self.pieces(text)? {
@@ -60,7 +61,7 @@ impl Sets {
     }
 
     /// Returns the bytes of the first set and, at the same indexes, their replacements. Returns
-    /// `None` if `tr` rejects the sets or warns.
+    /// `None` if a set is invalid or not supported.
     pub(super) fn translation(self, first: &str, second: &str) -> Option<(Vec<u8>, Vec<u8>)> {
         let (mut from, mut cases, mut has_class) = (Vec::new(), Vec::new(), false);
         for piece in self.pieces(first)? {
@@ -90,7 +91,7 @@ impl Sets {
     }
 
     /// Expands the second set to the length of the first, whose bytes are `from` and whose case
-    /// classes start at the indexes `cases`. Returns `None` if `tr` rejects the set or warns.
+    /// classes start at the indexes `cases`. Returns `None` if the set is invalid or not supported.
     fn opposite(self, text: &str, from: &[u8], cases: &[usize]) -> Option<Vec<u8>> {
         let pieces = self.pieces(text)?;
         let known = pieces.iter().map(|piece| match piece {
@@ -128,7 +129,7 @@ impl Sets {
         Some(to)
     }
 
-    /// Splits a set into its elements, or returns `None` if `tr` rejects the set or warns.
+    /// Splits a set into its elements, or returns `None` if it is invalid or not supported.
     fn pieces(self, text: &str) -> Option<Vec<Piece>> {
         let characters = characters(text)?;
         let mut pieces = Vec::new();

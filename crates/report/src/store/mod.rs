@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
-/// Time to wait for another program that is writing.
+/// Maximum time to wait for another program that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An open store.
+/// A connection to the store's file.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -78,7 +78,7 @@ pub struct Entry {
     pub schema: String,
     /// Name of the suite or of the experiments.
     pub title: String,
-    /// Description of how the run ended.
+    /// How the run ended, such as `complete`.
     pub ending: String,
 }
 
@@ -91,7 +91,7 @@ pub struct StoredRun<'a> {
     pub schema: &'a str,
     /// Name of the suite or of the experiments.
     pub title: &'a str,
-    /// Description of how the run ended.
+    /// How the run ended, such as `complete`.
     pub ending: &'a str,
     /// The record, as JSON.
     pub record: &'a str,

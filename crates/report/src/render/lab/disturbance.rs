@@ -13,7 +13,7 @@ pub fn is_counted(id: WarningId) -> bool {
 }
 
 /// Returns a sentence about how many cases were disturbed and why. Returns `None` if no case was
-/// disturbed or measured.
+/// measured, or if nothing disturbed the run.
 pub fn sentence(record: &RunRecord) -> Option<String> {
     let measured = record.cases.iter().filter(|case| !case.samples.is_empty());
     let is_disturbed = |case: &&contend_record::lab::Case| {

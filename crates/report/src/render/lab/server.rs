@@ -106,7 +106,7 @@ fn plural(case: &Case, name: &str, one: &str) -> String {
 }
 
 /// Returns the number of processes or threads that serve requests, and the memory for each in
-/// bytes. Returns `None` if the number is not fixed.
+/// bytes. Returns `None` if the number is not fixed or memory was not measured.
 fn workers(case: &Case) -> Option<(u64, f64)> {
     match case.facts.get("workers")? {
         Value::Number(workers @ 1..) => Some((*workers, case.metric("memory")? / *workers as f64)),

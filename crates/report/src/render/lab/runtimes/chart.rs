@@ -18,8 +18,8 @@ const MARGIN: usize = 9;
 /// Mark for points of several series that coincide.
 const SEVERAL: char = '*';
 
-/// Renders a chart of bytes over numbers, at most `width` columns wide. Returns `None` if the
-/// values on an axis do not span two powers of ten.
+/// Renders a chart of bytes over numbers, at most `width` columns wide. Returns `None` if there are
+/// no points, or if all values on an axis are the same power of ten.
 pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     let points = || all.iter().flat_map(|series| &series.points);
     let (left, right) = decades(points().map(|point| point.0))?;
@@ -63,8 +63,8 @@ pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Returns the exponents of the powers of ten around all values, or `None` if these are equal or
-/// there are no values.
+/// Returns the exponents of the nearest powers of ten below and above all values, or `None` if the
+/// two are equal or there are no values.
 fn decades(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (least.min(value), most.max(value))

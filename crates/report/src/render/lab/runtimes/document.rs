@@ -117,7 +117,7 @@ fn reported(case: &Case) -> Option<f64> {
 }
 
 /// Returns the largest number of units in the document that was measured in the given form, with
-/// its case.
+/// its case, or `None` if none was.
 pub fn largest<'a>(record: &'a RunRecord, form: &str) -> Option<(u64, &'a Case)> {
     REPORTED.iter().rev().find_map(|&(n, ..)| Some((n, case(record, form, n)?)))
 }
