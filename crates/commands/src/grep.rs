@@ -111,7 +111,7 @@ impl Grep {
         });
         let syntax = syntaxes.next().or(implied).unwrap_or(Syntax::Basic);
         if syntaxes.any(|other| other != syntax) || implied.is_some_and(|own| own != syntax) {
-            return None; // grep itself refuses some of these
+            return None; // grep itself rejects some of these
         }
         Some(Self { syntax, patterns, files, options })
     }

@@ -45,7 +45,7 @@ fn run(awk: &[&str], program: &str, input: &[u8]) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
-/// Returns the output of an awk. Panics if the awk fails.
+/// Runs an awk program and returns its output. Panics if the program fails.
 fn printed(awk: &[&str], program: &str, input: &[u8]) -> Vec<u8> {
     let output = run(awk, program, input);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -147,7 +147,7 @@ impl Parser<'_> {
         if self.printing || !self.take("|")? {
             return Ok(value);
         }
-        // Awks parse longer expressions before a pipe differently.
+        // Awks differ in how they parse a longer expression before a pipe.
         let is_longer = matches!(
             value,
             Expression::Chain(..) | Expression::Signed(_) | Expression::Getline(..)
@@ -343,7 +343,7 @@ impl Parser<'_> {
         let file = self.primary()?;
         let ends = self.is_one_of(&[")", ";", "}", "&&", "||"])
             || matches!(self.token, Token::Newline | Token::End);
-        // Awks parse longer expressions as a file name differently.
+        // Awks differ in how they parse a longer expression as a file name.
         if !ends {
             return Err(self.unexpected());
         }

@@ -305,7 +305,7 @@ impl Parser<'_> {
             }
             _ => None,
         };
-        // Awks parse longer expressions as a file name differently.
+        // Awks differ in how they parse a longer expression as a file name.
         if self.is_at_end() {
             Ok(Print { arguments, formatted, output })
         } else {

@@ -24,7 +24,7 @@ pub(super) struct Parser<'a> {
     depth: usize,
     /// The number of enclosing loops.
     pub(super) loops: usize,
-    /// Whether `>` redirects: within `print`, and outside parentheses.
+    /// Whether `>` redirects output, as it does within `print` outside parentheses.
     pub(super) printing: bool,
     /// Whether the parser is within a user-defined function.
     pub(super) in_function: bool,

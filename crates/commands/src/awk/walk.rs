@@ -16,7 +16,7 @@ pub enum Node<'a> {
 
 /// A part of a syntax tree that can be traversed.
 pub trait Walk {
-    /// Calls `visit` for this node, if it is one, and all nodes below it, in preorder.
+    /// Calls `visit` for all nodes in this part of the tree, in preorder.
     fn walk<'a>(&'a self, visit: &mut dyn FnMut(Node<'a>));
 }
 

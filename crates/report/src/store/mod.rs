@@ -72,7 +72,7 @@ pub enum StoreError {
 pub struct Entry {
     /// Number that identifies the run in the store.
     pub id: i64,
-    /// Start of the run in UTC, as in RFC 3339.
+    /// Start of the run in UTC, formatted as in RFC 3339.
     pub started_at: String,
     /// Name of the record's schema, such as `contend.lab/1`.
     pub schema: String,
@@ -85,7 +85,7 @@ pub struct Entry {
 /// A run to be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredRun<'a> {
-    /// Start of the run in UTC, as in RFC 3339.
+    /// Start of the run in UTC, formatted as in RFC 3339.
     pub started_at: &'a str,
     /// Name of the record's schema, such as `contend.lab/1`.
     pub schema: &'a str,

@@ -44,7 +44,7 @@ pub type Block = Vec<Column>;
 /// A table of cases.
 #[derive(Debug)]
 pub struct Cases {
-    /// Columns that identify the rows, and that every piece repeats.
+    /// Columns that identify the rows, repeated in every piece.
     pub left: Vec<Column>,
     /// Number of columns in `left` that contain words, which are left-aligned.
     pub words: usize,

@@ -1,5 +1,4 @@
-//! Renders the cases that not every run has measured: the runs that have, and why the others have
-//! not.
+//! Renders the cases that only some runs have measured, with the reasons why the others have not.
 
 use std::fmt::Write as _;
 

@@ -39,7 +39,7 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
 /// Minimum share of the total that is mentioned.
 const SMALLEST_SHARE: f64 = 0.002;
 
-/// Describes the memory of one unit, which is the slope of the fitted lines.
+/// Describes the memory of one unit, from the slopes of the fitted lines.
 fn sentence(record: &RunRecord, fit: &Fit) -> String {
     let slope = |metric: &str| {
         let of = |other: &&Fit| {

@@ -40,7 +40,7 @@ use super::units::{bytes, count, nanoseconds, seconds};
 pub enum Detail {
     /// The conclusions, and the tables that compare the run with the source document.
     Summary,
-    /// Also the table of every experiment.
+    /// The summary, and the table of every experiment.
     Full,
 }
 

@@ -15,7 +15,7 @@ type Column = (&'static str, fn(&Case) -> String);
 /// Headings of columns that are left out if all their cells are empty.
 const OPTIONAL: [&str; 6] = ["oha", "processes", "threads", "keep-alive", "served by", "memory"];
 
-/// Renders the table of requests.
+/// Renders the table of throughput, CPU time and latency of requests.
 pub fn requests(cases: &[&Case], width: usize) -> String {
     let mut columns: Vec<Column> = vec![
         ("server", server),
@@ -154,7 +154,7 @@ fn growth_of(case: &Case, name: &str) -> String {
     growth(case.metric(name), samples)
 }
 
-/// Renders the table of the memory of idle connections.
+/// Renders the table of memory used by idle connections.
 pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let columns: [Column; 7] = [
         ("server", server),

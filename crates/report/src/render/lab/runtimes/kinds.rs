@@ -93,8 +93,8 @@ impl Kind<'_> {
         }
     }
 
-    /// Returns the kernel's additional bytes for one unit, or `None` if they are unknown or below 2
-    /// % of the unit's size.
+    /// Returns the kernel's additional bytes for one unit, or `None` if they are unknown or less
+    /// than 2 % of the unit's size.
     pub fn kernel(&self) -> Option<f64> {
         const WORTH: f64 = 0.02;
         let kernel = rising(self.in_kernel?)?;
