@@ -19,7 +19,7 @@ pub const TABLE: Table = Table {
 /// The first or last lines of one input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
-    /// The number of lines.
+    /// The number of lines to write.
     pub count: u64,
     /// The input file; empty for standard input.
     pub files: Vec<Word>,

@@ -22,8 +22,8 @@ fn margin(record: &RunRecord, one: &Case, other: &Case) -> f64 {
 }
 
 /// Returns whether other processes spoiled the wall time of a case: they used the CPUs during every
-/// sample, and the wall time is far above its lower bound. That bound is the CPU time of the
-/// slowest stage, or the CPU time of all stages divided by the number of CPUs.
+/// sample, and the wall time is far above its lower bound. The bound is the longer of two times:
+/// the CPU time of the slowest stage, and that of all stages divided by the number of CPUs.
 pub fn is_spoiled(record: &RunRecord, case: &Case) -> bool {
     const STRETCHED: f64 = 1.25;
     let slowest = case.stages.iter().map(Stage::cpu).fold(0.0, f64::max);

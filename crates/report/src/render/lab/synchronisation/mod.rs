@@ -28,7 +28,7 @@ struct Row {
 
 /// Cases of a run that correspond to a row.
 enum Measured {
-    /// The preset that has the number of the row.
+    /// The preset with the row's number.
     HandOff,
     /// Workers, as the number of processes and the number of threads in each.
     Workers([&'static str; 2]),
