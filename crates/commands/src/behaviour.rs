@@ -1,4 +1,4 @@
-//! How commands behave, by their names and options, where observation cannot show it.
+//! Properties of commands that observation cannot reveal, derived from their names and options.
 
 use crate::awk::Awk;
 use crate::grep::Grep;
@@ -33,7 +33,8 @@ pub fn writes_output_alone(command: &str) -> bool {
         .is_some_and(|simple| purity::is_pure(&simple) || ARGUMENT_ONLY.contains(&simple.name()))
 }
 
-/// Parses a simple command whose standard output may be redirected to a file.
+/// Parses a simple command, and drops a redirection of its standard output to a file. Returns
+/// `None` for other redirections of output and for any other command.
 fn read_with_output(command: &str) -> Option<Simple> {
     Simple::read(command).or_else(|| {
         let (before, file) = command.rsplit_once('>')?;
@@ -48,7 +49,7 @@ fn read_with_output(command: &str) -> Option<Simple> {
     })
 }
 
-/// Returns whether the command selects lines and exits with status 1 if it has selected none.
+/// Returns whether the command exits with code 1 if it selects no line, as `grep` does.
 pub fn selects(command: &str) -> bool {
     Simple::read(command).is_some_and(|simple| Grep::read_with_files(&simple).is_some())
 }
@@ -56,15 +57,15 @@ pub fn selects(command: &str) -> bool {
 /// Commands that read a pipe until EOF, besides those in [`reads_all`].
 const READ_TO_EOF: &[&str] = &["nl", "rev", "tac", "tail", "wc"];
 
-/// Returns whether the command's input is its standard input, and it reads that pipe until EOF
-/// unless it is stopped.
+/// Returns whether the command takes its input from standard input and reads it until EOF, unless
+/// it is killed.
 pub fn drains(command: &str) -> bool {
     let Some(simple) = Simple::read(command) else { return false };
     let named = READ_TO_EOF.contains(&simple.name()) && purity::is_pure(&simple);
     (reads_all(command) || named) && purity::source(&simple) == purity::Source::Standard
 }
 
-/// Returns whether the command may write to standard error although it succeeds, as grep does for
+/// Returns whether the command may write to standard error and still succeed, as `grep` does for
 /// binary input.
 pub fn may_remark(command: &str) -> bool {
     read_with_output(command)
@@ -82,7 +83,7 @@ pub fn keeps_size(command: &str) -> bool {
     }
 }
 
-/// Returns whether the command reads its input until EOF unless it is stopped.
+/// Returns whether the command reads its input until EOF, unless it is killed.
 pub fn reads_all(command: &str) -> bool {
     let Some(simple) = Simple::read(command) else { return false };
     match simple.name() {
@@ -99,9 +100,9 @@ pub fn reads_all(command: &str) -> bool {
     }
 }
 
-/// Returns the total size in bytes of the files that the command names as its input, if all of them
-/// are regular files. A setup may change the working directory, so after one only absolute paths
-/// count.
+/// Returns the total size of the command's input files in bytes, or `None` if they are unknown or
+/// one is not a regular file. With `after_setup`, a relative path also yields `None`, since the
+/// setup may change the working directory.
 pub fn named_bytes(command: &str, after_setup: bool) -> Option<u64> {
     let simple = Simple::read(command)?;
     let mut sum = 0;
@@ -115,14 +116,14 @@ pub fn named_bytes(command: &str, after_setup: bool) -> Option<u64> {
     Some(sum)
 }
 
-/// Returns the program's name without its directory, after assignments.
+/// Returns the file name of the program: the first word that is not an assignment.
 fn program(command: &str) -> Option<&str> {
     let word = command.split_whitespace().find(|word| !word.contains('='))?;
     word.rsplit('/').next()
 }
 
-/// Returns whether a word starts with one of the `long` options, or is a cluster with one of the
-/// `letters`.
+/// Returns whether a word starts with one of the `long` options, or is a cluster of short options
+/// that contains one of `letters`.
 fn has_option(command: &str, letters: &[char], long: &[&str]) -> bool {
     command.split_whitespace().any(|word| match word.strip_prefix('-') {
         Some(options) if !options.starts_with('-') => options.contains(letters),

@@ -1,9 +1,9 @@
-//! `cut`: the fields, characters or bytes that it selects.
+//! Parses `cut` commands, and composes the selections of two of them.
 
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-/// The options that GNU `cut` has.
+/// Options of GNU `cut`.
 pub const TABLE: Table = Table {
     short: "b:c:d:f:nsz\u{1}\u{2}:",
     long: &[
@@ -21,7 +21,7 @@ pub const TABLE: Table = Table {
 /// A `cut` that selects parts of lines, in their order in the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// `b` (bytes), `c` (characters) or `f` (fields).
+    /// The unit of positions: `b` (bytes), `c` (characters) or `f` (fields).
     pub unit: char,
     /// The selected positions.
     pub list: List,
@@ -37,7 +37,8 @@ pub struct Cut {
 pub struct List(Vec<(u64, Option<u64>)>);
 
 impl Cut {
-    /// Parses the command. Returns `None` if an option does more than select parts.
+    /// Parses the command. Returns `None` unless it has exactly one list of positions, and no
+    /// options besides `-b`, `-c`, `-d` and `-f`.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "cut" {
             return None;
@@ -91,7 +92,7 @@ impl List {
         Some(Self::merged(ranges))
     }
 
-    /// Sorts ranges and joins those that overlap or touch.
+    /// Sorts ranges, and merges overlapping and adjacent ones.
     fn merged(mut ranges: Vec<(u64, Option<u64>)>) -> Self {
         ranges.sort_unstable_by_key(|range| range.0);
         let mut merged: Vec<(u64, Option<u64>)> = Vec::new();
@@ -115,11 +116,11 @@ impl List {
         self.0.first().is_some_and(|range| range.0 == 1)
     }
 
-    /// Composes two selections: `next` selects among the positions that `self` has selected.
-    /// Returns `None` if nothing is left.
+    /// Composes two selections: `next` selects among the positions that `self` selects. Returns
+    /// `None` if the result is empty.
     pub fn then(&self, next: &Self) -> Option<Self> {
         let mut ranges = Vec::new();
-        let mut before = 0; // places that earlier ranges keep
+        let mut before = 0; // number of positions in earlier ranges
         for &(first, last) in &self.0 {
             let count = last.map(|last| last - first + 1);
             for &(from, to) in &next.0 {

@@ -1,9 +1,9 @@
-//! GNU `grep`.
+//! Parses GNU `grep` commands.
 
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-/// The options that GNU `grep` has.
+/// Options of GNU `grep`.
 pub const TABLE: Table = Table {
     short: "EFGPe:f:iyvwxcLlqsoHhnbTuUzZaA:B:C:m:rRId:D:\u{1}:\u{2}::\u{3}:\u{4}:\u{5}:\u{6}\u{7}",
     long: &[
@@ -48,23 +48,23 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// Options that change which lines match, or what counts as a line or as text.
+/// Options that affect which lines match, how lines end, or which input counts as text.
 const MATCHING: &str = "EFGiywxaz";
 
 /// The syntax of patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// Basic regular expressions.
+    /// Basic regular expressions, the default.
     Basic,
-    /// `-E`.
+    /// Extended regular expressions (`-E`).
     Extended,
-    /// `-F`.
+    /// Fixed strings (`-F`).
     Fixed,
-    /// `-P`.
+    /// Perl-compatible regular expressions (`-P`).
     Perl,
 }
 
-/// A parsed `grep`.
+/// A parsed `grep` command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grep {
     /// The syntax of the patterns.
@@ -73,18 +73,19 @@ pub struct Grep {
     pub patterns: Vec<Word>,
     /// The input files; empty for standard input.
     pub files: Vec<Word>,
-    /// The options.
+    /// All options, in the order given.
     pub options: Options,
 }
 
 impl Grep {
-    /// Parses the command. Returns `None` for unknown options, and if `-f` names a file of
-    /// patterns.
+    /// Parses the command. Returns `None` if it is not a `grep`, has an unknown option, or reads
+    /// patterns from a file (`-f`).
     pub fn read(simple: &Simple) -> Option<Self> {
         Self::read_with_files(simple).filter(|grep| !grep.options.has('f'))
     }
 
-    /// Like [`Self::read`], but accepts `-f`, whose patterns are then missing.
+    /// Parses the command as [`Self::read`] does, but accepts `-f`. The patterns in files are then
+    /// missing.
     pub fn read_with_files(simple: &Simple) -> Option<Self> {
         let implied = match simple.name() {
             "grep" => None,
@@ -110,29 +111,29 @@ impl Grep {
         });
         let syntax = syntaxes.next().or(implied).unwrap_or(Syntax::Basic);
         if syntaxes.any(|other| other != syntax) || implied.is_some_and(|own| own != syntax) {
-            return None; // grep itself refuses some of these
+            return None; // grep itself rejects some of these
         }
         Some(Self { syntax, patterns, files, options })
     }
 
-    /// Returns whether it writes selected input lines unchanged, and decides each line on its own:
-    /// without counts, line numbers, context or an early exit.
+    /// Returns whether the command writes selected lines unchanged, and selects each line
+    /// independently: without counts, line numbers, context or an early exit.
     pub fn is_plain_filter(&self) -> bool {
         let colours = self.options.values('\u{2}').any(|when| when != "auto" && when != "never");
         self.options.has_only("EFGPeiyvwxsahUz\u{2}\u{6}\u{7}") && !colours && self.files.len() <= 1
     }
 
-    /// Returns whether it selects the lines that do not match.
+    /// Returns whether the command selects non-matching lines (`-v`).
     pub fn inverted(&self) -> bool {
         self.options.has('v')
     }
 
-    /// Returns whether binary input is processed as text.
+    /// Returns whether the command processes binary input as text (`-a`).
     pub fn reads_anything_as_text(&self) -> bool {
         self.options.has('a')
     }
 
-    /// Whether, given the same patterns, both match the same lines.
+    /// Returns whether both commands, given the same patterns, match the same lines.
     pub fn matches_alike(&self, other: &Self) -> bool {
         let relevant = |grep: &Self| {
             let mut letters: Vec<char> = MATCHING

@@ -1,9 +1,9 @@
-//! `head` and `tail` that count lines.
+//! Parses `head` and `tail` commands that count lines.
 
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-/// The options that GNU `head` has.
+/// Options of GNU `head`.
 pub const TABLE: Table = Table {
     short: "n:c:qvz",
     long: &[
@@ -16,14 +16,14 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// A number of lines at the start or the end of one input.
+/// The first or last lines of one input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
-    /// The number of lines.
+    /// The number of lines to write.
     pub count: u64,
     /// The input file; empty for standard input.
     pub files: Vec<Word>,
-    /// The file's index among the arguments.
+    /// The index of the input file among the arguments; empty for standard input.
     pub places: Vec<usize>,
 }
 
@@ -32,7 +32,8 @@ pub fn head(simple: &Simple) -> Option<Lines> {
     lines(simple, "head")
 }
 
-/// Parses `tail -n COUNT`. Returns `None` for `-c`, `+COUNT`, or if it follows a file.
+/// Parses `tail -n COUNT`. Returns `None` for `-c`, for `+COUNT`, and for `-f`, which follows a
+/// file.
 pub fn tail(simple: &Simple) -> Option<Lines> {
     lines(simple, "tail")
 }

@@ -1,13 +1,13 @@
-//! `jq`: its options, and whether its filter depends on more than its current input value.
+//! Parses `jq` commands, and checks whether a filter depends on more than its current input value.
 
 use super::{Simple, Word};
 
-/// A parsed `jq`.
+/// A parsed `jq` command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jq {
     /// The letters of the options; `T` is `--tab`, `I` is `--indent`.
     pub letters: String,
-    /// The filter.
+    /// The filter, as jq source.
     pub filter: String,
     /// The input files; empty for standard input.
     pub files: Vec<Word>,
@@ -32,7 +32,8 @@ const IMPURE_WORDS: &[&str] = &[
 ];
 
 impl Jq {
-    /// Parses the command. Returns `None` for unknown options.
+    /// Parses the command. Returns `None` if it is not a `jq`, has an unknown option, or lacks a
+    /// filter.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "jq" {
             return None;
@@ -68,15 +69,16 @@ impl Jq {
         Some(jq)
     }
 
-    /// Returns whether an option was given.
+    /// Returns whether the option `letter` was given.
     pub fn has(&self, letter: char) -> bool {
         self.letters.contains(letter)
     }
 
-    /// Returns a word by which the filter may depend on more than its current value, if there is
-    /// one.
+    /// Returns the first function or keyword by which the filter may depend on more than its
+    /// current input value, or `None` if there is none.
     pub fn reaches_out(&self) -> Option<&'static str> {
-        // Strings may contain code (`\(…)`) and comments may contain quotes; then all text counts.
+        // Strings may contain code (`\(…)`), and comments may contain quotes. In both cases, the
+        // whole filter counts as code.
         let has_code = self.filter.contains("\\(") || self.filter.contains('#');
         let text = if has_code { self.filter.clone() } else { without_strings(&self.filter) };
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';

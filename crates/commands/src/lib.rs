@@ -1,4 +1,5 @@
-//! What contend knows of commands: each one's argument grammar, and the properties derived from it.
+//! Models of Unix commands: their argument grammars, and the properties derived from their
+//! arguments.
 //!
 //! ```text
 //! stage text ──> Simple ──> cut, grep, head, jq, sed, sort, tr, uniq, wc, awk
@@ -9,8 +10,8 @@
 //! ```
 //!
 //! Modules return facts only if they are certain. For a stage that is not a simple command of
-//! literal words, an option that is not in a command's table, or a construct that a module does not
-//! know, they return `None`, and callers leave the stage alone.
+//! literal words, an option outside the command's table, or an unknown construct, they return
+//! `None`, and callers leave the stage unchanged.
 
 pub mod awk;
 pub mod behaviour;
@@ -37,7 +38,7 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions};
 
-/// Directories in which a program's name identifies the program.
+/// Standard directories for programs, in which the file name alone identifies a program.
 pub const SYSTEM_FOLDERS: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin"];
 
 /// A word of a command, before and after quote removal.
@@ -65,15 +66,15 @@ pub struct Simple {
     pub variables: Vec<(String, Word)>,
     /// The program, as a name or a path.
     pub program: Word,
-    /// The program's arguments.
+    /// The words after the program, without redirections.
     pub arguments: Vec<Word>,
     /// The file after `<`, if standard input is redirected.
     pub input: Option<Word>,
 }
 
 impl Simple {
-    /// Parses a stage's text. Returns `None` unless it is a simple command whose words the shell
-    /// does not expand and whose only redirection, if any, is `<file`.
+    /// Parses the source of a stage. Returns `None` unless the stage is a simple command whose
+    /// words the shell does not expand and whose only redirection, if any, is `<file`.
     pub fn read(text: &str) -> Option<Self> {
         let program =
             Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program().ok()?;
@@ -133,8 +134,8 @@ impl Simple {
         }
     }
 
-    /// Returns the program's name, without its directory if that is one of [`SYSTEM_FOLDERS`]. A
-    /// program in another directory may be anything, so its path stays.
+    /// Returns the program's name: without its directory if that is one of [`SYSTEM_FOLDERS`], and
+    /// as written otherwise, since other directories may contain any program of that name.
     pub fn name(&self) -> &str {
         let text = self.program.text.as_str();
         match text.rsplit_once('/') {
@@ -143,12 +144,13 @@ impl Simple {
         }
     }
 
-    /// Returns the value of a variable assigned for this command only.
+    /// Returns the value that the command assigns to the variable `name`, or `None` if there is no
+    /// such assignment. The last assignment wins.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.text.as_str())
     }
 
-    /// Returns the command as shell text.
+    /// Returns the command as shell source.
     pub fn text(&self) -> String {
         let variables = self.variables.iter().map(|(name, value)| format!("{name}={}", value.raw));
         let arguments = self.arguments.iter().map(|word| word.raw.clone());
@@ -161,14 +163,15 @@ impl Simple {
             .join(" ")
     }
 
-    /// Returns the same command with these arguments.
+    /// Returns a copy of the command with the given arguments.
     #[must_use]
     pub fn with(&self, arguments: Vec<Word>) -> Self {
         Self { arguments, ..self.clone() }
     }
 
-    /// Removes the input file, named by `<` or as the only operand in `files`, and returns the
-    /// command and that file. Returns `None` if there is more than one input.
+    /// Removes the input file, given by `<` or as the only operand in `files`, and returns the
+    /// command with the removed file, if any. Returns `None` if there is more than one input, the
+    /// operand is `-`, or the file's word occurs more than once among the arguments.
     pub fn without_input(mut self, files: &[Word]) -> Option<(Self, Option<Word>)> {
         let input = match (files, self.input.take()) {
             ([], input) => input,
@@ -184,12 +187,12 @@ impl Simple {
         Some((self, input))
     }
 
-    /// Returns whether `other` runs the same program with the same variables.
+    /// Returns whether `other` runs the same program with the same variable assignments.
     pub fn is_sibling_of(&self, other: &Self) -> bool {
         self.program.text == other.program.text && self.has_same_variables(other)
     }
 
-    /// Returns whether `other` runs with the same variables.
+    /// Returns whether `other` has the same variable assignments, in the same order.
     pub fn has_same_variables(&self, other: &Self) -> bool {
         let values = |simple: &Self| {
             let pairs = simple.variables.iter().map(|(n, v)| (n.clone(), v.text.clone()));
@@ -207,7 +210,7 @@ pub mod testing {
     /// Parses a stage as a simple command.
     ///
     /// # Panics
-    /// Panics if the text is not a simple command.
+    /// Panics if `text` is not a simple command.
     pub fn simple(text: &str) -> Simple {
         Simple::read(text).unwrap_or_else(|| panic!("a simple command: {text}"))
     }

@@ -2,11 +2,11 @@
 
 use super::Word;
 
-/// The options of a command.
+/// The options that a command accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
-    /// One-letter options as for `getopt(3)`: `:` after a letter means a required argument, `::` an
-    /// optional one, which must be attached.
+    /// One-letter options as for `getopt(3)`: `:` after a letter requires an argument, and `::`
+    /// allows one, which must be attached.
     pub short: &'static str,
     /// Long names, each with the letter of the same option. A long option without a letter uses a
     /// control character.
@@ -16,7 +16,7 @@ pub struct Table {
 /// Parsed options and operands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Options in the order given, by letter, each with its argument.
+    /// Options in the order given: the letter, and the argument if there is one.
     pub given: Vec<(char, Option<String>)>,
     /// Operands in the order given, as indexes into the arguments.
     pub operands: Vec<usize>,
@@ -24,8 +24,8 @@ pub struct Options {
 
 impl Options {
     /// Parses the arguments. As in GNU commands, options may follow operands. Returns `None` for an
-    /// option that is not in the table, a missing option argument, or an operand after `--` that
-    /// looks like an option.
+    /// option outside the table, a missing option argument, or an operand after `--` that looks
+    /// like an option.
     pub fn read(arguments: &[Word], table: &Table) -> Option<Self> {
         let mut options = Self::default();
         let mut index = 0;
@@ -57,8 +57,9 @@ impl Options {
         Some(options)
     }
 
-    /// Parses the options before an operand that begins another command. Returns the options, and
-    /// the index of that operand.
+    /// Parses the options before the first operand, which begins another command. Returns the
+    /// options and that operand's index, which is the number of arguments if there is no operand.
+    /// Returns `None` for an option outside the table or a missing option argument.
     pub fn read_leading(arguments: &[Word], table: &Table) -> Option<(Self, usize)> {
         let mut options = Self::default();
         let mut index = 0;
@@ -115,17 +116,17 @@ impl Options {
         Some(false)
     }
 
-    /// Returns whether the option was given.
+    /// Returns whether the option `letter` was given.
     pub fn has(&self, letter: char) -> bool {
         self.given.iter().any(|(given, _)| *given == letter)
     }
 
-    /// Returns whether only these options were given.
+    /// Returns whether all options given are among `letters`.
     pub fn has_only(&self, letters: &str) -> bool {
         self.given.iter().all(|(given, _)| letters.contains(*given))
     }
 
-    /// Returns the argument of each occurrence of the option, in order.
+    /// Returns the argument of each occurrence of the option `letter`, in order.
     pub fn values(&self, letter: char) -> impl Iterator<Item = &str> {
         self.given
             .iter()
@@ -133,7 +134,8 @@ impl Options {
             .filter_map(|(_, value)| value.as_deref())
     }
 
-    /// Returns the argument of the option's last occurrence.
+    /// Returns the argument of the last occurrence of the option `letter`, or `None` if there is
+    /// none.
     pub fn value(&self, letter: char) -> Option<&str> {
         self.values(letter).last()
     }
@@ -146,7 +148,8 @@ enum Argument {
 }
 
 impl Table {
-    /// Returns whether the option takes an argument; `None` if there is no such option.
+    /// Returns whether the option requires, accepts or rejects an argument, or `None` if there is
+    /// no such option.
     fn argument_of(&self, letter: char) -> Option<Argument> {
         if letter == ':' {
             return None;

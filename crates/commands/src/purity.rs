@@ -1,5 +1,5 @@
-//! Which commands only read their input and write their output, so that contend may run them again
-//! on part of the input without asking.
+//! Recognizes pure commands, which only read their input and write their output, and finds their
+//! input files. contend may run a pure command again on part of its input without asking.
 
 use super::awk::Awk;
 use super::options::{Options, Table};
@@ -7,8 +7,7 @@ use super::sed::Sed;
 use super::sed::script::{Command, Delimiters, Function, Script};
 use super::{Simple, Word, cut, grep, head, sed, sort, wc};
 
-/// Programs without an option that writes a file or starts another program, and whose output is the
-/// same each time.
+/// Deterministic programs without an option that writes a file or starts another program.
 const PURE: &[&str] = &[
     "base64",
     "cat",
@@ -39,7 +38,7 @@ const PURE: &[&str] = &[
     "zcat",
 ];
 
-/// Returns whether the command has no side effects, and reads only its input.
+/// Returns whether the command has no side effects and reads nothing but its input.
 pub fn is_pure(simple: &Simple) -> bool {
     let takes = |table: &Table| Options::read(&simple.arguments, table);
     match simple.name() {
@@ -71,7 +70,8 @@ pub fn is_pure(simple: &Simple) -> bool {
     }
 }
 
-/// Returns whether a sed script names no file and no command, and has no loop.
+/// Returns whether the script of a `sed` certainly neither names a file, nor executes a command,
+/// nor branches.
 fn plain_script(simple: &Simple, options: &Options) -> bool {
     let is_plain = |command: &Command| match &command.function {
         Function::Substitute(s) => !s.execute && s.file.is_none(),
@@ -90,18 +90,18 @@ fn plain_script(simple: &Simple, options: &Options) -> bool {
         .is_some_and(|script| script.commands.iter().all(is_plain))
 }
 
-/// Where a pipeline's first stage reads its input.
+/// The source of a command's input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Its standard input.
+    /// Standard input.
     Standard,
-    /// This file, which the command takes as its standard input or as an operand.
+    /// One file, given by `<` or as an operand.
     File(Word),
-    /// Several files, no input at all, or unknown.
+    /// Several files, no input, or an unknown source.
     Other,
 }
 
-/// Returns where the command reads its input.
+/// Returns the source of the command's input.
 pub fn source(simple: &Simple) -> Source {
     if let Some(file) = &simple.input {
         return Source::File(file.clone());
@@ -114,8 +114,8 @@ pub fn source(simple: &Simple) -> Source {
     }
 }
 
-/// Returns the files that the command reads by name. Returns `None` if they are not known, or if it
-/// reads standard input as well.
+/// Returns the command's input files, given as operands or by `<`. Returns `None` if they are
+/// unknown, if there are none, or if one of them is `-`.
 pub fn named_files(simple: &Simple) -> Option<Vec<&Word>> {
     let operands = input_operands(simple)?;
     let files: Vec<_> = match (operands.is_empty(), &simple.input) {
@@ -126,8 +126,8 @@ pub fn named_files(simple: &Simple) -> Option<Vec<&Word>> {
     all_named.then_some(files)
 }
 
-/// Returns the indexes of the input files among the arguments; `None` if the command's grammar is
-/// not known.
+/// Returns the indexes of the input files among the arguments, or `None` if the command or one of
+/// its options is unknown.
 fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
     let read = |table: &Table| Options::read(&simple.arguments, table);
     let options = match simple.name() {
@@ -144,7 +144,7 @@ fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
         }
         "awk" | "mawk" | "gawk" | "nawk" | "original-awk" | "busybox" => {
             let awk = Awk::read(simple)?;
-            // Operands may contain assignments, which are not files.
+            // An operand with `=` may be an assignment instead of a file.
             let assigns = awk.operands.iter().any(|word| word.text.contains('='));
             let first = simple.arguments.len() - awk.operands.len();
             return (!assigns).then(|| (first..simple.arguments.len()).collect());
@@ -172,8 +172,8 @@ fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
     Some(options.operands)
 }
 
-/// Returns the command changed to read standard input instead of its one input file. Returns `None`
-/// if its input files are not known or are several.
+/// Returns a copy of the command that reads standard input instead of its input file, if it has
+/// one. Returns `None` if the input files are unknown or there is more than one.
 pub fn from_standard_input(simple: &Simple) -> Option<Simple> {
     let mut changed = simple.clone();
     if changed.input.take().is_some() {
@@ -187,8 +187,7 @@ pub fn from_standard_input(simple: &Simple) -> Option<Simple> {
     Some(changed)
 }
 
-/// Returns the command without its input files, however many there are. Returns `None` if they are
-/// not known.
+/// Returns a copy of the command without its input operands, or `None` if they are unknown.
 pub fn without_files(simple: &Simple) -> Option<Simple> {
     let mut changed = simple.clone();
     for place in input_operands(simple)?.into_iter().rev() {

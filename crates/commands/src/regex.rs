@@ -1,10 +1,11 @@
-//! Regular expressions of `grep` and `sed` that match the same ASCII text in every locale.
+//! Recognizes regular expressions of `grep` and `sed` that match the same ASCII strings in every
+//! locale.
 //!
-//! Not all expressions do, although ASCII is encoded alike everywhere: GNU's programs match with
-//! their own automaton in the C locale, and leave what that does not support in UTF-8 to the C
-//! library. The two disagree on ranges with case ignored, on words that may be empty, and on
-//! repeated anchors. So this module accepts what is known to agree, rather than rejecting what is
-//! known to differ.
+//! Not all expressions do, although ASCII has the same encoding everywhere. In the C locale, GNU
+//! programs match with their own automaton; in UTF-8, they leave constructs that it does not
+//! support to the C library. The two matchers disagree on ranges with case ignored, on words that
+//! may be empty, and on repeated anchors. So this module accepts constructs that are known to
+//! agree, rather than rejecting those that are known to differ.
 
 /// Names of character classes, as in `[[:alpha:]]`.
 const CLASSES: &[&str] = &[
@@ -12,17 +13,18 @@ const CLASSES: &[&str] = &[
     "upper", "xdigit",
 ];
 
-/// What a portable expression contains.
+/// Constructs in a portable expression.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Plain {
-    /// A bracket expression.
+    /// Whether the expression contains a bracket expression.
     pub sets: bool,
-    /// A range within one. In another locale's collating order it may contain further characters.
+    /// Whether a bracket expression contains a range. In another locale's collating order, the
+    /// range may contain further characters.
     pub ranges: bool,
 }
 
-/// Analyzes a whole regular expression. Returns `None` unless it is known to match alike
-/// everywhere.
+/// Analyzes a regular expression. Returns `None` unless it is known to match the same strings in
+/// every locale.
 pub fn plain(text: &str, extended: bool) -> Option<Plain> {
     let mut reader = Reader { rest: text.as_bytes(), extended, depth: 0, plain: Plain::default() };
     let anchored = reader.take(b"^");
@@ -53,13 +55,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes an operator that basic expressions write with a backslash.
+    /// Consumes the operator `sign`, which has a backslash in basic expressions. Returns whether it
+    /// was next.
     fn operator(&mut self, sign: u8) -> bool {
         if self.extended { self.take(&[sign]) } else { self.take(&[b'\\', sign]) }
     }
 
-    /// Reads alternatives up to the end of the group, and returns whether there are several.
-    /// Rejects empty alternatives, except a single one after an anchor.
+    /// Parses alternatives up to the end of the group, and returns whether there is more than one.
+    /// Rejects empty alternatives, except the first if it `may_be_empty`.
     fn alternatives(&mut self, may_be_empty: bool) -> Option<bool> {
         let mut count = 0;
         loop {
@@ -78,7 +81,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads an atom. Returns `false` at the end of the alternative.
+    /// Parses an atom. Returns `Some(false)` at the end of the alternative, and `None` for an atom
+    /// that is not portable.
     fn atom(&mut self) -> Option<bool> {
         if self.operator(b'(') {
             self.depth += 1;
@@ -119,7 +123,7 @@ impl Reader<'_> {
         Some(true)
     }
 
-    /// Reads at most one repetition operator after an atom.
+    /// Parses at most one repetition operator after an atom.
     fn repetition(&mut self) -> Option<()> {
         if self.take(b"*") || self.operator(b'+') || self.operator(b'?') {
             return Some(());
@@ -140,7 +144,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Reads a bracket expression, after its `[`.
+    /// Parses a bracket expression after its `[`.
     fn set(&mut self) -> Option<()> {
         self.plain.sets = true;
         self.take(b"^");
@@ -161,7 +165,7 @@ impl Reader<'_> {
             let [first, rest @ ..] = self.rest else { return None };
             self.rest = rest;
             match rest {
-                [b'-', b']', ..] => {} // it stands for itself
+                [b'-', b']', ..] => {} // the hyphen is literal
                 [b'-', last, after @ ..] => {
                     let is_range = |kind: fn(&u8) -> bool| kind(first) && kind(last);
                     let known = is_range(u8::is_ascii_lowercase)

@@ -1,9 +1,9 @@
-//! GNU `sort`.
+//! Parses GNU `sort` commands.
 
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-/// The options that GNU `sort` has.
+/// Options of GNU `sort`.
 pub const TABLE: Table = Table {
     short: "bdfgiMhnRrVcCmo:sS:t:T:uzk:\u{1}:\u{2}:\u{3}\u{4}:\u{5}:\u{6}:",
     long: &[
@@ -45,14 +45,15 @@ pub const COMPRESS: char = '\u{2}';
 /// A `sort` that sorts to standard output, without `--merge` or `--check`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sort {
-    /// The options.
+    /// All options, in the order given.
     pub options: Options,
     /// The input files; empty for standard input.
     pub files: Vec<Word>,
 }
 
 impl Sort {
-    /// Parses the command. Returns `None` if it does anything but sort in a deterministic order.
+    /// Parses the command. Returns `None` unless it sorts to standard output in a deterministic
+    /// order.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "sort" {
             return None;
@@ -76,7 +77,7 @@ impl Sort {
         self.options.has_only("rsuSTz\u{1}\u{2}\u{4}")
     }
 
-    /// Returns whether it drops all but one of equal lines (`-u`).
+    /// Returns whether the command drops all but one of equal lines (`-u`).
     pub fn drops_equal_lines(&self) -> bool {
         self.options.has('u')
     }

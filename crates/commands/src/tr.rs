@@ -1,6 +1,6 @@
-//! `tr`: a map from bytes to bytes.
+//! Parses `tr` commands into maps from bytes to bytes.
 //!
-//! [`Tr`] is the part on which implementations agree. [`Effect`] is all of GNU's `tr`.
+//! [`Tr`] covers the commands on which implementations agree, and [`Effect`] all of GNU `tr`.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,23 @@ pub use effect::Effect;
 use super::Simple;
 use super::options::{Options, Table};
 
-/// The options that GNU `tr` has.
+/// Options of GNU `tr`.
 pub const TABLE: Table = Table {
     short: "cCdst",
     long: &[("complement", 'c'), ("delete", 'd'), ("squeeze-repeats", 's'), ("truncate-set1", 't')],
 };
 
-/// What happens to every byte, if nothing depends on its neighbours.
+/// A `tr` that translates or deletes each byte regardless of its neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tr {
-    /// What each byte becomes; `None` if it is deleted.
+    /// The replacement of each byte; `None` if the byte is deleted.
     map: [Option<u8>; 256],
 }
 
 impl Tr {
-    /// Parses the command. Returns `None` for `-s`, `-c`, `-t` and character classes, and, if
-    /// characters may have several bytes (`multibyte`), for ranges and non-ASCII characters:
-    /// implementations differ in what these mean.
+    /// Parses the command. Returns `None` for constructs that implementations interpret
+    /// differently: `-s`, `-c`, `-t` and character classes, and, if characters may have several
+    /// bytes (`multibyte`), ranges and non-ASCII characters.
     pub fn read(simple: &Simple, multibyte: bool) -> Option<Self> {
         if simple.name() != "tr" {
             return None;
@@ -58,21 +58,21 @@ impl Tr {
         Some(Self { map })
     }
 
-    /// Composes this map with the next.
+    /// Returns the map that applies `self` and then `next`.
     #[must_use]
     pub fn then(&self, next: &Self) -> Self {
         Self { map: self.map.map(|byte| byte.and_then(|byte| next.map[usize::from(byte)])) }
     }
 
-    /// Returns whether it keeps all newlines and makes no others.
+    /// Returns whether the map keeps newlines and maps no other byte to a newline.
     pub fn keeps_lines(&self) -> bool {
         let newline = Some(b'\n');
         let made = self.map.iter().filter(|&&byte| byte == newline).count();
         self.map[usize::from(b'\n')] == newline && made == 1
     }
 
-    /// Returns the characters that it changes or writes in place of others. Returns `None` if it
-    /// deletes any, or if they are not ASCII.
+    /// Returns the characters that the map changes, and their replacements. Returns `None` if the
+    /// map deletes a character, or if one of the returned characters is not ASCII.
     pub fn touches(&self) -> Option<BTreeSet<char>> {
         let mut touched = BTreeSet::new();
         for (byte, &becomes) in (0..=255_u8).zip(&self.map) {
@@ -85,7 +85,7 @@ impl Tr {
     }
 
     /// Returns the arguments of an equivalent `tr`. Returns `None` if that takes more than one
-    /// `tr`, or if nothing changes.
+    /// `tr`, or if the map changes nothing.
     pub fn arguments(&self) -> Option<Vec<String>> {
         let deleted: Vec<u8> =
             (0..=255).filter(|&byte| self.map[usize::from(byte)].is_none()).collect();
@@ -107,7 +107,8 @@ impl Tr {
     }
 }
 
-/// Parses a set into its bytes.
+/// Parses a set into its bytes. Returns `None` for an empty set, and for one that implementations
+/// interpret differently.
 fn set(text: &str, multibyte: bool) -> Option<Vec<u8>> {
     if text.is_empty() || multibyte && !text.is_ascii() || text.contains(['[', ']']) {
         return None;
@@ -131,8 +132,8 @@ fn set(text: &str, multibyte: bool) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the first character, with its escape resolved, and the rest; `Some(None)` at the end,
-/// and `None` where `tr` warns.
+/// Returns the first byte, with its escape resolved, and the rest. Returns `Some(None)` at the end,
+/// and `None` for an escape that makes `tr` warn.
 #[expect(clippy::option_option, reason = "the end of the text is no failure")]
 fn character(bytes: &[u8]) -> Option<Option<(u8, &[u8])>> {
     let Some((&first, rest)) = bytes.split_first() else { return Some(None) };
@@ -142,7 +143,8 @@ fn character(bytes: &[u8]) -> Option<Option<(u8, &[u8])>> {
     escape(rest).map(Some)
 }
 
-/// Resolves an escape, after its backslash. Returns the byte and the rest; `None` where `tr` warns.
+/// Resolves the escape after a backslash. Returns the byte and the rest, or `None` for an escape
+/// that makes `tr` warn.
 fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let digits = bytes.iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
     if digits > 0 {
@@ -163,8 +165,8 @@ fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     Some((byte, rest))
 }
 
-/// Writes both sets of a translation. Runs of at least four alphanumeric bytes on both sides become
-/// ranges.
+/// Formats both sets of a translation. Runs of at least four alphanumeric bytes on both sides
+/// become ranges.
 fn written(pairs: &[(u8, u8)]) -> (String, String) {
     let (mut from, mut to) = (String::new(), String::new());
     let follows = |a: &(u8, u8), b: &(u8, u8)| {

@@ -1,9 +1,9 @@
-//! GNU `uniq`.
+//! Parses GNU `uniq` commands.
 
 use super::Simple;
 use super::options::{Options, Table};
 
-/// The options that GNU `uniq` has.
+/// Options of GNU `uniq`.
 pub const TABLE: Table = Table {
     short: "cdDf:is:uw:z",
     long: &[
@@ -18,7 +18,8 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// Parses the options of a `uniq` that reads standard input and writes standard output.
+/// Parses the options of a `uniq` that reads standard input and writes standard output. Returns
+/// `None` for any other command.
 pub fn read(simple: &Simple) -> Option<Options> {
     let options = Options::read(&simple.arguments, &TABLE)?;
     (simple.name() == "uniq" && options.operands.is_empty()).then_some(options)

@@ -1,9 +1,9 @@
-//! GNU `wc`.
+//! Recognizes GNU `wc` commands that print a single count.
 
 use super::Simple;
 use super::options::{Options, Table};
 
-/// The options that GNU `wc` has.
+/// Options of GNU `wc`.
 pub const TABLE: Table = Table {
     short: "clmLw",
     long: &[
@@ -15,7 +15,7 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// Returns whether it counts the lines of its standard input, and nothing else.
+/// Returns whether the command is a `wc` that counts the lines of standard input, and nothing else.
 pub fn counts_lines(simple: &Simple) -> bool {
     simple.name() == "wc"
         && Options::read(&simple.arguments, &TABLE).is_some_and(|options| {
@@ -23,7 +23,7 @@ pub fn counts_lines(simple: &Simple) -> bool {
         })
 }
 
-/// Returns whether it prints a single count, of its standard input.
+/// Returns whether the command is a `wc` that prints a single count of standard input.
 pub fn counts_one_thing(simple: &Simple) -> bool {
     simple.name() == "wc"
         && Options::read(&simple.arguments, &TABLE)

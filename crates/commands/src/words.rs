@@ -1,11 +1,11 @@
-//! Quote removal: what a command receives for a word of the shell.
+//! Quote removal: converts a word of shell source to the argument that the command receives.
 
 use brush_parser::ParserOptions;
 use brush_parser::word::{WordPiece, WordPieceWithSource, parse, parse_brace_expansions};
 
 use super::Word;
 
-/// Removes the quotes of a word. Returns `None` if the shell would expand the word.
+/// Removes the quotes from a word. Returns `None` if the shell would expand the word.
 pub(super) fn read(raw: &str) -> Option<Word> {
     let options = ParserOptions::default();
     if parse_brace_expansions(raw, &options).ok()?.is_some_and(|pieces| {
@@ -42,8 +42,8 @@ fn push_double_quoted(text: &mut String, pieces: Vec<WordPieceWithSource>) -> Op
     Some(())
 }
 
-/// Appends the character after a backslash. Within double quotes the backslash stays, except before
-/// `$`, `` ` ``, `"` and `\`. A backslash and a newline are both removed.
+/// Appends an escaped character. Within double quotes, the backslash stays unless it precedes `$`,
+/// `` ` ``, `"` or `\`. A backslash before a newline is removed together with the newline.
 fn push_escaped(text: &mut String, escaped: &str, within_quotes: bool) -> Option<()> {
     let after = escaped.strip_prefix('\\')?;
     if after == "\n" {

@@ -1,10 +1,10 @@
-//! Which commands write files or start programs because their options, operands or script say so.
+//! Recognizes commands whose options, operands or script make them write files or start programs.
 
 use super::Simple;
 use super::sed::script::{Delimiters, Script};
 
-/// Returns whether a known command is asked to write files or to start programs. In doubt, returns
-/// `true`.
+/// Returns whether the arguments of a known command make it write files or start programs. Returns
+/// `true` in doubt, and `false` for unknown commands.
 pub fn writes_by_itself(simple: &Simple) -> bool {
     let arguments = || simple.arguments.iter().map(|word| word.text.as_str());
     let cluster_has = |letter: char| {
@@ -37,7 +37,7 @@ pub fn writes_by_itself(simple: &Simple) -> bool {
     }
 }
 
-/// Returns whether `uniq` or `xxd` has a second operand, which is its output file.
+/// Returns whether a `uniq` or `xxd` has a second operand, which names its output file.
 fn has_two_operands(simple: &Simple) -> bool {
     let takes_value: &[&str] = match simple.name() {
         "uniq" => &["-f", "-s", "-w", "--skip-fields", "--skip-chars", "--check-chars"],
@@ -55,12 +55,12 @@ fn has_two_operands(simple: &Simple) -> bool {
     operands > 1
 }
 
-/// Largest script file that contend reads, in bytes.
+/// Maximum size of a script file that contend reads, in bytes.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
-/// Returns the contents of a script file, or nothing if it does not exist: the command fails, too.
-/// Returns `None` if the command may read what contend does not: standard input, a device, more
-/// than [`MAX_SCRIPT_BYTES`] bytes, or text that is not UTF-8.
+/// Returns the contents of a script file. The vector is empty if the file does not exist, since the
+/// command fails, too. Returns `None` for a script that the command may read but contend does not:
+/// standard input, a device, a file larger than [`MAX_SCRIPT_BYTES`], or one that is not UTF-8.
 fn script_file(name: &str) -> Option<Vec<String>> {
     if name == "-" {
         return None;
@@ -75,18 +75,19 @@ fn script_file(name: &str) -> Option<Vec<String>> {
 }
 
 /// Returns whether an awk has unknown options (which may load extensions), or a program that writes
-/// files or starts other programs. A program in a file may read from commands.
+/// files or starts other programs. Reading from a command counts unless the whole program is in
+/// files.
 fn awk_reaches_out(simple: &Simple) -> bool {
     awk_programs(simple).is_none_or(|programs| {
         let [given, in_files] = programs.map(|texts| texts.join("\n"));
-        // U+FFFD marks text that the shell has yet to expand; it counts as a name.
+        // U+FFFD marks an expansion that the shell has yet to perform. It counts as a name.
         let text = format!("{given}\n{in_files}").replace('\u{fffd}', "u");
         super::awk::reach::writes_or_starts(&text, given.is_empty())
     })
 }
 
-/// Returns the program texts in the arguments of an awk, and those in the files that the arguments
-/// name. Returns `None` for an unknown option.
+/// Returns the program sources in an awk's arguments, and those in its program files. Returns
+/// `None` for an unknown option or a file that contend does not read.
 fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
     let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
     let (mut programs, mut in_files, mut is_given) = (Vec::new(), Vec::new(), false);
@@ -138,13 +139,14 @@ fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
     Some([programs, in_files])
 }
 
-/// Returns whether a sed edits in place, has unknown options, or has a script that writes files or
-/// executes commands.
+/// Returns whether a `sed` edits in place, has unknown options, or has a script that writes files
+/// or executes commands.
 fn sed_reaches_out(simple: &Simple) -> bool {
     sed_script(simple).is_none_or(|script| script_reaches_out(&script))
 }
 
-/// Returns the script of a sed; `None` if it edits in place or an option is unknown.
+/// Returns the script of a `sed`, or `None` if it edits in place, has an unknown option, or names a
+/// script file that contend does not read.
 fn sed_script(simple: &Simple) -> Option<String> {
     let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
     let (mut scripts, mut operands, mut is_given) = (Vec::new(), Vec::new(), false);
@@ -169,9 +171,9 @@ fn sed_script(simple: &Simple) -> Option<String> {
     Some(scripts.join("\n"))
 }
 
-/// Parses an option. Returns the letter of one that takes a value, with the value if it is
-/// attached; `Some(None)` for other long options and for known letters without a value; `None`
-/// for editing in place and for unknown letters.
+/// Parses an option of `sed`. Returns the letter of an option that takes a value, with the value if
+/// it is attached; `Some(None)` for all other long options and for known letters without a value;
+/// and `None` for editing in place and for unknown letters.
 #[expect(clippy::option_option, reason = "known or not, with a value or without")]
 fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
     let Some(long) = text.strip_prefix("--") else {
@@ -193,13 +195,14 @@ fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
     }
 }
 
-/// Placeholder in a script for text that the shell expands at run time.
+/// Placeholder in a script for an expansion by the shell at run time.
 const PLACEHOLDER: char = '\u{fffd}';
 
-/// Returns whether a sed script writes to a file, executes commands, or cannot be parsed. Only some
-/// old seds end a regular expression at a delimiter within a bracket expression.
+/// Returns whether a `sed` script writes to a file, executes commands, or cannot be parsed. Some
+/// old implementations end a regular expression at a delimiter within a bracket expression, so both
+/// interpretations are checked.
 fn script_reaches_out(script: &str) -> bool {
-    // Expanded text may be a number or part of a string, but not a command.
+    // An expansion may yield a number or part of a string, but not a command.
     let known = script.replace(PLACEHOLDER, "1");
     let read = |delimiters| Script::read(&known, delimiters).map(|script| script.reaches_out());
     read(Delimiters::Shielded) != Ok(false) || read(Delimiters::Everywhere) == Ok(true)

@@ -1,4 +1,4 @@
-//! Compares the cases of several runs of the lab.
+//! Matches the cases of several runs of the lab, and compares their measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use contend_record::lab::{self, RunRecord, Unit};
 use contend_record::parameters::Parameters;
 use contend_record::stats::{Ratio, median};
 
-/// Compares runs; the first is the baseline. Cases match if they have the same experiment and the
-/// same parameters, except for the number of turns that they were scaled from. If a run has the
-/// same case several times, its first matches the first of the others, and so on.
+/// Compares runs with the first one, the baseline. Cases match if they have the same experiment and
+/// the same parameters, except for the number of turns from which they were scaled. If a run has a
+/// case several times, the first occurrences in all runs match, then the second ones, and so on.
 pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     let seed = runs.first().map_or(0, |(_, record)| record.seed);
     let described = runs.iter().enumerate().map(|(index, (origin, record))| Run {
@@ -34,7 +34,7 @@ pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     }
 }
 
-/// Returns the name of a run in the comparison: A, B, … Z, AA, AB, …
+/// Returns the name of the run with the given index in the comparison: A, B, … Z, AA, AB, …
 fn name(index: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(index % 26).unwrap_or(0));
     match index / 26 {
@@ -43,7 +43,7 @@ fn name(index: usize) -> String {
     }
 }
 
-/// One case in every run that has it.
+/// A case in each run; `None` for runs that do not include it.
 type Row<'a> = Vec<Option<&'a lab::Case>>;
 
 fn rows(runs: &[(Origin, RunRecord)]) -> Vec<Row<'_>> {
@@ -65,8 +65,8 @@ fn rows(runs: &[(Origin, RunRecord)]) -> Vec<Row<'_>> {
     rows
 }
 
-/// A parameter in which matching cases may differ: the number of turns that a figure was scaled
-/// from.
+/// The only parameter in which matching cases may differ: the number of turns from which a
+/// measurement was scaled.
 const SCALED_FROM: &str = "turns";
 
 fn is_same(one: &lab::Case, other: &lab::Case) -> bool {
@@ -74,7 +74,8 @@ fn is_same(one: &lab::Case, other: &lab::Case) -> bool {
     one.experiment == other.experiment && known_by(one).has_same_entries(&known_by(other))
 }
 
-/// Returns the parameters of the first case, without those in which the others differ.
+/// Returns the parameters of the first case, without `SCALED_FROM` if the other cases differ in
+/// it.
 fn parameters(first: &lab::Case, row: &Row<'_>) -> Parameters {
     if row.iter().flatten().all(|other| first.parameters.has_same_entries(&other.parameters)) {
         first.parameters.clone()
@@ -117,7 +118,7 @@ fn side(case: Option<&lab::Case>, unit: Option<Unit>) -> Side {
     }
 }
 
-/// Returns the metrics that at least two cases have, in the unit of the first of them.
+/// Returns the metrics that at least two cases have, in the unit of the first of these cases.
 fn metrics(measured: &Row<'_>, seed: u64) -> BTreeMap<String, Figure> {
     let names: BTreeSet<&String> =
         measured.iter().flatten().flat_map(|case| case.metrics.keys()).collect();
@@ -154,7 +155,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::render::lab::sample;
 
-    /// Returns a run with these cases.
+    /// Returns a run with the given cases.
     pub(crate) fn run(cases: Vec<lab::Case>) -> (Origin, RunRecord) {
         let record = RunRecord {
             suite: None,
@@ -166,7 +167,7 @@ pub(crate) mod tests {
         (Origin::StandardInput, record)
     }
 
-    /// Returns a case of `n` forks with these samples.
+    /// Returns a case of `n` forks with the given samples, in nanoseconds.
     pub(crate) fn case(n: u64, samples: &[f64]) -> lab::Case {
         let parameters = Parameters::new().with("kind", "fork").with("n", n);
         let mut case =

@@ -1,7 +1,7 @@
 //! Renders records as tables, documents and JSON, and stores them.
 //!
-//! Rendering takes nothing from the machine but a record, so a report can be shown again from a
-//! file.
+//! Rendering depends only on a record, not on the machine, so a stored record yields the same
+//! report later.
 
 pub mod compare;
 pub mod render;

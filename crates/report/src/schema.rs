@@ -1,4 +1,4 @@
-//! The JSON Schemas of the records, generated from their types.
+//! Generates the JSON Schemas of the records from their types.
 
 use contend_record::compare::CompareRecord;
 use contend_record::lab::RunRecord;
@@ -9,8 +9,7 @@ use schemars::Schema;
 /// Returns the schema of `contend.pipe/1`, as committed in `schemas/`.
 ///
 /// # Errors
-/// Returns an error if the generated schema cannot be written as JSON, which would be a defect of a
-/// type.
+/// Fails only if a record's type has a bug that prevents the serialization of its schema.
 pub fn pipe() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(PipeRecord))
 }
@@ -18,7 +17,7 @@ pub fn pipe() -> serde_json::Result<String> {
 /// Returns the schema of `contend.lab/1`, as committed in `schemas/`.
 ///
 /// # Errors
-/// See [`pipe`].
+/// Fails as [`pipe`] does.
 pub fn lab() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(RunRecord))
 }
@@ -26,7 +25,7 @@ pub fn lab() -> serde_json::Result<String> {
 /// Returns the schema of `contend.run/1`, as committed in `schemas/`.
 ///
 /// # Errors
-/// See [`pipe`].
+/// Fails as [`pipe`] does.
 pub fn run() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(run::RunRecord))
 }
@@ -34,7 +33,7 @@ pub fn run() -> serde_json::Result<String> {
 /// Returns the schema of `contend.compare/1`, as committed in `schemas/`.
 ///
 /// # Errors
-/// See [`pipe`].
+/// Fails as [`pipe`] does.
 pub fn compare() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(CompareRecord))
 }

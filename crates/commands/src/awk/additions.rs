@@ -1,4 +1,4 @@
-//! Statements that add to a variable or to an element of an array.
+//! Finds statements that add to a variable or to an element of an array.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,31 +8,31 @@ use super::names;
 use super::values::assigned;
 use super::walk::{Node, Walk};
 
-/// Exclusive upper bound of the sum of absolute values: 2^50. Doubles are exact up to 2^53; the
-/// factor of 8 in between is for END actions that add the same totals several times.
+/// Exclusive upper bound of the sum of absolute values added. Doubles represent integers up to 2^53
+/// exactly; the margin of 8 is for END actions that add the same totals several times.
 pub(super) const EXACT_SUM_LIMIT: u64 = 1 << 50;
 
-/// Integer constants up to this are not tracked: no input is long enough for their sum to become
-/// inexact.
+/// Largest integer constant whose additions are not tracked: no input is long enough for their sum
+/// to become inexact.
 const MAX_UNTRACKED: u32 = 1024;
 
 /// Maximum number of statements that may add to one tally; see [`EXACT_SUM_LIMIT`].
 const MAX_TALLY_STATEMENTS: usize = 8;
 
-/// An addition: `n++`, `n--`, `n += value`, `n -= value`, or the same for an element.
+/// An addition: `n++`, `n--`, `n += value`, `n -= value`, or the same for an element of an array.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Addition<'a> {
     /// The variable or the array.
     pub(super) name: &'a str,
     /// The subscript; empty for a variable.
     pub(super) subscript: &'a [Expression],
-    /// The amount; `None` for `++` and `--`.
+    /// The amount added or subtracted; `None` for `++` and `--`.
     pub(super) value: Option<&'a Expression>,
-    /// The assignment of `+=` or `-=`.
+    /// The assignment of `+=` or `-=`; `None` for `++` and `--`.
     pub(super) assignment: Option<&'a Assignment>,
 }
 
-/// Returns the addition if the expression is one, and nothing else.
+/// Returns the addition of which the expression consists, or `None` for any other expression.
 pub(super) fn addition(value: &Expression) -> Option<Addition<'_>> {
     let (target, value, assignment) = match value {
         Expression::Step(step) => (&step.target, None, None),
@@ -49,7 +49,7 @@ pub(super) fn addition(value: &Expression) -> Option<Addition<'_>> {
     Some(Addition { name, subscript, value, assignment })
 }
 
-/// Returns the addition if the node is a statement that is one.
+/// Returns the addition of which a statement consists, or `None` for any other node.
 fn added(node: Node<'_>) -> Option<Addition<'_>> {
     match node {
         Node::Statement(Statement { action: Action::Value(value), .. }) => addition(value),
@@ -57,7 +57,7 @@ fn added(node: Node<'_>) -> Option<Addition<'_>> {
     }
 }
 
-/// Returns all statements that are additions.
+/// Returns all statements that consist of an addition, with that addition.
 pub(super) fn additions<W: Walk + ?Sized>(part: &W) -> Vec<(&Statement, Addition<'_>)> {
     let mut found = Vec::new();
     part.walk(&mut |node| {
@@ -68,7 +68,7 @@ pub(super) fn additions<W: Walk + ?Sized>(part: &W) -> Vec<(&Statement, Addition
     found
 }
 
-/// Counts the occurrences of each name.
+/// Returns the number of occurrences of each name.
 pub(super) fn mentions<W: Walk + ?Sized>(part: &W) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     part.walk(&mut |node| {
@@ -81,7 +81,7 @@ pub(super) fn mentions<W: Walk + ?Sized>(part: &W) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// Returns the names that occur in additions only.
+/// Returns the names that occur only as the targets of additions without other side effects.
 pub(super) fn only_added_to<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut counts = mentions(part);
     let mut names = BTreeSet::new();
@@ -117,13 +117,13 @@ fn has_no_effects(addition: Addition<'_>) -> bool {
     !effects
 }
 
-/// Returns whether a value is a small integer constant.
+/// Returns whether a value is an integer constant of at most `MAX_UNTRACKED`.
 pub(super) fn is_small(value: &Expression) -> bool {
     matches!(value, Expression::Number(n) if n.parse().is_ok_and(|n: u32| n <= MAX_UNTRACKED))
 }
 
-/// Returns the variables to which END only adds integers: constants, and elements of arrays of
-/// sums.
+/// Returns the variables to which END only adds integers: small constants, and elements of arrays
+/// in `sums`.
 pub(super) fn tallies<'a>(
     program: &'a Program,
     sums: &BTreeSet<&str>,
@@ -144,8 +144,8 @@ pub(super) fn tallies<'a>(
     counts.into_iter().filter(|&(name, count)| kept(name, count)).map(|(name, _)| name).collect()
 }
 
-/// Returns the names to which an END action assigns other values, and counts the additions to each
-/// name.
+/// Returns the names that an END action changes other than by adding integers, and counts the
+/// additions of integers to each variable in `counts`.
 fn not_tallied<'a>(
     end: &'a super::ast::Item,
     sums: &BTreeSet<&str>,
@@ -188,7 +188,8 @@ fn not_tallied<'a>(
     others
 }
 
-/// Returns the names that a call of a built-in function assigns.
+/// Returns the names that a call of a built-in function may assign: those of its variable and array
+/// arguments.
 fn assigned_by(node: Node<'_>) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     if let Node::Expression(Expression::Call(_, arguments)) = node {
@@ -201,7 +202,8 @@ fn assigned_by(node: Node<'_>) -> BTreeSet<&str> {
     names
 }
 
-/// Returns the tallies that occur in the body of a loop over an array in additions only.
+/// Returns the tallies that occur in the body of a loop over an array only as the targets of
+/// additions.
 pub(super) fn tallies_in<'a>(body: &'a Statement, known: &Known<'a>) -> BTreeSet<&'a str> {
     let mut names = only_added_to(body);
     names.retain(|name| known.tallies.contains(name));

@@ -1,26 +1,26 @@
-//! The syntax tree of a program.
+//! Syntax tree of an awk program.
 
 use std::ops::Range;
 
-/// A program that was parsed completely.
+/// A completely parsed program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// The program text.
+    /// The program source.
     pub text: String,
-    /// The items, in order.
+    /// The items, in program order.
     pub items: Vec<Item>,
 }
 
-/// An item of a program.
+/// An item of a program, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The kind of the item, with its contents.
+    /// The kind and contents of the item.
     pub kind: ItemKind,
-    /// The item's range in the text, in bytes.
+    /// Byte range of the item in the program source.
     pub place: Range<usize>,
 }
 
-/// The kinds of items.
+/// Kind of an item, with its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemKind {
     /// `BEGIN`: an action that runs before any input is read.
@@ -36,44 +36,44 @@ pub enum ItemKind {
 /// An action for the records that a pattern selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The pattern.
+    /// The pattern, which selects records.
     pub pattern: Pattern,
-    /// The action; by default, the record is printed.
+    /// The action; `None` to print the record.
     pub action: Option<Vec<Statement>>,
 }
 
-/// Selects the records of a rule.
+/// A condition that selects the records of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
     /// Every record.
     Always,
     /// Records for which the expression is true.
     When(Expression),
-    /// From a record that the first expression selects up to one that the second selects.
+    /// Records from one that the first expression selects up to one that the second selects.
     Range(Expression, Expression),
 }
 
 /// A user-defined function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
+    /// The name by which calls refer to the function.
     pub name: String,
-    /// Its parameters, which double as local variables.
+    /// The parameters, which double as local variables.
     pub parameters: Vec<String>,
-    /// Its body.
+    /// The statements of the body.
     pub body: Vec<Statement>,
 }
 
-/// A statement.
+/// A statement, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// The kind of the statement, with its contents.
+    /// The kind and contents of the statement.
     pub action: Action,
-    /// The statement's range in the text, including a terminating `;`, in bytes.
+    /// Byte range of the statement in the program source, including a terminating `;`.
     pub place: Range<usize>,
 }
 
-/// The kinds of statements.
+/// Kind of a statement, with its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// The empty statement.
@@ -82,111 +82,111 @@ pub enum Action {
     Block(Vec<Statement>),
     /// An expression, evaluated for its side effects.
     Value(Expression),
-    /// `print` and `printf`.
+    /// `print` or `printf`.
     Print(Print),
-    /// `if`.
+    /// `if`: the condition, the statement, and the statement after `else`, if any.
     If(Expression, Box<Statement>, Option<Box<Statement>>),
-    /// `while`.
+    /// `while`: the condition and the body.
     While(Expression, Box<Statement>),
-    /// `do`.
+    /// `do`: the body and the condition.
     Do(Box<Statement>, Expression),
-    /// `for (;;)`.
+    /// A C-style loop (`for (;;)`).
     For(Box<For>),
     /// `for (in)`: the variable, the array and the body.
     ForIn(String, String, Box<Statement>),
     /// `delete` of an array or, with a subscript, of an element.
     Delete(String, Option<Vec<Expression>>),
-    /// `next`.
+    /// `next`, which ends the processing of the record.
     Next,
-    /// `break`.
+    /// `break`, which leaves the innermost loop.
     Break,
-    /// `continue`.
+    /// `continue`, which starts the next iteration.
     Continue,
-    /// `exit`.
+    /// `exit`, with the exit code if it is given.
     Exit(Option<Expression>),
-    /// `return`.
+    /// `return`, with the function's value if it is given.
     Return(Option<Expression>),
 }
 
-/// A C-style `for`.
+/// The parts of a C-style loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct For {
-    /// The initialization.
+    /// The initialization, evaluated once.
     pub start: Option<Expression>,
-    /// The loop runs while this is true.
+    /// The condition for another iteration; `None` for an endless loop.
     pub condition: Option<Expression>,
-    /// Evaluated after each iteration.
+    /// The expression evaluated after each iteration.
     pub step: Option<Expression>,
-    /// The loop body.
+    /// The statement that each iteration runs.
     pub body: Statement,
 }
 
 /// `print` or `printf`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Print {
-    /// The values to print; the record if empty.
+    /// The values to print; empty to print the record.
     pub arguments: Vec<Expression>,
-    /// It is `printf`: the first argument is a format.
+    /// Whether the statement is `printf`, whose first argument is a format.
     pub formatted: bool,
-    /// The redirection; by default, standard output.
+    /// The redirection; `None` for standard output.
     pub output: Option<Output>,
 }
 
 /// A redirection of `print`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// `>` and `>>`.
+    /// A file (`>` or `>>`).
     File(Expression),
-    /// `|`.
+    /// The standard input of a command (`|`).
     Command(Expression),
 }
 
-/// An expression, with its side effects.
+/// An expression, which may have side effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expression {
-    /// A number, as written.
+    /// A numeric constant, as written.
     Number(String),
-    /// A string.
+    /// A string constant.
     Text(Text),
-    /// A regular expression, as written. As a value it is whether the record matches.
+    /// A regular expression, as written. Its value is whether the record matches.
     Regex(String),
     /// The value of a variable, an element or a field.
     Place(Place),
-    /// An array as argument of a built-in function.
+    /// An array as an argument of a built-in function.
     Array(String),
-    /// A bare name as argument of a function: a variable or an array.
+    /// A bare name as an argument of a function: a variable or an array.
     Name(String),
     /// An expression in parentheses.
     Group(Box<Self>),
-    /// Several expressions in parentheses, after `print`.
+    /// Several expressions in parentheses, as after `print`.
     List(Vec<Self>),
-    /// `=`, `+=` and the like.
+    /// An assignment: `=`, `+=` and the like.
     Assign(Box<Assignment>),
-    /// `++` and `--`.
+    /// An increment or a decrement: `++` or `--`.
     Step(Box<Step>),
-    /// `!`.
+    /// Logical negation (`!`).
     Not(Box<Self>),
-    /// Unary `-` and `+`.
+    /// Unary `-` or `+`.
     Signed(Box<Self>),
-    /// Operands of operators that evaluate both sides, in unspecified order.
+    /// Operands of binary operators that evaluate both sides, in unspecified order.
     Chain(Chain, Vec<Self>),
     /// Membership in an array; several values form one subscript.
     In(Vec<Self>, String),
-    /// `&&`.
+    /// Logical conjunction (`&&`).
     And(Vec<Self>),
-    /// `||`.
+    /// Logical disjunction (`||`).
     Or(Vec<Self>),
-    /// `? :`.
+    /// A conditional expression (`? :`): the condition and both values.
     Choice(Box<[Self; 3]>),
-    /// A call of a built-in function.
+    /// A call of a built-in function: the name and the arguments.
     Call(String, Vec<Self>),
-    /// A call of a user-defined function.
+    /// A call of a user-defined function: the name and the arguments.
     UserCall(String, Vec<Self>),
-    /// `getline`, with its target and its source.
+    /// `getline`: the target (`None` for the record) and the source (`None` for the input).
     Getline(Option<Place>, Option<Box<Source>>),
 }
 
-/// The operators of a chain.
+/// The operators between the operands of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chain {
     /// Juxtaposition.
@@ -197,7 +197,7 @@ pub enum Chain {
     Product,
     /// `^`.
     Power,
-    /// `<` and the like.
+    /// `<`, `<=`, `==`, `!=`, `>` and `>=`.
     Comparison,
     /// `~` and `!~`.
     Match,
@@ -206,9 +206,9 @@ pub enum Chain {
 /// The source of `getline`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// `<`.
+    /// A file (`<`).
     File(Expression),
-    /// `|`.
+    /// The output of a command (`|`).
     Command(Expression),
 }
 
@@ -219,36 +219,36 @@ pub enum Place {
     Variable(String),
     /// An element of an array.
     Element(String, Vec<Expression>),
-    /// A field, or the record.
+    /// A field, or the record (`$0`).
     Field(Box<Expression>),
 }
 
 /// An assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// The target.
+    /// The lvalue that the operation changes.
     pub target: Place,
-    /// The target's range in the text, in bytes.
+    /// Byte range of the target in the program source.
     pub target_place: Range<usize>,
     /// The operator: `=`, `+=` and the like.
     pub operator: String,
-    /// The assigned value.
+    /// The expression to the right of the operator.
     pub value: Expression,
-    /// The value's range in the text, in bytes.
+    /// Byte range of the value in the program source.
     pub value_place: Range<usize>,
 }
 
-/// `++` or `--`.
+/// An increment or a decrement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The target.
+    /// The lvalue that the operation changes.
     pub target: Place,
 }
 
-/// A string.
+/// A string constant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// The string's bytes; `None` if awks differ.
+    /// The string's bytes; `None` if implementations resolve an escape differently.
     pub value: Option<Vec<u8>>,
 }
 
@@ -263,7 +263,7 @@ impl Expression {
 }
 
 impl Program {
-    /// Returns the bodies of all `BEGIN` actions.
+    /// Returns the bodies of all `BEGIN` actions, in program order.
     pub fn begins(&self) -> impl Iterator<Item = &[Statement]> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Begin(body) => Some(body.as_slice()),
@@ -271,7 +271,7 @@ impl Program {
         })
     }
 
-    /// Returns the bodies of all `END` actions.
+    /// Returns the bodies of all `END` actions, in program order.
     pub fn ends(&self) -> impl Iterator<Item = &[Statement]> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::End(body) => Some(body.as_slice()),
@@ -279,7 +279,7 @@ impl Program {
         })
     }
 
-    /// Returns the rules.
+    /// Returns the rules, in program order.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Rule(rule) => Some(rule),
@@ -287,7 +287,7 @@ impl Program {
         })
     }
 
-    /// Returns the user-defined functions.
+    /// Returns the user-defined functions, in program order.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Function(function) => Some(function),

@@ -1,4 +1,4 @@
-//! Constructs that exclude a program from running in chunks, by the part of the program.
+//! Checks the parts of a program for constructs that prevent it from running in chunks.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const SIDE_EFFECT_FUNCTIONS: &[&str] = &["system", "close", "fflush", "extension
 /// Functions whose values differ from run to run.
 const NONDETERMINISTIC_FUNCTIONS: &[&str] = &["rand", "srand", "systime", "strftime", "mktime"];
 
-/// Functions of gawk only, which are not analyzed.
+/// Functions that only gawk has, which are not analyzed.
 const UNSUPPORTED_FUNCTIONS: &[&str] = &[
     "asort",
     "asorti",
@@ -33,7 +33,7 @@ const INPUT_VARIABLES: &[&str] = &["FILENAME", "ARGC", "ARGV"];
 /// Variables whose assignment affects later records or other rules.
 const AFFECTING_LATER_RECORDS: &[&str] = &["FS", "OFS", "ORS", "SUBSEP", "CONVFMT", "OFMT"];
 
-/// Checks the names that the command's arguments assign.
+/// Checks the variables that the command's arguments assign.
 pub(super) fn given(names: &[&str]) -> Result<(), Rejection> {
     for name in names {
         match *name {
@@ -52,7 +52,7 @@ fn is_outer(name: &str) -> bool {
     INPUT_VARIABLES.contains(&name) || names::GAWK_VARIABLES.contains(&name)
 }
 
-/// Returns the first error that `wrong` finds in a part of a program.
+/// Fails with the first rejection that `wrong` returns for a node of `part`.
 fn first<W: Walk + ?Sized>(
     part: &W,
     mut wrong: impl FnMut(Node<'_>) -> Option<Rejection>,
@@ -66,7 +66,7 @@ fn first<W: Walk + ?Sized>(
     found.map_or(Ok(()), Err)
 }
 
-/// Returns why a node is forbidden in every part of a program.
+/// Returns why a node is forbidden in every part of a program, or `None` if it is not.
 fn wrong_anywhere(node: Node<'_>) -> Option<Rejection> {
     let mut outer = None;
     names::uses(node, &mut |name, _| {
@@ -138,7 +138,7 @@ fn is_separator(place: &Place) -> bool {
     matches!(place, Place::Variable(name) if name == "RS")
 }
 
-/// Returns whether a node assigns `RS` other than by `=`.
+/// Returns a rejection if a node assigns `RS` other than by `=`.
 fn changes_separator(node: Node<'_>) -> Option<Rejection> {
     let changed = match node {
         Node::Expression(Expression::Step(step)) => is_separator(&step.target),
@@ -150,7 +150,8 @@ fn changes_separator(node: Node<'_>) -> Option<Rejection> {
     changed.then_some(Rejection::Separator)
 }
 
-/// Checks rules.
+/// Checks rules: they must not use ranges, counters, `exit` or loops over arrays, nor affect how
+/// later records are processed.
 pub(super) fn rules(program: &Program) -> Result<(), Rejection> {
     for item in &program.items {
         let ItemKind::Rule(rule) = &item.kind else { continue };
@@ -180,7 +181,7 @@ pub(super) fn rules(program: &Program) -> Result<(), Rejection> {
 }
 
 /// Checks user-defined functions: they may only compute a value from their parameters and from
-/// constants. `changing` has the names that rules or END assign.
+/// constants. `changing` contains the names that rules or END assign.
 pub(super) fn functions(program: &Program, changing: &BTreeSet<&str>) -> Result<(), Rejection> {
     let arrays = arrays(program);
     for function in program.functions() {
@@ -252,7 +253,7 @@ pub(super) fn ends(program: &Program) -> Result<(), Rejection> {
         })?;
         not_the_record(end)?;
     }
-    // Checks all functions, whichever END calls.
+    // Checks every function, without finding out which ones END calls.
     if calls {
         program.functions().try_for_each(|function| not_the_record(function.body.as_slice()))?;
     }
@@ -271,7 +272,8 @@ fn assigns_count(node: Node<'_>) -> Option<Rejection> {
 
 fn not_the_record(statements: &[Statement]) -> Result<(), Rejection> {
     let last = |name: &str| Some(Rejection::LastLine(name.to_owned()));
-    // A regular expression matches the record unless it is an operand that has to be one.
+    // A regular expression is matched against the record unless its position requires one, as after
+    // `~`.
     let mut alone = 0_usize;
     let mut in_place = 0;
     first(statements, |node| {
@@ -316,7 +318,8 @@ fn uses_record(expression: &Expression) -> bool {
     }
 }
 
-/// Counts the regular expressions that are such operands of this expression.
+/// Returns the number of operands of `expression` that are regular expressions in a position that
+/// requires one.
 fn wanted_regexes(expression: &Expression) -> usize {
     let place = match expression {
         Expression::Chain(super::ast::Chain::Match, parts) => parts.get(1),

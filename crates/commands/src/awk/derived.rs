@@ -1,9 +1,10 @@
-//! Generates the programs that compute totals of a chunk and that combine them.
+//! Generates two programs: one computes the totals of a chunk, and the other combines the totals of
+//! all chunks.
 //!
 //! The program for a chunk prints lines that the combining program reads without further parsing:
 //!
 //! ```text
-//! exact AMOUNT            sum of the absolute values that were added; or: inexact
+//! exact AMOUNT            sum of absolute values added; or the line "inexact"
 //! RECORDS
 //! VALUE                   for each variable; empty if nothing was added to it
 //! VALUE LINES KEY...      for each element, one line each; the key takes LINES lines
@@ -17,7 +18,7 @@ use std::fmt::Write as _;
 use super::additions::{EXACT_SUM_LIMIT, additions, is_small, mentions};
 use super::ast::{Item, ItemKind, Program};
 
-/// Generates programs that use a prefix for their own names, to avoid those of the original.
+/// A generator of programs whose own names have a prefix that no name of the original program has.
 #[derive(Debug)]
 pub(super) struct Generator {
     prefix: String,
@@ -38,13 +39,13 @@ impl Generator {
         Self { prefix }
     }
 
-    /// Returns the texts of the items that `wanted` selects, each followed by a newline.
+    /// Returns the source of the items that `wanted` selects, each followed by a newline.
     pub(super) fn texts(program: &Program, wanted: impl Fn(&ItemKind) -> bool) -> String {
         let items = program.items.iter().filter(|item| wanted(&item.kind));
         items.flat_map(|item| [&program.text[item.place.clone()], "\n"]).collect()
     }
 
-    /// Replaces `@` by the prefix.
+    /// Replaces each `@` with the prefix.
     fn named(&self, text: &str) -> String {
         text.replace('@', &self.prefix)
     }
@@ -105,7 +106,7 @@ impl Generator {
              printf \"%.17g\\n\", NR\n"
         );
         for name in scalars {
-            // A variable that was never assigned is equal to both.
+            // An unassigned variable is equal to both.
             let _ = writeln!(
                 text,
                 "if ({name} == \"\" && {name} == 0) print \"\"; else printf \"%.17g\\n\", {name}"

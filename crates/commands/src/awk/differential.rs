@@ -1,4 +1,4 @@
-//! Property tests of the proofs, run with every awk that is installed.
+//! Property tests of the proofs, run with every installed awk.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -10,7 +10,7 @@ use super::Program;
 use super::state::per_record;
 use super::sums::{Totals, totals};
 
-/// The installed awks, as commands. Prints a line for each missing one, once.
+/// Commands of the installed awks. The first access prints a line for each missing one.
 static AWKS: LazyLock<Vec<&[&str]>> = LazyLock::new(|| {
     let all: [&[&str]; 4] = [&["mawk"], &["gawk"], &["busybox", "awk"], &["original-awk"]];
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -25,7 +25,7 @@ static AWKS: LazyLock<Vec<&[&str]>> = LazyLock::new(|| {
     all.into_iter().filter(is_here).collect()
 });
 
-/// Returns whether comparisons depend on earlier records.
+/// Returns whether the awk is busybox's, in which comparisons depend on earlier records.
 fn is_busybox(awk: &[&str]) -> bool {
     awk[0] == "busybox"
 }
@@ -40,12 +40,12 @@ fn run(awk: &[&str], program: &str, input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // The program may not read its input, which fits into a pipe's buffer.
+    // The program may exit without reading its input, which fits into a pipe's buffer.
     let _ = child.stdin.take().expect("piped").write_all(input);
     child.wait_with_output().expect("it ends")
 }
 
-/// Returns what an awk prints. Panics if it fails.
+/// Runs an awk program and returns its output. Panics if the program fails.
 fn printed(awk: &[&str], program: &str, input: &[u8]) -> Vec<u8> {
     let output = run(awk, program, input);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -53,7 +53,8 @@ fn printed(awk: &[&str], program: &str, input: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// Splits the input after the lines that `cuts` selects.
+/// Splits the input at line boundaries. `cuts` contains their line numbers, modulo the number of
+/// boundaries.
 fn parts<'a>(input: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let lines: Vec<&[u8]> = input.split_inclusive(|b| *b == b'\n').collect();
     let mut borders: Vec<usize> = cuts.iter().map(|cut| cut % (lines.len() + 1)).collect();
@@ -111,7 +112,7 @@ fn same_totals(program: &str, input: &[u8], cuts: &[usize]) -> bool {
     exact
 }
 
-/// Lines of words and numbers, mostly with three fields.
+/// Generates lines of up to three words and numbers. The last line may lack its newline.
 fn inputs() -> impl Strategy<Value = Vec<u8>> {
     let field = prop_oneof![
         4 => "[a-c]{1,2}",
@@ -132,7 +133,7 @@ fn inputs() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Integers, so that sums are exact.
+/// Generates lines of a word and two integers, so that sums are exact.
 fn whole_inputs() -> impl Strategy<Value = Vec<u8>> {
     let line = ("[a-c]{0,2}", -50..50_i32, 0..1000_u32);
     prop::collection::vec(line, 0..12).prop_map(|lines| {
@@ -210,7 +211,7 @@ fn simple_statements() -> impl Strategy<Value = String> {
     })
 }
 
-/// Generates no nested loops: they would share their counters and never end.
+/// Generates statements without nested loops, which would share their counters and never end.
 fn statements() -> impl Strategy<Value = String> {
     let turn = (expressions(), simple_statements(), simple_statements());
     let loops = turn.prop_flat_map(|(e, s, t)| {
@@ -298,7 +299,7 @@ fn adding_programs() -> impl Strategy<Value = String> {
         .prop_map(|(begin, rules, end)| format!("{begin}{} END {{ {end} }}", rules.join("\n")))
 }
 
-/// Uses a fixed seed, so that every run tests the same programs and inputs.
+/// Returns a configuration with a fixed seed, so that every run tests the same programs and inputs.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,

@@ -9,7 +9,7 @@ use super::rejection::Rejection;
 const ASSIGNMENTS: &[&str] = &["=", "+=", "-=", "*=", "/=", "%=", "^="];
 const COMPARISONS: &[&str] = &["<", "<=", "==", "!=", ">", ">="];
 
-/// Tokens after an operand of `!` for which awks differ in what the `!` applies to.
+/// Tokens that make awks differ in what `!` applies to if they follow its operand.
 const AMBIGUOUS_AFTER_NOT: &[&str] =
     &["<", "<=", "==", "!=", ">=", "~", "!~", "+", "-", "*", "/", "%", "^", "|", "=", "(", "$"];
 
@@ -94,7 +94,7 @@ impl Parser<'_> {
         }
         let compared = Self::is_chain(&value, &[Chain::Comparison, Chain::Match]);
         let array = self.name()?;
-        // Awks differ in precedence here.
+        // Awks differ in the precedence of `in`.
         if compared || self.is_word("in") {
             return Err(Rejection::unread("`in` next to another comparison without parentheses"));
         }
@@ -147,7 +147,7 @@ impl Parser<'_> {
         if self.printing || !self.take("|")? {
             return Ok(value);
         }
-        // Awks parse longer expressions before a pipe differently.
+        // Awks differ in how they parse a longer expression before a pipe.
         let is_longer = matches!(
             value,
             Expression::Chain(..) | Expression::Signed(_) | Expression::Getline(..)
@@ -159,7 +159,7 @@ impl Parser<'_> {
         Ok(Expression::Getline(place, Some(Box::new(Source::Command(value)))))
     }
 
-    /// Returns whether the token begins a value that can be concatenated.
+    /// Returns whether the next token begins a value that can be concatenated.
     fn begins_value(&self) -> bool {
         match &self.token {
             Token::Number(_) | Token::Text(_) => true,
@@ -343,7 +343,7 @@ impl Parser<'_> {
         let file = self.primary()?;
         let ends = self.is_one_of(&[")", ";", "}", "&&", "||"])
             || matches!(self.token, Token::Newline | Token::End);
-        // Awks parse longer expressions as a file name differently.
+        // Awks differ in how they parse a longer expression as a file name.
         if !ends {
             return Err(self.unexpected());
         }
@@ -381,7 +381,8 @@ impl Parser<'_> {
     }
 }
 
-/// Converts a bare name, which may be that of an array.
+/// Converts a variable to a bare name, which may be that of an array. Returns other arguments
+/// unchanged.
 fn named(argument: Expression) -> Expression {
     match argument {
         Expression::Place(Place::Variable(name)) => Expression::Name(name),

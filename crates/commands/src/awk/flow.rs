@@ -1,9 +1,9 @@
-//! Definite assignment analysis: the variables that are certainly assigned at each point of a
-//! program, for the same record.
+//! Definite assignment analysis: computes the variables that are certainly assigned for the current
+//! record at each point of a program.
 //!
-//! This is a forward data-flow analysis over the syntax tree. A fact is the set of assigned names
-//! ([`Defined`]); `None` is the fact at unreachable points, the top of the lattice. Where paths
-//! join, facts meet by intersection ([`join`]):
+//! The module is a forward data-flow analysis over the syntax tree. A fact is the set of assigned
+//! names ([`Defined`]); `None` is the fact at unreachable points, the top of the lattice. Where
+//! paths join, facts meet by intersection ([`join`]):
 //!
 //! ```text
 //!            {x}                      if (c) y = 1; else z = 1
@@ -13,9 +13,8 @@
 //!            {x}                      join: certain on both paths
 //! ```
 //!
-//! The analysis is one unit in three modules that import each other, as awk's grammar nests
-//! statements and expressions: statements are here, expressions in `values`, and additions in
-//! `additions`.
+//! Since awk's grammar nests statements and expressions, the analysis spans three modules that
+//! import each other: statements are here, expressions in `values`, and additions in `additions`.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +27,7 @@ use super::walk::{Node, Walk};
 /// A pseudo-variable, assigned while the output is at the start of a line.
 pub(super) const LINE_START: &str = "\n";
 
-/// The names that are certainly assigned; `None` where control never arrives.
+/// The names that are certainly assigned; `None` at unreachable points.
 pub(super) type Defined<'a> = Option<BTreeSet<&'a str>>;
 
 /// The part of a program to analyze.
@@ -43,19 +42,19 @@ pub(super) enum Stage {
 /// Facts about a program's names.
 #[derive(Debug, Clone)]
 pub(super) struct Known<'a> {
-    /// Names that have to be assigned before they are read.
+    /// Names that must be assigned before they are read.
     pub(super) changing: BTreeSet<&'a str>,
-    /// Names that hold values of the last record.
+    /// Names that hold values from the last record when END runs.
     pub(super) left: BTreeSet<&'a str>,
-    /// Arrays of which rules access elements, which creates those elements.
+    /// Arrays whose elements rules access, which creates those elements.
     pub(super) touched: BTreeSet<&'a str>,
-    /// All arrays.
+    /// All arrays of the program.
     pub(super) arrays: BTreeSet<&'a str>,
     /// Sums, to which additions are allowed anywhere.
     pub(super) sums: BTreeSet<&'a str>,
     /// Variables to which END only adds integers, so that the order of additions does not matter.
     pub(super) tallies: BTreeSet<&'a str>,
-    /// `print` ends its output with a newline.
+    /// Whether `print` ends its output with a newline.
     pub(super) print_ends_line: bool,
 }
 
@@ -65,11 +64,11 @@ pub(super) struct Flow<'a> {
     pub(super) known: Known<'a>,
     pub(super) stage: Stage,
     loops: Vec<Loop<'a>>,
-    /// The array of the latest loop over an array.
+    /// The array of the last analyzed loop over an array; empty before the first.
     pub(super) last_array: &'a str,
-    /// The names assigned wherever processing of a record ends.
+    /// The names that are certainly assigned when the processing of a record ends.
     pub(super) at_end: Defined<'a>,
-    /// A loop prints in the order of an array.
+    /// Whether a loop prints in the order of an array.
     pub(super) prints_in_order_of_array: bool,
 }
 
@@ -78,7 +77,7 @@ pub(super) struct Flow<'a> {
 struct Loop<'a> {
     breaks: Defined<'a>,
     continues: Defined<'a>,
-    /// The array that it iterates over.
+    /// The array over which the loop iterates; `None` for any other loop.
     array: Option<&'a str>,
 }
 
@@ -246,7 +245,7 @@ impl<'a> Flow<'a> {
         step: Option<&'a Expression>,
         defined: Defined<'a>,
     ) -> Result<Defined<'a>, Rejection> {
-        // Iterations only add assignments, except to names in `invalidated`.
+        // Iterations only add names to those assigned, except for the names in `invalidated`.
         let defined = without(defined, &self.invalidated(body));
         let (inside, outside) = match condition {
             Some(condition) => self.condition(condition, defined)?,
@@ -360,10 +359,10 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// What the iterations of a loop over an array may do.
+/// Possible effects of the body of a loop over an array.
 #[derive(Debug, Default)]
 struct LoopEffects {
-    /// Leave the loop or delete elements.
+    /// Whether the body may leave the loop or delete elements.
     leave: bool,
     print: bool,
     have_loops: bool,

@@ -1,7 +1,8 @@
-//! Parses programs and statements: the subset of POSIX awk that all implementations read alike.
+//! Parses programs and statements in the subset of POSIX awk that all implementations interpret
+//! alike.
 //!
-//! Whatever mawk, gawk, busybox's awk and the original awk may read differently is an error, and so
-//! is what only some of them support.
+//! A construct that mawk, gawk, busybox's awk and the original awk may interpret differently, or
+//! that only some of them support, is an error.
 
 use super::ast::{
     Action, Expression, For, Function, Item, ItemKind, Output, Pattern, Print, Program, Rule,
@@ -17,7 +18,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Fails with [`Rejection::Unread`] if the program is not understood with certainty.
+    /// Fails with [`Rejection::Unread`] if a construct is unknown or ambiguous.
     pub fn read(text: &str) -> Result<Self, Rejection> {
         let mut parser = Parser::new(text)?;
         let mut items = Vec::new();
@@ -109,7 +110,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses a statement after a condition, perhaps on the next line.
+    /// Parses the statement after a condition, which may be on a later line.
     fn body(&mut self) -> Result<Statement, Rejection> {
         self.skip_newlines()?;
         self.statement()
@@ -129,7 +130,7 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// Parses an action. Returns it with the end of its statement.
+    /// Parses a statement, and returns it with the byte offset of its end.
     fn action(&mut self) -> Result<(Action, usize), Rejection> {
         let word = match &self.token {
             Token::Word(word, _) => word.as_str(),
@@ -168,7 +169,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the terminator of a simple statement. Returns the end of the statement.
+    /// Consumes the terminator of a simple statement, and returns the byte offset of the
+    /// statement's end.
     fn end_of_simple(&mut self) -> Result<usize, Rejection> {
         let end = self.previous_end;
         if self.take(";")? {
@@ -214,7 +216,7 @@ impl Parser<'_> {
         Ok((Action::For(Box::new(For { start, condition, step, body })), end))
     }
 
-    /// Returns the names if `NAME in NAME)` is next.
+    /// Returns the variable and the array if `NAME in NAME)` is next, without consuming it.
     fn for_in_header(&self) -> Option<(String, String)> {
         let mut ahead = self.clone();
         let variable = ahead.name().ok()?;
@@ -303,7 +305,7 @@ impl Parser<'_> {
             }
             _ => None,
         };
-        // Awks parse longer expressions as a file name differently.
+        // Awks differ in how they parse a longer expression as a file name.
         if self.is_at_end() {
             Ok(Print { arguments, formatted, output })
         } else {

@@ -1,7 +1,7 @@
-//! The lexer.
+//! Lexer for awk programs.
 //!
-//! Whether `/` divides or begins a regular expression depends on the grammar. The lexer returns it
-//! as an operator, and the parser calls [`Lexer::regex`] to read the expression from there.
+//! Whether `/` divides or begins a regular expression depends on the grammar. The lexer returns `/`
+//! as an operator, and the parser calls [`Lexer::regex`] to read a regular expression from there.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) enum Token {
     Word(String, bool),
     /// A number, as written.
     Number(String),
-    /// A string.
+    /// A string constant.
     Text(Text),
     /// An operator or punctuation.
     Operator(&'static str),
@@ -32,7 +32,7 @@ pub(super) enum Token {
     End,
 }
 
-/// A position in a program.
+/// A program, and the position of the next token in it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
@@ -117,7 +117,7 @@ impl<'a> Lexer<'a> {
             self.at = self.text.len() - digits.len();
             self.take(digit);
         }
-        // Some awks read hexadecimal here, others two concatenated values.
+        // Some awks read a hexadecimal number here, and others two concatenated values.
         if self.rest().starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
             return Err(Rejection::unread("a number is followed by letters"));
         }
@@ -149,7 +149,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns the meaning of an escaped character; `None` if awks differ.
+    /// Returns the byte that an escape denotes, or `None` if awks differ.
     fn escaped(&mut self, c: char) -> Option<[u8; 1]> {
         Some([match c {
             '"' => b'"',
@@ -173,7 +173,7 @@ impl<'a> Lexer<'a> {
         }])
     }
 
-    /// Reads the regular expression whose opening `/` is at `start`.
+    /// Returns the regular expression whose opening `/` is at `start`, without the slashes.
     pub(super) fn regex(&mut self, start: usize) -> Result<String, Rejection> {
         self.at = start + 1;
         let mut in_bracket = false;
@@ -185,7 +185,7 @@ impl<'a> Lexer<'a> {
             })?;
             self.at += match (c, in_bracket) {
                 ('/', false) => break,
-                // Some awks end the expression here, others do not.
+                // Some awks end the expression here, and others do not.
                 ('/', true) => {
                     return Err(Rejection::unread("`/` in brackets in a regular expression"));
                 }
@@ -217,10 +217,10 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns the length of a class such as `[:alpha:]`, or 1 if the bracket is literal.
+/// Returns the length of a class such as `[:alpha:]` in bytes, or 1 if the bracket is literal.
 fn class_length(rest: &str) -> usize {
     let kind = rest[1..].chars().next().filter(|c| ":.=".contains(*c));
     let length = kind.and_then(|kind| rest[2..].find(&format!("{kind}]")).map(|at| at + 4));
-    // The class may not end beyond the expression, within another one.
+    // A class that seems to end after a `/` or a newline ends in another expression.
     length.filter(|length| !rest[..*length].contains(['/', '\n'])).unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! `awk`: which implementation, where its program is, and what the program does.
+//! Parses `awk` commands and programs, and analyzes what the programs do.
 //!
 //! ```text
 //! text ──lexer──> tokens ──grammar, expressions──> ast::Program ──> names  declarations
@@ -46,15 +46,15 @@ use super::{Simple, Word};
 /// The options that all implementations share.
 const TABLE: Table = Table { short: "F:v:f:", long: &[] };
 
-/// Names of implementations.
+/// Names of awk implementations, besides `busybox awk`.
 const IMPLEMENTATIONS: &[&str] = &["awk", "mawk", "gawk", "nawk", "original-awk"];
 
 /// An `awk` whose program is in its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Awk {
-    /// The program text.
+    /// The program source.
     pub program: String,
-    /// The argument of `-F`.
+    /// The argument of `-F`, if it is given.
     pub separator: Option<String>,
     /// The arguments of `-v`: names and values as written, in order.
     pub assignments: Vec<(String, String)>,
@@ -71,10 +71,11 @@ impl Awk {
         Self::given(simple).filter(|awk| !reach::does_more(&awk.program))
     }
 
-    /// Parses the command, whatever its program does. Returns `None` if the program is in a file.
+    /// Parses the command, regardless of what its program does. Returns `None` if the program is in
+    /// a file.
     pub fn given(simple: &Simple) -> Option<Self> {
         let arguments = own_arguments(simple)?;
-        // Options end at the program. What looks like an option after it is an operand.
+        // Options end at the program. Later arguments that look like options are operands.
         let program_at = program_place(&arguments)?;
         let options = Options::read(&arguments[..program_at], &TABLE)?;
         if options.has('f') || !options.operands.is_empty() {
@@ -90,10 +91,10 @@ impl Awk {
         })
     }
 
-    /// Parses the program.
+    /// Parses the program source.
     ///
     /// # Errors
-    /// Fails with [`Rejection::Unread`] if the program is not understood with certainty.
+    /// Fails with [`Rejection::Unread`] if a construct is unknown or ambiguous.
     pub fn parsed(&self) -> Result<Program, Rejection> {
         Program::read(&self.program)
     }
@@ -114,7 +115,7 @@ impl Awk {
     }
 }
 
-/// Parses `name=value`.
+/// Parses `name=value`. Returns `None` if the name is not valid.
 fn assignment(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=')?;
     is_name(name).then(|| (name.to_owned(), value.to_owned()))
@@ -126,7 +127,8 @@ fn is_name(text: &str) -> bool {
         && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Returns the arguments of any awk, without the `awk` of `busybox awk`.
+/// Returns the arguments of an awk, without the `awk` of `busybox awk`. Returns `None` for any
+/// other command.
 fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
     match (simple.name(), simple.arguments.split_first()) {
         ("busybox", Some((first, rest))) if first.text == "awk" => Some(rest.to_vec()),
@@ -136,7 +138,8 @@ fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
 }
 
 /// Returns the arguments of an awk that has its program in readable files and uses only options
-/// that all implementations have. Returns `None` for others, and if a program may write files.
+/// that all implementations have. Returns `None` for any other command, and if the program may
+/// write files or start other programs.
 pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
     let arguments = own_arguments(simple)?;
     let options = Options::read(&arguments, &TABLE)?;

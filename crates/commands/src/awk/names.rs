@@ -82,7 +82,7 @@ const BUILTIN_FUNCTIONS: &[(&str, usize, usize)] = &[
     ("xor", 2, 9),
 ];
 
-/// Special variables of gawk, which change how it works. Some have no effect in other awks.
+/// Variables that are special in gawk, although most are ordinary in other awks.
 pub(super) const GAWK_VARIABLES: &[&str] = &[
     "ARGIND",
     "BINMODE",
@@ -120,14 +120,15 @@ pub(super) fn is_function(word: &str) -> bool {
     BUILTIN_FUNCTIONS.iter().any(|(name, ..)| *name == word)
 }
 
-/// Returns whether a built-in function accepts this number of arguments.
+/// Returns whether a built-in function accepts the given number of arguments.
 pub(super) fn takes(name: &str, arguments: usize) -> bool {
     BUILTIN_FUNCTIONS
         .iter()
         .any(|(function, least, most)| *function == name && (*least..=*most).contains(&arguments))
 }
 
-/// Returns the index of the argument that has to be an array, for a built-in function.
+/// Returns the index of the argument of a built-in function that must be an array, or `None` if no
+/// argument must.
 pub(super) fn array_argument(name: &str) -> Option<usize> {
     match name {
         "split" | "patsplit" => Some(1),
@@ -136,14 +137,15 @@ pub(super) fn array_argument(name: &str) -> Option<usize> {
     }
 }
 
-/// What a variable's name denotes.
+/// The kind of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Scalar,
     Array,
 }
 
-/// Checks that each name denotes one thing only.
+/// Checks that each name denotes only one function, scalar or array, and that called functions are
+/// defined.
 pub(super) fn check(program: &Program) -> Result<(), Rejection> {
     let mut functions = BTreeMap::new();
     for function in program.functions() {
@@ -222,8 +224,8 @@ fn check_uses<'a>(
     wrong.or(calls).map_or(Ok(()), |reason| Err(Rejection::Unread(reason)))
 }
 
-/// Reports the names in a node itself, and whether each is an array. Leaves out arguments of
-/// functions, since only the function determines what those are.
+/// Calls `note` for each name in a node itself, with whether it is an array. Skips bare names as
+/// arguments, since only the called function determines what they denote.
 pub(super) fn uses<'a>(node: Node<'a>, note: &mut dyn FnMut(&'a str, bool)) {
     match node {
         Node::Statement(Statement { action: Action::ForIn(variable, array, _), .. }) => {

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::lexer::{Lexer, Token};
 use super::rejection::Rejection;
 
-/// Maximum nesting depth of expressions and statements. People write ten levels, and each takes
-/// several stack frames.
+/// Maximum nesting depth of expressions and statements. Hand-written programs have about ten
+/// levels, and each level takes several stack frames.
 const MAX_NESTING: usize = 60;
 
 /// A parser with one token of lookahead.
@@ -15,18 +15,18 @@ pub(super) struct Parser<'a> {
     lexer: Lexer<'a>,
     /// The next token.
     pub(super) token: Token,
-    /// Its range in the program, in bytes.
+    /// Byte range of the next token in the program.
     pub(super) place: Range<usize>,
-    /// The token before it.
+    /// The token before the next one.
     pub(super) previous: Token,
-    /// The end of that token.
+    /// Byte offset at which the previous token ends.
     pub(super) previous_end: usize,
     depth: usize,
     /// The number of enclosing loops.
     pub(super) loops: usize,
-    /// Within `print` and outside parentheses, `>` redirects.
+    /// Whether `>` redirects output, as it does within `print` outside parentheses.
     pub(super) printing: bool,
-    /// Within a user-defined function.
+    /// Whether the parser is within a user-defined function.
     pub(super) in_function: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Advances by one token, and returns the one passed.
+    /// Advances by one token, and returns the consumed token.
     pub(super) fn advance(&mut self) -> Result<Token, Rejection> {
         let (token, place) = self.lexer.token()?;
         self.previous_end = self.place.end;
@@ -57,9 +57,9 @@ impl<'a> Parser<'a> {
         Ok(self.previous.clone())
     }
 
-    /// Reads a regular expression that begins at the current token, `/`.
+    /// Parses the regular expression that begins at the next token, `/`.
     pub(super) fn regex(&mut self) -> Result<String, Rejection> {
-        // After these tokens some awks divide.
+        // After these tokens, some awks read `/` as a division.
         let after_value = match &self.previous {
             Token::Operator(sign) => [")", "]", "$", "++", "--"].contains(sign),
             Token::Word(word, _) => {
@@ -105,7 +105,7 @@ impl<'a> Parser<'a> {
         matches!(&self.token, Token::Word(found, _) if found == word)
     }
 
-    /// Takes this operator if it is next, and returns whether it was.
+    /// Consumes the operator `sign` if it is next. Returns whether it was.
     pub(super) fn take(&mut self, sign: &str) -> Result<bool, Rejection> {
         let found = self.is(sign);
         if found {
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// Takes this word if it is next, and returns whether it was.
+    /// Consumes `word` if it is next. Returns whether it was.
     pub(super) fn take_word(&mut self, word: &str) -> Result<bool, Rejection> {
         let found = self.is_word(word);
         if found {
@@ -123,7 +123,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// Takes this operator. Fails if it is not next.
+    /// Consumes the operator `sign`. Fails if it is not next.
     pub(super) fn expect(&mut self, sign: &str) -> Result<(), Rejection> {
         if self.take(sign)? { Ok(()) } else { Err(self.unexpected()) }
     }
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Takes a name that is not a reserved word.
+    /// Consumes and returns a name. Fails if the next token is not a name or is a reserved word.
     pub(super) fn name(&mut self) -> Result<String, Rejection> {
         match &self.token {
             Token::Word(word, _) if !super::names::is_reserved(word) => {

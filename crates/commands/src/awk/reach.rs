@@ -1,19 +1,19 @@
-//! Effects of a program other than reading its input and printing.
+//! Detects effects of a program other than reading its input and printing.
 
 use super::ast::{Action, Expression, Output, Program, Source, Statement};
 use super::names;
 use super::walk::{Node, Walk};
 
-/// Functions that start programs, affect ones that were started, or give values that differ from
-/// run to run.
+/// Functions that start programs, affect running ones, or return values that differ from run to
+/// run.
 const IMPURE_FUNCTIONS: &[&str] =
     &["system", "close", "fflush", "rand", "srand", "systime", "strftime", "mktime", "extension"];
 
 /// Variables that depend on more than the input.
 const ENVIRONMENT_VARIABLES: &[&str] = &["ENVIRON", "PROCINFO"];
 
-/// Returns whether a program starts others, writes files, reads from others, or prints values that
-/// differ from run to run. Returns `true` for a program that cannot be parsed.
+/// Returns whether a program starts other programs, redirects its output, uses `getline`, or may
+/// print values that differ from run to run. Returns `true` for a program that cannot be parsed.
 pub(super) fn does_more(program: &str) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Getline(..)) => true,
@@ -27,8 +27,9 @@ pub(super) fn does_more(program: &str) -> bool {
     })
 }
 
-/// Returns whether a program writes files or starts others. With `may_read_commands`, commands
-/// whose output `getline` reads do not count. Returns `true` for a program that cannot be parsed.
+/// Returns whether a program writes files or starts other programs. With `may_read_commands`,
+/// commands whose output `getline` reads do not count. Returns `true` for a program that cannot be
+/// parsed.
 pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Call(name, _)) => {
@@ -44,8 +45,8 @@ pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
     })
 }
 
-/// Returns whether this is the program's standard output or standard error, which are no side
-/// effects.
+/// Returns whether a redirection leads to the program's own standard output or standard error,
+/// which is not a side effect.
 fn is_own(output: &Output) -> bool {
     let own: [&[u8]; 2] = [b"/dev/stderr", b"/dev/stdout"];
     match output {

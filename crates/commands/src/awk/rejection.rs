@@ -1,9 +1,9 @@
-//! Why a program is not run in chunks, for the user.
+//! Reasons why a program is not run in chunks, as messages for the user.
 
-/// The construct that depends on more than the current record, or was not understood.
+/// A construct that depends on more than the current record, or that is unknown or ambiguous.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// The program is not understood with certainty.
+    /// The program contains an unknown or ambiguous construct.
     #[error("cannot be parsed: {0}")]
     Unread(String),
     /// A variable that counts records.
@@ -18,13 +18,13 @@ pub enum Rejection {
     /// A rule assigns a variable that affects later records.
     #[error("`{0}` is assigned and affects later lines")]
     ActsLater(String),
-    /// Records may not be lines.
+    /// `RS` is assigned, so records may not be lines.
     #[error("`RS` is assigned, so records may not be lines")]
     Separator,
-    /// There is an END action.
+    /// The program has an END action.
     #[error("it has an END action")]
     HasEnd,
-    /// There is no END action.
+    /// The program has no END action.
     #[error("it has no END action")]
     HasNoEnd,
     /// A BEGIN action has effects other than assignments.
@@ -33,10 +33,10 @@ pub enum Rejection {
     /// A range pattern.
     #[error("`{0}` is a range of lines")]
     Range(String),
-    /// `getline`.
+    /// The program uses `getline`.
     #[error("`getline` reads lines itself")]
     TakesLines,
-    /// `exit`.
+    /// The program uses `exit`.
     #[error("`exit` ends the program early")]
     EndsEarly,
     /// A function whose value differs from run to run.
@@ -63,7 +63,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// Creates [`Rejection::Unread`].
+    /// Creates a [`Rejection::Unread`].
     pub(super) fn unread(reason: impl Into<String>) -> Self {
         Self::Unread(reason.into())
     }

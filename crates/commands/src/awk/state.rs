@@ -1,7 +1,7 @@
 //! Proves that a program processes each record independently.
 //!
-//! The outputs of such a program for consecutive chunks of its input, cut after newlines,
-//! concatenate to the output of a single run: by the same awk, with the same options, variables and
+//! The concatenated outputs of such a program for consecutive chunks of its input, cut after
+//! newlines, equal the output of a single run by the same awk with the same options, variables and
 //! environment. Runs that fail, as after a division by zero, are excluded; the caller has to
 //! discard all output after that of the first failed chunk.
 //!
@@ -22,17 +22,17 @@ use super::values::{assigned, touched};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PerRecord {
-    /// For each record it prints the whole record unchanged, or nothing.
+    /// Whether the program prints, for each record, the whole record unchanged or nothing.
     pub prints_at_most_its_line: bool,
-    /// If it prints anything for a record, the last byte ends a line.
+    /// Whether the output for a record, unless it is empty, ends with a newline.
     pub ends_lines: bool,
-    /// An awk that works on bytes may split multibyte characters. Assignments in the command's
-    /// arguments, `-F` included, are not considered.
+    /// Whether an awk that works on bytes may split multibyte characters. Assignments in the
+    /// command's arguments, including `-F`, are not considered.
     pub may_split_characters: bool,
-    /// It may compare missing fields with numbers. In busybox's awk the result depends on earlier
-    /// records, so the proof does not hold there.
+    /// Whether the program may compare missing fields with numbers. In busybox's awk, the result
+    /// depends on earlier records, so the proof does not hold there.
     pub compares_fields: bool,
-    /// It may print NUL bytes that are not in its input.
+    /// Whether the program may print NUL bytes that are not in its input.
     pub writes_nul: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct PerRecord {
 ///
 /// # Errors
 ///
-/// Names a construct that depends, or may depend, on more than the current record.
+/// Names a construct that may depend on more than the current record.
 pub fn per_record(program: &Program, given: &[&str]) -> Result<PerRecord, Rejection> {
     checks::given(given)?;
     if program.ends().next().is_some() {

@@ -10,9 +10,9 @@
 //!
 //! The combining program adds up the totals and runs the original END actions. Additions in another
 //! order may round differently, but the output must be identical. So the programs for chunks track
-//! what they add, and [`Totals::are_exact`] checks that all of it was integers small enough that no
-//! sum was rounded anywhere. If not, the totals are useless, and the caller has to run the original
-//! program.
+//! the values that they add, and [`Totals::are_exact`] checks that all of them were integers, small
+//! enough that no sum was rounded. If not, the totals are useless, and the caller has to run the
+//! original program.
 
 use std::collections::BTreeSet;
 
@@ -35,26 +35,27 @@ pub struct Totals {
     pub scalars: Vec<String>,
     /// Arrays whose elements are sums.
     pub arrays: Vec<String>,
-    /// END uses the number of records.
+    /// Whether END uses the number of records.
     pub counts_records: bool,
-    /// The text of the END actions.
+    /// The source of the END actions.
     pub end: String,
-    /// END prints whole lines in an order that depends on how an array was filled. The output is
-    /// deterministic only if a sort with a total order follows.
+    /// Whether END prints whole lines in an order that depends on how an array was filled. If so,
+    /// the output is deterministic only if a sort with a total order follows.
     pub order_matters_not_provable: bool,
-    /// It may compare missing fields with numbers. In busybox's awk the result depends on earlier
-    /// records, so the proof does not hold there.
+    /// Whether the program may compare missing fields with numbers. In busybox's awk, the result
+    /// depends on earlier records, so the proof does not hold there.
     pub compares_fields: bool,
-    /// The program for a chunk of the input. It needs the options of the original.
+    /// The program that computes the totals of a chunk. The command needs the options of the
+    /// original.
     pub part: String,
-    /// The program that reads the concatenated outputs of `part` and prints what the original
-    /// would. It needs the options of the original.
+    /// The program that reads the concatenated outputs of `part` and prints the output of the
+    /// original program. The command needs the options of the original.
     pub combine: String,
 }
 
 impl Totals {
-    /// Returns whether the outputs of `part` add up to exactly the original's totals, in any order:
-    /// all outputs are complete, and nothing was rounded.
+    /// Returns whether the given outputs of `part` add up to exactly the original's totals, in any
+    /// order: all outputs are complete, and nothing was rounded.
     pub fn are_exact<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> bool {
         let amounts = parts.into_iter().map(|part| {
             let first = part.split(|b| *b == b'\n').next()?;
@@ -71,8 +72,8 @@ impl Totals {
 /// arguments assign.
 ///
 /// # Errors
-/// Generator a construct of a rule that depends on other records and is not a sum, or what END needs
-/// besides totals.
+/// Names a construct in a rule that depends on other records and is not a sum, or one in END that
+/// depends on more than totals.
 pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Rejection> {
     checks::given(given)?;
     if program.ends().next().is_none() {
@@ -122,7 +123,7 @@ fn prints(program: &Program) -> bool {
     prints
 }
 
-/// Returns the names to which rules only add.
+/// Returns the names to which rules only add and that start at zero.
 fn sums<'a>(program: &'a Program, given: &[&str]) -> BTreeSet<&'a str> {
     let rules: Vec<_> = program.items.iter().collect();
     let in_rules = |kind: &ItemKind| matches!(kind, ItemKind::Rule(_));
@@ -157,7 +158,8 @@ fn starts_at_zero(body: &[Statement], name: &str) -> bool {
     body.iter().filter(|statement| zero(statement)).count() == count
 }
 
-/// Analyzes END, and returns whether it prints in the order of an array.
+/// Analyzes END, and returns whether it prints in the order of an array. Fails if END depends on
+/// more than totals.
 fn prints_in_order(
     program: &Program,
     sums: &BTreeSet<&str>,

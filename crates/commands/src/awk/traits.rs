@@ -9,7 +9,7 @@ pub(super) fn changes_line_end(program: &Program, given: &[&str]) -> bool {
     given.contains(&"ORS") || assigned(program.items.as_slice()).contains("ORS")
 }
 
-/// Returns whether each record is printed at most once, and nothing else is.
+/// Returns whether the program prints each record at most once, unchanged, and nothing else.
 pub(super) fn prints_at_most_its_line(program: &Program) -> bool {
     let mut plain = true;
     program.walk(&mut |node| {
@@ -61,7 +61,8 @@ fn changes_record(expression: &Expression) -> bool {
     }
 }
 
-/// Returns upper bounds of the number of `print`s so far: after the rule, and where `next` left it.
+/// Returns upper bounds on the number of `print`s so far: at the end of the rule, and at `next`. A
+/// bound is `None` if control does not get there.
 fn rule_prints(rule: &Rule, before: u32) -> (Option<u32>, Option<u32>) {
     let Some(action) = &rule.action else { return (Some(before + 1), None) };
     let mut left = None;
@@ -102,7 +103,7 @@ fn prints(statement: &Statement, before: Option<u32>, left: &mut Option<u32>) ->
     }
 }
 
-/// Anything that a loop prints may be printed again.
+/// Returns an upper bound on the number of `print`s after a loop, whose `print`s may run again.
 fn loop_prints(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<u32> {
     let mut inner = None;
     let after = prints(body, Some(before), &mut inner).max(Some(before));
@@ -111,8 +112,8 @@ fn loop_prints(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<
     after.map(|count| count + again)
 }
 
-/// Returns whether a field may be compared with something that is not a string. busybox's awk
-/// treats a missing field as a number, but as a string once an earlier record had that field.
+/// Returns whether a field may be compared with a value that is not a string. busybox's awk treats
+/// a missing field as a number, but as a string once an earlier record had that field.
 pub(super) fn compares_fields(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {
@@ -260,7 +261,7 @@ fn is_plain_pattern(pattern: &Expression) -> bool {
     true
 }
 
-/// Returns whether the output may contain a NUL that is not in the input.
+/// Returns whether the output may contain a NUL byte that is not in the input.
 pub(super) fn writes_nul(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {

@@ -144,7 +144,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Checks a use that depends on which elements an array has.
+    /// Checks a use of an array that depends on which elements it has.
     pub(super) fn members(&self, array: &str, defined: &Defined<'a>) -> Result<(), Rejection> {
         let sum = self.stage == Stage::End && self.known.sums.contains(array);
         let in_record =
@@ -159,7 +159,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Adds what a built-in function assigns.
+/// Adds the names that a call of a built-in function assigns to `defined`.
 fn called<'a>(name: &str, arguments: &'a [Expression], mut defined: Defined<'a>) -> Defined<'a> {
     if name == "match" {
         defined = with(with(defined, "RSTART"), "RLENGTH");
@@ -206,7 +206,7 @@ pub(super) fn assigned<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     names
 }
 
-/// Returns the arrays of which a part of a program accesses elements.
+/// Returns the arrays whose elements a part of a program accesses.
 pub(super) fn touched<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     part.walk(&mut |node| {

@@ -1,11 +1,11 @@
-//! Traversal of syntax trees.
+//! Preorder traversal of syntax trees.
 
 use super::ast::Output;
 use super::ast::{
     Action, Expression, Item, ItemKind, Pattern, Place, Print, Program, Rule, Source, Statement,
 };
 
-/// A node of a tree.
+/// A node of a syntax tree.
 #[derive(Debug, Clone, Copy)]
 pub enum Node<'a> {
     /// A statement.
@@ -14,9 +14,9 @@ pub enum Node<'a> {
     Expression(&'a Expression),
 }
 
-/// Trees that can be traversed.
+/// A part of a syntax tree that can be traversed.
 pub trait Walk {
-    /// Visits this node and all nodes below it, in preorder.
+    /// Calls `visit` for all nodes in this part of the tree, in preorder.
     fn walk<'a>(&'a self, visit: &mut dyn FnMut(Node<'a>));
 }
 

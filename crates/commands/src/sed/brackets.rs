@@ -1,7 +1,7 @@
-//! Bracket expressions, as far as is needed to find the end of a regular expression.
+//! Parses bracket expressions as far as needed to find the end of a regular expression.
 
-/// Returns the number of bytes before the delimiter. With `shielded`, a delimiter within a bracket
-/// expression does not count.
+/// Returns the number of bytes before the delimiter, or `None` if the line has no delimiter. With
+/// `shielded`, a delimiter within a bracket expression does not count.
 pub(super) fn length(text: &str, delimiter: char, shielded: bool) -> Option<usize> {
     let mut rest = text.chars();
     loop {
@@ -16,7 +16,8 @@ pub(super) fn length(text: &str, delimiter: char, shielded: bool) -> Option<usiz
     }
 }
 
-/// Splits text after an opening bracket into the bracket expression and the rest.
+/// Splits the source after an opening bracket into the contents of the bracket expression and the
+/// rest after the closing bracket. Returns `None` if the expression is not closed on its line.
 pub(super) fn bracket(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix('^').unwrap_or(text);
     // A `]` in the first position is literal.
@@ -38,7 +39,7 @@ pub(super) fn bracket(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns whether a bracket expression contains a backslash, `[.` or `[=`.
+/// Returns whether a bracket expression contains a backslash, `[.` or `[=`, or is not closed.
 pub(super) fn has_odd_brackets(expression: &str) -> bool {
     let mut rest = expression.chars();
     while let Some(c) = rest.next() {

@@ -1,24 +1,24 @@
-//! What a script may do to characters: which bytes its escapes produce, and whether a regular
-//! expression matches whole characters only.
+//! Effects of a script on multibyte characters: the bytes that its escapes produce, and whether its
+//! regular expressions match only whole characters.
 
 use super::brackets::bracket;
 use super::script::Regex;
 
-/// An element of a replacement, of a text or of a string of `y`.
+/// An element of a replacement, of an added text, or of a string of `y`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
     /// A literal character.
     Character(char),
-    /// A byte given by number, or as `\cX`.
+    /// A byte given by number or as a control character (`\cX`).
     Byte(u8),
     /// Any other escaped character.
     Escaped(char),
-    /// An element whose meaning is not certain.
+    /// An element that implementations may interpret differently.
     Uncertain,
 }
 
 impl Piece {
-    /// Returns whether this is, or may be, the byte.
+    /// Returns whether the element may produce `byte`.
     pub(super) fn may_be(self, byte: u8) -> bool {
         match self {
             Self::Character(c) => c == char::from(byte),
@@ -29,7 +29,7 @@ impl Piece {
         }
     }
 
-    /// Returns whether this may be a part of a multibyte character.
+    /// Returns whether the element may produce part of a multibyte character.
     pub(super) fn may_be_part(self) -> bool {
         match self {
             Self::Byte(byte) => !byte.is_ascii(),
@@ -39,7 +39,7 @@ impl Piece {
     }
 }
 
-/// Splits a text into its elements.
+/// Splits a replacement, an added text, or a string of `y` into its elements.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -52,7 +52,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Parses an escape, after its backslash, and returns it with the rest.
+/// Parses the escape after a backslash, and returns it with the rest.
 fn escape(text: &str) -> (Piece, &str) {
     let Some(letter) = text.chars().next() else { return (Piece::Uncertain, text) };
     let rest = &text[letter.len_utf8()..];
@@ -70,7 +70,8 @@ fn escape(text: &str) -> (Piece, &str) {
     }
 }
 
-/// Parses a byte's number of at most `most` digits.
+/// Parses the number of a byte, with at most `most` digits in the given base, and returns the byte
+/// with the rest. Without digits, `letter` is an ordinary escaped character.
 fn number(letter: char, text: &str, base: u32, most: usize) -> (Piece, &str) {
     let digits = text.chars().take(most).take_while(|c| c.is_digit(base)).count();
     let (number, rest) = text.split_at(digits);
@@ -80,20 +81,20 @@ fn number(letter: char, text: &str, base: u32, most: usize) -> (Piece, &str) {
     }
 }
 
-/// The syntax of regular expressions.
+/// The syntax and the encoding of regular expressions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Syntax {
-    /// Expressions are extended ones.
+    /// Whether expressions are extended.
     pub(super) extended: bool,
-    /// Characters may have several bytes, as in UTF-8; otherwise every byte is a character.
+    /// Whether characters may have several bytes, as in UTF-8. If not, every byte is a character.
     pub(super) multibyte: bool,
 }
 
 /// Returns whether a substitution may split multibyte characters.
 ///
 /// After an empty match that follows another match, GNU `sed` advances by one byte rather than by
-/// one character. So an expression is safe only if it matches no empty string, except at an end of
-/// the text.
+/// one character. So an expression is safe only if it cannot match an empty string, except at the
+/// start or the end of a line.
 pub(super) fn may_cut(regex: &Regex, repeats: bool, syntax: Syntax) -> bool {
     let read = Expression::read(regex, syntax);
     let may_stop_within = repeats || !syntax.multibyte;
@@ -103,14 +104,14 @@ pub(super) fn may_cut(regex: &Regex, repeats: bool, syntax: Syntax) -> bool {
 /// Properties of an expression that matches whole characters only.
 #[derive(Debug, Default)]
 struct Expression {
-    /// It matches at the start or the end of a line only.
+    /// Whether the expression matches only at the start or the end of a line.
     is_anchored: bool,
-    /// It contains an atom that matches at least one character.
+    /// Whether the expression contains an atom that matches at least one character.
     has_needed: bool,
 }
 
 impl Expression {
-    /// Returns `None` if the expression may match a part of a character, or if that is not certain.
+    /// Analyzes an expression. Returns `None` unless it certainly matches only whole characters.
     fn read(regex: &Regex, syntax: Syntax) -> Option<Self> {
         // Implementations differ in whether an escaped delimiter keeps its special meaning.
         if is_sign(regex.delimiter) && regex.text.contains(&format!("\\{}", regex.delimiter)) {
@@ -149,11 +150,11 @@ enum Token {
     Alternative,
     Start,
     End,
-    /// Matches no character, or repeats an earlier match.
+    /// A zero-width assertion or a back-reference.
     Zero,
-    /// Matches one character.
+    /// An atom that matches one character.
     Some,
-    /// Matches one character, which the expression treats as several bytes.
+    /// An atom that matches one character, which the expression treats as several bytes.
     Several,
 }
 
@@ -161,7 +162,8 @@ fn is_sign(c: char) -> bool {
     r"\.[]*^$+?(){}|&".contains(c)
 }
 
-/// Reads the first token. Returns `None` if it may match a part of a character.
+/// Parses the first token, and returns it with the rest. Returns `None` if the token may match part
+/// of a character.
 fn token(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
     let c = text.chars().next()?;
     let rest = &text[c.len_utf8()..];
@@ -178,7 +180,7 @@ fn token(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
         '(' if syntax.extended => Some((Token::Open, rest)),
         ')' if syntax.extended => Some((Token::Close, rest)),
         '|' if syntax.extended => Some((Token::Alternative, rest)),
-        // At the start of an expression this is a literal or an error.
+        // At the start of an expression, `*` is a literal or an error.
         '*' => None,
         '+' | '?' | '{' if syntax.extended => None,
         c if c.is_ascii() || syntax.multibyte => Some((Token::Some, rest)),
@@ -186,7 +188,7 @@ fn token(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
     }
 }
 
-/// Returns whether a bracket expression may contain a byte's number.
+/// Returns whether a bracket expression may contain a byte given by number.
 fn has_number(inner: &str) -> bool {
     ["\\d", "\\o", "\\x", "\\c"].iter().any(|number| inner.contains(number))
 }
@@ -200,7 +202,7 @@ fn escaped(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
         '|' if !syntax.extended => Token::Alternative,
         '+' | '?' | '{' if !syntax.extended => return None,
         '1'..='9' | 'b' | '<' | '>' => Token::Zero,
-        // Positions within a multibyte character may count as no word boundary.
+        // A position within a multibyte character may not count as a word boundary.
         'B' | '`' | '\'' => return None,
         'W' | 'S' => return syntax.multibyte.then_some((Token::Some, rest)),
         'd' | 'o' | 'x' | 'c' => {
@@ -215,16 +217,17 @@ fn escaped(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
     Some((token, rest))
 }
 
-/// Repetition operators after a token.
+/// The repetition operators after a token.
 struct Quantifier<'a> {
     is_there: bool,
-    /// The token has to match at least once.
+    /// Whether the token must match at least once.
     is_needed: bool,
     behind: &'a str,
 }
 
 impl<'a> Quantifier<'a> {
-    /// Reads all repetition operators at this position. Returns `None` for an unterminated one.
+    /// Parses all repetition operators at the start of `text`. Returns `None` for an unterminated
+    /// one.
     fn read(text: &'a str, syntax: Syntax) -> Option<Self> {
         let mut read = Self { is_there: false, is_needed: true, behind: text };
         loop {

@@ -1,8 +1,7 @@
-//! `sed`: its script, and whether it processes each line independently.
+//! Parses `sed` commands and scripts, and proves which scripts process each line independently.
 //!
 //! ```text
-//! script text ──parse──> script::Script ──> Sed        scripts so plain that rewrites may combine
-//! them
+//! script text ──parse──> script::Script ──> Sed        plain scripts, which rewrites may combine
 //!                                       └─> state      proof that records are independent
 //!                                            └─> characters   which bytes the script may produce
 //! ```
@@ -34,16 +33,16 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// A `sed` whose script rewrites may split and join.
+/// A `sed` whose script is plain enough for rewrites to split and join.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sed {
-    /// Its commands, in script order.
+    /// The commands, in script order.
     pub commands: Vec<Command>,
-    /// Pattern spaces are not printed at the end of a cycle (`-n`).
+    /// Whether cycles end without printing the pattern space (`-n`).
     pub quiet: bool,
-    /// Regular expressions are extended (`-E`, `-r`).
+    /// Whether regular expressions are extended (`-E`, `-r`).
     pub extended: bool,
-    /// Lines end with NUL (`-z`).
+    /// Whether lines end with NUL (`-z`).
     pub null_data: bool,
     /// The input files; empty for standard input.
     pub files: Vec<Word>,
@@ -52,9 +51,9 @@ pub struct Sed {
 /// A command whose effect depends on the current line only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The command's text in the script, with its address.
+    /// The command's source, including its address.
     pub text: String,
-    /// The regular expression of its address, if it has one.
+    /// The regular expression of the address; `None` if the command applies to every line.
     pub address: Option<String>,
     /// The command's function.
     pub action: Action,
@@ -63,32 +62,32 @@ pub struct Command {
 /// The function of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// `s`.
+    /// A substitution (`s`).
     Substitute {
-        /// The regular expression.
+        /// The regular expression, as written.
         pattern: String,
         /// The replacement, as written.
         replacement: String,
         /// The flags: a number, `g`, `I`.
         flags: String,
     },
-    /// `y`.
+    /// A transliteration (`y`).
     Transliterate {
         /// The characters to replace, as written.
         from: String,
-        /// Their replacements, as written.
+        /// The replacement characters, as written.
         to: String,
     },
-    /// `d`.
+    /// Deletion of the line (`d`).
     Delete,
-    /// `p`.
+    /// An additional print of the line (`p`).
     Print,
 }
 
 impl Sed {
-    /// Parses the command. Returns `None` if its script may depend on anything but the current line
+    /// Parses the command. Returns `None` if the script may depend on anything but the current line
     /// (line numbers, `$`, ranges, hold space, `N`, `n`, `q`, branches), reads or writes other
-    /// files, may make several lines of one, or is not understood.
+    /// files, may turn one line into several, or contains an unknown construct.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "sed" {
             return None;
@@ -111,7 +110,7 @@ impl Sed {
         })
     }
 
-    /// Returns whether it writes exactly one line for each input line.
+    /// Returns whether the script writes exactly one line for each input line.
     pub fn is_one_to_one(&self) -> bool {
         let changes = |command: &Command| {
             matches!(command.action, Action::Substitute { .. } | Action::Transliterate { .. })
@@ -119,12 +118,14 @@ impl Sed {
         !self.quiet && self.commands.iter().all(changes)
     }
 
-    /// Returns whether it writes each line, changed or not, at most once, at the end of its cycle.
+    /// Returns whether the script writes each line, changed or not, at most once, at the end of the
+    /// cycle.
     pub fn writes_at_most_once(&self) -> bool {
         !self.quiet && !self.commands.iter().any(|command| command.action == Action::Print)
     }
 
-    /// Returns the regular expression if the script only selects matching lines: `sed -n '/x/p'`.
+    /// Returns the regular expression if the script only selects matching lines, as `sed -n '/x/p'`
+    /// does, and `None` otherwise.
     pub fn only_keeps(&self) -> Option<&str> {
         match self.commands.as_slice() {
             [Command { address: Some(address), action: Action::Print, .. }] if self.quiet => {
@@ -141,7 +142,7 @@ impl Sed {
         })
     }
 
-    /// Returns whether a command of one script means the same in the other.
+    /// Returns whether a command has the same meaning in both scripts.
     pub fn speaks_like(&self, other: &Self) -> bool {
         let same_syntax = self.extended == other.extended
             || !self.uses_expressions()
@@ -149,7 +150,7 @@ impl Sed {
         same_syntax && self.null_data == other.null_data
     }
 
-    /// Returns the options and the script of a `sed` with these commands.
+    /// Returns the arguments of a `sed` with the given commands and options.
     pub fn arguments(
         commands: &[Command],
         quiet: bool,
@@ -192,7 +193,8 @@ pub fn given(
     Some((parts.join("\n"), operands.collect()))
 }
 
-/// Converts a command that depends on the current line only and is written on one line.
+/// Converts a command that depends only on the current line and is written on one line. Returns
+/// `None` for other commands.
 fn plain_command(script: &str, command: &script::Command) -> Option<Command> {
     let text = script[command.place.clone()].to_owned();
     let address = match &command.selection {
@@ -216,8 +218,9 @@ fn plain_command(script: &str, command: &script::Command) -> Option<Command> {
     (!text.contains('\n')).then_some(Command { text, address, action })
 }
 
-/// Returns an expression that all seds read alike. An empty one repeats the last one used, which
-/// joining scripts would change.
+/// Returns the source of an expression that all implementations interpret alike, and `None` for
+/// others. The empty expression is among those: it repeats the last one used, which joining scripts
+/// would change.
 fn plain_regex(regex: &Regex) -> Option<String> {
     let is_plain = !regex.text.is_empty() && !regex.multiline && !regex.has_odd_brackets;
     (is_plain && is_local(&regex.text)).then(|| regex.text.clone())
@@ -237,19 +240,19 @@ fn plain_substitution(s: &Substitution) -> Option<Action> {
     })
 }
 
-/// Returns whether a replacement or a string of `y` may contain a newline, or a character by its
+/// Returns whether a replacement or a string of `y` may contain a newline, or a character given by
 /// number.
 fn makes_lines(text: &str) -> bool {
     text.contains('\n') || has_escape(text, &['n', 'o', 'd', 'x', 'c', '\n'])
 }
 
-/// Returns whether an expression matches neither a newline, which a pattern space of one line does
-/// not contain, nor the end of a buffer of several lines.
+/// Returns whether an expression contains neither a newline, even by number, nor an anchor to the
+/// start or end of a buffer of several lines. A pattern space of one line contains no newline.
 fn is_local(expression: &str) -> bool {
     !expression.contains('\n') && !has_escape(expression, &['n', '`', '\'', 'o', 'd', 'x', 'c'])
 }
 
-/// Returns whether one of these characters follows a backslash that is not itself escaped.
+/// Returns whether one of `letters` follows a backslash that is not itself escaped.
 fn has_escape(text: &str, letters: &[char]) -> bool {
     let mut characters = text.chars();
     while let Some(c) = characters.next() {

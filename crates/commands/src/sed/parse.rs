@@ -1,4 +1,4 @@
-//! The parser of `sed` scripts.
+//! Parser for `sed` scripts.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,15 @@ use super::script::{
 type Read<T> = Result<T, Unread>;
 
 impl Script {
-    /// Parses a script. The arguments of several `-e` and `-f` are joined by newlines.
+    /// Parses a script. The caller joins the scripts of several `-e` and `-f` with newlines.
     ///
     /// `sed` may still reject a script that parses, since the syntax of regular expressions is not
     /// checked.
     ///
     /// # Errors
     ///
-    /// Rejects what GNU `sed` 4.8 rejects, and what versions of `sed` read differently.
+    /// Fails for scripts that GNU `sed` 4.8 rejects, and for those that versions of `sed` interpret
+    /// differently.
     pub fn read(text: &str, delimiters: Delimiters) -> Result<Self, Unread> {
         let quiet = text == "#n" || text.starts_with("#n\n");
         let reader = Reader::new(text, delimiters);
@@ -28,7 +29,7 @@ impl Script {
     }
 }
 
-/// Parses a script from start to end.
+/// A cursor over a script.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -40,7 +41,7 @@ impl<'a> Reader<'a> {
         Self { text, at: 0, delimiters }
     }
 
-    /// Parses all commands.
+    /// Parses all commands, and checks braces and labels.
     fn commands(mut self) -> Read<Vec<Command>> {
         let (mut commands, mut depth) = (Vec::new(), 0_usize);
         loop {
@@ -279,7 +280,8 @@ impl<'a> Reader<'a> {
         self.until(length(&self.text[self.at..], delimiter, false))
     }
 
-    /// Takes `length` bytes and skips the delimiter after them.
+    /// Consumes `length` bytes and the delimiter after them, and returns the bytes. Fails if
+    /// `length` is `None`, since there is no delimiter.
     fn until(&mut self, length: Option<usize>) -> Read<String> {
         let Some(length) = length else { return Err(self.fail("a delimiter is missing")) };
         let text = self.text[self.at..self.at + length].to_owned();
@@ -287,8 +289,8 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// Parses the text of `a`, `i` or `c`. It starts on the same line or, after a backslash, on the
-    /// next; a backslash at the end of a line continues it.
+    /// Parses the text of `a`, `i` or `c`. The text starts on the same line or, after a backslash,
+    /// on the next. A backslash at the end of a line continues the text.
     fn added_text(&mut self) -> Read<String> {
         self.skip_blanks();
         if self.take('\\') {
@@ -314,8 +316,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses a label, which a branch may omit. Rejects labels that versions of `sed` end at
-    /// different places: before `#`, or before `}` after `:`.
+    /// Parses a label, which is `needed` after `:` and optional after a branch. Rejects labels that
+    /// versions of `sed` end at different characters: at `#`, or after `:` at `}`.
     fn label(&mut self, needed: bool) -> Read<String> {
         self.skip_blanks();
         let rest = &self.text[self.at..];
@@ -343,7 +345,7 @@ impl<'a> Reader<'a> {
         Ok(name)
     }
 
-    /// Parses an optional number.
+    /// Parses a number, or returns `None` if there is none.
     fn argument(&mut self) -> Read<Option<u64>> {
         self.skip_blanks();
         let has_one = self.peek().is_some_and(|c| c.is_ascii_digit());
@@ -371,7 +373,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the rest of the line, and skips its newline as well.
+    /// Consumes the rest of the line with its newline, and returns it without the newline.
     fn line(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));

@@ -1,80 +1,81 @@
-//! The syntax of a GNU `sed` script.
+//! Types for the syntax of GNU `sed` scripts.
 //!
-//! Commands are a flat list with `{` and `}` among them, as `sed` itself stores them: no type here
-//! is recursive, however deeply blocks nest.
+//! Commands form a flat list that includes `{` and `}`, as in `sed` itself. So no type here is
+//! recursive, however deeply blocks nest.
 
 use std::ops::Range;
 
 /// A parsed script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// The first line is `#n`, which has the effect of `-n`.
+    /// Whether the first line is `#n`, which has the effect of `-n`.
     pub quiet: bool,
-    /// The commands in order, without comments. Braces match, and every branch has its label.
+    /// The commands in order, without comments. Braces are balanced, and the label of every branch
+    /// is defined.
     pub commands: Vec<Command>,
 }
 
-/// Why a script was not parsed.
+/// An error or an ambiguity in a script, which prevents parsing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the script cannot be parsed: {reason} (byte {at})")]
 pub struct Unread {
     /// Offset in the script at which parsing stopped, in bytes from 0.
     pub at: usize,
-    /// The error or ambiguity.
+    /// Description of the error or ambiguity, for the user.
     pub reason: &'static str,
 }
 
-/// Whether a delimiter within a bracket expression ends the regular expression. Implementations of
-/// `sed` differ.
+/// Interpretation of a delimiter within a bracket expression, which differs between implementations
+/// of `sed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delimiters {
-    /// Rejects a script in which this makes a difference.
+    /// A script whose meaning depends on the interpretation is rejected.
     Certain,
-    /// No: it is an ordinary character, as in GNU `sed`.
+    /// The delimiter is an ordinary character, as in GNU `sed`.
     Shielded,
-    /// Yes: it ends the regular expression.
+    /// The delimiter ends the regular expression.
     Everywhere,
 }
 
 /// A command with its addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The command's bytes in the script, from its address up to its terminator.
+    /// Byte range of the command in the script, from its address up to its terminator.
     pub place: Range<usize>,
-    /// The lines that its addresses select.
+    /// The lines that the addresses select.
     pub selection: Selection,
-    /// It applies to all other lines instead (`!`).
+    /// Whether the command applies to all other lines instead (`!`).
     pub negated: bool,
-    /// Its function.
+    /// The function with its arguments.
     pub function: Function,
 }
 
-/// The lines that a command applies to.
+/// Lines to which a command applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// All lines.
     All,
     /// Lines that match one address.
     One(Address),
-    /// From a line that matches the address up to the range's end.
+    /// Lines from one that matches the address up to the end of the range.
     Range(Address, End),
 }
 
-/// An address.
+/// A condition that selects lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A line number; 0 only as the first address of a range.
     Line(u64),
-    /// `first~step`.
+    /// Every `step`th line, starting at line `first` (`first~step`).
     Step {
-        /// The first line.
+        /// The number of the first selected line.
         first: u64,
         /// The distance between selected lines, at least 1.
         step: u64,
     },
-    /// `$`.
+    /// The last line (`$`).
     Last,
-    /// `/re/` or `\cREc`.
+    /// Lines that match a regular expression (`/re/` or `\cREc`).
     Regex(Regex),
 }
 
@@ -94,81 +95,82 @@ pub enum End {
     Address(Address),
     /// `+N`: `N` lines after the first.
     Later(u64),
-    /// `~N`: the next line whose number is a multiple.
+    /// `~N`: the next line whose number is a multiple of `N`.
     Multiple(u64),
 }
 
-/// A regular expression.
+/// A regular expression, with its delimiter and flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Regex {
-    /// The expression as written, without delimiters. An empty one repeats the last expression
+    /// The expression as written, without delimiters. An empty expression repeats the last one
     /// used.
     pub text: String,
-    /// The delimiter around it.
+    /// The character around the expression.
     pub delimiter: char,
-    /// `I`.
+    /// Whether matching ignores case (`I`).
     pub ignores_case: bool,
-    /// `M`.
+    /// Whether `^` and `$` also match at newlines (`M`).
     pub multiline: bool,
-    /// A bracket expression in it contains a backslash, `[.` or `[=`.
+    /// Whether a bracket expression contains a backslash, `[.` or `[=`, which implementations
+    /// interpret differently.
     pub has_odd_brackets: bool,
 }
 
 /// The function of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Function {
-    /// `{`.
+    /// The start of a block (`{`).
     Open,
-    /// `}`.
+    /// The end of a block (`}`).
     Close,
-    /// `:label`.
+    /// The definition of a label (`:label`).
     Label(String),
-    /// `b`, `t` or `T`, with the label; an empty one means the end of the script.
+    /// `b`, `t` or `T`, with the label. The empty label is the end of the script.
     Branch(char, String),
-    /// `s`.
+    /// A substitution (`s`).
     Substitute(Substitution),
-    /// `y`, with both strings as written.
+    /// A transliteration (`y`), with both strings as written.
     Transliterate(String, String),
     /// `a`, `i` or `c`, with the text as written.
     Text(char, String),
-    /// `r` or `R`, with the file.
+    /// `r` or `R`, with the file to read.
     ReadFile(char, String),
-    /// `w` or `W`, with the file.
+    /// `w` or `W`, with the file to write.
     WriteFile(char, String),
-    /// `q` or `Q`, with the exit code.
+    /// `q` or `Q`, with the exit code if it is given.
     Quit(char, Option<u64>),
-    /// `l`, with the line length.
+    /// `l`, with the line length if it is given.
     List(Option<u64>),
-    /// `e`, with the command as written; an empty one executes the pattern space.
+    /// `e`, with the command as written. If it is empty, `sed` executes the pattern space.
     Execute(String),
-    /// `v`, with the version.
+    /// `v`, with the required version of `sed`.
     Version(String),
     /// One of `=dDFgGhHnNpPxz`, which take no argument.
     Plain(char),
 }
 
-/// `s`.
+/// The arguments of `s`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Substitution {
-    /// The regular expression.
+    /// The expression to match.
     pub regex: Regex,
     /// The replacement, as written.
     pub replacement: String,
-    /// The flag `g`.
+    /// Whether all matches are replaced (flag `g`).
     pub global: bool,
-    /// The number of the match to replace, from 1.
+    /// The number of the first match to replace, from 1; `None` if it is not given.
     pub number: Option<u64>,
-    /// The flag `p`.
+    /// Whether a changed pattern space is printed (flag `p`).
     pub print: bool,
-    /// The flag `e`.
+    /// Whether the result is executed as a command (flag `e`).
     pub execute: bool,
-    /// The file of the flag `w`.
+    /// The file to which changed lines are written (flag `w`).
     pub file: Option<String>,
 }
 
 impl Script {
-    /// Returns whether the script writes a file or executes a command. Standard output and standard
-    /// error do not count.
+    /// Returns whether the script writes a file or executes a command. Writes to `/dev/stdout` and
+    /// `/dev/stderr` do not count.
     pub fn reaches_out(&self) -> bool {
         let is_output = |file: &str| ["/dev/stdout", "/dev/stderr"].contains(&file.trim());
         self.commands.iter().any(|command| match &command.function {

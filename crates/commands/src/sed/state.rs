@@ -8,11 +8,11 @@
 //! | line number | flag of `t` |
 //! | active ranges | queued text of `a` |
 //! | last regular expression used | |
-//! | files that are read or written | |
+//! | files read or written | |
 //!
-//! A script that uses none of the left column writes the same output for a chunk of the input, cut
-//! between records, as it writes for that chunk within the whole input. Only the last record may
-//! lack its terminator, and it is in the last chunk.
+//! A script that uses no state from the left column writes the same output for a chunk of the
+//! input, cut between records, as it writes for that chunk within the whole input. Only the last
+//! record of the input may lack a terminator, and that record is in the last chunk.
 
 use super::super::options::Options;
 use super::super::{Simple, Word};
@@ -22,53 +22,55 @@ use super::script::{
 };
 use super::{TABLE, given};
 
-/// The options that a script runs with.
+/// The options and the locale with which a script runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mode {
-    /// `-n`.
+    /// Whether cycles end without printing the pattern space (`-n`).
     pub quiet: bool,
-    /// `-E`.
+    /// Whether regular expressions are extended (`-E`).
     pub extended: bool,
-    /// `-z`.
+    /// Whether records end with NUL (`-z`).
     pub null_data: bool,
-    /// An input file is named, so that input is not only standard input.
+    /// Whether an operand names an input file other than standard input.
     pub names_files: bool,
-    /// The locale's encoding is UTF-8; otherwise every byte is a character.
+    /// Whether the locale's encoding is UTF-8. If not, every byte is a character.
     pub multibyte: bool,
 }
 
 /// Properties of a script that processes each record independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerRecord {
-    /// It writes exactly one record for each input record. If a last record without a terminator
-    /// becomes empty, nothing is written for it.
+    /// Whether the script writes exactly one record for each input record. The only exception is a
+    /// last record without a terminator, for which `sed` writes nothing if it becomes empty.
     pub one_to_one: bool,
-    /// It writes at most one record for each input record: that record, changed or not, or the line
-    /// of a `c` command.
+    /// Whether the script writes at most one record for each input record: that record, changed or
+    /// not, or the line of a `c` command.
     pub at_most_once: bool,
-    /// It writes each record unchanged or not at all.
+    /// Whether the script writes each record unchanged or not at all.
     pub writes_at_most_its_line: bool,
-    /// Its output may be invalid UTF-8 although its input is valid.
+    /// Whether the output may be invalid UTF-8 although the input is valid.
     pub may_split_characters: bool,
-    /// It may write NUL bytes that are not in its input, other than as terminators.
+    /// Whether the script may write NUL bytes that are not in its input, other than as terminators.
     pub may_write_nul: bool,
-    /// The pattern space may hold several records, which are then written at once.
+    /// Whether the pattern space may hold several records, which are then written together.
     pub makes_lines: bool,
 }
 
-/// Why a script is not known to process records independently: the construct that depends on more.
+/// The reason why a script may not process records independently, such as the construct that
+/// depends on others.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Rejection(pub String);
 
-/// Proves it for a command. `contents` returns the contents of a script file, as the command would
-/// find it.
+/// Proves that a command processes each record independently. `contents` returns the contents of a
+/// script file as the command would read it, or `None` if they are unknown.
 ///
-/// The caller checks the input files, the locale's encoding, and that `sed` is GNU's and runs
+/// The caller checks the input files, the locale's encoding, and that `sed` is GNU `sed` and runs
 /// without `POSIXLY_CORRECT` in its environment.
 ///
 /// # Errors
-/// Names a construct that depends on more than its record, or is not known.
+/// Names a construct that may depend on more than the current record. Also fails if the options or
+/// the script are unknown.
 pub fn of_command(
     simple: &Simple,
     multibyte: bool,
@@ -93,13 +95,14 @@ pub fn of_command(
     per_record(&text, mode)
 }
 
-/// Proves it for a script. The arguments of several `-e` and `-f` are joined by newlines.
+/// Proves that a script processes each record independently. The caller joins the scripts of
+/// several `-e` and `-f` with newlines.
 ///
-/// `sed` may still reject a proved script, since the syntax of regular expressions is not checked.
-/// It then fails before it reads any input.
+/// `sed` may still reject such a script, since the syntax of regular expressions is not checked. In
+/// that case, `sed` fails before it reads any input.
 ///
 /// # Errors
-/// Names a construct that depends on more than its record, or is ambiguous.
+/// Names a construct that may depend on more than the current record, or that is ambiguous.
 pub fn per_record(text: &str, mode: Mode) -> Result<PerRecord, Rejection> {
     let script =
         Script::read(text, Delimiters::Shielded).map_err(|unread| Rejection(unread.to_string()))?;
@@ -113,7 +116,7 @@ pub fn per_record(text: &str, mode: Mode) -> Result<PerRecord, Rejection> {
     Ok(proof.traits())
 }
 
-/// Maximum number of a command's characters that a reason quotes.
+/// Maximum number of characters that a rejection quotes from a command.
 const MAX_QUOTED_CHARS: usize = 40;
 
 struct Proof<'a> {
@@ -123,7 +126,7 @@ struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    /// Returns a command's text for a reason: its first line, truncated if long.
+    /// Returns a command as a rejection quotes it: the first line, truncated if long.
     fn shown(&self, command: &Command) -> String {
         let text = &self.text[command.place.clone()];
         let line = text.lines().next().unwrap_or_default();
@@ -168,7 +171,7 @@ impl Proof<'_> {
     fn plain(&self, letter: char) -> Option<&'static str> {
         match letter {
             'n' | 'N' => Some("takes the next line"),
-            // Without these the hold space stays empty, so `g` and `G` are harmless.
+            // Without these, the hold space stays empty, so `g` and `G` are harmless.
             'h' | 'H' | 'x' => Some("keeps text from line to line"),
             '=' => Some("prints line numbers"),
             'F' if self.mode.names_files => Some("prints the file's name"),
@@ -178,7 +181,8 @@ impl Proof<'_> {
         }
     }
 
-    /// Checks the expression of an address, or of `s` with its replacement.
+    /// Returns why the expression of an address, or of `s` with its replacement, is rejected, or
+    /// `None` if it is accepted.
     fn expression(&self, regex: &Regex, replacement: Option<&str>) -> Option<&'static str> {
         if !regex.text.is_empty() {
             return None;
@@ -192,8 +196,8 @@ impl Proof<'_> {
         (!known).then_some("repeats the last expression used, perhaps on another line")
     }
 
-    /// Returns whether all non-empty expressions are the same, and the first command always uses
-    /// it.
+    /// Returns whether all non-empty expressions are the same one, which the first command always
+    /// uses.
     fn last_used_is_known(&self) -> bool {
         let mut all = self.script.expressions().filter(|regex| !regex.text.is_empty());
         let Some(one) = all.next() else { return false };
@@ -299,7 +303,7 @@ impl Proof<'_> {
     }
 }
 
-/// Returns what a command may add to the output, apart from parts of the line.
+/// Returns the elements that a command may add to the output, besides parts of the input line.
 fn written(function: &Function) -> Vec<Piece> {
     match function {
         Function::Substitute(s) => pieces(&s.replacement),
@@ -313,22 +317,22 @@ fn written(function: &Function) -> Vec<Piece> {
     }
 }
 
-/// How a command affects the number of times that a record is written.
+/// The effect of a command on how often a record is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// Changes the pattern space.
+    /// The command changes the pattern space.
     Changes,
-    /// Prints the pattern space.
+    /// The command prints the pattern space.
     Prints,
-    /// Changes and prints the pattern space.
+    /// The command changes and prints the pattern space.
     PrintsChanged,
-    /// Prints anything else, or more than one line.
+    /// The command prints anything else, or more than one line.
     Adds,
-    /// Deletes the pattern space without printing it.
+    /// The command deletes the pattern space without printing it.
     Removes,
-    /// Replaces the pattern space by another line.
+    /// The command prints another line in place of the pattern space.
     Replaces,
-    /// Is the target of a branch, so that earlier commands may run again.
+    /// The command is the target of a branch, so that commands may run again.
     Jumps,
     Nothing,
 }

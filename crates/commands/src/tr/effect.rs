@@ -1,21 +1,22 @@
-//! GNU's `tr` in full: translating, deleting and squeezing, byte by byte.
+//! Parses all GNU `tr` commands, which translate, delete and squeeze bytes.
 
 use super::sets::{Set, Sets};
 use super::{Simple, TABLE};
 use crate::options::Options;
 
-/// What a `tr` does to bytes.
+/// The effect of a `tr` command on each byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
-    /// What each byte becomes; `None` if it is deleted.
+    /// The replacement of each byte; `None` if the byte is deleted.
     pub map: [Option<u8>; 256],
-    /// The output bytes whose runs are squeezed into one.
+    /// Whether runs of each output byte are squeezed into one.
     pub squeezed: [bool; 256],
 }
 
 impl Effect {
-    /// Parses the command. Returns `None` where `tr` rejects it or warns, and for sets that are not
-    /// ASCII. With `plain_letters`, classes are those of the C locale.
+    /// Parses the command. Returns `None` if `tr` rejects it or warns, and for sets that are not
+    /// ASCII. With `plain_letters`, classes are those of the C locale; otherwise, a set with a
+    /// class yields `None`.
     pub fn read(simple: &Simple, plain_letters: bool) -> Option<Self> {
         if simple.name() != "tr" {
             return None;
@@ -68,12 +69,12 @@ impl Effect {
         }
     }
 
-    /// Returns whether runs of this output byte are squeezed into one.
+    /// Returns whether runs of the output byte `byte` are squeezed into one.
     pub fn squeezes(&self, byte: u8) -> bool {
         self.squeezed[usize::from(byte)]
     }
 
-    /// Returns what a byte becomes; `None` if it is deleted.
+    /// Returns the replacement of a byte, or `None` if the byte is deleted.
     pub fn image(&self, byte: u8) -> Option<u8> {
         self.map[usize::from(byte)]
     }

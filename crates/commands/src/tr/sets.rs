@@ -1,38 +1,38 @@
-//! The sets of GNU's `tr`, with classes, repeats, ranges and escapes.
+//! Parses the sets of GNU `tr`, with classes, repeats, ranges and escapes.
 
-/// The bytes of a set.
+/// A set of bytes: whether each byte value is a member.
 pub(super) type Set = [bool; 256];
 
-/// How sets are interpreted.
+/// Options for the interpretation of sets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sets {
-    /// The first set is complemented (`-c`).
+    /// Whether the first set is complemented (`-c`).
     pub(super) complemented: bool,
-    /// The first set is truncated to the length of the second (`-t`).
+    /// Whether the first set is truncated to the length of the second (`-t`).
     pub(super) truncates: bool,
-    /// Classes are those of the C locale; otherwise, sets with classes are rejected.
+    /// Whether classes are those of the C locale. If not, sets with classes are rejected.
     pub(super) plain_letters: bool,
 }
 
 /// An element of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
-    /// These bytes, in order.
+    /// A single byte or a range, as its bytes in order.
     Bytes(Vec<u8>),
     /// The bytes of a class such as `[:digit:]`.
     Class(Vec<u8>, ClassKind),
-    /// `[x*n]`; without a number, as often as needed to match the first set's length.
+    /// A repeat `[x*n]`. Without a count, it fills the set up to the length of the first.
     Repeat(u8, Option<usize>),
-    /// `[=x=]`.
+    /// An equivalence class `[=x=]`, of which `x` is the only member.
     Equivalence(u8),
 }
 
-/// How a class may be used in a translation.
+/// Kind of a class, which decides where a translation may contain it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassKind {
-    /// `[:upper:]` and `[:lower:]`, which the second set may have opposite each other.
+    /// `[:upper:]` or `[:lower:]`. The second set may contain these opposite one in the first set.
     Case,
-    /// All other classes.
+    /// Any other class. The second set must not contain it.
     Other,
 }
 
@@ -40,7 +40,8 @@ enum ClassKind {
 const MAX_REPEAT: usize = 1 << 16;
 
 impl Sets {
-    /// Returns the bytes to delete or squeeze.
+    /// Returns the set of bytes to delete or squeeze, or `None` if the set is invalid or not
+    /// supported.
     pub(super) fn chosen(self, text: &str) -> Option<Set> {
         let mut set = [false; 256];
         for piece in self.pieces(text)? {
@@ -59,7 +60,8 @@ impl Sets {
         Some(if self.complemented { set.map(|is_in| !is_in) } else { set })
     }
 
-    /// Returns a translation: bytes of the first set, and what each becomes.
+    /// Returns the bytes of the first set and, at the same indexes, their replacements. Returns
+    /// `None` if a set is invalid or not supported.
     pub(super) fn translation(self, first: &str, second: &str) -> Option<(Vec<u8>, Vec<u8>)> {
         let (mut from, mut cases, mut has_class) = (Vec::new(), Vec::new(), false);
         for piece in self.pieces(first)? {
@@ -88,7 +90,8 @@ impl Sets {
         Some((from, to))
     }
 
-    /// Expands the second set to the length of the first.
+    /// Expands the second set to the length of the first, whose bytes are `from` and whose case
+    /// classes start at the indexes `cases`. Returns `None` if the set is invalid or not supported.
     fn opposite(self, text: &str, from: &[u8], cases: &[usize]) -> Option<Vec<u8>> {
         let pieces = self.pieces(text)?;
         let known = pieces.iter().map(|piece| match piece {
@@ -106,7 +109,7 @@ impl Sets {
         for piece in pieces {
             match piece {
                 Piece::Bytes(bytes) => to.extend(bytes),
-                // The second set may only have case classes, each opposite another.
+                // The second set may contain only case classes, each opposite one in the first set.
                 Piece::Class(bytes, ClassKind::Case)
                     if !self.complemented && cases.contains(&to.len()) =>
                 {
@@ -126,7 +129,7 @@ impl Sets {
         Some(to)
     }
 
-    /// Splits a set into its elements.
+    /// Splits a set into its elements, or returns `None` if it is invalid or not supported.
     fn pieces(self, text: &str) -> Option<Vec<Piece>> {
         let characters = characters(text)?;
         let mut pieces = Vec::new();
@@ -157,8 +160,8 @@ impl Sets {
         Some(pieces)
     }
 
-    /// Parses what follows an opening bracket, and returns it with the rest. Returns `Some(None)`
-    /// if the bracket is literal, `None` if it is not understood.
+    /// Parses the element after an opening bracket, and returns it with the rest. Returns
+    /// `Some(None)` if the bracket is literal, and `None` if the element is not valid.
     #[expect(clippy::option_option, reason = "a literal bracket is not an error")]
     fn bracketed(self, inner: &[Character]) -> Option<Option<(Piece, &[Character])>> {
         if let [(mark @ (b':' | b'='), false), inner @ ..] = inner {
@@ -212,11 +215,11 @@ impl Sets {
     }
 }
 
-/// A byte, and whether it was escaped and so is literal.
+/// A byte, and whether it was escaped, which makes it literal.
 type Character = (u8, bool);
 
-/// Returns the bytes of a set with escapes resolved. Returns `None` where `tr` warns, and for
-/// non-ASCII text.
+/// Returns the bytes of a set with escapes resolved. Returns `None` for a set that is not ASCII,
+/// and for an escape that makes `tr` warn.
 fn characters(text: &str) -> Option<Vec<Character>> {
     if !text.is_ascii() {
         return None;

@@ -6,34 +6,34 @@ use contend_record::pipe::PipeRecord;
 use contend_record::run;
 use serde::Serialize;
 
-/// Returns a profiled pipeline as indented JSON with a final newline.
+/// Returns the record of a profiled pipeline as indented JSON with a final newline.
 ///
 /// # Errors
-/// Returns an error if the record cannot be serialized, which would be a bug.
+/// Fails only if the record's type has a bug that prevents its serialization.
 pub fn pipe(record: &PipeRecord) -> serde_json::Result<String> {
     indented(record)
 }
 
-/// Returns a run of the lab as indented JSON with a final newline.
+/// Returns the record of a lab run as indented JSON with a final newline.
 ///
 /// # Errors
-/// See [`pipe`].
+/// Fails as [`pipe`] does.
 pub fn lab(record: &RunRecord) -> serde_json::Result<String> {
     indented(record)
 }
 
-/// Returns a plan and its outcome as indented JSON with a final newline.
+/// Returns the record of a parallel run as indented JSON with a final newline.
 ///
 /// # Errors
-/// See [`pipe`].
+/// Fails as [`pipe`] does.
 pub fn run(record: &run::RunRecord) -> serde_json::Result<String> {
     indented(record)
 }
 
-/// Returns a comparison of runs of the lab as indented JSON with a final newline.
+/// Returns the comparison of several lab runs as indented JSON with a final newline.
 ///
 /// # Errors
-/// See [`pipe`].
+/// Fails as [`pipe`] does.
 pub fn compare(record: &CompareRecord) -> serde_json::Result<String> {
     indented(record)
 }

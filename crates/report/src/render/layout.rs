@@ -1,4 +1,4 @@
-//! Tables, paragraphs and styles that all reports share.
+//! Tables, paragraphs and styles shared by all reports.
 
 use std::fmt::Write as _;
 
@@ -11,49 +11,50 @@ pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const WARN: Style = AnsiColor::Red.on_default();
 
-/// Narrowest supported width, in columns. Below it no further columns are left out, and the
-/// terminal may cut lines.
+/// Minimum supported width, in columns. A narrower terminal may cut lines, as no further columns
+/// are left out.
 pub(super) const NARROWEST: usize = 60;
 
-/// Most columns of a line of prose: longer ones are hard to read.
+/// Maximum width of a line of prose, in columns. Longer lines are hard to read.
 const MAX_PROSE_COLUMNS: usize = 100;
 
-/// Returns the columns of a line of prose on a terminal of this width.
+/// Returns the width of a line of prose on a terminal that is `width` columns wide.
 pub(super) fn prose_width(width: usize) -> usize {
     width.min(MAX_PROSE_COLUMNS)
 }
 
-/// Returns the number of spaces between two columns.
+/// Returns the number of spaces between two columns of a table.
 pub(super) fn gap(width: usize) -> u16 {
     if width < 80 { 1 } else { 2 }
 }
 
-/// Returns a table without rules.
+/// Creates an empty table without rules.
 pub(super) fn plain_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table
 }
 
-/// Returns a cell of a table whose first `words` columns hold words, which are left-aligned.
+/// Creates a cell of a table whose first `words` columns are left-aligned, and the others
+/// right-aligned.
 pub(super) fn aligned_left(position: usize, words: usize, text: String) -> Cell {
     let side = if position < words { CellAlignment::Left } else { CellAlignment::Right };
     Cell::new(text).set_alignment(side)
 }
 
-/// Returns a cell of a table whose second column holds words.
+/// Creates a cell of a table whose second column is left-aligned, and the others right-aligned.
 pub(super) fn aligned(position: usize, text: String) -> Cell {
     let side = if position == 1 { CellAlignment::Left } else { CellAlignment::Right };
     Cell::new(text).set_alignment(side)
 }
 
-/// Returns the lines of a table, with the heading and one row highlighted.
+/// Renders a table, with the heading and the `marked` row highlighted.
 pub(super) fn styled_lines(table: Table, marked: Option<usize>, width: usize) -> String {
     spaced_lines(table, marked, gap(width))
 }
 
-/// Returns the lines of a table within this width, with the heading highlighted. Columns that do
-/// not fit follow below, after the first `keys` columns again.
+/// Renders a table that is at most `width` columns wide, with the heading highlighted. Columns that
+/// do not fit follow below, after a repetition of the first `keys` columns.
 pub(super) fn fitted_lines(table: Table, keys: usize, width: usize) -> String {
     let widths: Vec<usize> =
         table.column_max_content_widths().into_iter().map(usize::from).collect();
@@ -69,8 +70,9 @@ pub(super) fn fitted_lines(table: Table, keys: usize, width: usize) -> String {
     blocks(&widths, keys, width).iter().map(block).collect()
 }
 
-/// Returns the columns of each block that fits into this width, one space apart: the first `keys`
-/// columns, or fewer if these would take too much room, and as many of the others as fit.
+/// Divides the columns of a table into blocks that fit into `width`, with one space between
+/// columns. Each block has the first `keys` columns, or fewer if these take too much room, and as
+/// many of the others as fit.
 fn blocks(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
     let room_for = |columns: usize| widths[..columns].iter().map(|width| width + 1).sum::<usize>();
     let most = keys.clamp(1, widths.len());
@@ -88,8 +90,8 @@ fn blocks(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// Returns the table with only these columns. The last one is at most `room` wide, and longer text
-/// in it is wrapped.
+/// Returns a copy of the table with only the given columns. The last one is at most `room` wide,
+/// and longer cells in it are wrapped.
 fn with_columns(table: &Table, columns: &[usize], room: usize) -> Table {
     let mut some = plain_table();
     for row in table.row_iter() {
@@ -121,7 +123,7 @@ fn spaced_lines(mut table: Table, marked: Option<usize>, gap: u16) -> String {
     out
 }
 
-/// Groups items with equal keys, in order of the first appearance of each key.
+/// Groups items by key, in order of the first appearance of each key.
 pub(super) fn grouped<K: PartialEq, T>(
     pairs: impl IntoIterator<Item = (K, T)>,
 ) -> Vec<(K, Vec<T>)> {
@@ -135,7 +137,7 @@ pub(super) fn grouped<K: PartialEq, T>(
     groups
 }
 
-/// Truncates a text to `room` columns.
+/// Truncates a string to `room` columns.
 pub(super) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
@@ -152,8 +154,8 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// Wraps a text, but not between a number and its unit, nor between "stage" and its number, nor at a
-/// hyphen within a name.
+/// Wraps a string into lines, but neither between a number and its unit, nor between "stage" and
+/// its number, nor at a hyphen within a name.
 pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>) -> Vec<String> {
     let mut joined = String::with_capacity(text.len());
     let mut after_digit = false;
@@ -167,17 +169,17 @@ pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>)
     lines.into_iter().map(|line| line.replace(GLUE, " ")).collect()
 }
 
-/// A space at which no line may end.
+/// A no-break space, at which no line may end.
 const GLUE: char = '\u{a0}';
 
-/// Writes a dimmed note, wrapped.
+/// Writes a wrapped, dimmed note.
 pub(super) fn dimmed(out: &mut String, text: &str, width: usize) {
     for line in wrapped(text, prose_width(width)) {
         let _ = writeln!(out, "{DIM}{line}{DIM:#}");
     }
 }
 
-/// Writes wrapped text after a mark.
+/// Writes a wrapped paragraph after a mark, such as `- `.
 pub(super) fn paragraph(out: &mut String, mark: &str, text: &str, width: usize) {
     out.push_str(mark);
     paragraph_after(out, mark.len(), text, width);
@@ -189,7 +191,7 @@ pub(super) fn warn(out: &mut String, message: &str, width: usize) {
     paragraph_after(out, "warning: ".len(), message, width);
 }
 
-/// Writes wrapped text whose first line continues after `used` columns.
+/// Writes a wrapped paragraph whose first line continues after `used` columns.
 pub(super) fn paragraph_after(out: &mut String, used: usize, text: &str, width: usize) {
     let first = " ".repeat(used);
     let options =

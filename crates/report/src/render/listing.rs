@@ -1,19 +1,19 @@
-//! Lists of names with their descriptions, and of items in sentences.
+//! Renders lists of names with descriptions, and lists of items.
 
 use textwrap::{Options, WordSplitter};
 use unicode_width::UnicodeWidthStr;
 
 use super::layout::{NARROWEST, wrapped};
 
-/// The columns before a name or an item.
+/// Indentation of a name or an item.
 const INDENT: &str = "  ";
 
-/// Returns the width of the longest name, for [`entry`].
+/// Returns the width of the longest name in columns, for [`entry`].
 pub fn longest<'a>(names: impl IntoIterator<Item = &'a str>) -> usize {
     names.into_iter().map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 
-/// Returns a name and its description in the next column, wrapped to the width. `column` is
+/// Renders a name and, in the next column, its description, wrapped to `width` columns. `column` is
 /// the width of the [`longest`] name.
 pub fn entry(name: &str, text: &str, column: usize, width: usize) -> String {
     let padding = " ".repeat(column.saturating_sub(name.width()));
@@ -22,15 +22,15 @@ pub fn entry(name: &str, text: &str, column: usize, width: usize) -> String {
     joined(wrapped(text, options(&first, &rest, width)))
 }
 
-/// Returns an item, wrapped to the width, with further lines indented. A line may end after a
-/// number, as `name=value` pairs may end with one.
+/// Renders an item, wrapped to `width` columns, with further lines indented. Unlike in prose, a
+/// line may end after a number, which may end a `name=value` pair.
 pub fn item(text: &str, width: usize) -> String {
     let rest = INDENT.repeat(2);
     let options = options(INDENT, &rest, width).word_splitter(WordSplitter::NoHyphenation);
     joined(textwrap::wrap(text, options))
 }
 
-/// Returns a sentence at the head of a list, wrapped to the width.
+/// Renders a sentence at the head of a list, wrapped to `width` columns.
 pub fn head(text: &str, width: usize) -> String {
     joined(wrapped(text, options("", INDENT, width)))
 }

@@ -1,4 +1,4 @@
-//! Renders the documentation page on which mechanism suits which purpose, from a record alone.
+//! Renders the documentation page on the best mechanism for each purpose, only from a record.
 
 use std::fmt::Write as _;
 
@@ -11,19 +11,19 @@ use super::units::{bytes, nanoseconds, ratio};
 /// A purpose for which a reader wants the best mechanism.
 struct Want {
     what: &'static str,
-    /// Whether a mechanism with this way of waiting qualifies.
+    /// Returns whether a mechanism that waits in the given way qualifies.
     admits: fn(&str) -> bool,
     figure: Figure,
 }
 
-/// A figure of which less is better.
+/// A measurement for ranking mechanisms; lower is better.
 #[derive(Clone, Copy)]
 enum Figure {
-    /// Time of a round trip of one byte, with partners at this placement.
+    /// Time of a round trip of one byte, with the given placement of the partners.
     RoundTrip(&'static str),
-    /// Time of a message of this length in bytes, in one direction.
+    /// Time of a one-way message of the given length in bytes.
     OneWay(u64),
-    /// CPU time of both sides for a message of this length in bytes.
+    /// CPU time of both sides for a one-way message of the given length in bytes.
     Cpu(u64),
 }
 
@@ -63,7 +63,7 @@ const WANTS: [Want; 9] = [
     Want { what: "least CPU time for 4 KiB messages", admits: |_| true, figure: Figure::Cpu(4096) },
 ];
 
-/// Returns the page, or `None` if the record has nothing for it.
+/// Returns the page as Markdown, or `None` if the record has no messages between processes.
 pub fn page(record: &RunRecord) -> Option<String> {
     let names = mechanisms(record);
     if names.is_empty() {
@@ -99,7 +99,7 @@ pub fn page(record: &RunRecord) -> Option<String> {
     Some(out)
 }
 
-/// Returns the cases of messages between processes, with their mechanism.
+/// Returns the measured cases of messages between processes, each with its mechanism.
 fn cases(record: &RunRecord) -> impl Iterator<Item = (&str, &Case)> {
     record.cases.iter().filter_map(|case| {
         let is_meant = [View::OneWay, View::RoundTrip].contains(&case.view)
@@ -109,7 +109,7 @@ fn cases(record: &RunRecord) -> impl Iterator<Item = (&str, &Case)> {
     })
 }
 
-/// Returns the mechanisms, in the order of the record.
+/// Returns the names of the mechanisms, in the order of the record.
 fn mechanisms(record: &RunRecord) -> Vec<&str> {
     let mut names = Vec::new();
     for (name, _) in cases(record) {
@@ -164,7 +164,8 @@ impl Figure {
     }
 }
 
-/// Returns the row of a purpose: the best mechanism, and the runners-up.
+/// Returns the table row of a purpose: the best mechanism, and the runners-up. Returns `None` if no
+/// mechanism qualifies.
 fn wanted(record: &RunRecord, names: &[&str], want: &Want) -> Option<String> {
     const AFTER: usize = 3;
     let admitted = names.iter().filter(|name| fact(record, name, "waits").is_some_and(want.admits));

@@ -1,4 +1,4 @@
-//! Renders a record for people or for programs.
+//! Renders records as tables and documents for people, and as JSON for programs.
 
 mod advice;
 pub mod compare;

@@ -1,4 +1,4 @@
-//! The paragraph of documentation pages that says where their figures were measured.
+//! Renders the paragraph of a documentation page that names the machine of its measurements.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use contend_record::lab::RunRecord;
 
 use super::units::bytes;
 
-/// Width of running text, in columns.
+/// Width of prose on documentation pages, in columns.
 pub const TEXT_WIDTH: usize = 118;
 
-/// Writes on which machine the figures were measured, followed by `more`, and the warnings of the
+/// Writes the machine on which the run was measured, followed by `more`, and the warnings of the
 /// run.
 pub fn measured_on(out: &mut String, record: &RunRecord, more: &str) {
     let host = &record.host;

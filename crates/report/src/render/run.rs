@@ -15,7 +15,7 @@ use super::layout::{
 use super::text::printable;
 use super::units::{bytes, counted, seconds};
 
-/// Renders the plan, with the reason why each stage is parallel or not.
+/// Renders the plan, with the reason why each stage does or does not run in parallel.
 pub fn explanation(record: &RunRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -42,7 +42,7 @@ fn stages(out: &mut String, plan: &PlanRecord, width: usize) {
     }
 }
 
-/// Returns how a stage runs, and why.
+/// Describes how a stage runs, and why.
 fn reason(stage: &Stage) -> String {
     let class = match stage.class {
         Class::PerRecord => "parallel",
@@ -53,8 +53,8 @@ fn reason(stage: &Stage) -> String {
     format!("{class}: {}", stage.why)
 }
 
-/// Writes the stages that contend takes over from a shell and those that it leaves, by line of the
-/// text.
+/// Writes the stages that contend takes over from a shell and those that it leaves to the shell, in
+/// the order of their lines.
 fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
     let taken = record.taken.iter().map(|taken| (taken.line, taken_over(taken)));
     let left = record.left.iter().map(|left| {
@@ -80,7 +80,7 @@ fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
     }
 }
 
-/// Returns stages that are taken over, with the classification of each.
+/// Returns the source of stages that contend takes over, with the classification of each stage.
 fn taken_over(taken: &TakenOver) -> (&str, Vec<String>) {
     let reasons = match taken.stages.as_slice() {
         [] => vec!["run by contend, which decides once their words are expanded".to_owned()],
@@ -114,13 +114,14 @@ fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {
     }
 }
 
-/// Returns a command as a shell would read it.
+/// Returns a command, quoted for a shell.
 fn command(command: &CommandRecord) -> String {
     let words = std::iter::once(&command.program).chain(&command.arguments);
     printable(&words.map(|word| quote(word)).collect::<Vec<_>>().join(" "))
 }
 
-/// Writes wrapped text after a mark, in a column of its own.
+/// Writes a wrapped paragraph to the right of a mark, with further lines indented by the width of
+/// the mark.
 fn hanging(out: &mut String, mark: &str, text: &str, width: usize) {
     let indent = " ".repeat(mark.len());
     let options = textwrap::Options::new(width).initial_indent(mark).subsequent_indent(&indent);
@@ -222,14 +223,14 @@ fn peak_memory(outcome: &Outcome) -> String {
     peaks
 }
 
-/// Renders one line for each stage. Stages that were left out have no figures, nor have sorts that
-/// contend does as part of its merge.
+/// Renders a table with a row for each stage. Neither dropped stages nor sorts that contend
+/// performs as part of its merge have measurements.
 fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usize) -> String {
     let mut table = plain_table();
     let heading = ["#", "stage", "status", "CPU", "starts"];
     let cells = heading.iter().enumerate().map(|(at, text)| aligned(at, (*text).to_owned()));
     table.set_header(cells);
-    // Leaves room for the other columns with their gaps, and for a note on work done elsewhere.
+    // Leaves room for the other columns, their gaps, and a note on work done elsewhere.
     let room = width.saturating_sub(34);
     for (index, stage) in plan.stages.iter().enumerate() {
         let figures = outcome.stages.get(index).cloned().unwrap_or_default();

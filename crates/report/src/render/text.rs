@@ -1,7 +1,7 @@
-//! Makes text from the user safe to show.
+//! Makes strings from the user safe to show on a terminal.
 
-/// Returns the text with control characters as pictures (`␛` for escape), and characters that
-/// change the writing direction as their code points. Blanks stay one column wide.
+/// Replaces control characters with control pictures (such as `␛` for escape), and characters that
+/// change the writing direction with their code points. Tabs and newlines become spaces.
 pub fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, character| {
         match character {

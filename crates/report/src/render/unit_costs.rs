@@ -1,4 +1,4 @@
-//! Renders the documentation page on what a unit costs in every runtime, from a record alone.
+//! Renders the documentation page on the cost of a unit in every runtime, only from a record.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::lab::{shown, skipped};
 use super::page::{TEXT_WIDTH, measured_on};
 use super::units::{count, nanoseconds};
 
-/// Returns the page, or `None` if the record has nothing for it.
+/// Returns the page as Markdown, or `None` if the record has no measurements of units in runtimes.
 pub fn page(record: &RunRecord) -> Option<String> {
     let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
     if kinds.is_empty() {
@@ -48,8 +48,8 @@ pub fn page(record: &RunRecord) -> Option<String> {
     Some(out)
 }
 
-/// Returns how many samples the figures are from, and through how many points their lines are
-/// fitted.
+/// Describes the number of samples of each measurement, and the number of points of each fitted
+/// line.
 fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     let points = range(kinds.iter().filter_map(|kind| kind.each.as_ref()).map(|line| line.points));
     let samples = |view| {
@@ -73,14 +73,14 @@ fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     if text.is_empty() { text } else { format!("\n{}\n", textwrap::fill(&text, TEXT_WIDTH)) }
 }
 
-/// Formats the range of some numbers.
+/// Formats the range of numbers, or returns `None` if there are none.
 fn range(numbers: impl Iterator<Item = usize> + Clone) -> Option<String> {
     let (least, most) = (numbers.clone().min()?, numbers.max()?);
     Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
 }
 
 const CHART_WIDTH: usize = 100;
-/// The columns of the table of units.
+/// Explanation of the columns in the table of units.
 const COLUMNS: &str = "Memory of one unit: the slope of the line through all numbers of units, by proportional set \
     size (PSS). Own count: the same slope through the memory that the runtime itself reports. Kernel: kernel \
     memory of one unit. Create and end: time for one unit, at the largest number. Left: memory of all units \
@@ -110,7 +110,7 @@ fn row(kind: &Kind<'_>) -> String {
     )
 }
 
-/// Returns the points of the chart.
+/// Returns a table of the points in the chart.
 fn points(kinds: &[Kind<'_>]) -> String {
     let mut numbers: Vec<_> = kinds
         .iter()
@@ -137,7 +137,7 @@ fn points(kinds: &[Kind<'_>]) -> String {
     out
 }
 
-/// Returns which units were not measured, and why.
+/// Returns a section on the units that were not measured, with reasons; empty if all were.
 fn absent(record: &RunRecord) -> String {
     let cases: Vec<_> = record.cases_of(View::RuntimeMemory).collect();
     let reasons = skipped(&cases);

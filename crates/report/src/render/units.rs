@@ -1,6 +1,6 @@
-//! Quantities in at most six characters.
+//! Formats quantities in at most six characters.
 
-/// Formats seconds: `4.08s`, `61.2s`, `310s`, `9.3ms`, `0`.
+/// Formats a time in seconds: `4.08s`, `61.2s`, `310s`, `9.3ms`, `0`.
 pub fn seconds(value: f64) -> String {
     if value <= 0.0 {
         "0".to_owned()
@@ -17,8 +17,8 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// Formats nanoseconds in the largest unit that fits: `0.03ns`, `87.2ns`, `4.21µs`, `104µs`,
-/// `1.25ms`.
+/// Formats a time in nanoseconds, in the largest unit that fits: `0.03ns`, `87.2ns`, `4.21µs`,
+/// `104µs`, `1.25ms`.
 pub fn nanoseconds(value: f64) -> String {
     if value.abs() < 9.995 {
         return format!("{value:.2}ns");
@@ -26,7 +26,7 @@ pub fn nanoseconds(value: f64) -> String {
     scaled(value, &["ns", "µs", "ms", "s"])
 }
 
-/// Formats bytes in powers of ten: `512B`, `77.0MB`.
+/// Formats a size in bytes with decimal prefixes: `512B`, `77.0MB`.
 pub fn bytes(value: f64) -> String {
     scaled(value, &["B", "kB", "MB", "GB", "TB"])
 }
@@ -48,7 +48,7 @@ pub fn ratio(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Formats a number of things: `1 look`, `12 looks`.
+/// Formats a number with a noun, in the singular or plural: `1 sample`, `12 samples`.
 pub fn counted(number: u64, name: &str) -> String {
     format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }

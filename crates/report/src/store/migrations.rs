@@ -1,9 +1,9 @@
-//! The tables of the store, version by version. A published migration never changes; new ones
-//! follow it.
+//! Migrations of the store's tables, one for each version. A published migration never changes; new
+//! ones are appended.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// `ctnd`, the SQLite application id that marks the file as contend's.
+/// The SQLite application id (`ctnd` in ASCII) that identifies a store of contend.
 pub const MARK: i64 = 0x6374_6e64;
 
 const STEPS: &[&str] = &["CREATE TABLE run (
@@ -15,7 +15,7 @@ const STEPS: &[&str] = &["CREATE TABLE run (
     record TEXT NOT NULL
 ) STRICT;"];
 
-/// Returns the newest version that this program knows.
+/// Returns the newest version of the tables that this program knows.
 pub fn known() -> i64 {
     i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
 }
@@ -29,7 +29,7 @@ pub fn run(connection: &mut Connection) -> rusqlite::Result<()> {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another program may have migrated them while this one waited.
+    // Another program may have migrated the tables while this one waited.
     let done = usize::try_from(version(&transaction)?).unwrap_or(0);
     for step in STEPS.iter().skip(done) {
         transaction.execute_batch(step)?;

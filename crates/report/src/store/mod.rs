@@ -1,9 +1,9 @@
-//! The store of the lab's runs: one SQLite file.
+//! The store of the lab's runs, which is a single SQLite file.
 //!
-//! A run is added before it begins and updated while it runs, so that its measurements survive
-//! however it ends. Several programs may use the file at once; each waits up to `BUSY_TIMEOUT` for the
-//! others. The file carries contend's mark and the version of its tables; a foreign, newer or
-//! broken file is not changed.
+//! A run is added before it begins and updated while it runs, so its measurements survive however
+//! it ends. Several programs may use the file at the same time; each waits up to `BUSY_TIMEOUT` for
+//! the others. The file contains contend's application id and the version of its tables. A foreign,
+//! newer or damaged file is not changed.
 
 mod migrations;
 
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
-/// How long to wait while another program writes.
+/// Maximum time to wait for another program that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An open store.
+/// A connection to the store's file.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -30,10 +30,10 @@ pub enum StoreError {
     Open {
         /// Path of the store.
         path: PathBuf,
-        /// The reason.
+        /// Description of the cause, for the user.
         reason: String,
     },
-    /// The file is not an SQLite database, or is a broken one.
+    /// The file is not an SQLite database, or is damaged.
     #[error("{} is not a contend store, or is damaged (left untouched)", .0.display())]
     Broken(PathBuf),
     /// The file is a database of another program.
@@ -44,7 +44,7 @@ pub enum StoreError {
     Newer {
         /// Path of the store.
         path: PathBuf,
-        /// Version of its tables.
+        /// Version of the store's tables.
         found: i64,
         /// Newest version that this program knows.
         known: i64,
@@ -54,7 +54,7 @@ pub enum StoreError {
     Write {
         /// Path of the store.
         path: PathBuf,
-        /// The reason.
+        /// Description of the cause, for the user.
         reason: String,
     },
     /// The store cannot be read.
@@ -62,43 +62,43 @@ pub enum StoreError {
     Read {
         /// Path of the store.
         path: PathBuf,
-        /// The reason.
+        /// Description of the cause, for the user.
         reason: String,
     },
 }
 
-/// A run, as an entry of the list of runs.
+/// An entry in the list of stored runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Number of the run.
+    /// Number that identifies the run in the store.
     pub id: i64,
-    /// Start of the run: UTC, RFC 3339.
+    /// Start of the run in UTC, formatted as in RFC 3339.
     pub started_at: String,
-    /// Schema of its record.
+    /// Name of the record's schema, such as `contend.lab/1`.
     pub schema: String,
-    /// Name of the suite or experiments that were run.
+    /// Name of the suite or of the experiments.
     pub title: String,
-    /// How the run ended.
+    /// How the run ended, such as `complete`.
     pub ending: String,
 }
 
-/// A run as the store holds it.
+/// A run to be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredRun<'a> {
-    /// Start of the run: UTC, RFC 3339.
+    /// Start of the run in UTC, formatted as in RFC 3339.
     pub started_at: &'a str,
-    /// Schema of the record.
+    /// Name of the record's schema, such as `contend.lab/1`.
     pub schema: &'a str,
-    /// Name of the suite or experiments that were run.
+    /// Name of the suite or of the experiments.
     pub title: &'a str,
-    /// How the run ended.
+    /// How the run ended, such as `complete`.
     pub ending: &'a str,
     /// The record, as JSON.
     pub record: &'a str,
 }
 
 impl Store {
-    /// Opens the store for writing; creates it and its directory if they do not exist.
+    /// Opens the store for writing. Creates it and its directory if they do not exist.
     ///
     /// # Errors
     /// Returns an error if the store cannot be created, or if the file is not a store that this
@@ -128,8 +128,8 @@ impl Store {
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         match store.check() {
-            // A program that was killed while it wrote leaves a journal, which must be rolled back
-            // first. That needs write access.
+            // A program that was killed while it wrote leaves a journal. Rolling it back needs
+            // write access.
             Err(StoreError::Read { .. }) => {
                 let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
                 store.check()?;
@@ -163,7 +163,7 @@ impl Store {
         Ok(Self { connection, path: path.to_owned() })
     }
 
-    /// Checks that the file is a store, of a version that this program knows.
+    /// Checks that the file is a store of a version that this program knows.
     fn check(&self) -> Result<(), StoreError> {
         let number = |query| self.connection.query_row(query, [], |row| row.get::<_, i64>(0));
         let read = || -> rusqlite::Result<_> {
@@ -204,8 +204,8 @@ impl Store {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Adds a run and rolls that back, to find out before a measurement whether the store can be
-    /// written. A full disk may show only later.
+    /// Checks before a measurement that the store can be written, by adding a run and rolling that
+    /// back. A full disk may go unnoticed until the run is added.
     ///
     /// # Errors
     /// Returns an error if the run cannot be written.
@@ -219,7 +219,7 @@ impl Store {
     /// Updates a run. Returns whether the run still exists.
     ///
     /// # Errors
-    /// Returns an error if the run cannot be written; its earlier record stays.
+    /// Returns an error if the run cannot be written; the earlier record stays.
     pub fn update(&self, id: i64, run: &StoredRun<'_>) -> Result<bool, StoreError> {
         let rows = self
             .connection
@@ -231,21 +231,22 @@ impl Store {
         Ok(rows > 0)
     }
 
-    /// Removes runs, all or none. Returns the numbers for which there is no run; if there are any,
-    /// nothing is removed. The number of a removed run is never reused.
+    /// Removes either all or none of the given runs. Returns the numbers without a run; if there
+    /// are any, nothing is removed. The number of a removed run is never reused.
     ///
     /// # Errors
-    /// Returns an error if the store cannot be written; all runs stay.
+    /// Returns an error if the store cannot be written; in that case, no run is removed.
     pub fn remove(&mut self, ids: &[i64]) -> Result<Vec<i64>, StoreError> {
         let missing = remove(&mut self.connection, ids).map_err(|error| self.writing(&error))?;
         if missing.is_empty() {
-            // The file shrinks now, or next time if another program is using it.
+            // Shrinks the file. This fails while another program uses the file; the next removal
+            // then shrinks it.
             let _ = self.connection.execute_batch("VACUUM");
         }
         Ok(missing)
     }
 
-    /// Updates a run unless another program is writing.
+    /// Updates a run unless another program is writing. Returns whether the run still exists.
     ///
     /// # Errors
     /// Fails as [`Store::update`] does, and if another program is writing.
@@ -257,10 +258,10 @@ impl Store {
         result
     }
 
-    /// Returns the last runs, at most `most`, newest first.
+    /// Returns the newest runs, at most `most`, in descending order.
     ///
     /// # Errors
-    /// Returns an error if they cannot be read.
+    /// Returns an error if the store cannot be read.
     pub fn list(&self, most: usize) -> Result<Vec<Entry>, StoreError> {
         let read = || -> rusqlite::Result<Vec<Entry>> {
             let mut statement = self.connection.prepare(
@@ -280,10 +281,10 @@ impl Store {
         read().map_err(|error| self.reading(&error))
     }
 
-    /// Returns the record of a run and its schema, or `None` if there is no such run.
+    /// Returns the schema and the record of a run, or `None` if there is no such run.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read.
+    /// Returns an error if the store cannot be read.
     pub fn get(&self, id: i64) -> Result<Option<(String, String)>, StoreError> {
         self.connection
             .query_row("SELECT schema, record FROM run WHERE id = ?", [id], |row| {
@@ -312,7 +313,7 @@ impl Store {
     }
 }
 
-/// Removes these runs if all of them exist; otherwise returns those that do not.
+/// Removes the given runs if all of them exist. Otherwise, returns the numbers without a run.
 fn remove(connection: &mut Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let is_there = |id: i64| {
@@ -334,7 +335,7 @@ fn remove(connection: &mut Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>
     Ok(missing)
 }
 
-/// Describes an error without terms of SQLite.
+/// Describes an error without SQLite terminology.
 fn plain(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full".to_owned(),
@@ -349,7 +350,7 @@ fn plain(error: &rusqlite::Error) -> String {
     }
 }
 
-/// Creates a directory that only its owner may enter, if it does not exist.
+/// Creates a directory, and its parents, that only the owner may enter, unless it exists.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
@@ -469,8 +470,8 @@ mod tests {
         let (folder, path) = file();
         let store = Store::open(&path).expect("it is made");
         store.add(&stored("one", "{}")).expect("room");
-        // The state that a killed writer leaves: a half-changed file, and the journal to undo the
-        // change.
+        // Creates the state that a killed writer leaves: a partially changed file, and a journal to
+        // undo the change.
         store.connection.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").expect("free");
         let long = "x".repeat(200_000);
         store.add(&stored("two", &long)).expect("room");

@@ -159,7 +159,8 @@ fn options_and_files_are_looked_at() {
     }
 }
 
-/// Letters of the traits that hold: one to one, at most once, filters, splits, NUL, makes lines.
+/// Returns a letter for each trait that holds: `1` for one to one, `m` for at most once, `f` for
+/// filters, `s` for split characters, `0` for NUL bytes, and `l` for several lines.
 fn letters(text: &str, mode: Mode) -> String {
     let known = per_record(text, mode).expect("proved");
     let traits = [

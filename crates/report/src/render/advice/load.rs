@@ -1,4 +1,4 @@
-//! Renders a trial with several copies at once as text, with the number of copies at which the
+//! Renders a trial with several concurrent copies as text, with the number of copies at which the
 //! ranking changes.
 
 use std::fmt::Write as _;
@@ -12,11 +12,11 @@ use super::super::layout::{BOLD, aligned_left, dimmed, paragraph, plain_table, s
 use super::super::units::seconds;
 use super::{change, pasted};
 
-/// Columns of the bars of a sweep, and of the table before them.
+/// Width of the bars of a sweep, in columns. The table before them takes `TABLE_COLUMNS`.
 const BAR_COLUMNS: usize = 24;
 const TABLE_COLUMNS: usize = 68;
 
-/// Writes the figures of original and candidates with several copies at once.
+/// Writes the measurements of the original and the candidates with several concurrent copies.
 pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     if trial.load.is_empty() {
         return;
@@ -49,8 +49,8 @@ pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, widt
     }
 }
 
-/// The ratio of one pipeline's time to another's at one number of copies. In each round they ran
-/// right after each other.
+/// The ratio of two pipelines' wall times at one number of copies. In each round, one pipeline ran
+/// right after the other.
 struct Ratio {
     median: f64,
     range: [f64; 2],
@@ -66,7 +66,7 @@ impl Ratio {
         let least = ratios.iter().copied().reduce(f64::min)?;
         let most = ratios.iter().copied().reduce(f64::max)?;
         let all = Estimate::from_samples(ratios, 0)?;
-        // With few samples, only the range of all of them is meaningful.
+        // With few samples, only their range is meaningful.
         let range = if all.samples.len() < 6 { [least, most] } else { all.ci95 };
         Some(Self { median: all.median, range })
     }
@@ -80,11 +80,11 @@ impl Ratio {
     }
 }
 
-/// Smallest relative difference that counts.
+/// Minimum relative difference that counts.
 const MIN_DIFFERENCE: f64 = 0.01;
 
-/// Returns the changes that are slower than the original alone and faster with many copies, or the
-/// reverse.
+/// Returns a sentence for each candidate that is slower than the original with few copies and
+/// faster with many, or the reverse.
 fn changing_sides(trial: &Trial) -> Vec<String> {
     let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
     let sides = places.filter_map(|place| {
@@ -108,8 +108,9 @@ fn copies(number: usize) -> String {
     format!("{number} cop{}", if number == 1 { "y" } else { "ies" })
 }
 
-/// Writes the ratio of each change's time to the original's, from few copies to many, marked where
-/// it differs from 1 by more than chance: the ranking changes where the mark does.
+/// Writes the ratio of each candidate's time to the original's, from few copies to many. A mark
+/// means that the ratio differs from 1 by more than chance, so the ranking changes where the mark
+/// does.
 fn crossing(out: &mut String, trial: &Trial, width: usize) {
     let mut table = plain_table();
     let counts = trial.load.iter().map(|point| format!("{}×", point.copies));
@@ -149,7 +150,7 @@ fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
         .iter()
         .enumerate()
         .map(|(number, figures)| {
-            // At most `BAR_COLUMNS`.
+            // The value is at most `BAR_COLUMNS`.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -170,7 +171,7 @@ fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Returns where the ranking changes.
+/// Returns a sentence about where the ranking of the pipelines changes.
 fn ranking(trial: &Trial) -> String {
     let Some((first, last)) = trial.load.first().zip(trial.load.last()) else {
         return String::new();
@@ -186,7 +187,7 @@ fn ranking(trial: &Trial) -> String {
         candidate.map_or("the original".to_owned(), |place| format!("rewrite {}", place + 1))
     };
     let beats = |point, one, other| Ratio::of(point, one, other).is_some_and(|r| r.is_faster());
-    // Between adjacent numbers of copies rather than between distant ones.
+    // Prefers a change between adjacent numbers of copies to one between distant ones.
     let count = trial.load.len();
     let pairs = (1..count).flat_map(|gap| (gap..count).map(move |after| (after - gap, after)));
     let pairs = pairs.map(|(before, after)| (&trial.load[before], &trial.load[after]));

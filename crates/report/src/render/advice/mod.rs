@@ -1,6 +1,6 @@
-//! Renders rewrites, their trial, and answers to `--what-if`.
+//! Renders rewrites, their trials, and answers to `--what-if`.
 //!
-//! Percentages compare like with like: predictions with what the model predicts of the unchanged
+//! Percentages compare like with like: predictions with the model's prediction for the unchanged
 //! pipeline, and measurements with the original in the same round.
 
 mod load;
@@ -21,10 +21,10 @@ pub(super) use suggestions::suggestions;
 pub(super) use trial::trial;
 pub(super) use what_if::answers;
 
-/// Smallest predicted gain that is shown, as a share of the original's time.
+/// Minimum predicted gain that is shown, as a share of the original's time.
 const MIN_GAIN: f64 = 0.02;
 
-/// Writes what predictions use besides the profile.
+/// Writes the sources of predictions other than the profile: calibration and pilot runs.
 pub(super) fn basis(out: &mut String, record: &PipeRecord, width: usize) {
     let Some(calibration) = &record.calibration else { return };
     let from = calibration
@@ -47,7 +47,8 @@ pub(super) fn can_be_tried(record: &PipeRecord) -> bool {
     !record.warnings.iter().any(|warning| warning.id == WarningId::NotRepeatable)
 }
 
-/// Returns the model's prediction for the unchanged pipeline; for older records, the measurement.
+/// Returns the model's prediction for the unchanged pipeline, or the measurement if an older record
+/// has no prediction.
 fn unchanged(record: &PipeRecord) -> Prediction {
     record.predicted_unchanged.clone().unwrap_or(Prediction {
         wall_seconds: Some(record.wall_seconds),
@@ -55,7 +56,7 @@ fn unchanged(record: &PipeRecord) -> Prediction {
     })
 }
 
-/// Returns the reason if only CPU times are predicted.
+/// Returns the reason why only CPU times are predicted, or `None` if wall times are predicted, too.
 fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
     if unchanged(record).wall_seconds.is_some() {
         return None;
@@ -73,7 +74,7 @@ fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
     Some(format!("Wall times are not predicted, because {cause} during the profile."))
 }
 
-/// Writes wrapped text, indented by `indent` columns.
+/// Writes a wrapped paragraph, indented by `indent` columns.
 fn indented(out: &mut String, indent: usize, text: &str, width: usize) {
     let indent = " ".repeat(indent);
     let options = textwrap::Options::new(prose_width(width))
@@ -83,8 +84,8 @@ fn indented(out: &mut String, indent: usize, text: &str, width: usize) {
     out.push('\n');
 }
 
-/// Returns a command so that it can be pasted. Control characters are replaced, except tabs and
-/// line breaks.
+/// Formats a command for pasting into a shell. Control characters other than tabs and newlines are
+/// replaced, since they might affect the terminal.
 fn pasted(command: &str) -> String {
     let harmless = |c: char| c == '\t' || c == '\n' || !c.is_control();
     if command.chars().all(harmless) { command.to_owned() } else { printable(command) }
@@ -100,16 +101,16 @@ fn change(ratio: f64) -> String {
     }
 }
 
-/// Formats a ratio and its interval as changes in percent.
+/// Formats a ratio and its 95 % confidence interval as changes in percent.
 fn change_with_interval(ratio: &Estimate) -> String {
     let [low, high] = ratio.ci95;
     if ratio.samples.len() < 3 {
-        return change(ratio.median); // nothing is known of its scatter
+        return change(ratio.median); // too few samples for an interval
     }
     format!("{} [{}, {}]", change(ratio.median), change(low), change(high))
 }
 
-/// Formats a ratio of one quantity, with its interval: `−40 % wall [−41 %, −39 %]`.
+/// Formats the ratio of a quantity with its interval, as in `−40 % wall [−41 %, −39 %]`.
 fn change_of(ratio: &Estimate, quantity: &str) -> String {
     let text = change_with_interval(ratio);
     let (median, interval) = text.split_once(" [").unwrap_or((&text, ""));
@@ -117,7 +118,7 @@ fn change_of(ratio: &Estimate, quantity: &str) -> String {
     format!("{median} {quantity}{interval}")
 }
 
-/// Names a candidate: its rewrite, and the stages that change.
+/// Returns the name of a candidate: its rewrite, and the numbers of the changed stages.
 fn candidate_name(candidate: &Candidate) -> String {
     let stages: Vec<_> = candidate.stages.iter().map(usize::to_string).collect();
     let plural = if stages.len() == 1 { "" } else { "s" };
@@ -146,7 +147,7 @@ fn rewrite_name(id: RewriteId) -> &'static str {
     }
 }
 
-/// Describes whether a candidate's output is that of the original.
+/// Describes whether a candidate's output is identical to that of the original.
 fn output_name(candidate: &Candidate) -> &'static str {
     match (candidate.output_equal, candidate.safety) {
         (Some(true), _) => "output identical",
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
     use contend_record::advice::WhatIf;
 
-    /// Returns a candidate with these predictions.
+    /// Returns a candidate with the given predictions of wall and CPU time, in seconds.
     pub(super) fn candidate(wall: Option<f64>, cpu: f64) -> Candidate {
         Candidate {
             rewrite: RewriteId::DropCat,
@@ -197,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Returns the record of a pipeline that took 7 s, where the model predicts `wall`.
+    /// Returns the record of a pipeline that took 7 s and for which the model predicts `wall`.
     pub(super) fn record(wall: Option<f64>, candidate: Candidate) -> PipeRecord {
         let answer = WhatIf {
             question: "cpus 8".to_owned(),
@@ -214,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Returns what `write` writes, without styles.
+    /// Returns the output of `write`, without styles.
     pub(super) fn plain(write: impl FnOnce(&mut String)) -> String {
         let mut out = String::new();
         write(&mut out);

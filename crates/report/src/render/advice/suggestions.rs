@@ -1,4 +1,4 @@
-//! Suggested rewrites that were not tried, with what the model predicts of them.
+//! Renders suggested rewrites that were not tried, with the model's predictions.
 
 use std::fmt::Write as _;
 
@@ -15,11 +15,11 @@ use super::{
     why_no_wall_times,
 };
 
-/// Most suggestions of a summary.
+/// Maximum number of suggestions in a summary.
 const MAX_SUGGESTIONS: usize = 2;
 
-/// Writes the suggestions: of a summary the best rewrite and `contend run`, or two rewrites.
-/// Nothing if rewrites were tried, as the trial says more.
+/// Writes the suggestions. A summary has the best rewrite and `contend run`, or two rewrites.
+/// Writes nothing if rewrites were tried, since the trial says more.
 pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
     let promising: Vec<&Candidate> = match record.trial {
         Some(_) => Vec::new(),
@@ -55,7 +55,8 @@ pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width:
     }
 }
 
-/// Returns the command that runs the pipeline in parallel, and what that brings.
+/// Returns the command that runs the pipeline in parallel, and its benefit, or `None` if the
+/// pipeline is not data-parallel.
 fn parallel_run(record: &PipeRecord) -> Option<(String, String)> {
     let finding = record.findings.iter().find(|one| one.id == FindingId::DataParallel)?;
     Some((format!("contend run {}", quote_text(&record.command)), finding.message.clone()))
@@ -71,7 +72,8 @@ fn one(out: &mut String, record: &PipeRecord, candidate: &Candidate, detail: Det
     }
 }
 
-/// Returns the predicted changes of wall time and CPU time, in full also the times.
+/// Returns the predicted changes of wall and CPU time; with `Detail::Full`, also the times
+/// themselves. Returns `None` if there is no prediction.
 pub(super) fn predicted(
     record: &PipeRecord,
     candidate: &Candidate,
@@ -95,7 +97,7 @@ pub(super) fn predicted(
     (!parts.is_empty()).then(|| format!("predicted {}", parts.join(", ")))
 }
 
-/// Writes how many rewrites are not shown, and why.
+/// Writes the number of omitted rewrites, and the reasons.
 fn left_out(out: &mut String, record: &PipeRecord, shown: usize, width: usize) {
     if record.trial.is_some() {
         return;

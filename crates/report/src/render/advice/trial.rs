@@ -1,4 +1,4 @@
-//! A trial (`--try`): the rewrite to use, and a row for each one that was tried.
+//! Renders a trial (`--try`): the rewrite to use, and a row for each rewrite that was tried.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ use super::{
     verdict_name,
 };
 
-/// Writes the result of the trial: the winner first.
+/// Writes the result of the trial, with the winner first.
 pub fn trial(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
     let Some(trial) = &record.trial else { return };
     let winner = trial.winner.and_then(|place| record.candidates.get(place));
@@ -96,7 +96,7 @@ fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     const WORDS: usize = 3;
     let mut table = plain_table();
     let headings = ["#", "result", "rewrite", "wall", "CPU"];
-    // The other columns need about 48.
+    // The other columns are about 48 wide.
     let room = width.saturating_sub(48).max(16);
     let cell = |(place, text): (usize, String)| aligned_left(place, WORDS, text);
     table.add_row(headings.map(str::to_owned).into_iter().enumerate().map(cell));
@@ -128,12 +128,12 @@ fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     }
 }
 
-/// Returns whether the candidate ran, or was found to be wrong.
+/// Returns whether the candidate ran, or is known to have a different output.
 fn was_tried(candidate: &Candidate) -> bool {
     candidate.wall_ratio.is_some() || candidate.verdict == Verdict::Wrong
 }
 
-/// Returns how much was run on which input.
+/// Describes how many runs were made over which input, and why the trial ended.
 fn effort(trial: &Trial) -> String {
     let original = trial.original_wall_seconds.as_ref().map(|wall| seconds(wall.median));
     let end = if trial.interrupted {
@@ -160,7 +160,7 @@ fn left_out(out: &mut String, record: &PipeRecord, width: usize) {
     }
 }
 
-/// Writes each candidate's command with all its figures.
+/// Writes each candidate's command with all predictions and measurements.
 fn details(out: &mut String, record: &PipeRecord, width: usize) {
     for (place, candidate) in record.candidates.iter().enumerate() {
         let _ = writeln!(out, "\n{}. {}", place + 1, candidate_name(candidate));

@@ -1,4 +1,4 @@
-//! Answers to `--what-if`.
+//! Renders answers to `--what-if`.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ use super::super::text::printable;
 use super::super::units::seconds;
 use super::{unchanged, why_no_wall_times};
 
-/// Columns that two times take up in a table, including the gaps around them.
+/// Width of two times in a table, in columns, including the gaps around them.
 const TIMES_COLUMNS: usize = 20;
 
-/// Writes the answers to `--what-if`.
+/// Writes a table of the answers to `--what-if`.
 pub fn answers(out: &mut String, record: &PipeRecord, width: usize) {
     if record.what_if.is_empty() {
         return;
@@ -35,7 +35,8 @@ pub fn answers(out: &mut String, record: &PipeRecord, width: usize) {
     let mut table = plain_table();
     table.set_header(headings.iter().map(|h| (*h).to_owned()).enumerate().map(aligned));
     table.add_row(unchanged.into_iter().enumerate().map(aligned));
-    // The questions get a third of the line, and the last column what the figures leave over.
+    // The questions get a third of the line, and the last column gets the remainder beside the
+    // times.
     let widest = width / 3;
     let question = |answer: &WhatIf| cut(&printable(&answer.question), widest);
     let longest = record.what_if.iter().map(|answer| question(answer).width()).max().unwrap_or(0);

@@ -16,7 +16,7 @@ use super::layout::{BOLD, dimmed, paragraph_after, warn};
 use super::text::printable;
 use super::units::counted;
 
-/// Narrowest supported width, in columns. Below it the terminal may cut lines.
+/// Minimum supported width, in columns. A narrower terminal may cut lines.
 const NARROWEST: usize = 40;
 
 /// Returns the whole report.
@@ -54,7 +54,7 @@ fn is_in_all(case: &Case) -> bool {
     case.sides.iter().all(Side::is_measured)
 }
 
-/// Formats names of runs as words: A, B and C.
+/// Joins names of runs for a sentence, as in `A, B and C`.
 fn words(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -63,7 +63,7 @@ fn words(names: &[&str]) -> String {
     }
 }
 
-/// Writes the circumstances that make the figures of each run less reliable.
+/// Writes the circumstances that make the measurements of each run less reliable.
 fn warnings(out: &mut String, record: &CompareRecord, width: usize) {
     let before = out.len();
     for (index, run) in record.runs.iter().enumerate() {
@@ -83,7 +83,7 @@ fn warnings(out: &mut String, record: &CompareRecord, width: usize) {
     }
 }
 
-/// Returns the name of a case.
+/// Returns the name of a case: the experiment and the parameters.
 fn about(case: &Case) -> String {
     format!("{} {}", case.experiment, case.parameters).trim_end().to_owned()
 }

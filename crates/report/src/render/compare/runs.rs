@@ -1,4 +1,4 @@
-//! Renders the runs that are compared: each with its machine, and what all of them have in common.
+//! Renders the compared runs: each one with its machine, and the common properties of all machines.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -13,10 +13,10 @@ use super::super::text::printable;
 use super::super::units::{bytes, counted};
 use super::words;
 
-/// Number of experiments that are named; further ones are counted.
+/// Maximum number of experiments that are named; further ones are only counted.
 const NAMED: usize = 4;
 
-/// A property of a machine, in words.
+/// A function that describes one property of a machine.
 type Trait = fn(&Host) -> String;
 
 const TRAITS: [Trait; 12] = [
@@ -49,8 +49,8 @@ fn unknown(name: &str) -> String {
     format!("{name} unknown")
 }
 
-/// Writes each run with the properties of its machine that differ, and those that all machines
-/// share.
+/// Writes each run with the properties in which its machine differs from others, and then the
+/// properties that all machines share.
 pub fn described(out: &mut String, record: &CompareRecord, width: usize) {
     let (common, own): (Vec<Trait>, Vec<Trait>) =
         TRAITS.into_iter().partition(|&of| is_common(record, of));
@@ -93,7 +93,7 @@ fn origin(run: &Run) -> String {
     }
 }
 
-/// Describes a run: its start, its experiments, and how it ended.
+/// Describes a run: its start, its experiments, and its ending.
 fn what(record: &CompareRecord, index: usize, run: &Run) -> String {
     let sides = || record.cases.iter().filter_map(|case| case.sides.get(index));
     let all = sides().filter(|side| !matches!(side, Side::Absent)).count();
@@ -126,7 +126,7 @@ fn content(run: &Run) -> String {
     }
 }
 
-/// Returns how many cases are higher or lower than in the first run.
+/// Describes how many cases have higher or lower values than in the first run.
 fn against_the_first(record: &CompareRecord, index: usize) -> String {
     let Some(first) = record.runs.first().filter(|_| index > 0) else { return String::new() };
     let values = record.cases.iter().filter_map(|case| case.value.as_ref());
@@ -151,7 +151,7 @@ fn against_the_first(record: &CompareRecord, index: usize) -> String {
 }
 
 /// Returns the number of processor vulnerabilities that all machines mitigate in the same way, and
-/// the others with the mitigation of each machine.
+/// descriptions of the others with each machine's mitigation.
 fn mitigations(record: &CompareRecord) -> (u64, Vec<String>) {
     let flaws: BTreeSet<&String> =
         record.runs.iter().flat_map(|run| run.host.mitigations.keys()).collect();

@@ -1,4 +1,4 @@
-//! Renders the cases that at least two runs have measured: a row for each case, a column for each
+//! Renders the cases measured by at least two runs, with a row for each case and a column for each
 //! run.
 
 use std::fmt::Write as _;
@@ -14,14 +14,14 @@ use super::super::text::printable;
 use super::super::units;
 use super::table::{Block, Cases, Column};
 
-/// How experiments are shown.
+/// Layout of the tables of experiments.
 #[derive(Debug)]
 struct Layout {
     /// Whether a family of experiments shares one table, whose first column has their names.
     together: bool,
-    /// What the figures measure, if the name of the experiment does not say it.
+    /// The measured quantity, if the name of the experiment does not say it.
     what: &'static str,
-    /// Metrics that are shown in addition to the value of each run: heading and name.
+    /// Metrics shown in addition to the value of each run: heading and name.
     metrics: &'static [(&'static str, &'static str)],
 }
 
@@ -43,7 +43,7 @@ fn layout_of(case: &Case) -> &'static Layout {
     }
 }
 
-/// Returns the cases that are shown in tables.
+/// Returns the cases measured by at least two runs, which tables show.
 fn in_tables(record: &CompareRecord) -> impl Iterator<Item = &Case> {
     record.cases.iter().filter(|case| case.measured() > 1)
 }
@@ -98,7 +98,7 @@ fn table(record: &CompareRecord, layout: &Layout, cases: &[&Case]) -> Cases {
     }
 }
 
-/// Returns the columns of a run, if it has measured any of these cases.
+/// Returns the columns of a run, or `None` if it has measured none of the given cases.
 fn values(layout: &Layout, cases: &[&Case], run: usize, name: &str) -> Option<Block> {
     if !cases.iter().any(|case| case.sides.get(run).is_some_and(Side::is_measured)) {
         return None;
@@ -116,14 +116,15 @@ fn median(figure: Option<&Figure>, run: usize) -> String {
     value.map_or_else(|| MISSING.to_owned(), |(value, unit)| shown(value, unit))
 }
 
-/// Shown if a run has no figure, or two runs have no ratio.
+/// Placeholder for the missing value of a run, or the missing ratio of two runs.
 const MISSING: &str = "-";
 
 fn disturbed(case: &Case, run: usize) -> bool {
     matches!(case.sides.get(run), Some(Side::Measured { disturbed: 1.., .. }))
 }
 
-/// Returns the ratios of a run to the first one, with their intervals, if there are any.
+/// Returns the ratios of a run to the first one, with their intervals, or `None` if there are no
+/// ratios.
 fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     let found: Vec<Option<&Ratio>> =
         cases.iter().map(|case| case.value.as_ref()?.ratios.get(run)?.as_ref()).collect();
@@ -142,7 +143,7 @@ fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     Some(if intervals.is_empty() { vec![column] } else { vec![column, intervals] })
 }
 
-/// Returns whether a run and the first one both have figures, but no ratio.
+/// Returns whether some run and the first one both have values, but no ratio.
 fn lacks_ratio(case: &Case) -> bool {
     case.value.as_ref().is_some_and(|value| {
         let mut pairs = value.medians.iter().zip(&value.ratios).skip(1);

@@ -1,21 +1,22 @@
-//! Tables that are split if they are too wide.
+//! Tables that are split into pieces if they are too wide.
 
 use unicode_width::UnicodeWidthStr;
 
 use super::super::lab::table::grid;
 use super::super::layout::gap;
 
-/// A heading, and a cell for each row.
+/// A column: the heading, and a cell for each row.
 #[derive(Debug, Clone)]
 pub struct Column(Vec<String>);
 
 impl Column {
-    /// Creates a column.
+    /// Creates a column with the given heading and cells.
     pub fn new(heading: &str, cells: impl IntoIterator<Item = String>) -> Self {
         Self([heading.to_owned()].into_iter().chain(cells).collect())
     }
 
-    /// Creates a column in which some cells end in a mark; the others are padded to stay aligned.
+    /// Creates a column in which some cells end in a mark. The other cells are padded to stay
+    /// aligned.
     pub fn marked(heading: &str, cells: &[(String, bool)], mark: char) -> Self {
         let some = cells.iter().any(|(_, marked)| *marked);
         let suffix = |marked| match (some, marked) {
@@ -27,7 +28,7 @@ impl Column {
         Self::new(&heading, cells.iter().map(|(text, marked)| format!("{text}{}", suffix(*marked))))
     }
 
-    /// Returns whether all cells are empty.
+    /// Returns whether all cells below the heading are empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().skip(1).all(String::is_empty)
     }
@@ -37,25 +38,27 @@ impl Column {
     }
 }
 
-/// Columns that are not separated.
+/// Columns that stay together if the table is split.
 pub type Block = Vec<Column>;
 
 /// A table of cases.
 #[derive(Debug)]
 pub struct Cases {
-    /// Columns that identify the rows; repeated in every piece.
+    /// Columns that identify the rows, repeated in every piece.
     pub left: Vec<Column>,
-    /// Number of columns of `left` that hold words.
+    /// Number of columns in `left` that contain words, which are left-aligned.
     pub words: usize,
-    /// Figures of the runs.
+    /// Values and metrics of the runs.
     pub values: Vec<Block>,
-    /// Ratios of the runs. If room is scant, only the first column of each block is shown.
+    /// Ratios of the runs to the first. If they do not fit, only the first column of each block is
+    /// shown.
     pub ratios: Vec<Block>,
 }
 
 impl Cases {
-    /// Renders one table if it fits; otherwise values and ratios separately, each in as many pieces
-    /// as necessary. Ratios lose their intervals if not even one fits with its interval.
+    /// Renders one table if it fits into `width` columns. Otherwise, renders values and ratios
+    /// separately, each in as many pieces as necessary. If some ratio does not fit with its
+    /// interval, all ratios lose their intervals.
     pub fn pieces(&self, width: usize) -> String {
         let together: Vec<Block> = self.values.iter().chain(&self.ratios).cloned().collect();
         if self.fits(&together, width) {

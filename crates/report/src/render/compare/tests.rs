@@ -8,7 +8,7 @@ use super::report;
 use crate::compare::compare;
 use crate::compare::tests::{case, run};
 
-/// Returns samples around a value, which is their median.
+/// Returns nine samples whose median is `middle`.
 fn around(middle: f64) -> Vec<f64> {
     (-4..=4).map(|step| middle * (1.0 + 0.01 * f64::from(step))).collect()
 }
@@ -55,7 +55,7 @@ fn shown(record: &CompareRecord, width: usize) -> String {
     anstream::adapter::strip_str(&report(record, width)).to_string()
 }
 
-/// Returns the text below this line.
+/// Returns the part of `text` after `line`, or all of it if the line does not occur.
 fn below<'a>(text: &'a str, line: &str) -> &'a str {
     text.split_once(line).map_or(text, |(_, below)| below)
 }

@@ -1,4 +1,4 @@
-//! Renders the cases that not every run has measured: which runs have them, and why others do not.
+//! Renders the cases that only some runs have measured, with the reasons why the others have not.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use super::super::layout::{BOLD, grouped, paragraph};
 use super::super::text::printable;
 use super::{is_in_all, words};
 
-/// Largest number of cases of a kind that are named individually.
+/// Maximum number of cases in a group that are named individually.
 const FEW: usize = 3;
 
-/// Writes the cases grouped by which runs have them, with a line for each experiment.
+/// Writes the cases, grouped by their state in each run, with a line for each experiment.
 pub fn listed(out: &mut String, record: &CompareRecord, width: usize) {
     let unequal = record.cases.iter().filter(|case| !is_in_all(case));
     let kinds = grouped(unequal.map(|case| (standing(record, case), case)));
@@ -30,8 +30,8 @@ pub fn listed(out: &mut String, record: &CompareRecord, width: usize) {
     }
 }
 
-/// Describes the state of a case in each run, with equal runs grouped: first those that have measured
-/// it, last those that do not include it.
+/// Describes the state of a case in each run. Runs with equal states are grouped: first those that
+/// have measured the case, and last those that do not include it.
 fn standing(record: &CompareRecord, case: &Case) -> String {
     let mut sides: Vec<_> = record.runs.iter().zip(&case.sides).collect();
     sides.sort_by_key(|(_, side)| match side {
@@ -46,7 +46,7 @@ fn standing(record: &CompareRecord, case: &Case) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the text before and after the names of the runs that it describes.
+/// Describes a side, as the words before and after the names of the runs.
 fn described(side: &Side, case: &Case) -> (&'static str, String) {
     match side {
         Side::Measured { .. } => ("measured in", String::new()),
@@ -79,7 +79,7 @@ fn counts(unit: Unit) -> &'static str {
     }
 }
 
-/// Names few cases by their parameters, and many by the values that occur.
+/// Describes cases: up to `FEW` by their parameters, and more by the values that occur.
 fn which(cases: &[&Case]) -> String {
     if cases.len() <= FEW {
         let named: Vec<_> = cases.iter().map(|case| case.parameters.to_string()).collect();

@@ -1,5 +1,5 @@
-//! Renders the chapter of a suite: the conclusions of its source document first, then what the
-//! figures mean, then the tables that compare both.
+//! Renders the chapter of a suite: first the conclusions of the source document, then the meaning
+//! of the run's measurements, and then the tables that compare the measurements with the document.
 
 use std::fmt::Write as _;
 
@@ -9,24 +9,26 @@ use super::super::layout::{BOLD, dimmed, paragraph};
 use super::conclusion::{self, Conclusion};
 use super::{Detail, pipeline, process_thread, runtimes, shared_memory, source, synchronisation};
 
-/// What the chapter of a suite says about a run.
+/// Contents of a suite's chapter about a run.
 #[derive(Default)]
 pub struct Content {
-    /// The conclusions of the source document; empty if the run has nothing that they rest on.
+    /// The conclusions of the source document; empty if the run has no measurements to judge them
+    /// by.
     pub conclusions: &'static [Conclusion],
-    /// How the conclusions are judged, in a sentence; may be empty.
+    /// A sentence about how the conclusions are judged; may be empty.
     pub note: &'static str,
-    /// What the figures mean: at most five sentences.
+    /// The meaning of the measurements, in at most five sentences.
     pub meaning: Vec<String>,
-    /// Rendered tables that compare the document with this run, each with its notes.
+    /// Rendered tables that compare the document with the run, each with its notes.
     pub tables: Vec<String>,
     /// Rendered tables that only a full report shows.
     pub details: Vec<String>,
-    /// Views whose cases the tables show completely, so that a full report does not repeat them.
+    /// Views whose cases the tables show completely, so a full report does not repeat them.
     pub complete: &'static [View],
 }
 
-/// Returns a chapter, or `None` if the run has measured nothing that it compares.
+/// Returns the contents of a chapter, or `None` if the run has measured nothing that the chapter
+/// compares.
 pub fn content(chapter: Chapter, record: &RunRecord, width: usize) -> Option<Content> {
     match chapter {
         Chapter::ProcessThread => process_thread::chapter(record, width),
@@ -37,7 +39,7 @@ pub fn content(chapter: Chapter, record: &RunRecord, width: usize) -> Option<Con
     }
 }
 
-/// Renders a chapter.
+/// Renders a chapter in the given detail, wrapped to `width` columns.
 pub fn render(
     content: &Content,
     chapter: Chapter,

@@ -1,5 +1,5 @@
-//! Conclusions of a source document, and whether the figures of a run confirm them. Every verdict
-//! is computed from the figures.
+//! Conclusions of a source document, and whether the measurements of a run confirm them. Every
+//! verdict is computed from the measurements.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -11,18 +11,18 @@ use super::super::layout::{BOLD, paragraph, paragraph_after};
 
 /// A conclusion of a source document.
 pub struct Conclusion {
-    /// Letter that names the conclusion.
+    /// Letter by which the report refers to the conclusion.
     pub letter: char,
-    /// What the document concludes, as a sentence without its full stop.
+    /// The document's claim, as a sentence without its full stop.
     pub claim: &'static str,
-    /// Compares the conclusion with the figures of a run.
+    /// Judges the conclusion by the measurements of a run.
     pub judge: fn(&RunRecord) -> Judgement,
 }
 
-/// A verdict and the figures that it rests on, in sentences.
+/// A verdict, and the evidence for it in sentences.
 pub type Judgement = (Verdict, String);
 
-/// Renders the conclusions: the verdict and the claim, and the evidence below.
+/// Renders the conclusions: the verdict and the claim, with the evidence below.
 pub fn list(conclusions: &[Conclusion], record: &RunRecord, width: usize) -> String {
     let mut out = String::new();
     for conclusion in conclusions {
@@ -36,7 +36,7 @@ pub fn list(conclusions: &[Conclusion], record: &RunRecord, width: usize) -> Str
     out
 }
 
-/// Whether a run confirms a conclusion.
+/// Result of judging a conclusion by the measurements of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Confirmed,
@@ -44,20 +44,20 @@ pub enum Verdict {
     Inconclusive(Reason),
 }
 
-/// Why a run neither confirms nor contradicts a conclusion.
+/// Reason why a run neither confirms nor contradicts a conclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The cases that it rests on were not measured.
+    /// The cases needed for a judgement were not measured.
     NotMeasured,
-    /// The run could use one CPU only.
+    /// The run could use only one CPU.
     OneCpu,
-    /// The figures differ by less than their uncertainty.
+    /// The measurements differ by less than their uncertainty.
     WithinNoise,
-    /// Other load, the hypervisor or a quota affected the figures.
+    /// Other load, the hypervisor or a quota affected the measurements.
     Disturbed,
-    /// The situation that the conclusion is about did not occur.
+    /// The situation described by the conclusion did not occur.
     DidNotOccur,
-    /// The attempt ended before it reached the limit that the conclusion is about.
+    /// The attempt ended before it reached the limit in question.
     LimitNotReached,
 }
 
@@ -82,7 +82,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict of a conclusion for which all of these must be confirmed.
+    /// Returns the verdict on a conclusion that is confirmed only if all of `verdicts` are.
     pub fn all(verdicts: &[Self]) -> Self {
         let inconclusive = |verdict: &&Self| matches!(verdict, Self::Inconclusive(_));
         if verdicts.contains(&Self::NotConfirmed) {
@@ -94,12 +94,12 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict of something that either was observed or was not.
+    /// Returns the verdict on a claim that was either observed or not.
     pub fn of(is_observed: bool) -> Self {
         if is_observed { Self::Confirmed } else { Self::NotConfirmed }
     }
 
-    /// Returns the verdict of a comparison that should have this result. `found` is `None` if
+    /// Returns the verdict on a comparison whose result should be `expected`. `found` is `None` if
     /// disturbances prevent the comparison.
     pub fn expecting(expected: Ordering, found: impl Into<Option<Ordering>>) -> Self {
         match found.into() {
@@ -110,13 +110,14 @@ impl Verdict {
     }
 }
 
-/// Returns the judgement of a conclusion for which something is missing.
+/// Returns the judgement on a conclusion whose evidence was not measured; `what` names the missing
+/// evidence.
 pub fn not_measured(what: &str) -> Judgement {
     (Verdict::Inconclusive(Reason::NotMeasured), what.to_owned())
 }
 
-/// Returns whether other processes used the CPUs during the run, the hypervisor took them away, or
-/// a quota stopped the run.
+/// Returns whether, during the run, other processes used the CPUs, the hypervisor took them away,
+/// or a quota throttled the run.
 pub fn is_disturbed(record: &RunRecord) -> bool {
     record.warnings.iter().any(|warning| is_disturbance(warning.id))
 }

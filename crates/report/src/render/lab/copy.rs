@@ -1,4 +1,4 @@
-//! Renders the copying of files.
+//! Renders the experiments that copy files.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::super::layout::paragraph;
 use super::super::units::{bytes, count, nanoseconds};
 use super::table::{figure, grid, parameter, row};
 
-/// Renders the table.
+/// Renders a table of the cases, and notes on memory bandwidth.
 pub fn section(cases: &[&Case], width: usize) -> String {
     let is_wide = width >= 100;
     let mut headings = row(["method", "place", "cache", "time", "bytes/s", "user", "sys"]);
@@ -42,7 +42,7 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Returns the method of copying and its options.
+/// Returns the copying method with its options.
 pub fn way(case: &Case) -> String {
     let way = parameter(case, names::WAY);
     if let Some(block) = case.parameters.number(names::BLOCK) {
@@ -54,7 +54,7 @@ pub fn way(case: &Case) -> String {
     }
 }
 
-/// Formats a size that is a power of two.
+/// Formats a size in bytes that is a power of two.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -63,12 +63,12 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Returns the bytes copied in a second.
+/// Returns the number of bytes copied per second.
 pub fn bandwidth(case: &Case) -> Option<f64> {
     Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
 
-/// Returns what most of the time is spent on.
+/// Returns the operation that takes most of the time, or `None` if the record does not name it.
 pub fn limit(case: &Case) -> Option<&str> {
     match case.facts.get("limit")? {
         Value::Text(limit) => Some(limit),
@@ -76,7 +76,7 @@ pub fn limit(case: &Case) -> Option<&str> {
     }
 }
 
-/// Returns what memory bandwidth would allow, and what other parts cost.
+/// Describes the time that memory bandwidth alone would allow, and the cost of other operations.
 fn memory(cases: &[&Case]) -> Option<String> {
     let case = cases.iter().max_by_key(|case| case.parameters.number(names::BYTES))?;
     let (bytes_copied, time) =

@@ -1,4 +1,4 @@
-//! Summarises the disturbances of a run in one sentence.
+//! Summarizes the disturbances of a run in one sentence.
 
 use contend_record::lab::RunRecord;
 use contend_record::warning::WarningId;
@@ -6,13 +6,14 @@ use contend_record::warning::WarningId;
 use super::super::text::printable;
 use super::conclusion::is_disturbance;
 
-/// Returns whether warnings of this kind about single cases are counted for the whole run.
+/// Returns whether the report counts warnings of the given kind over all cases rather than showing
+/// each one.
 pub fn is_counted(id: WarningId) -> bool {
     is_disturbance(id) || matches!(id, WarningId::InvoluntarySwitches | WarningId::FewSamples)
 }
 
-/// Returns the sentence: how many cases were disturbed, and by what. `None` if no case was, or none was
-/// measured.
+/// Returns a sentence about how many cases were disturbed and why. Returns `None` if no case was
+/// measured, or if nothing disturbed the run.
 pub fn sentence(record: &RunRecord) -> Option<String> {
     let measured = record.cases.iter().filter(|case| !case.samples.is_empty());
     let is_disturbed = |case: &&contend_record::lab::Case| {

@@ -1,4 +1,4 @@
-//! Renders turns that are handed to a partner.
+//! Renders experiments in which partners hand turns to each other.
 
 use contend_record::lab::Case;
 use contend_record::parameters::names;
@@ -15,7 +15,7 @@ const MECHANISMS: [MetricColumn; 5] = [
     ("switches", "switches", 80),
 ];
 
-/// Columns for the programs of the source document.
+/// Columns of the table of the source document's programs.
 const PRESETS: [MetricColumn; 8] = [
     ("predicted", "predicted", 0),
     ("not ready %", "not_ready", 76),
@@ -27,12 +27,12 @@ const PRESETS: [MetricColumn; 8] = [
     ("switches", "voluntary_switches", 100),
 ];
 
-/// Renders the table of one of the document's programs.
+/// Renders the table of cases that reproduce a program of the document.
 pub fn presets(cases: &[&Case], width: usize) -> String {
     table::with_metrics(cases, "10,000 turns", &PRESETS, width)
 }
 
-/// Figures of each mechanism and placement that the matrices show.
+/// Titles of the matrices, and the time of a case that each one shows.
 const MATRICES: [(&str, TimeOf); 3] = [
     ("median", |case| case.median),
     ("99.9th percentile", |case| case.metric("p99.9")),

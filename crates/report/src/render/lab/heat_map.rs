@@ -1,4 +1,4 @@
-//! Renders hand-offs from each CPU to each other one, as a heat map.
+//! Renders the times of hand-offs between each pair of CPUs as a heat map.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use contend_record::parameters::{Value, names};
 use super::super::layout::{DIM, paragraph};
 use super::shown;
 
-/// Background colours from fast to slow: blue, green, yellow, orange, red. The text on them is
-/// black.
+/// Background colours from fast to slow, as ANSI 256-colour codes: blue, green, yellow, orange,
+/// red. The foreground is black.
 const HEAT: [u8; 7] = [117, 121, 155, 227, 221, 215, 210];
 /// Width of a cell, in columns.
 const CELL: usize = 5;
 
-/// Renders a map for each mechanism, with the figures of each distance.
+/// Renders a map for each mechanism, with the times for each distance between CPUs.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut mechanisms: Vec<&str> = Vec::new();
     for mechanism in cases.iter().filter_map(|case| case.parameters.text(names::MECHANISM)) {
@@ -55,7 +55,7 @@ fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
     let most = values.iter().copied().fold(0.0, f64::max);
     let (unit, name) = if most < 1000.0 { (1.0, "ns") } else { (1000.0, "µs") };
     let mut out = format!("{mechanism}, one way, {name}\n");
-    // CPUs that do not fit are only in the list of distances and in the record.
+    // CPUs that do not fit appear only in the list of distances and in the record.
     let fitting = cpus.len().min(width.saturating_sub(6) / CELL);
     let shown_cpus = &cpus[..fitting];
     let mut heading = "from\\to".to_owned();
@@ -67,7 +67,7 @@ fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
         let _ = write!(out, "{from:>7}");
         for to in shown_cpus {
             let way = |wanted: [u64; 2]| cases.iter().find(|case| ends(case) == Some(wanted));
-            // A pair measured in one direction is shown for the other direction too.
+            // A pair measured in one direction is shown for the other direction, too.
             let case = way([*from, *to]).or_else(|| way([*to, *from]));
             out.push_str(&cell(case.and_then(|case| case.median), unit, [least, most]));
         }
@@ -83,8 +83,8 @@ fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Formats a figure on a background that shows where it lies between the least and the most, on a
-/// logarithmic scale.
+/// Formats a time in the given unit. The background shows its position between the shortest and the
+/// longest time, on a logarithmic scale.
 fn cell(value: Option<f64>, unit: f64, [least, most]: [f64; 2]) -> String {
     let Some(value) = value else { return format!("{:>CELL$}", "-") };
     let figure = value / unit;
@@ -96,7 +96,7 @@ fn cell(value: Option<f64>, unit: f64, [least, most]: [f64; 2]) -> String {
     let span = (most / least).ln();
     // Differences of a few percent are not worth a colour.
     let heat = if span < 0.05 { 0.0 } else { (value / least).ln() / span };
-    // From 0 to the number of colours.
+    // The value is an index into the colours.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     let step = (heat.clamp(0.0, 1.0) * (HEAT.len() - 1) as f64).round() as usize;
     let ground = Color::Ansi256(Ansi256Color(HEAT[step.min(HEAT.len() - 1)]));
@@ -104,7 +104,7 @@ fn cell(value: Option<f64>, unit: f64, [least, most]: [f64; 2]) -> String {
     format!("{style}{text:>CELL$}{style:#}")
 }
 
-/// Returns the figure of each distance: the least, and the most if they differ.
+/// Returns the times for each distance: the shortest and, if they differ, the longest.
 fn distances(cases: &[&Case]) -> Vec<String> {
     let mut distances: Vec<(&str, Vec<&Case>)> = Vec::new();
     for case in cases {

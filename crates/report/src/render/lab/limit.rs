@@ -1,4 +1,4 @@
-//! Renders how many units could be created, and what stopped the attempt.
+//! Renders the number of units that could be created, and the limit that stopped the attempt.
 
 use std::fmt::Write as _;
 
@@ -59,7 +59,7 @@ fn outcome(kind: &str, report: &LimitReport) -> String {
     text
 }
 
-/// Renders the tightest limits.
+/// Renders a table of the tightest limits.
 fn limits(report: &LimitReport, width: usize) -> String {
     const MOST: usize = 4;
     let mut table = plain_table();

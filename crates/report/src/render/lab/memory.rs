@@ -1,4 +1,4 @@
-//! Renders the memory of units that wait.
+//! Renders the memory of waiting units.
 
 use contend_record::lab::{Case, Fit, RunRecord, Unit};
 use contend_record::parameters::names;
@@ -19,7 +19,7 @@ const COLUMNS: [MetricColumn; 8] = [
     ("end", "end", 0),
 ];
 
-/// Renders the table, and a sentence for each line through it.
+/// Renders a table of the cases, and a sentence for each fitted line.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut out = table::with_metrics(cases, "total", &COLUMNS, width);
     let experiment = cases.first().map_or("", |case| case.experiment.as_str());
@@ -36,10 +36,10 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Smallest share of the whole that is mentioned.
+/// Minimum share of the total that is mentioned.
 const SMALLEST_SHARE: f64 = 0.002;
 
-/// Describes the memory of one unit, by the fitted lines.
+/// Describes the memory of one unit, from the slopes of the fitted lines.
 fn sentence(record: &RunRecord, fit: &Fit) -> String {
     let slope = |metric: &str| {
         let of = |other: &&Fit| {

@@ -7,7 +7,8 @@ use super::super::layout::paragraph;
 use super::super::units::{bytes, count, counted, ratio};
 use super::table::{self, MetricColumn, figure, grid, matrix, row, values};
 
-/// Columns of the table of round trips, for cases that differ in more than a matrix shows.
+/// Columns of the table of round trips, for cases that differ in more parameters than a matrix can
+/// show.
 const ROUND_TRIP: [MetricColumn; 6] = [
     ("p99", "p99", 0),
     ("p99.9", "p99.9", 80),
@@ -17,7 +18,7 @@ const ROUND_TRIP: [MetricColumn; 6] = [
     ("calls sub", "calls_sub", 90),
 ];
 
-/// Columns for messages that are sent at a rate.
+/// Columns of the table of messages sent at a fixed rate.
 const RATE: [MetricColumn; 5] = [
     ("p99", "p99", 0),
     ("p99.9", "p99.9", 0),
@@ -26,22 +27,22 @@ const RATE: [MetricColumn; 5] = [
     ("achieved/s", "achieved_per_s", 100),
 ];
 
-/// Renders the table of messages that were sent at a rate.
+/// Renders the table of messages sent at a fixed rate.
 pub fn at_a_rate(cases: &[&Case], width: usize) -> String {
     table::with_metrics(cases, "latency", &RATE, width)
 }
 
-/// Renders the tables of messages in one direction.
+/// Renders matrices of messages in one direction.
 pub fn one_way(cases: &[&Case], width: usize) -> String {
     by(cases, "placement", "bytes", &ONE_WAY, width)
 }
 
-/// Renders the tables of messages and their answers.
+/// Renders matrices of messages with answers.
 pub fn round_trips(cases: &[&Case], width: usize) -> String {
     by(cases, "bytes", "placement", &ROUND_TRIPS, width)
 }
 
-/// Returns the text of a matrix cell.
+/// A function that formats a cell of a matrix.
 type Cell = fn(&Case) -> String;
 
 const ONE_WAY: [(&str, Cell); 4] = [
@@ -57,28 +58,29 @@ const ROUND_TRIPS: [(&str, Cell); 3] = [
     ("system calls", |case| calls(case).map_or_else(String::new, few)),
 ];
 
-/// Returns the CPU time of both sides for a message, in nanoseconds.
+/// Returns the CPU time per message of both sides together, in nanoseconds.
 pub fn cpu(case: &Case) -> Option<f64> {
     Some(case.metric("cpu_main")? + case.metric("cpu_sub")?)
 }
 
-/// Returns the system calls of both sides for a message.
+/// Returns the number of system calls per message of both sides together.
 pub fn calls(case: &Case) -> Option<f64> {
     Some(case.metric("calls_main")? + case.metric("calls_sub")?)
 }
 
-/// Returns the bytes that arrive in a second.
+/// Returns the number of bytes that arrive per second.
 pub fn bandwidth(case: &Case) -> Option<f64> {
     Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
 
-/// Formats a number of calls for a message. Zero is often the figure that matters.
+/// Formats a number of calls per message. Values close to zero become `0`, which is often the
+/// important result.
 fn few(calls: f64) -> String {
     if calls < 0.0005 { "0".to_owned() } else { ratio(calls) }
 }
 
 /// Renders a matrix of mechanisms by `columns` for every value of `each`, for processes and for
-/// threads.
+/// threads. Falls back to a table if the cases have other parameters.
 fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width: usize) -> String {
     if table::parameter_names(cases) != ["mechanism", "bytes", "partners", "placement"] {
         return table::with_metrics(cases, "time", &ROUND_TRIP, width);
@@ -110,7 +112,8 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
     out
 }
 
-/// Renders the document's million messages of one byte: a line for each side.
+/// Renders the document's program, which sends a million messages of one byte, with a row for each
+/// side.
 pub fn one_byte(cases: &[&Case], width: usize) -> String {
     let mut lines = vec![row([
         "form",
@@ -153,7 +156,7 @@ pub fn one_byte(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Returns the system calls of a side, by name.
+/// Returns the number of system calls of a side, by name.
 pub fn by_name(case: &Case, who: &str) -> String {
     let of = format!("{who}.");
     let named = case.metrics.iter().filter_map(|(name, metric)| {
@@ -163,7 +166,7 @@ pub fn by_name(case: &Case, who: &str) -> String {
     if named.is_empty() { "none".to_owned() } else { named.join(", ") }
 }
 
-/// Describes the messages that did not arrive, if any.
+/// Describes the messages that did not arrive, or returns `None` if all did.
 fn delivery(case: &Case) -> Option<String> {
     let (received, lost) = (case.metric("received")?, case.metric("lost")?);
     let form = case.parameters.text(names::FORM)?;

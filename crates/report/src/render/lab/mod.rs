@@ -35,16 +35,17 @@ use super::layout::{BOLD, NARROWEST, dimmed, grouped, paragraph, paragraph_after
 use super::text::printable;
 use super::units::{bytes, count, nanoseconds, seconds};
 
-/// How much of a suite a report shows.
+/// Amount of detail in the report of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// The conclusions, and the tables that compare with the source document.
+    /// The conclusions, and the tables that compare the run with the source document.
     Summary,
-    /// The table of every experiment too.
+    /// The summary, and the table of every experiment.
     Full,
 }
 
-/// Returns the whole report. A run without a chapter always has the tables of its experiments.
+/// Returns the whole report. The report of a run without a chapter always has the tables of all
+/// experiments.
 pub fn report(record: &RunRecord, detail: Detail, width: usize) -> String {
     let mut out = String::new();
     if shows_experiments(record, detail) {
@@ -71,7 +72,7 @@ fn demonstrations(record: &RunRecord, width: usize) -> String {
     out
 }
 
-/// Returns the report without the demonstrations, which were shown while they ran.
+/// Returns the report without the demonstrations, which the user has already seen while they ran.
 pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
     let width = width.max(NARROWEST);
     let chapter =
@@ -109,8 +110,8 @@ pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
     out
 }
 
-/// Renders the cases of each experiment, without the tables of those that are shown completely
-/// elsewhere.
+/// Renders the cases of each experiment. Leaves out tables of experiments whose views are all in
+/// `complete`.
 fn experiments(record: &RunRecord, complete: &[View], width: usize) -> String {
     let mut out = String::new();
     for name in record.experiments() {
@@ -194,7 +195,7 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     }
 }
 
-/// Returns the reasons why cases were not measured, each with the cases that share it.
+/// Returns a sentence for each reason why cases were not measured, with those cases.
 pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
     let reasons = cases.iter().filter_map(|case| Some((case.skipped.as_deref()?, *case)));
     let sentence = |(reason, cases): (&str, Vec<&Case>)| {
@@ -216,7 +217,7 @@ pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
     grouped(reasons).into_iter().map(sentence).collect()
 }
 
-/// Writes the first reasons why cases were not measured, and the number of further ones.
+/// Writes the first few reasons why cases were not measured, and the number of further reasons.
 fn skipped_summary(out: &mut String, record: &RunRecord, width: usize) {
     const SHOWN: usize = 3;
     let cases: Vec<&Case> = record.cases.iter().collect();
@@ -230,8 +231,8 @@ fn skipped_summary(out: &mut String, record: &RunRecord, width: usize) {
     }
 }
 
-/// Names cases by the parameters that they do not share. Cases that differ only in one number are
-/// named together, such as `kind=fork n=1, 10`.
+/// Names cases by their parameters other than the `common` ones. Cases that differ only in one
+/// number are named together, as in `kind=fork n=1, 10`.
 fn condensed(cases: &[&Case], common: &Parameters) -> String {
     let mut groups: Vec<(Parameters, Vec<String>)> = Vec::new();
     for case in cases {
@@ -256,7 +257,7 @@ fn condensed(cases: &[&Case], common: &Parameters) -> String {
     groups.iter().map(name).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the parameters that all of these cases share.
+/// Returns the parameters that all given cases share.
 fn common(cases: &[&Case]) -> Parameters {
     let Some((first, others)) = cases.split_first() else { return Parameters::new() };
     let is_shared = |name: &str| {
@@ -269,8 +270,8 @@ fn common(cases: &[&Case]) -> Parameters {
         .fold(Parameters::new(), |all, (name, value)| all.with(name, value.clone()))
 }
 
-/// Returns the warnings, each with the case that it is about; of many of one kind, only the first is
-/// shown in full.
+/// Returns the messages of the warnings, each with the case in question. Of many warnings of one
+/// kind, only the first is shown in full.
 pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -> Vec<String> {
     const FEW: usize = 2;
     let messages = found.map(|(about, warning)| {
@@ -314,7 +315,7 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
     dimmed(out, &printable(&note), width);
 }
 
-/// Describes how precise the figures are, and explains brackets and parentheses.
+/// Describes the precision of the measurements, and explains brackets and parentheses.
 fn precision(record: &RunRecord) -> Option<String> {
     let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
     let precise = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();
@@ -328,7 +329,7 @@ fn precision(record: &RunRecord) -> Option<String> {
     })
 }
 
-/// Formats a figure in its unit.
+/// Formats a value in its unit.
 pub(super) fn shown(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Nanoseconds => nanoseconds(value),
@@ -338,7 +339,7 @@ pub(super) fn shown(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Returns the first measured case with this view and these parameters.
+/// Returns the first measured case with the given view and parameters.
 fn find<'a>(record: &'a RunRecord, view: View, parameters: &[(&str, &str)]) -> Option<&'a Case> {
     record.cases_of(view).find(|case| {
         case.median.is_some()

@@ -1,10 +1,10 @@
-//! Records for tests.
+//! Builds records for tests.
 
 use contend_record::Host;
 use contend_record::lab::{Case, Chapter, Ending, Metric, RunRecord, SCHEMA, Unit, View};
 use contend_record::parameters::Parameters;
 
-/// Returns the record of a run with these cases, shown in this chapter, on eight CPUs.
+/// Returns the record of a run with the given cases and chapter, on eight CPUs.
 pub fn record(chapter: Option<Chapter>, cases: Vec<Case>) -> RunRecord {
     RunRecord {
         schema: SCHEMA.to_owned(),
@@ -26,7 +26,8 @@ pub fn record(chapter: Option<Chapter>, cases: Vec<Case>) -> RunRecord {
     }
 }
 
-/// Returns the chapter of a record, without styles and with single spaces; empty if it has none.
+/// Returns the rendered chapter of a record, without styles and with single spaces; empty if the
+/// record has no chapter.
 pub fn chapter_text(record: &RunRecord, width: usize) -> String {
     let text = record.chapter.and_then(|chapter| {
         let content = super::chapter::content(chapter, record, width)?;
@@ -36,7 +37,7 @@ pub fn chapter_text(record: &RunRecord, width: usize) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a case with two samples of this value, in nanoseconds, and with these metrics.
+/// Returns a case with two equal samples of `value` nanoseconds and with the given metrics.
 pub fn case(
     (experiment, view): (&str, View),
     parameters: Parameters,

@@ -1,4 +1,4 @@
-//! Renders how throughput grows with the number of workers, up to all CPUs and beyond.
+//! Renders how throughput scales with the number of workers, up to all CPUs and beyond.
 
 use contend_record::lab::{Case, RunRecord, ScalingFit};
 use contend_record::parameters::{Parameters, names};
@@ -8,7 +8,7 @@ use super::super::layout::paragraph;
 use super::super::units::nanoseconds;
 use super::table::{figure, grid, parameter, parameter_names, row};
 
-/// Renders the table, and a sentence for each fitted law.
+/// Renders a table of the cases, and a sentence for each fitted law.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut rows = vec![heading(cases, width)];
     rows.extend(cases.iter().map(|case| line(record, cases, case, width)));
@@ -31,7 +31,7 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Returns the parameters that have several values, or that give the number of workers.
+/// Returns the names of parameters that have several values or that give the number of workers.
 fn names<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
     let differs = |name: &&str| {
         let mut values: Vec<String> = cases.iter().map(|case| parameter(case, name)).collect();
@@ -52,7 +52,7 @@ fn heading(cases: &[&Case], width: usize) -> Vec<String> {
     heading
 }
 
-/// Narrowest width at which intervals are shown.
+/// Minimum width at which intervals are shown, in columns.
 const WIDE: usize = 76;
 
 fn line(record: &RunRecord, cases: &[&Case], case: &Case, width: usize) -> Vec<String> {
@@ -74,13 +74,13 @@ fn line(record: &RunRecord, cases: &[&Case], case: &Case, width: usize) -> Vec<S
     line
 }
 
-/// Returns the number of workers.
+/// Returns the number of workers: processes times threads in each.
 pub fn workers(case: &Case) -> f64 {
     let number = |name| case.parameters.number(name).unwrap_or(1);
     (number("processes") * number("threads")) as f64
 }
 
-/// Returns the throughput relative to that of one worker, if that was measured.
+/// Returns the throughput relative to that of one worker, or `None` if one worker was not measured.
 pub fn speed_up(cases: &[&Case], case: &Case, seed: u64) -> Option<Ratio> {
     let rest =
         |parameters: &Parameters| parameters.without(names::PROCESSES).without(names::THREADS);
@@ -89,7 +89,7 @@ pub fn speed_up(cases: &[&Case], case: &Case, seed: u64) -> Option<Ratio> {
         .find(|other| workers(other) < 1.5 && rest(&other.parameters) == rest(&case.parameters))?;
     let one = Ratio::of(&alone.samples, &case.samples, seed)?;
     if std::ptr::eq(*alone, case) {
-        return Some(Ratio { ratio: 1.0, ci95: None, range: None }); // with itself
+        return Some(Ratio { ratio: 1.0, ci95: None, range: None }); // compared with itself
     }
     let times = |ends: Option<[f64; 2]>| ends.map(|ends| ends.map(|end| end * workers(case)));
     Some(Ratio { ratio: one.ratio * workers(case), ci95: times(one.ci95), range: times(one.range) })
@@ -126,7 +126,7 @@ fn sentence(fit: &ScalingFit, cpus: f64) -> String {
     )
 }
 
-/// Describes why a law does not fit, and how many of its samples were disturbed.
+/// Describes why a law does not fit, and how many samples were disturbed.
 fn objection(unfit: Unfit, fit: &ScalingFit) -> String {
     let reason = match unfit {
         Unfit::OneSample => "there is only one sample per point".to_owned(),

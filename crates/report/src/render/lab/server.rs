@@ -1,4 +1,4 @@
-//! Renders servers and their connections.
+//! Renders the experiments with servers and their connections.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::{Value, names};
@@ -9,13 +9,13 @@ use super::super::units::count;
 use super::shown;
 use super::table::{figure, grid, parameter};
 
-/// A column of a table: its heading, and its text for a case.
+/// A column of a table: the heading, and a function that formats the cell of a case.
 type Column = (&'static str, fn(&Case) -> String);
 
-/// Columns that are shown if a case has something in them.
+/// Headings of columns that are left out if all their cells are empty.
 const OPTIONAL: [&str; 6] = ["oha", "processes", "threads", "keep-alive", "served by", "memory"];
 
-/// Renders the table of requests.
+/// Renders the table of throughput, CPU time and latency of requests.
 pub fn requests(cases: &[&Case], width: usize) -> String {
     let mut columns: Vec<Column> = vec![
         ("server", server),
@@ -52,7 +52,7 @@ pub fn requests(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Explains the columns.
+/// Returns an explanation of the columns.
 fn legend(has_oha: bool, has_memory: bool) -> String {
     let oha =
         if has_oha { " oha: the same, measured by oha including connection set-up." } else { "" };
@@ -65,8 +65,8 @@ fn legend(has_oha: bool, has_memory: bool) -> String {
     )
 }
 
-/// Writes what each server consists of: its version and configuration, what serves a request, and
-/// its memory with the most connections.
+/// Writes the version and configuration of each server, its processes and threads, and its memory
+/// with the most connections.
 fn servers(cases: &[&Case], width: usize) -> String {
     let with_memory = cases.iter().filter(|case| case.metric("memory").is_some());
     let by_server = with_memory.map(|&case| ((identity(case), fact(case, "configured")), case));
@@ -97,7 +97,7 @@ fn servers(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Formats the metric `name` with its unit, which is `one` for 1.
+/// Formats the metric `name` followed by its name, or by the singular `one` if the value is 1.
 fn plural(case: &Case, name: &str, one: &str) -> String {
     match number(case, name) {
         number if number == "1" => format!("1 {one}"),
@@ -105,8 +105,8 @@ fn plural(case: &Case, name: &str, one: &str) -> String {
     }
 }
 
-/// Returns the number of processes or threads that serve requests, if that is fixed, and the memory
-/// for each.
+/// Returns the number of processes or threads that serve requests, and the memory for each in
+/// bytes. Returns `None` if the number is not fixed or memory was not measured.
 fn workers(case: &Case) -> Option<(u64, f64)> {
     match case.facts.get("workers")? {
         Value::Number(workers @ 1..) => Some((*workers, case.metric("memory")? / *workers as f64)),
@@ -114,7 +114,7 @@ fn workers(case: &Case) -> Option<(u64, f64)> {
     }
 }
 
-/// Returns the name of the model or the program.
+/// Returns the name of the program, or of the model if there is no program.
 fn server(case: &Case) -> String {
     match parameter(case, names::PROGRAM) {
         program if program.is_empty() => parameter(case, names::MODEL),
@@ -122,7 +122,7 @@ fn server(case: &Case) -> String {
     }
 }
 
-/// Returns the name of the model, or the versions of the program and its language.
+/// Returns the version of the server, or its name if there is no version.
 fn identity(case: &Case) -> String {
     match fact(case, "version") {
         version if version.is_empty() => server(case),
@@ -134,8 +134,8 @@ fn fact(case: &Case, name: &str) -> String {
     case.facts.get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
-/// Formats a growth of memory. If some sample shrank, other changes of memory were larger than the
-/// growth.
+/// Formats a growth of memory. If a sample is negative, other changes of memory were larger than
+/// the growth, which is then within noise.
 fn growth(median: Option<f64>, samples: &[f64]) -> String {
     match median {
         Some(value) if value < 0.0 || samples.iter().any(|&sample| sample < 0.0) => {
@@ -145,16 +145,16 @@ fn growth(median: Option<f64>, samples: &[f64]) -> String {
     }
 }
 
-/// Stands for a growth that other changes of memory hide.
+/// Description of a growth that other changes of memory hide.
 const WITHIN_NOISE: &str = "within noise";
 
-/// Formats the growth that a metric has measured.
+/// Formats the growth measured by the metric `name`.
 fn growth_of(case: &Case, name: &str) -> String {
     let samples = case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);
     growth(case.metric(name), samples)
 }
 
-/// Renders the table of the memory of idle connections.
+/// Renders the table of memory used by idle connections.
 pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let columns: [Column; 7] = [
         ("server", server),
@@ -206,7 +206,7 @@ fn serves_all(cases: &[&Case], name: &str) -> bool {
     })
 }
 
-/// Writes which servers did not answer on all connections, and which limit stopped them.
+/// Writes the servers that did not answer on all connections, and the limits that stopped them.
 fn stopped(cases: &[&Case], width: usize) -> String {
     let stopped = cases.iter().filter_map(|case| {
         let Some(Value::Text(reason)) = case.facts.get("stopped_by") else { return None };

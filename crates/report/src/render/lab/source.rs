@@ -1,24 +1,24 @@
-//! The source documents that suites compare their figures with.
+//! Source documents with which suites compare their measurements.
 
 use contend_record::lab::Chapter;
 
-/// A document, and its origin as far as it states it.
+/// A source document.
 pub struct Source {
-    /// How sentences of the chapter call it.
+    /// Name of the document in sentences of the chapter.
     name: &'static str,
-    /// Title in the original language.
+    /// Title in the document's language.
     title: &'static str,
     /// Title in English.
     translation: &'static str,
     /// Author or publisher, and year, as far as the document states them.
     origin: &'static str,
-    /// A public address, if the document has one.
+    /// Public URL; `None` if the document has none.
     link: Option<&'static str>,
-    /// The hardware and system of its figures.
+    /// Hardware and system on which the document's measurements were made.
     hardware: &'static str,
 }
 
-/// Returns the document that a chapter compares with.
+/// Returns the document with which a chapter compares the run.
 pub fn of(chapter: Chapter) -> &'static Source {
     match chapter {
         Chapter::ProcessThread => &PROCESS_THREAD,
@@ -75,7 +75,7 @@ const SHARED_MEMORY: Source = Source {
 };
 
 impl Source {
-    /// Returns the sentence that names the document.
+    /// Returns sentences that name the document and the hardware of its measurements.
     pub fn citation(&self) -> String {
         let link = self.link.map_or_else(String::new, |link| format!(", {link}"));
         format!(

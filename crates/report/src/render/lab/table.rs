@@ -1,4 +1,4 @@
-//! Renders the cases of one experiment, a row for each.
+//! Renders the cases of one experiment as tables with a row for each case.
 
 use contend_record::lab::{Case, Unit};
 use contend_record::parameters::{Parameters, Value};
@@ -8,7 +8,8 @@ use super::super::text::printable;
 use super::super::units::{nanoseconds, percent};
 use super::shown;
 
-/// A column: its heading, the narrowest width at which it is shown, and its text for a case.
+/// A column: the heading, the minimum width at which it is shown, in columns, and a function that
+/// formats the cell of a case.
 type Column = (&'static str, usize, fn(&Case) -> String);
 
 const COLUMNS: [Column; 9] = [
@@ -26,16 +27,18 @@ const COLUMNS: [Column; 9] = [
     }),
 ];
 
-/// Renders the generic tables, which fit most experiments: one for each set of parameter names.
+/// Renders generic tables, which suit most experiments: one for each set of parameter names.
 pub fn generic(cases: &[&Case], width: usize) -> String {
     let tables: Vec<_> = groups(cases).iter().map(|cases| table(cases, width)).collect();
     tables.join("\n")
 }
 
-/// A column of metrics: its heading, its metric, and the narrowest width at which it is shown.
+/// A column of metrics: the heading, the name of the metric, and the minimum width at which it is
+/// shown, in columns.
 pub type MetricColumn = (&'static str, &'static str, usize);
 
-/// Renders tables of the value, under this heading, and of those metrics that were measured.
+/// Renders tables with the value of each case, under the heading `value`, and the measured metrics
+/// among `columns`.
 pub fn with_metrics(
     cases: &[&Case],
     value: &str,
@@ -65,7 +68,7 @@ fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize)
     fitted_lines(table, names.len(), width)
 }
 
-/// Groups cases with the same parameter names.
+/// Groups cases by the names of their parameters.
 pub fn groups<'a, T: AsRef<Parameters>>(cases: &[&'a T]) -> Vec<Vec<&'a T>> {
     let by_names = cases.iter().map(|&case| (parameter_names(&[case]), case));
     grouped(by_names).into_iter().map(|(_, group)| group).collect()
@@ -78,8 +81,8 @@ fn table(cases: &[&Case], width: usize) -> String {
         "user" | "sys" | "cpu" => measured("user"),
         _ => true,
     };
-    // Columns for user and system time leave less room for the columns that only wide terminals
-    // show.
+    // Columns for user and system time leave less room for the columns that require a wide
+    // terminal.
     let taken = if measured("user") { 26 } else { 0 };
     let fits = |column: &&Column| column.1 == 0 || width >= column.1 + taken;
     let columns: Vec<&Column> =
@@ -97,7 +100,7 @@ fn table(cases: &[&Case], width: usize) -> String {
     fitted_lines(table, names.len(), width)
 }
 
-/// Returns the number of leading columns that hold words.
+/// Returns the number of leading parameters with words rather than numbers as values.
 pub fn text_columns<T: AsRef<Parameters>>(names: &[&str], cases: &[&T]) -> usize {
     let is_text = |name: &&&str| {
         cases.iter().any(|case| matches!(T::as_ref(case).get(name), Some(Value::Text(_))))
@@ -105,7 +108,7 @@ pub fn text_columns<T: AsRef<Parameters>>(names: &[&str], cases: &[&T]) -> usize
     names.iter().take_while(is_text).count()
 }
 
-/// Returns every parameter of the cases, in order of first appearance.
+/// Returns the names of all parameters of the cases, in order of first appearance.
 pub fn parameter_names<'a, T: AsRef<Parameters>>(cases: &[&'a T]) -> Vec<&'a str> {
     let mut names = Vec::new();
     for (name, _) in cases.iter().flat_map(|&case| T::as_ref(case).iter()) {
@@ -116,12 +119,12 @@ pub fn parameter_names<'a, T: AsRef<Parameters>>(cases: &[&'a T]) -> Vec<&'a str
     names
 }
 
-/// Returns the value of a parameter; empty if the case does not have it.
+/// Formats the value of the parameter `name`; empty if the case does not have it.
 pub fn parameter<T: AsRef<Parameters>>(case: &T, name: &str) -> String {
     T::as_ref(case).get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
-/// Formats the interval, or the range if there are too few samples for an interval.
+/// Formats the interval of a case, or the range if there are too few samples for an interval.
 fn interval(case: &Case) -> String {
     let range = case.min.zip(case.max).filter(|_| case.samples.len() > 1);
     spread(case.ci95, range.map(|(low, high)| [low, high]), |value| shown(value, case.unit))
@@ -140,13 +143,13 @@ pub fn spread(
     }
 }
 
-/// Returns CPU time in percent of wall time, as `time` prints it.
+/// Formats CPU time in percent of wall time, as `time` prints it.
 fn cpu_percent(case: &Case) -> String {
     let cpu = case.metric("user").zip(case.metric("system")).map(|(user, system)| user + system);
     cpu.zip(case.median).map_or_else(String::new, |(cpu, real)| percent(cpu, real))
 }
 
-/// Returns the median of a metric; empty if the case does not have it.
+/// Formats the median of the metric `name`; empty if the case does not have it.
 fn metric(case: &Case, name: &str) -> String {
     match case.metrics.get(name) {
         Some(metric) if metric.unit == Unit::Nanoseconds && metric.median.abs() < 0.5 => "0".into(),
@@ -155,7 +158,7 @@ fn metric(case: &Case, name: &str) -> String {
     }
 }
 
-/// Renders a table of a chapter, whose first columns hold words.
+/// Renders a table whose first `words` columns contain words, which are left-aligned.
 pub fn grid(rows: &[Vec<String>], words: usize, width: usize) -> String {
     let mut table = plain_table();
     for row in rows {
@@ -165,12 +168,12 @@ pub fn grid(rows: &[Vec<String>], words: usize, width: usize) -> String {
     fitted_lines(table, words, width)
 }
 
-/// Returns a row of constant words.
+/// Returns a row with the given cells.
 pub fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// Formats a time in nanoseconds, if there is one.
+/// Formats a time in nanoseconds; empty if it is `None`.
 pub fn figure(nanos: Option<f64>) -> String {
     match nanos {
         None => String::new(),
@@ -179,10 +182,10 @@ pub fn figure(nanos: Option<f64>) -> String {
     }
 }
 
-/// Returns a time of a case, in nanoseconds.
+/// A function that returns a time of a case, in nanoseconds.
 pub type TimeOf = fn(&Case) -> Option<f64>;
 
-/// Returns the displayed values of a parameter, in order of first appearance.
+/// Returns the formatted values of a parameter, in order of first appearance.
 pub fn values(cases: &[&Case], name: &str) -> Vec<String> {
     let mut values = Vec::new();
     for case in cases {
@@ -194,7 +197,8 @@ pub fn values(cases: &[&Case], name: &str) -> Vec<String> {
     values
 }
 
-/// Renders the cases as a matrix of two of their parameters: rows and columns.
+/// Renders the cases as a matrix over two of their parameters, one for the rows and one for the
+/// columns.
 pub fn matrix(
     cases: &[&Case],
     title: &str,

@@ -1,4 +1,4 @@
-//! Renders the demonstrations: what happened, step by step, and the conclusion.
+//! Renders the demonstrations: their steps, and the conclusions from them.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ pub fn heading(experiment: &str) -> String {
     format!("{BOLD}{experiment}{BOLD:#}, step by step\n")
 }
 
-/// Renders one step, and the state of the tasks at that moment.
+/// Renders one step, and the state of the tasks at the time.
 pub fn step(step: &Step, width: usize) -> String {
     let mut out = String::new();
     let mut line = format!("{} {}", step.who, step.what);
@@ -22,7 +22,7 @@ pub fn step(step: &Step, width: usize) -> String {
     }
     paragraph(&mut out, &format!("{:>7} ", seconds(step.at_seconds)), &line, width);
     if step.tasks.is_empty() {
-        return out; // a step of a pipeline: it has no tasks
+        return out; // steps of pipelines have no tasks
     }
     let mut table = plain_table();
     let first = if width < 70 { "   PID" } else { "       PID" };
@@ -51,7 +51,7 @@ fn cells(task: &Task) -> [String; 9] {
     ]
 }
 
-/// Returns the conclusions that follow from the steps.
+/// Renders the conclusions that follow from the steps.
 pub fn closing(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
     for case in cases {
@@ -70,7 +70,7 @@ fn fact(case: &Case, name: &str) -> String {
     case.facts.get(name).map_or_else(|| "?".to_owned(), Value::to_string)
 }
 
-/// Describes at how many different addresses the units saw the variable.
+/// Describes the number of different addresses at which the units saw the variable.
 fn place(case: &Case) -> String {
     let mut addresses: Vec<&String> =
         case.timeline.iter().filter_map(|step| step.address.as_ref()).collect();

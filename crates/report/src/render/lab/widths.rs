@@ -24,7 +24,7 @@ fn records() -> impl Iterator<Item = (&'static str, RunRecord)> {
     RECORDS.into_iter().map(|(name, text)| (name, serde_json::from_str(text).expect("a record")))
 }
 
-/// Returns the same run with an interval for every case, which makes the columns widest.
+/// Adds an interval to every case of a run, which makes the columns as wide as possible.
 fn with_intervals(mut record: RunRecord) -> RunRecord {
     for case in &mut record.cases {
         case.ci95 = case.median.map(|median| [0.987 * median, 1.013 * median]);
@@ -98,7 +98,7 @@ fn comparisons_keep_to_the_width() {
 
 #[test]
 fn a_full_report_has_every_experiment_at_any_width() {
-    // The chapter of runtimes has the complete tables of its experiments.
+    // The chapter on runtimes already contains the complete tables of its experiments.
     let others = records().filter(|(_, record)| record.chapter != Some(Chapter::Runtimes));
     for (name, record) in others {
         let shown = |width| {

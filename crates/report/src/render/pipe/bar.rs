@@ -1,34 +1,34 @@
-//! A bar that shows where a stage's time went: the symbol of each cell is the stage's activity during
-//! a share of the run.
+//! Bars that show how stages spent their time. The symbol of each cell is the stage's activity
+//! during a share of the run.
 
 use anstyle::{AnsiColor, Style};
 use contend_record::pipe::Stage;
 
 use super::super::layout::DIM;
 
-/// What a stage does at a moment, in the order of a bar.
+/// Activity of a stage, in the order of a bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
-    /// On a CPU.
+    /// The stage runs on a CPU.
     Running,
-    /// Runnable, but queued for a CPU.
+    /// The stage is runnable, but queued for a CPU.
     Queued,
-    /// Waiting for input.
+    /// The stage waits for input.
     Starved,
-    /// Waiting for room in its output.
+    /// The stage waits for room in its output pipe.
     Blocked,
-    /// Waiting for something else.
+    /// The stage waits for something else, such as a disk or a child process.
     Other,
-    /// Waiting for something that no sample explains.
+    /// No sample explains what the stage did.
     Unknown,
 }
 
 impl Activity {
-    /// Every activity, in the order of a bar.
+    /// All activities, in the order of a bar.
     pub const ALL: [Self; 6] =
         [Self::Running, Self::Queued, Self::Starved, Self::Blocked, Self::Other, Self::Unknown];
 
-    /// Returns the symbol of a cell, of one column.
+    /// Returns the symbol of a cell, which is one column wide.
     pub fn symbol(self) -> char {
         match self {
             Self::Running => '#',
@@ -40,7 +40,7 @@ impl Activity {
         }
     }
 
-    /// Returns the name, as the glossary has it.
+    /// Returns the name of the activity, as in the glossary.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -52,7 +52,8 @@ impl Activity {
         }
     }
 
-    /// Returns the style of a cell. What costs time stands out, and waits for neighbours do not.
+    /// Returns the style of a cell. Activities that cost time stand out, and waits for neighbours
+    /// do not.
     pub fn style(self) -> Style {
         match self {
             Self::Running => AnsiColor::Green.on_default(),
@@ -62,7 +63,7 @@ impl Activity {
         }
     }
 
-    /// Returns how long a stage did this, in seconds.
+    /// Returns the time that a stage spent on the activity, in seconds.
     pub(super) fn seconds(self, stage: &Stage) -> f64 {
         match self {
             Self::Running => stage.on_cpu_seconds,
@@ -79,9 +80,9 @@ impl Activity {
     }
 }
 
-/// Returns a bar of at most `cells` columns, without styles. `shares` are parts of the whole, which
-/// `cells` columns represent. Cells are distributed by largest remainder, so the length of the bar
-/// is right, and each part is off by less than one cell.
+/// Returns a bar of at most `cells` columns, without styles. A share of 1 corresponds to `cells`
+/// columns. Cells are distributed by the largest remainder method, so the length of the bar is
+/// correctly rounded, and each part is off by less than one cell.
 pub fn bar(shares: &[(Activity, f64)], cells: usize) -> String {
     let sum: f64 = shares.iter().map(|(_, share)| share.max(0.0)).sum();
     let scale = cells as f64 / sum.max(1.0);
@@ -98,7 +99,7 @@ pub fn bar(shares: &[(Activity, f64)], cells: usize) -> String {
     cells.flat_map(|((activity, _), count)| vec![activity.symbol(); count]).collect()
 }
 
-/// Returns a non-negative integral float as an integer.
+/// Converts a non-negative integral float to an integer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -108,7 +109,7 @@ fn whole(value: f64) -> usize {
     value as usize
 }
 
-/// Returns the bar with the style of each activity.
+/// Returns the bar with each cell in the style of its activity.
 pub fn styled(bar: &str) -> String {
     let mut out = String::new();
     let symbols: Vec<char> = bar.chars().collect();

@@ -8,9 +8,9 @@
 //!             └─ tables ─────── times, data, pipes, runs, method             (--verbose)
 //! ```
 //!
-//! Without `--verbose` a report fits on one screen: it has at most three findings and two
-//! suggestions. Colours are escape sequences in the text; the caller removes them where they do not
-//! belong.
+//! Without `--verbose`, a report fits on one screen: it has at most three findings and two
+//! suggestions. Colours are escape sequences in the report; the caller removes them if the output
+//! is not a terminal.
 
 pub mod bar;
 mod runs;
@@ -25,16 +25,16 @@ use super::layout::{NARROWEST, dimmed, paragraph, warn};
 use super::text::printable;
 use super::units::{bytes, counted, seconds};
 
-/// Shortest run, in seconds, whose CPU time is shown as a share of its wall time: in shorter ones,
-/// what the kernel does to start and end the stages is not counted.
+/// Minimum wall time, in seconds, for which CPU time is shown as a share of wall time. In shorter
+/// runs, the kernel's uncounted work to start and end the stages dominates.
 const MIN_CPU_SHARE_SECONDS: f64 = 0.005;
 
-/// How much a report shows.
+/// Amount of detail in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// One screen: the bottleneck, the most important findings, and what to do.
+    /// One screen: the bottleneck, the most important findings, and suggestions.
     Summary,
-    /// All findings, suggestions, figures, and how they were measured.
+    /// All findings, suggestions and measurements, and the method of measurement.
     Full,
 }
 
@@ -66,7 +66,7 @@ pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
     out
 }
 
-/// Returns the answers to questions about a pipeline that ran earlier; nothing was run for them.
+/// Returns the answers to `--what-if` from the record of an earlier run.
 pub fn answers(record: &PipeRecord, width: usize) -> String {
     let record = &visible(record);
     let width = width.max(NARROWEST);
@@ -78,7 +78,7 @@ pub fn answers(record: &PipeRecord, width: usize) -> String {
     out
 }
 
-/// Writes which options show more.
+/// Writes the options that show or save more.
 fn more(out: &mut String, record: &PipeRecord, width: usize) {
     let mut options = vec!["--verbose (all figures)"];
     if record.trial.is_none() && advice::can_be_tried(record) {
@@ -89,7 +89,7 @@ fn more(out: &mut String, record: &PipeRecord, width: usize) {
     dimmed(out, &format!("More: {}", options.join("   ")), width);
 }
 
-/// Writes how the figures were measured and what that cost, and what predictions are based on.
+/// Writes the method of measurement and its cost, and the basis of predictions.
 fn method(out: &mut String, record: &PipeRecord, width: usize) {
     let observed = &record.observation;
     let note = format!(
@@ -105,8 +105,8 @@ fn method(out: &mut String, record: &PipeRecord, width: usize) {
     advice::basis(out, record, width);
 }
 
-/// Returns the record with every control character made visible, so that none affects the terminal:
-/// commands are the user's text, and messages quote it.
+/// Returns the record with control characters replaced, so that none affects the terminal. Commands
+/// come from the user, and messages quote them.
 fn visible(record: &PipeRecord) -> PipeRecord {
     let mut record = record.clone();
     let texts = [&mut record.command, &mut record.bottleneck.evidence]
@@ -130,7 +130,7 @@ mod tests {
     };
     use unicode_width::UnicodeWidthStr as _;
 
-    /// Returns a record of two stages.
+    /// Returns the record of a pipeline of two stages.
     pub(super) fn record() -> PipeRecord {
         let stage = |index: usize, command: &str, on_cpu: f64, blocked: f64| Stage {
             index,

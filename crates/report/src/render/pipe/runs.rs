@@ -1,4 +1,4 @@
-//! Several runs of a pipeline: medians with their intervals.
+//! Renders several runs of a pipeline, as medians with their intervals.
 
 use std::fmt::Write as _;
 
@@ -12,8 +12,8 @@ use super::super::layout::{
 };
 use super::super::units::seconds;
 
-/// Writes the medians of wall and CPU time with their intervals, and what the rest of the report
-/// shows.
+/// Writes the medians of wall and CPU time with their intervals, and which run the rest of the
+/// report shows.
 pub(super) fn headline(out: &mut String, runs: &Runs, exit: &str, width: usize) {
     let enough = runs.count >= FEWEST;
     let quantity = |estimate: &Estimate, name: &str| {
@@ -34,7 +34,7 @@ pub(super) fn headline(out: &mut String, runs: &Runs, exit: &str, width: usize) 
     dimmed(out, &note, width);
 }
 
-/// Returns the medians of each stage with their intervals.
+/// Renders a table of each stage's medians with their intervals.
 pub(super) fn table(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     let enough = runs.count >= FEWEST;
     let interval = |estimate: &Estimate| interval(estimate, enough);
@@ -61,7 +61,7 @@ pub(super) fn table(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     styled_lines(table, None, width)
 }
 
-/// Returns the interval of a median, or the range of its samples if these are not `enough` for an
+/// Returns the interval of a median, or the range of the samples if these are not `enough` for an
 /// interval.
 fn range(estimate: &Estimate, enough: bool) -> [f64; 2] {
     let samples = estimate.samples.iter().copied();

@@ -1,4 +1,4 @@
-//! What a report begins with: the headline, and a row with a bar for each stage.
+//! Renders the beginning of a report: the headline, and a row with a bar for each stage.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,11 @@ use super::bar::{self, Activity};
 use super::tables::{ending, main_wait, optional};
 use super::{MIN_CPU_SHARE_SECONDS, runs};
 
-/// Fewest columns for the text of a stage.
+/// Minimum width of a stage's command, in columns.
 const MIN_COMMAND_COLUMNS: usize = 12;
 
-/// Writes wall time, CPU time and exit code; of several runs, medians with their intervals.
+/// Writes wall time, CPU time and exit code. For several runs, the times are medians with their
+/// intervals.
 pub(super) fn headline(out: &mut String, record: &PipeRecord, width: usize) {
     let exit = format!("exit {}", record.exit_code);
     if let Some(runs) = &record.runs {
@@ -35,13 +36,13 @@ pub(super) fn headline(out: &mut String, record: &PipeRecord, width: usize) {
     let _ = writeln!(out, "{BOLD}{wall}{BOLD:#} | {} CPU{busy} | {exit}", time(cpu));
 }
 
-/// Returns whether the warning is about what other programs or the hypervisor did, which is said
+/// Returns whether the warning is about other programs or the hypervisor. Such warnings are shown
 /// under the headline.
 pub(super) fn is_disturbance(warning: &Warning) -> bool {
     matches!(warning.id, WarningId::OtherLoad | WarningId::Steal)
 }
 
-/// Writes what disturbed the run.
+/// Writes the warnings about disturbances of the run.
 pub(super) fn disturbances(out: &mut String, record: &PipeRecord, width: usize) {
     for warning in record.warnings.iter().filter(|warning| is_disturbance(warning)) {
         let _ = write!(out, "{WARN}!{WARN:#} ");
@@ -80,7 +81,7 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
     let of = |cell: &dyn Fn(&Stage) -> String| record.stages.iter().map(cell).collect::<Vec<_>>();
     let size = |figure, value: fn(&Stage) -> Option<u64>| {
         of(&|stage| match value(stage) {
-            // The bytes of its libraries are subtracted, so nothing was read.
+            // The bytes of the stage's libraries are already subtracted, so it read nothing.
             Some(0) if stage.is_approximate(figure) => "-".to_owned(),
             count => optional(count, stage.is_approximate(figure), bytes),
         })
@@ -126,7 +127,8 @@ fn is_bottleneck(record: &PipeRecord, stage: &Stage) -> bool {
     record.bottleneck.kind == BottleneckKind::Stage && record.bottleneck.stage == Some(stage.index)
 }
 
-/// Returns a row of the table: the cells between a style, except the bar, which has its own.
+/// Returns a row of the table. All cells have the given style, except the bar, which has styles of
+/// its own.
 fn row<'a>(
     columns: &'a [Column],
     first: &str,
@@ -138,7 +140,7 @@ fn row<'a>(
     for (place, column) in columns.iter().enumerate() {
         let text = cell(column);
         let padding = column.padding(text);
-        // The word after a bar belongs to it, and stands close to it.
+        // The word after a bar belongs to the bar, so only one space separates them.
         let space = " ".repeat(if place == 0 || column.heading.is_empty() { 1 } else { gap });
         let is_bar = column.heading.starts_with("time") && text != column.heading;
         let text = if is_bar { bar::styled(text) } else { format!("{style}{text}{style:#}") };
@@ -151,7 +153,7 @@ fn row<'a>(
     line.trim_end().to_owned()
 }
 
-/// Returns the columns of a bar on a terminal of this width.
+/// Returns the width of a bar in columns, on a terminal that is `width` columns wide.
 fn bar_cells(width: usize) -> usize {
     match width {
         ..72 => 8,
@@ -162,7 +164,7 @@ fn bar_cells(width: usize) -> usize {
     }
 }
 
-/// Names what a stage did for most of the run, with its share.
+/// Returns a stage's main activity during the run, with its share of wall time.
 fn main_activity(stage: &Stage, wall_seconds: f64, width: usize) -> String {
     let most = Activity::ALL
         .into_iter()
@@ -177,7 +179,7 @@ fn main_activity(stage: &Stage, wall_seconds: f64, width: usize) -> String {
     if share.is_empty() { String::new() } else { format!("{name} {share}") }
 }
 
-/// Returns the meaning of the symbols, on one line.
+/// Returns a legend of the symbols, on one line.
 fn legend(record: &PipeRecord, has_unknown: bool, indent: usize, width: usize) -> String {
     let long = |activity: Activity| match activity {
         Activity::Starved => "starved (no input)",

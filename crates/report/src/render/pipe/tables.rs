@@ -1,4 +1,5 @@
-//! The tables of `--verbose`: each stage's time, its data, and the pipes between the stages.
+//! Renders the tables of `--verbose`: the time and the data of each stage, and the pipes between
+//! the stages.
 
 use comfy_table::{Cell, CellAlignment};
 use contend_record::pipe::{
@@ -26,7 +27,7 @@ pub(super) fn all(out: &mut String, record: &PipeRecord, width: usize) {
     }
 }
 
-/// A column of a table: heading, alignment, and the text of a stage's cell.
+/// A column of a table: the heading, and a function that formats a stage's cell.
 struct Column {
     heading: &'static str,
     cell: fn(&Stage) -> String,
@@ -40,7 +41,7 @@ fn share(stage: &Stage, part: f64) -> String {
     percent(part, stage.wall_seconds)
 }
 
-/// Renders where each stage's time went.
+/// Renders a table of how each stage spent its time.
 fn times(record: &PipeRecord, width: usize) -> String {
     let mut columns = vec![column("wall", |s| seconds(s.wall_seconds))];
     if width >= 76 {
@@ -83,14 +84,14 @@ fn cpu_share(cpu_percent: f64, wall: f64) -> String {
     if wall < MIN_CPU_SHARE_SECONDS { dash() } else { percent(cpu_percent, 100.0) }
 }
 
-/// Returns the kind of most of a stage's other waits, if they are long enough to mention.
+/// Returns the main kind of a stage's other waits, or `None` if these are too short to mention.
 pub(super) fn main_wait(stage: &Stage) -> Option<&'static str> {
     let named = stage.other_waits.named();
     let (name, _) = named.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     (stage.other_wait_seconds > 0.005 * stage.wall_seconds).then_some(name)
 }
 
-/// Renders the data that passed through each stage.
+/// Renders a table of the data that passed through each stage.
 fn flow(record: &PipeRecord, width: usize) -> String {
     let mut columns = vec![
         column("in", |s| optional(s.bytes_in, s.is_approximate(Figure::BytesIn), bytes)),
@@ -120,7 +121,7 @@ fn flow(record: &PipeRecord, width: usize) -> String {
     stage_table(record, &columns, None, width)
 }
 
-/// Formats the mean size of the calls that `calls` counts.
+/// Formats the mean size of the system calls counted by `calls`.
 fn mean(stage: &Stage, size: Option<f64>, calls: Figure) -> String {
     let about = mark(stage.is_approximate(calls));
     size.map_or_else(dash, |size| format!("{about}{}", bytes(size)))
@@ -137,7 +138,7 @@ pub(super) fn optional(value: Option<u64>, approximate: bool, show: fn(f64) -> S
     }
 }
 
-/// Returns the prefix of a figure that may be inexact.
+/// Returns the prefix of a value, which is `~` if the value is approximate.
 pub(super) fn mark(approximate: bool) -> &'static str {
     if approximate { "~" } else { "" }
 }
@@ -193,7 +194,7 @@ fn stage_table(
     styled_lines(table, paced, width)
 }
 
-/// Renders how full the pipes between the stages were.
+/// Renders a table of the pipes between the stages: data, rate, and how full they were.
 fn pipes(record: &PipeRecord, width: usize) -> String {
     let mut table = plain_table();
     let headings = ["pipe", "bytes", "rate", "full", "blocked", "starved", "waits"];

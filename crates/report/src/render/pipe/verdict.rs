@@ -1,4 +1,4 @@
-//! The bottleneck in a sentence, and the findings.
+//! Renders the bottleneck as a sentence, and the findings.
 
 use std::fmt::Write as _;
 
@@ -11,13 +11,13 @@ use super::super::units::{bytes, counted, seconds};
 use super::Detail;
 use super::tables::{main_wait, mark};
 
-/// Most findings of a summary.
+/// Maximum number of findings in a summary.
 const MAX_FINDINGS: usize = 3;
 
-/// Smallest amount of data, in bytes, for which CPU time per gigabyte is meaningful.
+/// Minimum amount of data for which CPU time per gigabyte is meaningful, in bytes.
 const MIN_RATE_BYTES: u64 = 10_000_000;
 
-/// Most columns of a command in the verdict.
+/// Maximum width of a command in the verdict, in columns.
 const MAX_COMMAND_COLUMNS: usize = 40;
 
 /// Writes the bottleneck, and the evidence for it.
@@ -48,7 +48,7 @@ fn bottleneck_name(bottleneck: &Bottleneck, stages: &[Stage], width: usize) -> S
     }
 }
 
-/// Describes a stage by the kind of its waits, as named in the record.
+/// Describes a stage by the kind of its waits, given as its name in the record.
 fn wait_name(kind: &'static str) -> &'static str {
     match kind {
         "sleep" => "sleeping",
@@ -64,7 +64,7 @@ fn wait_name(kind: &'static str) -> &'static str {
     }
 }
 
-/// Writes the findings: of a summary the most important ones, and how many are left out.
+/// Writes the findings. A summary has only the most important ones, and the number of the others.
 pub(super) fn findings(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
     let shown: Vec<&Finding> = match detail {
         Detail::Full => record.findings.iter().collect(),
@@ -82,8 +82,8 @@ pub(super) fn findings(out: &mut String, record: &PipeRecord, detail: Detail, wi
     }
 }
 
-/// Whether a summary shows the finding. It leaves out findings that the suggestions or the verdict
-/// repeat, and stages that do not matter.
+/// Returns whether a summary shows the finding. Findings that repeat the suggestions or the
+/// verdict, or that concern irrelevant stages, are left out.
 fn is_important(record: &PipeRecord, finding: &Finding) -> bool {
     match finding.id {
         FindingId::CannotMatter | FindingId::DataParallel => false,
@@ -93,7 +93,7 @@ fn is_important(record: &PipeRecord, finding: &Finding) -> bool {
     }
 }
 
-/// Whether the stages after this one have enough to do that waiting for it matters.
+/// Returns whether the stages after the given one need enough time that waiting for it matters.
 fn delays_others(record: &PipeRecord, index: usize) -> bool {
     const MIN_SHARE: f64 = 0.02;
     let later = record.stages.iter().filter(|stage| stage.index > index);

@@ -1,4 +1,5 @@
-//! Property test: the concatenated outputs of an input's chunks are the output of the whole input.
+//! Property test: the concatenated outputs of an input's chunks equal the output of the whole
+//! input.
 
 use std::io::Write;
 use std::process::{Command as Program, Stdio};
@@ -34,7 +35,8 @@ fn substitution() -> impl Strategy<Value = String> {
         .prop_map(|(from, to, flags)| format!("s/{from}/{to}/{flags}"))
 }
 
-/// Mostly commands that the proof accepts. Loops end, since each iteration removes something.
+/// Generates commands, most of which the proof accepts. Loops end, since each iteration shortens
+/// the pattern space.
 fn command() -> impl Strategy<Value = String> {
     let plain = &["p", "P", "d", "D", "l", "l 4", "z", "F", "G", "g", "b", "t", "T", "be"][..];
     let forbidden = &["n", "N", "h", "H", "x", "=", "q", "Q"][..];
@@ -76,7 +78,7 @@ const LINES: &[&[u8]] = &[
 
 const ENDS: &[&[u8]] = &[b"\n", b"\n", b"\0"];
 
-/// Awkward lines with terminators of both kinds; the last line may lack one.
+/// Generates unusual lines with terminators of both kinds. The last line may lack its terminator.
 pub(super) fn input() -> impl Strategy<Value = Vec<u8>> {
     let piece = (select(LINES), select(ENDS));
     (vec(piece, 0..8), any::<bool>()).prop_map(|(pieces, ends)| {
@@ -89,7 +91,7 @@ pub(super) fn input() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Splits an input after the terminators that `cuts` selects.
+/// Splits an input before the records that `cuts`, used cyclically, selects.
 pub(super) fn parts(input: &[u8], end: u8, cuts: &[bool]) -> Vec<Vec<u8>> {
     let mut parts = vec![Vec::new()];
     for (place, record) in input.split_inclusive(|&byte| byte == end).enumerate() {
@@ -103,7 +105,7 @@ pub(super) fn parts(input: &[u8], end: u8, cuts: &[bool]) -> Vec<Vec<u8>> {
     parts
 }
 
-/// Runs the real `sed`, and returns its output and whether it succeeded.
+/// Runs the installed `sed`, and returns its output and whether it succeeded.
 pub(super) fn run(script: &str, mode: Mode, input: &[u8]) -> (Vec<u8>, bool) {
     let options = [(mode.quiet, "-n"), (mode.extended, "-E"), (mode.null_data, "-z")];
     let mut child = Program::new("sed")
@@ -123,7 +125,7 @@ pub(super) fn run(script: &str, mode: Mode, input: &[u8]) -> (Vec<u8>, bool) {
     (output.stdout, output.status.success())
 }
 
-/// Returns whether `sed` is GNU's, determined once.
+/// Returns whether the installed `sed` is GNU `sed`. Only the first call runs it.
 pub(super) fn is_gnu_sed() -> bool {
     static IS_GNU: LazyLock<bool> = LazyLock::new(|| {
         let output = Program::new("sed").arg("--version").output();

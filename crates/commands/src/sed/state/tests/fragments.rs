@@ -1,4 +1,5 @@
-//! Property test on random fragments of scripts: what the parser accepts is what `sed` runs.
+//! Property tests on random fragments of scripts: the parser overlooks no command, and proved
+//! scripts write the same output in chunks.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -73,8 +74,8 @@ fn soup() -> impl Strategy<Value = String> {
     vec(select(SCRAPS), 1..9).prop_map(|scraps| scraps.concat())
 }
 
-/// Returns whether `sed` finds no command that reads, writes or executes anything, on any path of
-/// the script.
+/// Returns whether `sed --sandbox` finds no command in the script that reads or writes a file or
+/// executes a program.
 fn passes_sandbox(script: &str) -> bool {
     let output = std::process::Command::new("sed")
         .args(["--sandbox", "-e", script])

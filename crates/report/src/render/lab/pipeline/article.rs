@@ -1,7 +1,7 @@
-//! The figures of the article that the suite follows (pipelines in the shell, 2021), on a processor
-//! with 4 cores and 8 threads.
+//! Measurements from the article that the suite follows (pipelines in the shell, 2021), on a
+//! processor with 4 cores and 8 threads.
 
-/// A pipeline as a whole: real, user and system time in seconds.
+/// Real, user and system time of a whole pipeline, in seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Whole {
     pub real: f64,
@@ -20,7 +20,8 @@ impl Whole {
     }
 }
 
-/// A JSON pipeline: awk, tokenizer, the whole pipeline, and the stages' CPU use in percent.
+/// A JSON pipeline: awk, tokenizer, times of the whole pipeline, and CPU use of each stage in
+/// percent.
 pub type Json = (&'static str, &'static str, Whole, &'static [f64]);
 
 pub const JSON: [Json; 6] = [
@@ -32,7 +33,7 @@ pub const JSON: [Json; 6] = [
     ("gawk", "four", whole(5.155, 10.351, 0.197), &[2.57, 1.21, 42.90, 99.99, 58.07]),
 ];
 
-/// Ten copies at once, each on all of the input.
+/// Ten concurrent copies, each over the whole input: awk, tokenizer, and times of all copies.
 pub const TEN: [(&str, &str, Whole); 4] = [
     ("mawk", "one", whole(9.07, 70.37, 0.95)),
     ("mawk", "four", whole(9.36, 72.36, 2.02)),
@@ -40,8 +41,8 @@ pub const TEN: [(&str, &str, Whole); 4] = [
     ("gawk", "four", whole(24.33, 191.26, 2.41)),
 ];
 
-/// Four seds: form, whether a slow stage follows, the whole pipeline, and the stages' CPU use in percent
-/// if the article has it.
+/// Pipelines of four `sed` commands: form, whether a slow stage follows, times of the whole
+/// pipeline, and CPU use of each stage in percent, as far as the article reports it.
 pub const SED: [(&str, &str, Whole, &[f64]); 4] = [
     ("piped", "no", whole(0.537, 1.850, 0.215), &[]),
     ("fused", "no", whole(1.360, 1.336, 0.073), &[]),
@@ -49,7 +50,8 @@ pub const SED: [(&str, &str, Whole, &[f64]); 4] = [
     ("fused", "yes", whole(3.789, 5.194, 0.219), &[40.0, 100.0]),
 ];
 
-/// Filters: the program that filters, and whether it comes first or last.
+/// Pipelines with a filter: the filter program, whether it comes first or last, and times of the
+/// whole pipeline.
 pub const FILTER: [(&str, &str, Whole); 4] = [
     ("grep", "late", whole(0.496, 0.480, 0.108)),
     ("grep", "early", whole(0.089, 0.083, 0.044)),
@@ -57,7 +59,8 @@ pub const FILTER: [(&str, &str, Whole); 4] = [
     ("sed", "early", whole(0.180, 0.164, 0.079)),
 ];
 
-/// Delay in seconds of each of five lines, which were produced one second apart.
+/// Stages, and the delay of each of five lines in seconds. The lines were produced one second
+/// apart.
 pub const HOLD: [(&str, &str); 4] = [
     ("cat", "0 0 0 0 0"),
     ("sort", "5 4 3 2 1"),
@@ -65,7 +68,8 @@ pub const HOLD: [(&str, &str); 4] = [
     ("xargs -n 1 echo", "0 0 0 0 0"),
 ];
 
-/// Estimates of the time to start programs: fork and exec take half a millisecond each.
+/// Estimates of the time to start programs: title, name, and time. The article assumes half a
+/// millisecond each for fork and exec.
 pub const STARTUP: [(&str, &str, &str); 8] = [
     ("fork", "fork", "0.5ms"),
     ("a static program", "static", "1ms"),

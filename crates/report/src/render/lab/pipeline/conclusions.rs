@@ -1,5 +1,5 @@
-//! The conclusions of the article, and whether the figures of a run confirm them. Every verdict is
-//! computed from the figures; see [`super::judging`].
+//! The conclusions of the article, and whether the measurements of a run confirm them. Every
+//! verdict is computed from the measurements; see [`super::judging`].
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -63,7 +63,7 @@ pub const CONCLUSIONS: [Conclusion; 9] = [
     },
 ];
 
-/// Returns the rule by which two figures count as equal.
+/// Returns the rule by which two measurements count as equal, for the user.
 pub fn note(record: &RunRecord) -> &'static str {
     if is_disturbed(record) {
         "Equal: within 10 %, as other programs used the CPUs. Wall times that they stretched by a quarter \
@@ -73,7 +73,7 @@ pub fn note(record: &RunRecord) -> &'static str {
     }
 }
 
-/// Returns the CPU time of the tokenizer, all its commands together, and of the parser, in
+/// Returns the CPU times of the tokenizer (the sum over its commands) and of the parser, in
 /// nanoseconds.
 fn parts(case: &Case) -> (f64, f64) {
     match case.stages.split_last() {
@@ -82,7 +82,7 @@ fn parts(case: &Case) -> (f64, f64) {
     }
 }
 
-/// Compares the CPU time of the tokenizer with that of the parser; the greater one is the
+/// Compares the CPU time of the tokenizer with that of the parser. The one with more is the
 /// bottleneck.
 fn tokenizer_against_parser(case: &Case) -> Ordering {
     let (tokenizer, parser) = parts(case);
@@ -108,7 +108,8 @@ fn bottleneck(record: &RunRecord) -> Judgement {
     (Verdict::of(4 * count >= 3 * all), text)
 }
 
-/// Formats both ratios: `mawk 1.20 times the wall time, 1.10 times the CPU time`.
+/// Formats the ratios of both times, as in `mawk 1.20 times the wall time, 1.10 times the CPU
+/// time`.
 fn ratios(name: &str, old: &Case, new: &Case) -> String {
     format!(
         "{name} {:.2} times the wall time, {:.2} times the CPU time",
@@ -117,13 +118,15 @@ fn ratios(name: &str, old: &Case, new: &Case) -> String {
     )
 }
 
-/// Returns why no pair is left to judge: wall times were disturbed, or the situation did not occur.
+/// Returns the verdict if no pair can be judged: wall times were disturbed, or the situation did
+/// not occur.
 fn none_left(record: &RunRecord, pairs: &[(&str, &Case, &Case)]) -> Verdict {
     let is_disturbed = pairs.iter().any(|(_, one, four)| real_time(record, four, one).is_none());
     Verdict::Inconclusive(if is_disturbed { Reason::Disturbed } else { Reason::DidNotOccur })
 }
 
-/// Judges four commands against one under each awk to which the conclusion applies.
+/// Judges a tokenizer of four commands against one of a single command, for each awk to which the
+/// conclusion applies.
 fn splits(
     record: &RunRecord,
     applies: impl Fn(&Case, &Case) -> bool,
@@ -277,7 +280,8 @@ fn several(record: &RunRecord) -> Judgement {
     }
 }
 
-/// Returns whether a stage holds its output back: line 1 arrives only after line 5 was produced.
+/// Returns whether a stage is a barrier: line 1 arrives only after line 5 was produced. Returns
+/// `None` if the timeline lacks one of these steps.
 fn holds_output(case: &Case) -> Option<bool> {
     let at = |what: &str| {
         case.timeline.iter().find(|step| step.what == what).map(|step| step.at_seconds)

@@ -1,4 +1,4 @@
-//! What the figures of the suite mean for pipelines on this machine.
+//! Explains what the suite's measurements mean for pipelines on this machine.
 
 use contend_record::lab::{Case, RunRecord, View};
 use contend_record::parameters::names;
@@ -8,13 +8,13 @@ use super::super::find;
 use super::judging::real_time;
 use super::{cpu, json_pairs, real, throughput};
 
-/// Returns a sentence for each group of pipelines that was measured.
+/// Returns a sentence for each measured group of pipelines.
 pub fn sentences(record: &RunRecord) -> Vec<String> {
     [seds, copies, filter, startup].into_iter().filter_map(|sentence| sentence(record)).collect()
 }
 
-/// Formats how two pipelines compare: `0.40 times the wall time and 1.50 times the CPU time`. Disturbed
-/// wall times are left out.
+/// Formats the ratio of two pipelines' times, as in `0.40 times the wall time and 1.50 times the
+/// CPU time`. Leaves out disturbed wall times.
 fn compared(record: &RunRecord, new: &Case, old: &Case) -> String {
     let cpu_time = format!("{} times the CPU time", ratio(cpu(new) / cpu(old).max(1.0)));
     match real_time(record, new, old) {
@@ -41,7 +41,7 @@ fn seds(record: &RunRecord) -> Option<String> {
 fn copies(record: &RunRecord) -> Option<String> {
     let pairs = json_pairs(record, "10");
     if pairs.iter().any(|(_, one, four)| real_time(record, four, one).is_none()) {
-        return None; // disturbed
+        return None; // wall times are disturbed
     }
     let faster = pairs.iter().filter(|(_, one, four)| throughput(four) > throughput(one)).count();
     (!pairs.is_empty()).then(|| {

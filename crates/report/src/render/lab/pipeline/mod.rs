@@ -1,5 +1,5 @@
-//! Suite `pipeline`: the tables of the article that it follows with the figures of this machine, and
-//! which conclusions of the article they confirm.
+//! Chapter of the suite `pipeline`: the tables of its source article with the measurements of this
+//! machine, and whether these confirm the article's conclusions.
 
 mod article;
 mod conclusions;
@@ -17,7 +17,7 @@ use super::chapter::Content;
 use super::find;
 use super::table::{figure, grid, row};
 
-/// Returns the chapter, or `None` if nothing was measured that the article has figures for.
+/// Returns the chapter, or `None` if the run has measured nothing that the article reports.
 pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     let render = |table: fn(&RunRecord, usize) -> Option<String>| table(record, width);
     let tables: Vec<_> =
@@ -35,7 +35,8 @@ pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     })
 }
 
-/// Renders a table with a sentence below it; `None` if the table has only its heading.
+/// Renders a table with a sentence below it, or returns `None` if the table has no rows below the
+/// heading.
 fn explained(rows: &[Vec<String>], words: usize, text: &str, width: usize) -> Option<String> {
     if rows.len() < 2 {
         return None;
@@ -45,7 +46,7 @@ fn explained(rows: &[Vec<String>], words: usize, text: &str, width: usize) -> Op
     Some(out)
 }
 
-/// Returns the CPU time of a pipeline, or of several copies, in nanoseconds.
+/// Returns the user and system CPU time of a pipeline, or of several copies, in nanoseconds.
 fn cpu(case: &Case) -> f64 {
     case.metric("user").unwrap_or(0.0) + case.metric("system").unwrap_or(0.0)
 }
@@ -69,8 +70,8 @@ fn rate(case: &Case) -> String {
     format!("{}/s", bytes(throughput(case)))
 }
 
-/// Returns the article's wall time and CPU use, if it has them, and this machine's wall, user and
-/// system time and CPU use.
+/// Returns six cells: the article's wall time and CPU use, empty if it does not report them, and
+/// this machine's wall, user and system time and CPU use.
 fn both(article: Option<&article::Whole>, case: &Case) -> [String; 6] {
     [
         article.map_or_else(String::new, |whole| seconds(whole.real)),
@@ -84,7 +85,7 @@ fn both(article: Option<&article::Whole>, case: &Case) -> [String; 6] {
 
 const HEADINGS: [&str; 6] = ["article", "cpu", "real", "user", "sys", "cpu"];
 
-/// Returns this title and the headings of [`both`].
+/// Returns `title` and the headings of the cells from [`both`].
 fn headings(title: &str) -> Vec<String> {
     [title].iter().chain(&HEADINGS).map(|&word| word.to_owned()).collect()
 }
@@ -106,8 +107,8 @@ fn sed(record: &RunRecord, width: usize) -> Option<String> {
     explained(&rows, 1, text, width)
 }
 
-/// Returns a row for each stage: its name, truncated to `room` columns, empty cells, the article's
-/// CPU use if it has it, and its figures.
+/// Returns a row for each stage: the name, truncated to `room` columns, `empty` empty cells, the
+/// article's CPU use if it is reported, and this machine's measurements.
 fn stage_rows<'a>(
     stages: &'a [Stage],
     article: &'a [f64],
@@ -124,7 +125,7 @@ fn stage_rows<'a>(
     })
 }
 
-/// Returns the case of the JSON pipeline with this awk and tokenizer.
+/// Returns the case of the JSON pipeline with the given awk, tokenizer and number of copies.
 fn json_case<'a>(
     record: &'a RunRecord,
     awk: &str,
@@ -135,7 +136,8 @@ fn json_case<'a>(
     find(record, View::PipelineJson, &parameters)
 }
 
-/// Returns every awk that was measured with both tokenizers: its name, one command, four commands.
+/// Returns every awk that was measured with both tokenizers: its name, and the cases with one
+/// command and with four commands.
 fn json_pairs<'a>(record: &'a RunRecord, copies: &str) -> Vec<(&'a str, &'a Case, &'a Case)> {
     let mut names: Vec<&str> = Vec::new();
     for case in record.cases_of(View::PipelineJson) {
@@ -237,7 +239,8 @@ fn hold(record: &RunRecord, width: usize) -> Option<String> {
     explained(&rows, 1, text, width)
 }
 
-/// Returns the time between the production and the arrival of a line, in seconds.
+/// Returns the time between the production and the arrival of a line in seconds, or `None` if the
+/// timeline lacks one of these steps.
 fn held(case: &Case, line: usize) -> Option<f64> {
     let at = |what: &str| {
         let what = format!("line {line} {what}");

@@ -1,4 +1,5 @@
-//! The article's own figures confirm its conclusions; other figures do not.
+//! Tests that the article's own measurements confirm its conclusions, and that other measurements
+//! do not.
 
 use contend_record::Warning;
 use contend_record::lab::{Case, Chapter, Metric, RunRecord, Stage, Step, Unit, View};
@@ -45,7 +46,8 @@ fn pipeline(
     case
 }
 
-/// Returns a stage that delays five lines, produced one a second, until the fifth second or not at all.
+/// Returns the case of a stage that receives a line every second, and delays all five lines until
+/// the last second if `is_held`.
 fn held(stage: &str, is_held: bool) -> Case {
     let mut case =
         case(("pipeline/hold", View::PipelineHold), Parameters::new().with("stage", stage), 1.0);
@@ -87,7 +89,7 @@ fn the_article() -> Vec<Case> {
     cases
 }
 
-/// Returns the verdict on each conclusion: the start of its line, up to the colon.
+/// Returns the verdict on each conclusion, which is the start of a line up to the colon.
 fn verdicts(record: &RunRecord) -> Vec<String> {
     let content = super::chapter(record, 100).expect("cases were measured");
     let text = chapter::render(&content, Chapter::Pipeline, record, Detail::Summary, 100);
@@ -100,7 +102,8 @@ fn verdicts(record: &RunRecord) -> Vec<String> {
 #[test]
 fn the_articles_figures_confirm_its_conclusions() {
     let said = verdicts(&record(the_article()));
-    // B rests on a difference of 1.4 % of wall time, which the article itself calls noise.
+    // Conclusion B rests on a difference of 1.4 % in wall time, which the article itself calls
+    // noise.
     let expected = ["A", "B", "C", "D", "E", "F", "G", "H", "I"].map(|letter| match letter {
         "B" => "B. inconclusive (within noise)".to_owned(),
         letter => format!("{letter}. confirmed"),
@@ -140,13 +143,13 @@ fn disturbed_wall_times_are_not_compared() {
         let start = format!("{letter}. inconclusive (disturbed)");
         assert!(said.iter().any(|verdict| verdict.starts_with(&start)), "{said:?}");
     }
-    // These rest on CPU times and on the order of events.
+    // These conclusions rest on CPU times and on the order of events.
     for letter in ["A", "D", "H", "I"] {
         assert!(said.contains(&format!("{letter}. confirmed")), "{said:?}");
     }
 }
 
-/// Other load can delay single lines of a stage that passes every line on.
+/// Other load can delay single lines of a stage that forwards every line immediately.
 #[test]
 fn a_single_late_line_is_not_a_stage_that_holds_its_output() {
     let mut cases = the_article();

@@ -1,4 +1,4 @@
-//! The conclusions of the workshop, and whether the figures of a run confirm them.
+//! The conclusions of the workshop, and whether the measurements of a run confirm them.
 
 use std::cmp::Ordering;
 
@@ -55,7 +55,8 @@ fn sharing(record: &RunRecord) -> Judgement {
     (Verdict::of(child != parent && thread == main), text)
 }
 
-/// Returns the memory of one more unit of this kind: the slope of the line through all numbers.
+/// Returns the memory of one more unit of the given kind in bytes: the slope of the line fitted
+/// over all numbers of units.
 fn per_unit(record: &RunRecord, kind: &str) -> Option<f64> {
     let mut fits = record.fits_of(View::UnitMemory);
     let fit = fits.find(|fit| {
@@ -66,7 +67,7 @@ fn per_unit(record: &RunRecord, kind: &str) -> Option<f64> {
     Some(fit?.line.slope)
 }
 
-/// Difference of two readings of memory below which they count as equal.
+/// Relative difference below which two readings of memory count as equal.
 const EQUAL_MEMORY: f64 = 0.02;
 
 fn memory(record: &RunRecord) -> Judgement {
@@ -96,9 +97,10 @@ fn memory(record: &RunRecord) -> Judgement {
     (Verdict::all(&verdicts), text)
 }
 
-/// Compares the samples of two cases; equal if the samples show no difference.
+/// Compares the samples of two cases, which count as equal unless the samples show a difference.
+/// Returns `None` if a case has no samples.
 fn compared(one: &Case, other: &Case, seed: u64) -> Option<Ordering> {
-    /// Difference of two single samples below which they count as equal.
+    /// Ratio below which two single samples count as equal.
     const EQUAL_SINGLES: f64 = 1.25;
     let ratio = Ratio::of(&one.samples, &other.samples, seed)?;
     let is_equal = match ratio.ci95.or(ratio.range) {

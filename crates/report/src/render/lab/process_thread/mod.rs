@@ -1,5 +1,5 @@
-//! Suite `process-thread`: the tables of the workshop that it follows, with the figures of this
-//! machine, and which conclusions of the workshop they confirm.
+//! Chapter of the suite `process-thread`: the tables of its source, a workshop, with the
+//! measurements of this machine, and whether these confirm the workshop's conclusions.
 
 mod conclusions;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use super::chapter::Content;
 use super::find;
 use super::table::{figure, grid, row};
 
-/// Returns the chapter, or `None` if nothing was measured that the workshop has figures for.
+/// Returns the chapter, or `None` if the run has measured nothing that the workshop reports.
 pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     let tables: Vec<_> = [memory, creation, limit, startup]
         .into_iter()
@@ -32,12 +32,12 @@ pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     })
 }
 
-/// Returns the step at which both units exist and neither has written yet.
+/// Returns the step at which both units exist and neither has written to the variable.
 fn both_exist(case: &Case) -> Option<&Step> {
     case.timeline.get(1)
 }
 
-/// Memory of two processes and of one process with two threads, in bytes.
+/// Memory of two processes, and of one process with two threads, in bytes.
 struct Memory {
     rss: [u64; 2],
     pss: [u64; 2],
@@ -76,7 +76,7 @@ fn memory(record: &RunRecord, width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Returns the case that creates 100 units of this kind.
+/// Returns the case that creates 100 units of the given kind.
 fn hundred<'a>(record: &'a RunRecord, kind: &str) -> Option<&'a Case> {
     find(record, View::Creation, &[(names::KIND, kind), (names::N, "100")])
 }
@@ -103,7 +103,8 @@ fn creation(record: &RunRecord, width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Returns the attempts to create as many processes and as many threads as possible.
+/// Returns the attempts to create as many processes, and as many threads, as possible, or `None` if
+/// either was not made.
 fn limits(record: &RunRecord) -> Option<[(&Case, &LimitReport); 2]> {
     let of_kind = |kind| {
         let case = find(record, View::UnitLimit, &[(names::KIND, kind)])?;
@@ -146,7 +147,7 @@ fn limit(record: &RunRecord, width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Commands that are started: title, name, and the time that the article on pipelines gives.
+/// Started commands: title, name, and the time given by the article on pipelines.
 const STARTED: [(&str, &str, &str); 6] = [
     ("fork", "fork", "0.5ms"),
     ("true", "true", "1ms"),

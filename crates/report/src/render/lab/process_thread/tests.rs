@@ -1,4 +1,4 @@
-//! Verdicts follow from the figures of the record.
+//! Tests that verdicts follow from the measurements of the record.
 
 use contend_record::lab::{Case, Chapter, Limit, LimitReport, RunRecord, StoppedBy, View};
 use contend_record::parameters::Parameters;

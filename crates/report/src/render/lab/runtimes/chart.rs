@@ -1,24 +1,25 @@
-//! A chart in text: points of several series on two logarithmic axes.
+//! Renders points of several series with two logarithmic axes as a chart of characters.
 
 use super::super::super::units::{bytes, count};
 
-/// A series of points, shown by one letter.
+/// A series of points that share a mark.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The letter.
+    /// Letter that marks the points of the series.
     pub mark: char,
-    /// The points; both coordinates are above 0.
+    /// The points, as number and bytes, both above 0.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Lines of text for each power of ten.
+/// Lines of the chart for each power of ten.
 const LINES_OF_DECADE: f64 = 4.0;
 /// Width of the labels to the left of the points, in columns.
 const MARGIN: usize = 9;
-/// Shown where points of several series coincide.
+/// Mark for points of several series that coincide.
 const SEVERAL: char = '*';
 
-/// Renders bytes over numbers, `width` columns wide; `None` if there are too few points.
+/// Renders a chart of bytes over numbers, at most `width` columns wide. Returns `None` if there are
+/// no points, or if all values on an axis are the same power of ten.
 pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     let points = || all.iter().flat_map(|series| &series.points);
     let (left, right) = decades(points().map(|point| point.0))?;
@@ -62,7 +63,8 @@ pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Returns the powers of ten around all of these values; `None` if there is only one.
+/// Returns the exponents of the nearest powers of ten below and above all values, or `None` if the
+/// two are equal or there are no values.
 fn decades(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (least.min(value), most.max(value))

@@ -1,4 +1,4 @@
-//! The conclusions of the evaluation, and whether the figures of a run confirm them.
+//! The conclusions of the evaluation, and whether the measurements of a run confirm them.
 
 use contend_record::lab::RunRecord;
 
@@ -19,9 +19,9 @@ pub const CONCLUSIONS: [Conclusion; 2] = [
     },
 ];
 
-/// Bytes of a process in the document.
+/// Size of a process in the document, in bytes.
 const PROCESS: f64 = 2800.0;
-/// Ratio of two sizes below which they count as about equal.
+/// Ratio below which two sizes count as about equal.
 const ABOUT_EQUAL: f64 = 1.25;
 
 fn process_size(record: &RunRecord) -> Judgement {

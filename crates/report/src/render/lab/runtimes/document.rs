@@ -1,5 +1,5 @@
-//! Suite `callback`: the evaluation of 2018 compared with this machine, and the cost of units in
-//! every runtime.
+//! Chapter of the suite `callback`: compares the evaluation of 2018 with this machine, and shows
+//! the cost of units in every runtime.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::names;
@@ -13,7 +13,8 @@ use super::conclusions::CONCLUSIONS;
 use super::kinds::{Kind, kinds};
 use super::{memory_chart, memory_table, round_trip_section};
 
-/// Total bytes that the document reports for numbers of callbacks and of processes.
+/// Results in the document: number of units, total bytes of callbacks, and total bytes of
+/// processes.
 const REPORTED: [(u64, f64, f64); 5] = [
     (100, 76_144.0, 358_848.0),
     (1000, 881_656.0, 2_877_360.0),
@@ -22,7 +23,7 @@ const REPORTED: [(u64, f64, f64); 5] = [
     (10_000, 13_004_640.0, 28_402_248.0),
 ];
 
-/// Renders the evaluation on this machine, with the figures of the document.
+/// Renders the evaluation on this machine next to the results in the document.
 pub fn section(cases: &[&Case], width: usize) -> String {
     let mut out = grid(&rows(cases), 1, width);
     let note = "Compared with the document (lightweight callback threads in Elixir, evaluation, 2018). Sizes are the growth of \
@@ -104,7 +105,7 @@ fn rows(cases: &[&Case]) -> Vec<Vec<String>> {
     rows
 }
 
-/// Returns the figure of the document for this case.
+/// Returns the total bytes that the document reports for a case, or `None` if it reports none.
 fn reported(case: &Case) -> Option<f64> {
     let n = case.parameters.number(names::N)?;
     let &(_, callback, process) = REPORTED.iter().find(|row| row.0 == n)?;
@@ -115,12 +116,14 @@ fn reported(case: &Case) -> Option<f64> {
     }
 }
 
-/// The largest of the document's cases that was measured in this form.
+/// Returns the largest number of units in the document that was measured in the given form, with
+/// its case, or `None` if none was.
 pub fn largest<'a>(record: &'a RunRecord, form: &str) -> Option<(u64, &'a Case)> {
     REPORTED.iter().rev().find_map(|&(n, ..)| Some((n, case(record, form, n)?)))
 }
 
-/// How its functions wait.
+/// Describes how many functions had begun after six seconds, with the document's scheme and with
+/// the library.
 fn one_at_a_time(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "callback")?;
     let (m, sister) = largest(record, "sister")?;
@@ -138,7 +141,7 @@ fn one_at_a_time(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Compares processes then and now.
+/// Compares the size of a process in the document with that on this machine.
 fn then_and_now(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "process")?;
     let (reported, at_once) = (reported(case)?, case.median?);
@@ -149,7 +152,7 @@ fn then_and_now(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Compares the smallest unit with the largest, among those whose size is distinguishable from 0.
+/// Compares the smallest unit with the largest, among those with a size distinguishable from 0.
 fn ranks(kinds: &[Kind<'_>]) -> Option<String> {
     let mut totals: Vec<_> =
         kinds.iter().filter_map(|kind| Some((kind.total()?, &kind.unit))).collect();

@@ -1,4 +1,4 @@
-//! Kinds of units and their measurements.
+//! Collects the measurements of each kind of unit.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::{Value, names};
@@ -7,11 +7,11 @@ use contend_record::stats::Line;
 use super::super::shown;
 use super::super::table::values;
 
-/// A kind of unit and its measurements.
+/// A kind of unit with its measurements.
 pub struct Kind<'a> {
-    /// Name of the unit.
+    /// Name of the kind.
     pub unit: String,
-    /// Letter that marks the unit in charts.
+    /// Letter that marks the kind in charts.
     pub mark: char,
     /// Measured cases, by ascending number of units.
     pub cases: Vec<&'a Case>,
@@ -21,11 +21,11 @@ pub struct Kind<'a> {
     in_kernel: Option<&'a Line>,
     /// Fitted line of the memory that the runtime itself reports.
     counted: Option<&'a Line>,
-    /// Time of a message and its answer, in nanoseconds.
+    /// Time of a message and its answer in nanoseconds, if it was measured.
     pub round_trip: Option<f64>,
 }
 
-/// Returns all kinds, the smallest first; those without a line are last.
+/// Returns all kinds in ascending order of size. Kinds without a fitted line are last.
 pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
     let measured =
         |view| record.cases_of(view).filter(|case| case.median.is_some()).collect::<Vec<_>>();
@@ -54,13 +54,14 @@ pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
     kinds
 }
 
-/// Returns the slope of a line if its interval, or without one the slope itself, is above 0.
+/// Returns the slope of a line, or `None` unless it is certainly above 0: by its interval, or by
+/// itself if there is no interval.
 fn rising(line: &Line) -> Option<f64> {
     let least = line.slope_ci95.map_or(line.slope, |[low, _]| low);
     (least > 0.0).then_some(line.slope)
 }
 
-/// Shown for a slope whose interval includes 0.
+/// Description of a slope whose interval includes 0.
 pub const INDISTINGUISHABLE: &str = "indistinguishable from 0";
 
 impl Kind<'_> {
@@ -77,12 +78,13 @@ impl Kind<'_> {
         }
     }
 
-    /// Returns the bytes of one unit, if that is certainly above 0.
+    /// Returns the size of one unit in bytes, or `None` if it is unknown or indistinguishable from
+    /// 0.
     pub fn bytes(&self) -> Option<f64> {
         rising(self.each?)
     }
 
-    /// Formats the bytes of one unit; empty if there is no line.
+    /// Formats the size of one unit; empty if there is no fitted line.
     pub fn bytes_shown(&self) -> String {
         match (self.each, self.bytes()) {
             (None, _) => String::new(),
@@ -91,19 +93,21 @@ impl Kind<'_> {
         }
     }
 
-    /// Returns the kernel's additional bytes for one unit, if they are worth mentioning.
+    /// Returns the kernel's additional bytes for one unit, or `None` if they are unknown or less
+    /// than 2 % of the unit's size.
     pub fn kernel(&self) -> Option<f64> {
         const WORTH: f64 = 0.02;
         let kernel = rising(self.in_kernel?)?;
         (kernel >= WORTH * self.bytes().unwrap_or(0.0)).then_some(kernel)
     }
 
-    /// Returns the bytes of one unit as the runtime reports them, if it does.
+    /// Returns the size of one unit in bytes as the runtime reports it, or `None` if the runtime
+    /// does not.
     pub fn counted(&self) -> Option<f64> {
         rising(self.counted?)
     }
 
-    /// Returns the bytes of one unit in total.
+    /// Returns the size of one unit in bytes, including kernel memory.
     pub fn total(&self) -> Option<f64> {
         Some(self.bytes()? + self.kernel().unwrap_or(0.0))
     }
@@ -113,7 +117,7 @@ impl Kind<'_> {
         self.largest()?.metric(name)
     }
 
-    /// Returns the largest number of units that existed at once.
+    /// Returns the largest number of units that existed at the same time.
     pub fn most(&self) -> Option<u64> {
         self.largest()?.parameters.number(names::N)
     }

@@ -1,4 +1,4 @@
-//! The conclusions of the article, and whether the figures of a run confirm them.
+//! The conclusions of the article, and whether the measurements of a run confirm them.
 
 use contend_record::lab::RunRecord;
 use contend_record::parameters::names;
@@ -28,12 +28,13 @@ pub const CONCLUSIONS: [Conclusion; 3] = [
     },
 ];
 
-/// Switches per message that count as many: the article's program had one for every six messages.
+/// Context switches per message from which they count as many. The article's program had one for
+/// every six messages.
 const MANY_SWITCHES: f64 = 0.1;
 
-/// System calls per message below which there are none for each message.
+/// System calls per message below which messages count as sent without system calls.
 const FEW_CALLS: f64 = 0.01;
-/// System calls per message that disturbances can explain.
+/// System calls per message below which disturbances can explain them.
 const SOME_CALLS: f64 = 0.5;
 
 fn two_calls(record: &RunRecord) -> Judgement {
@@ -82,14 +83,14 @@ fn no_calls(record: &RunRecord) -> Judgement {
     };
     let without_calls = match calls / messages {
         ..FEW_CALLS => Verdict::Confirmed,
-        // A partner that lost its CPU to other programs makes the other one sleep.
+        // A partner that loses its CPU to other programs makes the other partner sleep.
         ..SOME_CALLS if is_disturbed(record) => Verdict::Inconclusive(Reason::Disturbed),
         _ => Verdict::NotConfirmed,
     };
     (Verdict::all(&[without_calls, faster]), text)
 }
 
-/// Ratios that count as 4 to 5 times.
+/// Range of ratios that count as 4 to 5 times.
 const FOUR_TO_FIVE: [f64; 2] = [3.5, 6.0];
 
 fn copying(record: &RunRecord) -> Judgement {

@@ -1,6 +1,6 @@
-//! Suite `shared-memory`: the figures of the article that it follows and those of this machine, and
-//! what they mean: where shared memory saves system calls, where page faults replace them, and when
-//! a mapping is slower.
+//! Chapter of the suite `shared-memory`: compares the measurements of its source article with those
+//! of this machine, and explains where shared memory saves system calls, where page faults replace
+//! them, and when a mapping is slower.
 
 mod conclusions;
 #[cfg(test)]
@@ -38,11 +38,12 @@ const ARTICLE: Article = Article {
     peak: "736KB",
 };
 
-/// System calls of the article's parent process, by `truss -c`, without those of its start.
+/// System calls of the article's parent process, counted by `truss -c`, without those of its
+/// start-up.
 const ARTICLES_CALLS: [(&str, &str); 4] =
     [("write", "1,000,000"), ("read", "2"), ("fork", "1"), ("pipe", "1")];
 
-/// Returns the chapter, or `None` if nothing was measured that it compares.
+/// Returns the chapter, or `None` if the run has measured nothing that it compares.
 pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     let render = |tables: &[fn(&RunRecord, usize) -> Option<String>]| -> Vec<String> {
         tables.iter().filter_map(|table| table(record, width)).collect()
@@ -74,18 +75,18 @@ fn legend(record: &RunRecord, has_peak: bool) -> String {
     )
 }
 
-/// Returns the case that sends single bytes in this form.
+/// Returns the case that sends single bytes in the form `name`.
 fn form<'a>(record: &'a RunRecord, name: &str) -> Option<&'a Case> {
     find(record, View::OneByte, &[(names::FORM, name)]).filter(|case| case.median.is_some())
 }
 
-/// Returns the sum of a metric over both processes.
+/// Returns the sum of the metric `name` over both processes.
 fn both(case: &Case, name: &str) -> Option<f64> {
     let of = |who: &str| case.metric(&format!("{name}_{who}"));
     Some(of("main")? + of("sub")?)
 }
 
-/// Forms of the program: the article's, and those with shared memory.
+/// Forms of the program: the article's, which uses a pipe, and those with shared memory.
 const FORMS: [&str; 5] = ["pipe", "ring", "ring-batches", "cell", "cell-unguarded"];
 
 fn one_byte(record: &RunRecord, width: usize) -> Option<String> {
@@ -133,7 +134,8 @@ fn one_byte(record: &RunRecord, width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Renders the system calls by name: of the article's parent process, and of both processes here.
+/// Renders a table of system calls by name, for the article's parent process and for both processes
+/// on this machine.
 fn system_calls(record: &RunRecord, width: usize) -> Option<String> {
     form(record, "pipe")?;
     let mut lines = vec![row(["system calls", "parent", "child"])];
@@ -149,7 +151,7 @@ fn system_calls(record: &RunRecord, width: usize) -> Option<String> {
     Some(grid(&lines, 3, width))
 }
 
-/// Formats the time of a case.
+/// Formats the median time of a case; empty if it was not measured.
 fn time(case: &Case) -> String {
     case.median.map_or_else(String::new, |value| seconds(value / 1e9))
 }
@@ -174,7 +176,7 @@ fn both_cpu(case: &Case) -> Option<f64> {
     Some(both(case, "user")? + both(case, "system")?)
 }
 
-/// Returns the copy of the whole file within memory by this method.
+/// Returns the case that copies the whole file within memory by the given method.
 fn copied<'a>(record: &'a RunRecord, way: &str, block: Option<&str>) -> Option<&'a Case> {
     let mut parameters = vec![(names::WAY, way), (names::CACHE, "warm"), (names::PLACE, "tmpfs")];
     parameters.extend(block.map(|block| ("block", block)));
@@ -183,7 +185,7 @@ fn copied<'a>(record: &'a RunRecord, way: &str, block: Option<&str>) -> Option<&
     find(record, View::FileCopy, &parameters).filter(is_plain)
 }
 
-/// Methods of copying that the article's figures are compared with: title, method, block size.
+/// Copying methods that are compared with the article's: title, method, and block size in bytes.
 const COPIES: [(&str, &str, Option<&str>); 6] = [
     ("fgetc and fputc", "fgetc-fputc", None),
     ("read and write, 512 B", "read-write", Some("512")),
@@ -250,7 +252,7 @@ fn slower(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Returns the round trip of one byte by this mechanism, with the partners at this placement.
+/// Returns the round trip of one byte between processes, with the given mechanism and placement.
 fn round_trip<'a>(record: &'a RunRecord, mechanism: &str, placement: &str) -> Option<&'a Case> {
     let parameters = [
         (names::MECHANISM, mechanism),
@@ -261,7 +263,7 @@ fn round_trip<'a>(record: &'a RunRecord, mechanism: &str, placement: &str) -> Op
     find(record, View::RoundTrip, &parameters).filter(|case| case.median.is_some())
 }
 
-/// Compares the round trip through a pipe on one CPU and between two CPUs.
+/// Compares the round trip through a pipe on one CPU with that between two CPUs.
 fn placement(record: &RunRecord) -> Option<String> {
     let [same, two, awake] =
         ["same-cpu", "two-cpus", "two-awake"].map(|place| round_trip(record, "pipe", place));
@@ -277,7 +279,7 @@ fn placement(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Renders the rings next to the operations that they are built on.
+/// Renders the times of the rings next to those of the underlying operations.
 fn bare_operations(record: &RunRecord, width: usize) -> Option<String> {
     let bare = |view| find(record, view, &[])?.median;
     let trip = |mechanism| round_trip(record, mechanism, "two-cpus")?.median;

@@ -1,4 +1,4 @@
-//! Verdicts follow from the figures of the record.
+//! Tests that verdicts follow from the measurements of the record.
 
 use contend_record::Warning;
 use contend_record::lab::{Case, Chapter, RunRecord, View};
@@ -80,7 +80,7 @@ fn other_figures_do_not_confirm_them() {
     );
 }
 
-/// A partner without a CPU makes the other one sleep, which takes system calls.
+/// A partner without a CPU makes the other partner sleep, which takes system calls.
 #[test]
 fn calls_that_other_load_explains_are_inconclusive() {
     let cases = vec![form("pipe", 1.7e9, 1e6, 15.0, 0.0), form("ring", 1.2e9, 33e3, 33e3, 0.0)];

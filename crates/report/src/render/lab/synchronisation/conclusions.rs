@@ -1,4 +1,4 @@
-//! The conclusions of the test report, and whether the figures of a run confirm them.
+//! The conclusions of the test report, and whether the measurements of a run confirm them.
 
 use contend_record::lab::{Case, RunRecord, View};
 use contend_record::parameters::names;
@@ -30,9 +30,10 @@ pub const CONCLUSIONS: [Conclusion; 3] = [
     },
 ];
 
-/// Ratio of times from which sleeping counts as much slower.
+/// Ratio of times above which sleeping counts as much slower.
 const MUCH_SLOWER: f64 = 3.0;
-/// Smallest mean load, in percent, that counts as 100 %: start and end of a sample lower it.
+/// Minimum mean load that counts as 100 %, in percent. The start and the end of a sample lower the
+/// mean.
 const FULL_LOAD: f64 = 95.0;
 
 fn has_several_cpus(record: &RunRecord) -> bool {
@@ -75,7 +76,8 @@ fn sleeping(record: &RunRecord) -> Judgement {
     if !has_several_cpus(record) {
         return (Verdict::Inconclusive(Reason::OneCpu), text);
     }
-    // Longer than each of them, also by the pair of samples that are closest to each other.
+    // Sleeping must be much slower than each signalled mechanism, even by the closest pair of
+    // samples.
     let is_much_slower = |slept: &Case, signalled: &Case| {
         let ratio = Ratio::of(&slept.samples, &signalled.samples, record.seed);
         ratio.is_some_and(|ratio| ratio.range.map_or(ratio.ratio, |range| range[0]) > MUCH_SLOWER)
@@ -86,7 +88,7 @@ fn sleeping(record: &RunRecord) -> Judgement {
     (Verdict::of(all), text)
 }
 
-/// Returns the average number of CPUs that these workers used.
+/// Returns the average number of CPUs that the given numbers of processes and threads used.
 fn used(record: &RunRecord, processes: &str, threads: &str) -> Option<f64> {
     let parameters = [(names::PROCESSES, processes), (names::THREADS, threads)];
     let case = find(record, View::Computing, &parameters)?;
@@ -109,7 +111,8 @@ fn one_thread(record: &RunRecord) -> Judgement {
     let verdict = match () {
         () if one > 1.02 => Verdict::NotConfirmed,
         () if !has_several_cpus(record) => Verdict::Inconclusive(Reason::OneCpu),
-        // If one thread did not get its CPU, or two do not use more, something else was the limit.
+        // If one thread did not get a whole CPU, or two workers did not use more than one,
+        // something else was the limit.
         () if one < 0.9 || threads.min(processes) < 1.2 * one => {
             Verdict::Inconclusive(Reason::Disturbed)
         }

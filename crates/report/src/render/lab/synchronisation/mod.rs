@@ -1,5 +1,6 @@
-//! Suite `synchronisation`: the table of the test report that it follows with this machine as one
-//! more column, which of its conclusions hold here, and where Linux differs.
+//! Chapter of the suite `synchronisation`: the table of its source, a test report, with an
+//! additional column for this machine, and whether the measurements confirm the report's
+//! conclusions.
 
 mod conclusions;
 #[cfg(test)]
@@ -14,22 +15,22 @@ use super::chapter::Content;
 use super::find;
 use super::table::{grid, row};
 
-/// A row of the report's table 3.1.
+/// A row of table 3.1 in the report.
 struct Row {
     /// Number of the program in the report.
     number: &'static str,
-    /// Mechanisms from the main process to the sub-process, and back.
+    /// Mechanisms for hand-offs from the main process to the sub-process, and back.
     mechanisms: [&'static str; 2],
-    /// Largest load and seconds with 1, 2 and 4 cores.
+    /// The report's largest load in percent and time in seconds, with 1, 2 and 4 cores.
     document: [&'static str; 3],
     measured: Measured,
 }
 
-/// The cases of this run that correspond to a row.
+/// Cases of a run that correspond to a row.
 enum Measured {
-    /// The preset with the number of the row.
+    /// The preset with the row's number.
     HandOff,
-    /// Numbers of processes and of threads in each.
+    /// Workers, as the number of processes and the number of threads in each.
     Workers([&'static str; 2]),
 }
 
@@ -50,7 +51,7 @@ const fn workers(
     Row { number, mechanisms: [words, ""], document, measured: Measured::Workers(counts) }
 }
 
-/// The report's table.
+/// The rows of the report's table.
 const ROWS: [Row; 15] = [
     turns("0", ["semaphore", "sleep"], ["49%, 1", "2%, 124", "5%, 156"]),
     turns("0+", ["semaphore", "sleep"], ["", "9.8%, 156", ""]),
@@ -69,10 +70,10 @@ const ROWS: [Row; 15] = [
     turns("9", ["semaphore", "sleep"], ["", "11%, 9", ""]),
 ];
 
-/// The report's tick, in microseconds.
+/// The timer tick of the report's system, in microseconds.
 const TICK: &str = "15625";
 
-/// Returns the chapter, or `None` if nothing was measured that the report has figures for.
+/// Returns the chapter, or `None` if the run has measured nothing that the report contains.
 pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     let rows: Vec<_> = ROWS.iter().filter_map(|row| line(record, row, width)).collect();
     if rows.is_empty() {
@@ -98,9 +99,9 @@ const LEGEND: &str = "Cells: largest CPU load in percent of all CPUs, seconds fo
     Linux; `tick`: sleeps end at multiples of 15.625 ms, as on Windows. Rows 5 to 7 do a fixed \
     amount of work here, half a minute in the report.";
 
-/// Narrowest width at which the predictions of the model are shown.
+/// Minimum width at which the predictions of the model are shown, in columns.
 const MODELS: usize = 80;
-/// Narrowest width at which the mechanisms are shown.
+/// Minimum width at which the mechanisms are shown, in columns.
 const WIDE: usize = 106;
 
 fn headings(width: usize) -> Vec<String> {
@@ -136,7 +137,7 @@ fn line(record: &RunRecord, row: &Row, width: usize) -> Option<Vec<String>> {
     Some(line)
 }
 
-/// Returns the cases of a row: without a tick, and with the report's tick.
+/// Returns the cases of a row without a tick and with the report's tick, each if it was measured.
 fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&'a Case>) {
     match row.measured {
         Measured::Workers([processes, threads]) => {
@@ -147,7 +148,8 @@ fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&
     }
 }
 
-/// Returns the preset with this tick, if its other parameters are those of the report.
+/// Returns the measured case of a preset with the given tick in microseconds, if its other
+/// parameters are those of the report.
 fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option<&'a Case> {
     record.cases_of(View::HandoffPreset).find(|case| {
         let has = case.parameters.get(names::TICK_US).map(ToString::to_string);
@@ -158,7 +160,8 @@ fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option
     })
 }
 
-/// Returns whether a case has the parameters of the report's program.
+/// Returns whether a case has the parameters of the report's program with the given number, apart
+/// from the tick.
 fn has_original_parameters(number: &str, case: &Case) -> bool {
     let placement = match number {
         "8" => "two-cpus",
@@ -170,7 +173,8 @@ fn has_original_parameters(number: &str, case: &Case) -> bool {
         && case.parameters.iter().all(|(name, _)| known.contains(&name))
 }
 
-/// Mentions the presets that were measured with other parameters than the report's.
+/// Returns a sentence about presets measured with parameters other than the report's, or `None` if
+/// there are none.
 fn changed(record: &RunRecord) -> Option<String> {
     let other = |case: &&Case| {
         case.metric("load_max").is_some() && !has_original_parameters(case.name(), case)
@@ -180,12 +184,12 @@ fn changed(record: &RunRecord) -> Option<String> {
         .then(|| format!("{count} cases have other parameters than the report's and are left out."))
 }
 
-/// Returns a preset without a tick.
+/// Returns the measured case of a preset without a tick.
 fn without_tick<'a>(record: &'a RunRecord, number: &str) -> Option<&'a Case> {
     preset(record, number, Some("0")).or_else(|| preset(record, number, None))
 }
 
-/// Returns a preset with the report's tick.
+/// Returns the measured case of a preset with the report's tick.
 fn with_tick<'a>(record: &'a RunRecord, number: &str) -> Option<&'a Case> {
     preset(record, number, Some(TICK))
 }
@@ -201,7 +205,7 @@ fn cell(case: &Case) -> String {
     format!("{load}{time}")
 }
 
-/// Formats a number in at most three digits.
+/// Formats a number with at most two decimal places, and fewer for larger numbers.
 fn short(value: f64) -> String {
     match value {
         ..0.995 => format!("{value:.2}"),
@@ -210,13 +214,14 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Returns all presets that were measured.
+/// Returns all measured cases of presets.
 fn presets(record: &RunRecord) -> impl Iterator<Item = &Case> {
     let is = |case: &&Case| case.metric("predicted").is_some() && case.median.is_some();
     record.cases.iter().filter(is)
 }
 
-/// Lists the cases that were scaled to 10,000 turns, by their number of turns.
+/// Lists the cases whose times were scaled to 10,000 turns, grouped by their actual number of
+/// turns.
 fn scaled(record: &RunRecord) -> Option<String> {
     let mut by_turns: Vec<(u64, Vec<String>)> = Vec::new();
     for case in presets(record) {
@@ -238,12 +243,12 @@ fn scaled(record: &RunRecord) -> Option<String> {
     (!parts.is_empty()).then_some(text)
 }
 
-/// Returns the error of the model in a case, in percent.
+/// Returns the relative error of the model's prediction for a case, in percent.
 fn model_error(case: &Case) -> Option<f64> {
     Some(100.0 * (case.metric("predicted")? / case.median? - 1.0))
 }
 
-/// Describes how well the model predicts all cases.
+/// Describes how accurately the model predicts all cases.
 fn model(record: &RunRecord) -> Option<String> {
     let all: Vec<_> = presets(record).filter_map(|case| Some((model_error(case)?, case))).collect();
     let worst = all.iter().copied().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))?;
@@ -269,7 +274,8 @@ fn tick(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Share of turns, in percent, above which the main process mostly has to wait.
+/// Share of turns in which the partner is not ready, in percent, above which the main process
+/// mostly has to wait.
 const MOSTLY_NOT_READY: f64 = 50.0;
 
 fn same_cpu(record: &RunRecord) -> Option<String> {
@@ -287,7 +293,7 @@ fn same_cpu(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Compares a hand-off by semaphores on one CPU with one on two CPUs.
+/// Compares a semaphore hand-off on one CPU with one between two CPUs.
 fn wake_up(record: &RunRecord) -> Option<String> {
     let of = |placement| {
         let parameters = [

@@ -1,4 +1,5 @@
-//! The report's own figures confirm its conclusions; other figures do not.
+//! Tests that the report's own measurements confirm its conclusions, and that other measurements do
+//! not.
 
 use contend_record::Host;
 use contend_record::lab::{Case, Chapter, Metric, RunRecord, Unit, View};
@@ -28,7 +29,7 @@ fn workers(processes: u64, threads: u64, load: f64, seconds: f64) -> Case {
     case(("saturation/compute", View::Computing), parameters, 1e9 * seconds, &[("load", load)])
 }
 
-/// The report's column for two cores.
+/// Returns a record with the report's measurements for two cores.
 fn two_cores() -> RunRecord {
     let cases = vec![
         turns("0", Some(15_625), 2.0, 124.0),
