@@ -5,7 +5,7 @@ use contend_record::Writer;
 /// The version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The Git commit that this program was built from, if `build.rs` has found it.
+/// The Git commit that this program was built from; `None` if `build.rs` has not found it.
 const COMMIT: Option<&str> = option_env!("CONTEND_COMMIT");
 
 /// Returns the description of this program for a record.

@@ -1,4 +1,4 @@
-//! `contend generate`.
+//! Arguments of `contend generate`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `contend history`.
+//! Arguments of `contend history`.
 
 use std::path::PathBuf;
 

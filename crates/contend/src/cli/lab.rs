@@ -1,4 +1,4 @@
-//! `contend lab`.
+//! Arguments of `contend lab`.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use contend_lab::engine::experiment::Cap;
 
 /// Measure the cost of processes, threads, tasks and messages.
 ///
-/// Each case of an experiment runs in a process of its own. Cases take turns until the 95 % interval
-/// of each median is narrower than 2 % or the time budget is used up. Every run is saved:
+/// Each case of an experiment runs in a process of its own. Cases take turns until the 95 %
+/// interval of each median is narrower than 2 % or the time budget is used up. Every run is saved:
 /// `contend history` lists them.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, subcommand_value_name = "WHAT")]

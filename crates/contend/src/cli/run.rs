@@ -1,4 +1,4 @@
-//! `contend run`.
+//! Arguments of `contend run`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use super::ColorArg;
 /// Run a pipeline in parallel, with byte-identical output.
 ///
 /// contend takes the place of the shell: standard input, standard output, standard error and exit
-/// status are the pipeline's own, and the output is identical to the byte, in the same order. Stages
-/// that process each line independently run on chunks of the input on all CPUs; sorted chunks are
-/// merged, and counts are summed. Anything that contend cannot prove equivalent, or does not expect
-/// to speed up, runs unchanged. --explain shows the plan and its reasons.
+/// status are the pipeline's own, and the output is identical to the byte, in the same order.
+/// Stages that process each line independently run on chunks of the input on all CPUs; sorted
+/// chunks are merged, and counts are summed. Anything that contend cannot prove equivalent, or does
+/// not expect to speed up, runs unchanged. --explain shows the plan and its reasons.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{DETAILS}"))]
 pub struct RunArgs {
@@ -87,8 +87,8 @@ Environment:
   TMPDIR                 Directory for data that does not fit into memory while sorting, and for
                          the input that --check keeps.";
 
-/// The command line of `contend run` without the other verbs: building their parsers takes most of
-/// the time that contend needs to start.
+/// The command line of `contend run` alone. Building the parsers of the other verbs would take most
+/// of the start-up time.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 struct RunCommand {
@@ -100,8 +100,8 @@ struct RunCommand {
     color: ColorArg,
 }
 
-/// Parses the command line if it is a valid one of `contend run`. Returns `None` for other verbs,
-/// help and errors, which need the complete parser.
+/// Parses a valid command line of `contend run` without the parsers of the other verbs. Returns
+/// `None` for other verbs, help and errors, which need the complete parser.
 pub fn parse_fast() -> Option<super::Args> {
     let mut words = std::env::args_os().skip(1);
     if words.next()? != "run" {
@@ -132,7 +132,7 @@ pub struct StageArgs {
     pub records_to: Option<PathBuf>,
 }
 
-/// The same options as a command line without the verb.
+/// A command line that consists of the options of a stage, without program name and verb.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 pub struct StageOptions {

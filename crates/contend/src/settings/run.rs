@@ -25,7 +25,7 @@ const STDOUT_NAME: &str = "-";
 /// Settings of `contend run`.
 #[derive(Debug)]
 pub struct Run {
-    /// What to run, and how.
+    /// The pipeline or script to run, with the settings of the execution.
     pub request: Request,
     /// Whether progress is shown on the terminal.
     pub progress: bool,
@@ -36,7 +36,7 @@ pub struct Run {
 /// Returns the settings of `contend run`.
 ///
 /// # Errors
-/// A [`UsageError`] for the first mistake found.
+/// Returns a [`UsageError`] for the first mistake found.
 pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let (what, json) = what(args.file, args.pipeline, args.json)?;
     if let What::Pipeline(text) = &what {
@@ -67,14 +67,14 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     Ok(Run { request: Request { what, settings }, progress, json })
 }
 
-/// Whether the text has only white space and comments.
+/// Returns whether the text consists of white space and comments.
 fn is_blank(text: &str) -> bool {
     let joined = text.replace("\\\n", "");
     joined.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
 }
 
-/// Returns what to run, and the file for the record. clap takes a pipeline that follows `--json` as the
-/// name of the file.
+/// Returns the pipeline or script to run, and the name of the file for the record. clap takes a
+/// pipeline after `--json` for the name of the file, which this function corrects.
 fn what(
     script: Option<Vec<OsString>>,
     pipeline: Option<String>,
@@ -104,7 +104,7 @@ fn what(
 /// Settings of one stage of shell text.
 #[derive(Debug)]
 pub struct Stage {
-    /// How the stage runs.
+    /// Settings of the execution.
     pub settings: Settings,
     /// The name of the shell that has started the stage, for messages.
     pub name: String,
@@ -129,7 +129,7 @@ pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     Ok(Stage { settings, name: args.name, progress, json })
 }
 
-/// Returns the given options as words, for the stages in shell text.
+/// Returns the given options as words of a command line, for the stages in shell text.
 fn options(args: &ExecutionArgs, color: ColorArg) -> Vec<String> {
     let option = |name: &str, value: Option<u64>| value.map(|value| format!("--{name}={value}"));
     // clap refuses --records without --map.
