@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result};
 /// A package of the workspace.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Package {
-    /// The folder, relative to the workspace's root.
+    /// The folder of the package, relative to the workspace's root.
     pub folder: PathBuf,
-    /// The package's name.
+    /// The name in `Cargo.toml`.
     pub name: String,
     /// The names of all dependencies, including build and development dependencies.
     pub dependencies: Vec<String>,
