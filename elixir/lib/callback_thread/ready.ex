@@ -43,7 +43,7 @@ defmodule CallbackThread.Ready do
     {job, %{ready | jobs: jobs, count: ready.count - 1, fresh: ready.fresh - fresh(work)}}
   end
 
-  @doc "Puts jobs that did not run back at the front, in time proportional to their number."
+  @doc "Puts unexecuted jobs back at the front, in time proportional to their number."
   @spec give_back(t(), [Runner.job()]) :: t()
   def give_back(ready, []), do: ready
 

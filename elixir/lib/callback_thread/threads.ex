@@ -128,7 +128,7 @@ defmodule CallbackThread.Threads do
     end
   end
 
-  @doc "Returns jobs that were taken but did not run to the front of the queue."
+  @doc "Puts unexecuted jobs back at the front of the queue."
   @spec give_back(t(), [Runner.job()]) :: t()
   def give_back(threads, jobs), do: %{threads | ready: Ready.give_back(threads.ready, jobs)}
 

@@ -1,7 +1,5 @@
 defmodule Mix.Tasks.CallbackThread.Document do
-  @shortdoc """
-  Repeats the evaluation of 2018, also with memory at rest and the time of its sleepers
-  """
+  @shortdoc "Repeats the evaluation of 2018, and also measures memory at rest"
 
   @moduledoc """
   Repeats the evaluation of "lightweight callback threads" (2018).
