@@ -64,7 +64,7 @@ fn link_libraries_statically() {
     }
 }
 
-/// Archives that a static program is linked from.
+/// Archives for linking a static program.
 struct Archives {
     /// The archives of the C library, `libc.a` first.
     c: Vec<PathBuf>,

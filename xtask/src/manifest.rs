@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-/// A package of the workspace.
+/// A package of the workspace, as described by its `Cargo.toml`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Package {
     /// The folder of the package, relative to the workspace's root.

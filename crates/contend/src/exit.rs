@@ -24,7 +24,7 @@ use crate::{output, suggest, tips};
 /// The outcome of the process: an exit status, or death by a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Status 0.
+    /// Status 0: success.
     Success,
     /// The exit status of the pipeline.
     Pipeline(i32),

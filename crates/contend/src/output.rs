@@ -47,10 +47,11 @@ pub fn stdout(text: &str) -> anyhow::Result<()> {
 /// Context of errors that occur when writing to standard output.
 pub const STDOUT_FAILED: &str = "cannot write standard output";
 
-/// Prints to standard error, with colours if [`set_color`] allows them there.
+/// Prints to standard error, with colours if [`set_color`] allows them there. A reader that closes
+/// the pipe early is not an error.
 ///
 /// # Errors
-/// See [`stdout`].
+/// Returns an error if standard error cannot be written.
 pub fn stderr(text: &str) -> anyhow::Result<()> {
     write_whole(&mut anstream::stderr().lock(), text).context("cannot write standard error")
 }
@@ -58,7 +59,7 @@ pub fn stderr(text: &str) -> anyhow::Result<()> {
 /// Forwards the standard error of commands.
 ///
 /// # Errors
-/// See [`stdout`].
+/// Returns an error if standard error cannot be written.
 pub fn command_stderr(bytes: &[u8]) -> io::Result<()> {
     write_whole(&mut anstream::stderr().lock(), &String::from_utf8_lossy(bytes))
 }

@@ -76,11 +76,11 @@ pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
 /// Settings of `contend lab`.
 #[derive(Debug)]
 pub enum Lab {
-    /// A listing of experiments and suites.
+    /// A listing of all experiments and suites.
     List,
     /// A plan to print.
     DryRun(Plan),
-    /// A run of a plan.
+    /// A plan to run, with the destinations of its results.
     Run(Box<LabRun>),
 }
 
@@ -387,21 +387,21 @@ pub struct History {
 /// An action of `contend history`.
 #[derive(Debug)]
 pub enum HistoryAction {
-    /// A listing of saved runs.
+    /// A listing of saved runs, newest first.
     List {
         /// Maximum number of runs to list.
         max: usize,
     },
-    /// The report of one run.
+    /// The report or the record of one run.
     Show {
-        /// The number of the run.
+        /// The number of the run in the store.
         number: i64,
         /// Level of detail of the report.
         detail: Detail,
         /// The file for the record as JSON, instead of the report.
         json: Option<ReportFile>,
     },
-    /// The removal of runs.
+    /// The removal of some runs.
     Remove {
         /// The numbers of the runs, without duplicates.
         numbers: Vec<i64>,

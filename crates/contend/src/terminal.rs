@@ -48,7 +48,7 @@ impl LinesBelow {
         self.shown = true;
     }
 
-    /// Removes the lines.
+    /// Removes the lines, if any are shown.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) && may_draw() {
             output::terminal(CLEAR_BELOW);

@@ -2,7 +2,7 @@
 
 use contend_record::Writer;
 
-/// The version of the package.
+/// The version of contend, from `Cargo.toml`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The Git commit that this program was built from; `None` if `build.rs` has not found it.

@@ -14,7 +14,7 @@ defmodule CallbackThread.Route do
   @doc "Returns whether the terms can be the parts of an id. Other terms would crash the worker."
   defguard is_id(worker, key) when is_pid(worker) and is_integer(key)
 
-  @doc "Returns the deadline in `ms` milliseconds."
+  @doc "Returns the deadline that is `ms` milliseconds from now."
   @spec deadline(timeout()) :: deadline()
   def deadline(:infinity), do: :infinity
   def deadline(ms), do: System.monotonic_time(:millisecond) + ms

@@ -3,7 +3,7 @@
 //! The emulation covers the control sequences that contend uses: styles, cursor movement, saving
 //! and restoring the cursor, and clearing. Lines never wrap.
 
-/// The style of a character.
+/// The style of a character on the screen.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     pub bold: bool,

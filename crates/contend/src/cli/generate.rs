@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 /// Everything goes to standard output.
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
-    /// The subcommand.
+    /// The subcommand with its arguments.
     #[command(subcommand)]
     pub what: What,
 }

@@ -13,7 +13,7 @@ use contend_lab::engine::experiment::Cap;
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, subcommand_value_name = "WHAT")]
 pub struct LabArgs {
-    /// The subcommand.
+    /// The subcommand with its arguments.
     #[command(subcommand)]
     pub what: LabVerb,
 }
@@ -66,7 +66,7 @@ pub struct LabSuiteArgs {
     pub measurement: MeasurementArgs,
 }
 
-/// How experiments are measured.
+/// Options for the measurement of experiments.
 #[derive(Debug, Args)]
 pub struct MeasurementArgs {
     /// Run a smaller, less precise version.
@@ -159,7 +159,7 @@ pub struct MeasurementArgs {
     pub no_store: bool,
 }
 
-/// Where runs are saved.
+/// Option for the location of saved runs.
 #[derive(Debug, Args)]
 pub struct StoreArgs {
     /// Database of saved runs.

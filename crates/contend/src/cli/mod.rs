@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(hide_possible_values = true, display_order = 1000)]
     pub color: ColorArg,
 
-    /// The verb.
+    /// The verb with its arguments.
     #[command(subcommand)]
     pub verb: Verb,
 }

@@ -144,7 +144,7 @@ pub struct StageOptions {
     pub color: ColorArg,
 }
 
-/// How a pipeline is run.
+/// Options for the execution of a pipeline.
 #[derive(Debug, Clone, Args)]
 pub struct ExecutionArgs {
     /// Do not show progress.

@@ -9,7 +9,7 @@ use contend_profile::pipeline::progress::ProgressStage;
 
 use super::MAX_BOTTLENECK_WAIT;
 
-/// Duration of the window.
+/// Time span that the window covers.
 const WINDOW: Duration = Duration::from_secs(2);
 /// Number of cells in a stage's bar.
 pub(super) const CELLS: usize = 10;

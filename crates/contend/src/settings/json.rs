@@ -24,10 +24,10 @@ pub struct Json {
     pub inputs: Vec<JsonInput>,
 }
 
-/// An input of `contend json`.
+/// An input of `contend json`: a file, or standard input.
 #[derive(Debug)]
 pub struct JsonInput {
-    /// The name in error messages.
+    /// The name of the input in error messages.
     pub name: String,
     /// The file, open for reading.
     pub file: File,

@@ -1,4 +1,5 @@
-//! Settings of `contend pipe`.
+//! Settings of `contend pipe`: parses the pipeline and the questions, opens the files, and checks
+//! the shell.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -108,7 +109,7 @@ pub struct PipelineSettings {
 }
 
 impl PipelineSettings {
-    /// Opens the file for standard input anew, so that each run reads it from the start. Returns
+    /// Opens the file for standard input again, so that each run reads it from the start. Returns
     /// `None` if standard input is inherited.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! Settings of `contend run`.
+//! Settings of `contend run`: checks the arguments, and turns them into a request to
+//! `contend_parallel`.
 
 mod file;
 
@@ -19,7 +20,7 @@ use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions};
 use crate::exit::UsageError;
 use crate::output::{self, ReportFile};
 
-/// The name of standard output on the command line.
+/// Name of standard output on the command line.
 const STDOUT_NAME: &str = "-";
 
 /// Settings of `contend run`.
@@ -117,7 +118,7 @@ pub struct Stage {
 /// Returns the settings of one stage of shell text, from the options in its prefix.
 ///
 /// # Errors
-/// See [`run`].
+/// Returns an error for the first mistake found.
 pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     let StageOptions { args, color } = StageOptions::try_parse_from(options)?;
     output::set_color(color);

@@ -19,7 +19,7 @@ const MODELS: [&str; 6] = [
 ];
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// A running server.
+/// A running server of the lab, with its output and port.
 struct Server {
     child: Child,
     output: BufReader<ChildStdout>,

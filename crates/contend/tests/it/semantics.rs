@@ -12,7 +12,7 @@ const fn case(text: &'static str) -> Case {
     Case { setup: "", text }
 }
 
-/// Pipelines for every shell.
+/// Pipelines that work in any shell.
 const PORTABLE: &[Case] = &[
     case("echo one"),
     case("cat | tr a-z A-Z"),
@@ -80,7 +80,7 @@ const PORTABLE: &[Case] = &[
     Case { setup: "trap '' PIPE", text: "sh -c 'echo x' | cat" },
 ];
 
-/// Pipelines for bash only.
+/// Pipelines that work only in bash.
 const BASH: &[Case] = &[
     case("ls /no/such/file |& cat"),
     case("cat <(echo a) <(echo b) | paste -s"),

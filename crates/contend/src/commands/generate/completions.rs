@@ -1,4 +1,5 @@
-//! Shell completions: the visible command line, with names of experiments and parameters.
+//! Generates shell completions for the visible command line, including names of experiments and
+//! parameters.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory as _, ValueHint};
@@ -85,8 +86,9 @@ fn sorted(words: impl Iterator<Item = String>) -> Vec<String> {
     words
 }
 
-/// Replaces the possible values of a positional argument by subcommands with the same options.
-/// Without such an argument, does so in the subcommands of the command.
+/// Returns the command with the possible values of its positional argument converted into
+/// subcommands, each with the same options. If the command has no such argument, converts its
+/// subcommands instead.
 fn values_as_subcommands(command: &Command) -> Command {
     let positional = command.get_positionals().find(|one| !one.get_possible_values().is_empty());
     let Some(positional) = positional else {

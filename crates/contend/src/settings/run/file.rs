@@ -1,4 +1,5 @@
-//! The configuration file of `contend run`.
+//! Reads the configuration file of `contend run`, which names commands that process each record
+//! independently.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -21,7 +21,7 @@ const COLUMNS: &str = "100";
 pub enum Lab {
     /// Quick measurements with a small budget.
     Quick,
-    /// Measurements as the command specifies.
+    /// Measurements exactly as the command specifies.
     AsTyped,
 }
 

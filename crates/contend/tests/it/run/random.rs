@@ -60,7 +60,7 @@ const STAGES: &[&str] = &[
     "paste - -",
     "cat in -",
 ];
-/// Pieces of random lines.
+/// Pieces from which random input is composed.
 const PIECES: &[&[u8]] = &[
     b"a",
     b"b",

@@ -11,7 +11,7 @@ use crate::support::{Command, contend, has, skip, text};
 /// Options that force runs in chunks.
 const FORCED: &[&str] = &["-j", "2", "--part-size", "50k"];
 
-/// Creates an executable file.
+/// Creates an executable file with the given content.
 fn program(folder: &Path, name: &str, content: &[u8]) {
     let path = folder.join(name);
     fs::write(&path, content).expect("room");
