@@ -111,8 +111,8 @@ fn of_package(package: &Path) -> Option<String> {
     Some(shortened(rest.split_once('"')?.0))
 }
 
-/// Returns the commit of the repository of this workspace, or `None` if there is none. A repository
-/// that merely contains the workspace, as with a vendored copy, does not count.
+/// Returns the commit of the repository of this workspace, or `None` outside of a repository. A
+/// repository that merely contains the workspace, as with a vendored copy, does not count.
 fn of_repository(package: &Path) -> Option<String> {
     let workspace = package.parent()?.parent()?.canonicalize().ok()?;
     let root =

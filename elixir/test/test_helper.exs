@@ -34,7 +34,8 @@ defmodule CallbackThread.Helpers do
   @doc """
   Waits until the statistics of a receptor have the `expected` values.
 
-  Statistics lag behind: a thread may have notified its monitors before the worker has removed it.
+  Statistics are delayed: a thread may have notified its monitors before the worker has removed
+  it.
   """
   def figures(receptor, expected) do
     keys = Map.keys(expected)

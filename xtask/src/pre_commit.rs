@@ -13,7 +13,7 @@ use crate::process::{self, cargo, output};
 enum Scope<'a> {
     /// All packages, because a file of the workspace itself has changed.
     Workspace,
-    /// The packages with changed files; empty if there are none.
+    /// The packages with changed files; may be empty.
     Packages(Vec<&'a str>),
 }
 

@@ -229,8 +229,8 @@ fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
 }
 
 /// Returns a duplicate of the inherited descriptor for the file with the given metadata, or `None`
-/// if there is none. The duplicate shares the offset of other writers, so that the report follows
-/// their output.
+/// if no descriptor is open for it. The duplicate shares the offset of other writers, so that the
+/// report follows their output.
 fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
     use std::os::unix::fs::MetadataExt;
     for fd in inherited::NAMEABLE.filter(|&fd| inherited::was_open(fd)) {

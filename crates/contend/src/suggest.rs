@@ -19,7 +19,7 @@ pub fn did_you_mean<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -
 pub fn hint(typed: &str, kind: &str, mut names: Vec<&str>) -> String {
     names.sort_unstable();
     names.dedup();
-    // Any number is similar to any other.
+    // Numbers get no suggestion, because all of them are similar.
     let nearest =
         if typed.parse::<f64>().is_ok() { None } else { nearest(typed, names.iter().copied()) };
     match nearest {

@@ -108,7 +108,7 @@ pub fn bar(share: f64, columns: usize) -> String {
 
 /// Formats the remaining time, given in seconds and rounded up, as text such as `8 s left`.
 pub fn time_left(seconds: f64) -> String {
-    // A duration holds any number of seconds that is not negative.
+    // A number of seconds that exceeds the range of a duration saturates.
     let seconds = std::time::Duration::try_from_secs_f64(seconds.ceil().max(0.0));
     match seconds.map_or(u64::MAX, |time| time.as_secs()) {
         seconds @ 0..120 => format!("{seconds} s left"),

@@ -18,7 +18,7 @@ defmodule CallbackThread.Worker do
   alias CallbackThread.{Clock, Crew, Directory, Parked, Threads}
 
   # Number of received raw requests after which the worker asks for more, unless more than twice
-  # as many jobs are ready. It is well below the receptor's credit.
+  # as many jobs are ready. The number is far below the receptor's credit.
   @ask_after 256
   @look_ms 1
   # Numbers of jobs and of words of heap above which an idle worker collects its garbage.

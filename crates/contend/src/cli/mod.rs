@@ -57,8 +57,8 @@ pub enum ColorArg {
 }
 
 impl ColorArg {
-    /// Returns the last valid value of `--color` in a command line that clap has rejected, or the
-    /// default if there is none. `words` does not include the name of the program.
+    /// Returns the last valid value of `--color` in a command line that clap has rejected, or else
+    /// the default. `words` does not include the name of the program.
     pub fn find(words: &[String]) -> Self {
         let values = words.iter().zip(words.iter().skip(1).map(Some).chain([None]));
         let given = values.filter_map(|(word, next)| match word.strip_prefix("--color")? {

@@ -95,7 +95,7 @@ struct RunCommand {
     #[command(flatten)]
     args: RunArgs,
 
-    /// The global option.
+    /// Use colours: auto, always or never.
     #[arg(long, value_enum, default_value_t)]
     color: ColorArg,
 }
@@ -139,7 +139,7 @@ pub struct StageOptions {
     #[command(flatten)]
     pub args: StageArgs,
 
-    /// The global option.
+    /// Use colours: auto, always or never.
     #[arg(long, value_enum, default_value_t)]
     pub color: ColorArg,
 }

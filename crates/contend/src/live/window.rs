@@ -38,8 +38,8 @@ impl Window {
         }
     }
 
-    /// Returns the counters of a stage at the start and at the end of the window, or `None` if
-    /// there are none.
+    /// Returns the counters of a stage at the start and at the end of the window, or `None` if the
+    /// window is empty.
     fn ends(&self, index: usize) -> Option<[&ProgressStage; 2]> {
         let ((_, old), (_, new)) = (self.moments.front()?, self.moments.back()?);
         Some([old.get(index)?, new.get(index)?])

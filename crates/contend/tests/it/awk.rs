@@ -186,7 +186,7 @@ fn check_refused(files: &[PathBuf], results: &[(i32, String)], awk: &str) {
     }
 }
 
-/// Returns the command of an installed awk, or `None` if there is none.
+/// Returns the command of an installed awk, or `None` if no awk is installed.
 fn some_awk() -> Option<&'static str> {
     AWKS.iter().find(|(program, _)| has(program)).map(|(_, command)| *command)
 }

@@ -133,7 +133,7 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     }
     let folder = Public::new();
     let shown = folder.path().join("shown");
-    // An unknown program, of which contend does not know that it writes a file.
+    // contend does not know that this program writes a file.
     let program = format!("#!/bin/bash\n{SHOW} >>{}\nexec cat\n", shown.display());
     let original = folder.path().join("original");
     std::fs::write(&original, program).expect("room");

@@ -152,7 +152,7 @@ fn a_check_reads_a_file_on_standard_input_twice() {
     let input = lines(50_000);
     std::fs::write(&file, &input).expect("room");
     let mut command = Command::new("sh");
-    // contend does not read again what was read earlier, and leaves no input.
+    // contend starts after the bytes that `head` has read, and leaves no input.
     let line = "{ head -c 7 >/dev/null; \"$0\" run -j 2 --part-size 64k --check \
                 'tr a-z A-Z | sort'; cat; } <\"$1\"";
     let output = run(command.args(["-c", line, contend()]).arg(&file).env("LC_ALL", "C"), "");

@@ -221,7 +221,7 @@ pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Creates a file of numbered lines, of which every seventh contains `keep`, and returns its path.
+/// Creates a file of numbered lines, and returns its path. Every seventh line contains `keep`.
 pub fn numbered_lines(folder: &Path, lines: u32) -> String {
     let mut content = String::new();
     for n in 0..lines {

@@ -64,14 +64,14 @@ pub struct SavedInput {
 /// The input of the first stage, to the extent that it is known and can be read again.
 #[derive(Debug)]
 pub struct Rereadable {
-    /// A regular file with the input, or with the saved part of it; `None` if the input is unknown
-    /// or not a regular file.
+    /// A regular file with the whole or the saved input; `None` if the input is unknown or not a
+    /// regular file.
     pub file: Option<File>,
     /// Whether the first stage names the file, rather than reading its standard input.
     pub named: bool,
     /// Standard input for further runs of the pipeline; `None` for `/dev/null`.
     pub stdin: Option<File>,
-    /// How much of the input was saved; `None` if it did not have to be.
+    /// The extent of the saved input; `None` if nothing had to be saved.
     pub saved: Option<TrialInput>,
 }
 

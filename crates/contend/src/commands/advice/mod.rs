@@ -330,8 +330,8 @@ fn config<'a>(
     let most = sample_bytes(settings, record, tried, bytes);
     let last = record.stages.last();
     let written = last.and_then(|stage| stage.bytes_out);
-    // If the last stage sorts, its byte count may include temporary files: no later stage tells how
-    // much of it went through a pipe.
+    // If the last stage sorts, its byte count may include temporary files: there is no later stage
+    // to count the bytes that went through a pipe.
     let exact =
         last.is_some_and(|stage| !stage.is_approximate(Figure::BytesOut) && !sorts(&stage.command));
     let sampled = match file {
@@ -364,7 +364,7 @@ fn config<'a>(
     Ok(TrialConfig { runner, input, what, whole, expected, under_load, budget, output_bytes, seed })
 }
 
-/// Returns the number of input bytes to use in a trial; `u64::MAX` stands for the whole input.
+/// Returns the number of input bytes to use in a trial; `u64::MAX` for the whole input.
 fn sample_bytes(
     settings: &TrialSettings,
     record: &PipeRecord,
@@ -381,7 +381,7 @@ fn sample_bytes(
             if share >= 0.6 {
                 return u64::MAX;
             }
-            // At least a megabyte, at most the size of the file.
+            // The value is positive and far below 2^64.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,

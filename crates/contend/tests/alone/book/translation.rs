@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Returns the translation of a page, or `None` if there is none. Paths are relative to the
+/// Returns the translation of a page, or `None` for an untranslated page. Paths are relative to the
 /// repository's root.
 pub fn of(page: &Path) -> Option<PathBuf> {
     let name = page.file_name()?.to_str()?;

@@ -124,7 +124,7 @@ fn with_few_processes_it_succeeds_if_bash_does() {
     let place = folder(&input);
     for (number, pipeline) in PIPELINES.iter().enumerate() {
         let expected = expected(pipeline, place.path());
-        // A shell, too, needs one process for itself and one for each stage.
+        // Like contend, a shell needs its own process and one for each stage.
         let stages = u32::try_from(pipeline.split('|').count()).expect("few");
         for more in [0, 1, 3, 6, 10, 20, 60] {
             for (place, options) in OPTIONS.iter().enumerate() {
