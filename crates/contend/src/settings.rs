@@ -93,9 +93,9 @@ pub struct LabRun {
     pub title: String,
     /// Path of the store that saves the run; `None` if it is not saved.
     pub store: Option<PathBuf>,
-    /// Path of the store, if the command line names it.
+    /// Path of the store from the command line; `None` for the default store.
     pub given_store: Option<PathBuf>,
-    /// The file for the record as JSON.
+    /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
     /// Level of detail of the report.
     pub detail: Detail,
@@ -398,7 +398,7 @@ pub enum HistoryAction {
         number: i64,
         /// Level of detail of the report.
         detail: Detail,
-        /// The file for the record as JSON, instead of the report.
+        /// The file for the record as JSON; `None` to print the report.
         json: Option<ReportFile>,
     },
     /// The removal of some runs.

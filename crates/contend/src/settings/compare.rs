@@ -21,7 +21,7 @@ use crate::records;
 pub struct Compare {
     /// The runs; the first is the baseline.
     pub runs: Vec<(Origin, RunRecord)>,
-    /// The file for the comparison as JSON.
+    /// The file for the comparison as JSON, if requested.
     pub json: Option<ReportFile>,
 }
 

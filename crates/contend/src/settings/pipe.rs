@@ -38,11 +38,11 @@ pub struct Answer {
     pub record: PipeRecord,
     /// Questions of `--what-if`.
     pub questions: Vec<Question>,
-    /// The store of lab runs, for the cost of starting a program on this machine.
+    /// Path of the store of lab runs, for the cost of starting a program; `None` if it is unknown.
     pub store: Option<PathBuf>,
     /// The file for the report; `None` for standard error.
     pub output: Option<ReportFile>,
-    /// The file for the record with the answers as JSON.
+    /// The file for the record with the answers as JSON, if requested.
     pub json: Option<ReportFile>,
 }
 
@@ -61,7 +61,7 @@ pub struct PipeRun {
     pub detail: Detail,
     /// The file for the report; `None` for standard error.
     pub output: Option<ReportFile>,
-    /// The file for the record as JSON.
+    /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
 }
 
@@ -74,7 +74,7 @@ pub struct Advice {
     pub trial: Option<TrialSettings>,
     /// Questions of `--what-if`; may be empty.
     pub questions: Vec<Question>,
-    /// The store of lab runs, for the cost of starting a program on this machine.
+    /// Path of the store of lab runs, for the cost of starting a program; `None` if it is unknown.
     pub store: Option<PathBuf>,
 }
 

@@ -30,7 +30,7 @@ pub struct Run {
     pub request: Request,
     /// Whether progress is shown on the terminal.
     pub progress: bool,
-    /// The file for the record as JSON.
+    /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
 }
 
@@ -111,7 +111,7 @@ pub struct Stage {
     pub name: String,
     /// Whether progress is shown on the terminal.
     pub progress: bool,
-    /// The file to append the record to, as JSON.
+    /// The file to append the record to as JSON, if requested.
     pub json: Option<ReportFile>,
 }
 

@@ -72,7 +72,7 @@ fn bash(text: &str) -> Command {
     command
 }
 
-/// Returns the distinct lines of the output, the messages and the status.
+/// Runs a command, and returns the distinct lines of its output, its messages and its exit status.
 fn done(
     command: &mut Command,
     folder: &Path,
