@@ -116,7 +116,7 @@ fn budget(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses a positive number of bytes, with an optional suffix k, M or G for powers of 1024.
+/// Parses a number of bytes, with an optional suffix k, M or G for powers of 1024.
 fn bytes(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {
         Some(rest) => (rest, 1 << 10),

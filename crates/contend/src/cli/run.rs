@@ -100,8 +100,8 @@ struct RunCommand {
     color: ColorArg,
 }
 
-/// Parses a valid command line of `contend run` without the parsers of the other verbs. Returns
-/// `None` for other verbs, help and errors, which need the complete parser.
+/// Parses the command line if it is a valid one of `contend run`. Returns `None` for other verbs,
+/// help and errors, which need the complete parser.
 pub fn parse_fast() -> Option<super::Args> {
     let mut words = std::env::args_os().skip(1);
     if words.next()? != "run" {

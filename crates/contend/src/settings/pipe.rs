@@ -225,7 +225,7 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Names of shells that are known to start every stage in a subshell.
+/// Names of shells that start every stage in a subshell, as far as contend knows.
 pub const SHELLS: [&str; 6] = ["bash", "dash", "sh", "ash", "busybox", "rbash"];
 
 /// Returns the given shell, or else bash or sh. Refuses programs that are not shells, and shells
