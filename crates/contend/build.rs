@@ -1,7 +1,7 @@
 //! Finds the Git commit of the sources, and links the program statically.
 //!
-//! The commit is the first of: `CONTEND_COMMIT`, which packagers can set; the one that Cargo notes in a
-//! published crate; the one of the Git repository. Otherwise it stays unknown.
+//! The commit comes from `CONTEND_COMMIT`, which packagers can set, else from the file that Cargo
+//! adds to a published crate, else from the Git repository. Without any of these, it stays unknown.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ fn main() {
     }
 }
 
-/// Links without position independence. A shell starts contend for stages that take a millisecond; the
-/// relocation of 14,000 pointers in 60 pages before `main` takes a sixth of that.
+/// Links without position independence. A shell starts contend for stages that take a millisecond;
+/// the relocation of 14,000 pointers in 60 pages before `main` takes a sixth of that.
 fn link_at_a_fixed_address() {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
     if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu") {
@@ -31,15 +31,15 @@ fn link_at_a_fixed_address() {
     }
 }
 
-/// Archives of the C library that Rust links. A static program needs no dynamic loader, which takes a
-/// fifth of the time to start.
+/// Names of the glibc libraries that Rust links. A static program needs no dynamic loader, which
+/// takes a fifth of the start-up time.
 const C_LIBRARIES: [&str; 6] = ["c", "m", "pthread", "dl", "rt", "util"];
 
-/// Links the C library and libgcc's unwinder statically if their archives are installed, or else the
-/// unwinder alone. `CONTEND_LINK=dynamic` disables both.
+/// Links the C library and libgcc's unwinder statically if their archives are installed, or else
+/// the unwinder alone. `CONTEND_LINK=dynamic` disables both.
 ///
-/// This is safe because contend looks up neither users nor hosts, for which a static glibc loads shared
-/// libraries of its own version.
+/// This is safe because contend looks up neither users nor hosts, for which a static glibc loads
+/// shared libraries of its own version.
 fn link_libraries_statically() {
     println!("cargo::rerun-if-env-changed=CONTEND_LINK");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
@@ -54,8 +54,8 @@ fn link_libraries_statically() {
     let folder = PathBuf::from(variable("OUT_DIR")).join("static");
     let archives = Archives::find(&unwinder);
     if archives.is_some_and(|archives| archives.gather(&folder).is_ok()) {
-        // The linker takes the first library of a name. Tests do not get this directory: they use shared
-        // libraries.
+        // The linker takes the first library of a name. Tests do not get this directory: they use
+        // shared libraries.
         println!("cargo::rustc-link-arg-bins=-L{}", folder.display());
         println!("cargo::rustc-link-arg-bins=-static");
     } else if let Some(folder) = unwinder.parent() {
@@ -64,11 +64,11 @@ fn link_libraries_statically() {
     }
 }
 
-/// Archives for a static program.
+/// Archives for linking a static program.
 struct Archives {
     /// The archives of the C library, `libc.a` first.
     c: Vec<PathBuf>,
-    /// The archives of libgcc.
+    /// The archives of libgcc: that of the unwinder, and `libgcc.a`.
     gcc: [PathBuf; 2],
 }
 
@@ -78,7 +78,8 @@ impl Archives {
         Some(Self { c, gcc: [unwinder.to_owned(), archive("gcc")?] })
     }
 
-    /// Creates a directory with an archive for each library that Rust links, including the shared libgcc.
+    /// Creates a directory with an archive for each library that Rust links, including the shared
+    /// libgcc.
     fn gather(&self, folder: &Path) -> io::Result<()> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
@@ -94,8 +95,8 @@ impl Archives {
     }
 }
 
-/// Returns the archive of a system library, found by `cc`. For an archive that does not exist, `cc`
-/// prints the bare name.
+/// Returns the path of the archive of a system library, as found by `cc`, or `None` if there is
+/// none: `cc` then prints the bare name.
 fn archive(library: &str) -> Option<PathBuf> {
     let name = format!("lib{library}.a");
     let found = Command::new("cc").arg(format!("-print-file-name={name}")).output().ok()?;
@@ -103,15 +104,15 @@ fn archive(library: &str) -> Option<PathBuf> {
     (path.is_absolute() && path.is_file()).then_some(path)
 }
 
-/// Returns the commit that Cargo has noted in a packaged crate.
+/// Returns the commit that Cargo has recorded in a packaged crate, or `None` if this is not one.
 fn of_package(package: &Path) -> Option<String> {
     let note = std::fs::read_to_string(package.join(".cargo_vcs_info.json")).ok()?;
     let rest = note.split_once("\"sha1\"")?.1.split_once('"')?.1;
     Some(shortened(rest.split_once('"')?.0))
 }
 
-/// Returns the commit of the repository of this workspace. A repository that merely contains the
-/// workspace, as with a vendored copy, does not count.
+/// Returns the commit of the repository of this workspace, or `None` outside of a repository. A
+/// repository that merely contains the workspace, as with a vendored copy, does not count.
 fn of_repository(package: &Path) -> Option<String> {
     let workspace = package.parent()?.parent()?.canonicalize().ok()?;
     let root =
@@ -136,7 +137,7 @@ fn shortened(commit: &str) -> String {
     commit.chars().take(12).collect()
 }
 
-/// Returns the first line of git's output.
+/// Returns the first line of git's output, or `None` if git fails or prints nothing.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

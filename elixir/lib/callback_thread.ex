@@ -2,8 +2,9 @@ defmodule CallbackThread do
   @moduledoc """
   Callback threads: stackless units of concurrency.
 
-  A callback thread is a function that is called on an event. While it waits it has neither a stack nor a process,
-  only its next callback. The return value of a callback selects the next event, as `CallbackThread.Outcome` lists:
+  A callback thread runs as a series of callbacks, each called on an event. A waiting thread has
+  neither a stack nor a process, only its next callback. The return value of a callback selects
+  the next event, as `CallbackThread.Outcome` lists:
 
       receptor = CallbackThread.Receptor.new()
 
@@ -16,8 +17,9 @@ defmodule CallbackThread do
 
       CallbackThread.send(id, :hello)
 
-  A receptor owns workers, one for each scheduler. Each worker holds threads; callbacks run in the worker's own processes.
-  A thread's callbacks run one at a time and in order; those of different threads run in any order.
+  A receptor owns workers, one for each scheduler. Each worker holds threads, and runs their
+  callbacks in its own processes. A thread's callbacks run one at a time and in order; those of
+  different threads run in any order.
 
   ## Two storages
 
@@ -29,53 +31,57 @@ defmodule CallbackThread do
 
   ## What a callback may do
 
-  Anything a function may. One that returns promptly costs no process. One that blocks (sleeps, calls a server) is
-  detected within a few milliseconds; another process then runs the callbacks queued after it. But it occupies a BEAM
-  process while it blocks. `{:after, ms, fun}` does not.
+  A callback may do anything that a function may. If it returns promptly, it needs no process of
+  its own. If it blocks (sleeps, calls a server), its worker detects this within a few
+  milliseconds, and runs the next callbacks in another process. A blocked callback occupies a BEAM
+  process; a thread that waits by `{:after, ms, fun}` does not.
 
-  Callbacks share processes, so links, monitors, registered names and the process dictionary do not last from one callback to
-  the next, and messages to `self()` are lost when the callback returns. Use `send/2` with a thread's id. A message that
-  is sent to `self()` later than that, as by `Process.send_after/3`, may reach a callback of another thread.
+  Callbacks share processes, so links, monitors, registered names and the process dictionary do
+  not last from one callback to the next, and messages to `self()` are lost when the callback
+  returns. Use `send/2` with a thread's id. A message to `self()` that arrives later, such as one
+  from `Process.send_after/3`, may reach a callback of another thread.
 
   A crash ends only the thread whose callback crashed. It is logged, and its monitors are notified.
 
-  A callback that waits in `spawn/2` or `call/3` for room in its own receptor keeps a process busy. If `:max_runners`
-  callbacks of a worker do, they deadlock: use `try_spawn/2` in callbacks where that may happen.
+  A callback that waits in `spawn/2` or `call/3` for room in its own receptor occupies a process.
+  If `:max_runners` callbacks of a worker wait in this way, they deadlock: use `try_spawn/2` in
+  callbacks where that may happen.
 
   ## Ids
 
-  An id names one thread for ever. After the thread's end, using the id is an error
-  (`{:error, :no_such_thread}`), also after its slot has been used again. A worker that has died and been replaced knows none of
-  its predecessor's ids.
+  An id names one thread and is never reused. Once the thread has ended, functions return
+  `{:error, :no_such_thread}` for its id, even if another thread occupies its slot. The
+  replacement of a dead worker does not know the ids of its predecessor.
 
   ## Errors and units
 
-  Times are milliseconds everywhere. Functions that start threads return
+  All times are in milliseconds. Functions that start threads return
 
     * `{:error, :no_such_receptor}`: there is no receptor with this pid or name
-    * `{:error, :worker_down}`: the worker died before it answered, or all workers are being replaced. The thread
-      may have begun, but it has ended with its worker
+    * `{:error, :worker_down}`: the worker died before it answered, or all workers are being
+      replaced. The thread may have started, but has ended with its worker
 
-  A thread continues when the process that started it ends, as a process does.
+  Like a process, a thread outlives the process that started it.
   """
 
   import CallbackThread.Outcome, only: [is_callback: 1, is_argument: 1, is_milliseconds: 1]
   import CallbackThread.Route, only: [is_id: 2]
   alias CallbackThread.{Receptor, Route, Runner}
 
-  # Registered spawns per message, so that a worker can do other things between.
+  # Number of threads that one message of `spawn_registered_many` starts. Between the messages,
+  # the worker handles other requests.
   @bulk 4_096
 
-  @typedoc "Names one thread for ever."
+  @typedoc "The id of one thread, never reused."
   @opaque id :: {:callback_thread, pid(), non_neg_integer()}
   @typedoc "A receptor: its pid or its registered name."
   @type receptor :: GenServer.server()
-  @typedoc "What a registered function is called by."
+  @typedoc "The number of a registered function in its receptor."
   @type code :: non_neg_integer()
-  @typedoc "The first callback; an argument is the thread's id."
+  @typedoc "The first callback of a thread, which takes the thread's id or nothing."
   @type callback :: (() -> term()) | (id() -> term())
 
-  # The longest that a process can wait for a message.
+  # Maximum timeout of a `receive`, in milliseconds.
   @max_patience 0xFFFFFFFF
   @no_figures Map.new(
                 [:alive, :spawned, :ended, :crashed, :cancelled, :waiting, :parked, :ready] ++
@@ -91,7 +97,7 @@ defmodule CallbackThread do
   @doc """
   Starts a thread. Blocks while every worker has `:max_waiting` requests that have not started.
 
-  A request that waits is not withdrawn when its process dies.
+  A waiting request remains if the calling process dies.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> {:ok, id} = CallbackThread.spawn(receptor, fn -> {:receive, fn _ -> :done end} end)
@@ -104,8 +110,8 @@ defmodule CallbackThread do
     do: Route.patiently(receptor, fun, nil, :infinity)
 
   @doc """
-  Starts a thread, or refuses with `{:error, :full}` when all workers have `:max_waiting` requests that have not begun to
-  run.
+  Starts a thread, or returns `{:error, :full}` if all workers have `:max_waiting` requests that
+  have not started.
   """
   @spec try_spawn(receptor(), callback()) ::
           {:ok, id()} | {:error, :full | :no_such_receptor | :worker_down}
@@ -113,10 +119,12 @@ defmodule CallbackThread do
     do: Route.to_a_worker(receptor, {:spawn, fun, nil, :try})
 
   @doc """
-  Starts a thread whose replies the calling process gets, as messages `{:reply, ref, value}`.
+  Starts a thread that sends its replies to the calling process, as messages
+  `{:reply, ref, value}`.
 
-  When the thread ends otherwise than by a reply, the caller gets `{:DOWN, ref, :callback_thread, id, reason}`, with
-  the reasons of `monitor/1`. Waits for room as `spawn/2`. `demonitor/2` ends the replies.
+  If the thread ends without a final reply, the caller gets
+  `{:DOWN, ref, :callback_thread, id, reason}`, with a reason as in `monitor/1`. Blocks like
+  `spawn/2`. `demonitor/2` ends the replies.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> {:ok, _id, ref} =
@@ -135,10 +143,11 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Waits for the next reply to a `spawn_reply/2`, at most `timeout` milliseconds (up to 2^32 - 1, or `:infinity`).
+  Waits for the next reply of a thread started by `spawn_reply/2`, for at most `timeout`
+  milliseconds (up to 2^32 - 1, or `:infinity`).
 
-  `{:error, reason}`: the thread has ended, with a reason of `monitor/1`. `{:error, :timeout}`: it has not replied
-  yet, and continues.
+  Returns `{:error, reason}` if the thread has ended, with a reason as in `monitor/1`, and
+  `{:error, :timeout}` if it has not replied yet; it then continues.
   """
   @spec await(reference(), timeout()) :: {:ok, term()} | {:error, term()}
   def await(ref, timeout \\ 5_000) when is_reference(ref) and is_patience(timeout) do
@@ -151,11 +160,13 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Starts a thread and waits for its first reply, at most `timeout` milliseconds (up to 2^32 - 1, or `:infinity`) in all.
+  Starts a thread and waits for its first reply, for at most `timeout` milliseconds in total (up
+  to 2^32 - 1, or `:infinity`).
 
-  `{:error, :timeout}`: the thread has been cancelled, or it has never begun because no worker had room for it in this time.
-  `{:error, reason}` otherwise: it ended without a reply, with a reason of `monitor/1`, or did not begin.
-  A thread that continues after its first reply is not cancelled; later replies are dropped.
+  Returns `{:error, :timeout}` if the thread was cancelled after this time, or did not start
+  because no worker had room for it. Returns `{:error, reason}` if the thread ended without a
+  reply, with a reason as in `monitor/1`, or could not be started. A thread that continues after
+  its first reply is not cancelled; its later replies are dropped.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> CallbackThread.call(receptor, fn -> {:after, 10, fn -> {:reply, 42} end} end)
@@ -178,7 +189,7 @@ defmodule CallbackThread do
     end
   end
 
-  # After `demonitor/2` no more can come.
+  # After `demonitor/2`, no further replies can arrive.
   defp drop_replies(ref) do
     receive do
       {:reply, ^ref, _} -> drop_replies(ref)
@@ -188,18 +199,20 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Registers a function under itself as its name, and returns its code.
+  Registers a function with the function itself as its name, and returns its code.
 
-  It is called as `fun.(integer)` or `fun.(integer, event)`; the event is `:due` or `{:message, message}`. A receptor
-  has at most 4,094; then the result is `{:error, :too_many_functions}`. A code is valid only for the receptor that
-  issued it, not for its replacement.
+  The function is called as `fun.(integer)` or `fun.(integer, event)`, where the event is `:due`
+  or `{:message, message}`. A receptor has at most 4,094 functions; beyond that, the result is
+  `{:error, :too_many_functions}`. A code is valid only for the receptor that issued it, not for
+  its replacement.
   """
   @spec register(receptor(), (integer() -> term()) | (integer(), event :: term() -> term())) ::
           {:ok, code()} | {:error, :too_many_functions | :no_such_receptor}
   def register(receptor, fun), do: register(receptor, fun, fun)
 
   @doc """
-  Registers a function under a name, as `register/2`. If the name has a function, the new one replaces it and takes its code.
+  Registers a function under a name, like `register/2`. If the name is already registered, the
+  function replaces the earlier one and gets its code.
   """
   @spec register(receptor(), name :: term(), function()) ::
           {:ok, code()} | {:error, :too_many_functions | :no_such_receptor}
@@ -214,13 +227,16 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Starts a thread that waits as a registered function and its integer, in 24 bytes.
+  Starts a thread that consists of a registered function and an integer, and takes 24 bytes while
+  it waits.
 
-  `after: ms` says after how many milliseconds it is called first (up to 10^12), `after: :infinity` that it waits for a
-  message; at once by default. It is not counted as a waiting request: it has a slot already, so only memory limits it.
+  With `after: ms`, the first call is after `ms` milliseconds (up to 10^12); with
+  `after: :infinity`, the thread waits for a message. By default, the first call is immediate. The
+  thread does not count as a waiting request, because it already has a slot, so only memory limits
+  the number of such threads.
 
-  `{:error, :no_such_function}`: the receptor has no function with this code. An argument other than a 64-bit integer, an
-  unknown option or a wrong time raise.
+  Returns `{:error, :no_such_function}` if the receptor has no function with the code. Raises if
+  the argument is not a 64-bit integer, an option is unknown, or the time is invalid.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> me = self()
@@ -240,10 +256,11 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Starts one thread for each argument, as `spawn_registered/4`, and returns their number. Their ids are not kept.
+  Starts one thread for each argument, like `spawn_registered/4`, and returns their number instead
+  of their ids.
 
-  They are started in groups of 4,096. An error, or an argument that raises, does not affect earlier groups: their
-  threads continue.
+  The threads are started in groups of 4,096. An error, or an exception for an invalid argument,
+  does not affect earlier groups: their threads continue.
   """
   @spec spawn_registered_many(receptor(), code(), Enumerable.t(),
           after: non_neg_integer() | :infinity
@@ -265,15 +282,17 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Sends a message to a thread. `:ok` means that the thread has it or will have it, unless it ends first.
+  Sends a message to a thread. After `:ok`, the thread receives the message unless it ends first.
 
-  Messages of one sender arrive in order. `{:error, :full}`: the thread is not waiting for a message and has `:max_inbox` of them.
+  Messages of one sender arrive in order. Returns `{:error, :full}` if the thread is not waiting
+  for a message and already has `:max_inbox` messages.
   """
   @spec send(id(), term()) :: :ok | {:error, :no_such_thread | :full}
   def send(id, message), do: Route.to_thread(id, &{:send, &1, message})
 
   @doc """
-  Sends a message without waiting for the answer. If the thread has ended or is full, the message is dropped.
+  Sends a message without waiting for the answer. The message is dropped if the thread has ended
+  or its inbox is full.
 
   There is no back-pressure on a sender that is faster than the worker.
   """
@@ -282,13 +301,14 @@ defmodule CallbackThread do
     do: GenServer.cast(worker, {:send, key, message})
 
   @doc """
-  Ends a thread, with the reason `:cancelled`. If one of its callbacks is running, the callback is killed in the middle.
+  Ends a thread with the reason `:cancelled`. A callback of the thread that is running is killed.
   """
   @spec cancel(id()) :: :ok | {:error, :no_such_thread}
   def cancel(id), do: Route.to_thread(id, &{:cancel, &1})
 
   @doc """
-  When the thread ends, the calling process gets `{:DOWN, ref, :callback_thread, id, reason}`.
+  Monitors a thread: when it ends, the calling process gets
+  `{:DOWN, ref, :callback_thread, id, reason}`.
 
   The reason is `:normal`, `:cancelled`, `{:worker_down, reason}`, `{:bad_return, value}`, or the exit reason of a
   process. A monitor ends with the process that created it.
@@ -310,7 +330,8 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Ends a monitor, or the replies of `spawn_reply/2`, and removes a `:DOWN` message of it that has arrived.
+  Ends a monitor, or the replies of `spawn_reply/2`, and removes its `:DOWN` message from the
+  mailbox if that has arrived.
   """
   @spec demonitor(id(), reference()) :: :ok
   def demonitor(id, ref) when is_reference(ref) do
@@ -323,24 +344,26 @@ defmodule CallbackThread do
     end
   end
 
-  @doc "Has the thread not ended?"
+  @doc "Returns whether the thread has not ended."
   @spec alive?(id()) :: boolean()
   def alive?(id), do: Route.to_thread(id, &{:alive?, &1}) == true
 
-  @doc "The thread whose callback is running in the calling process; `nil` elsewhere."
+  @doc "Returns the id of the thread whose callback the calling process is running, or `nil`."
   @spec current() :: id() | nil
   def current, do: Runner.current()
 
-  @doc "How many threads a receptor has; 0 where there is no receptor."
+  @doc "Returns the number of threads of a receptor, or 0 if there is no receptor."
   @spec count(receptor()) :: non_neg_integer()
   def count(receptor), do: stats(receptor).alive
 
   @doc """
-  Figures of all workers together; all are 0 if there is no receptor.
+  Returns statistics summed over all workers; all are 0 if there is no receptor.
 
-  `alive`; `spawned`, `ended`, `crashed`, `cancelled` since the workers started; `waiting` requests that have not begun to run, `parked`
-  spawners; `ready` callbacks; `runners` (processes); `chunks` of 256 slots and `rows` in ETS; `inboxes` that hold messages, `dropped`
-  messages; `watchers` (monitors and spawners who want replies); `workers`.
+  Threads: `alive`, and `spawned`, `ended`, `crashed` and `cancelled` since the workers started.
+  Requests: `waiting` ones, which have not started, and `parked` spawners. Execution: `ready`
+  callbacks, `runners` (processes), `workers`. Memory: `chunks` of 256 slots, `rows` in ETS, and
+  non-empty `inboxes`. Messages: `dropped` ones. `watchers` are monitors and spawners that want
+  replies.
   """
   @spec stats(receptor()) :: %{atom() => non_neg_integer()}
   def stats(receptor) do
@@ -355,9 +378,10 @@ defmodule CallbackThread do
   defp add_figures(one, other), do: Map.merge(one, other, fn _, a, b -> a + b end)
 
   @doc """
-  Ends a receptor with its workers and threads. When it returns, no callback is running any more.
+  Ends a receptor with its workers and threads. When the function returns, no callback is running.
 
-  Monitors receive the reason `{:worker_down, :shutdown}`. Exits with `:noproc` if there is no receptor, as `GenServer.stop/1`.
+  Monitors receive the reason `{:worker_down, :shutdown}`. Exits with `:noproc` if there is no
+  receptor, like `GenServer.stop/1`.
   """
   @spec stop(receptor()) :: :ok
   def stop(receptor), do: GenServer.stop(receptor)

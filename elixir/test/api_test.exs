@@ -78,7 +78,7 @@ defmodule CallbackThread.ApiTest do
       assert {:error, {:bad_return, {:after, :soon, _}}} =
                CT.call(receptor, fn -> {:after, :soon, fn -> 1 end} end)
 
-      # Replies do not hide that it went wrong afterwards.
+      # A reply does not hide a later failure.
       {:ok, _, ref} =
         CT.spawn_reply(receptor, fn -> {:reply, 1, {:after, 1, fn -> exit(:later) end}} end)
 
@@ -89,7 +89,7 @@ defmodule CallbackThread.ApiTest do
       receptor = receptor()
       assert CT.call(receptor, fn -> {:receive, fn _ -> 1 end} end, 20) == {:error, :timeout}
       assert CT.count(receptor) == 0
-      # Nor are later replies left.
+      # Later replies are dropped.
       assert CT.call(receptor, fn -> {:reply, 1, {:reply, 2}} end) == {:ok, 1}
       refute_receive _, 20
     end
@@ -203,7 +203,7 @@ defmodule CallbackThread.ApiTest do
         end
 
       {:ok, present} = CT.spawn(receptor, fn -> {:receive, see} end)
-      # The slot has been used again: there is still but one chunk.
+      # There is still only one chunk, so the slot has been reused.
       figures(receptor, %{chunks: 1})
       for id <- stale, do: assert(CT.send(id, :wrong) == {:error, :no_such_thread})
       for id <- stale, do: assert(CT.cancel(id) == {:error, :no_such_thread})
@@ -370,7 +370,8 @@ defmodule CallbackThread.ApiTest do
       assert Enum.all?(1..10_000, &(:counters.get(seen, &1) == times))
     end
 
-    # Has 10,000 wait for ever longer, until all of them are seen to wait at the same time. Returns how often they did.
+    # Starts 10,000 units with increasing delays, until a sample shows all of them waiting at the
+    # same time. Returns the number of attempts.
     defp wait_at_once(receptor, code, [delay | longer]) do
       assert CT.spawn_registered_many(receptor, code, 1..10_000, after: delay) == {:ok, 10_000}
       all_wait = match?(%{alive: 10_000, rows: 0}, CT.stats(receptor))

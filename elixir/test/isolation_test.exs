@@ -1,5 +1,5 @@
 defmodule CallbackThread.IsolationTest do
-  @moduledoc "What one caller or one callback does wrong is no harm to the others."
+  @moduledoc "A mistake in one caller or callback does not affect others."
 
   use ExUnit.Case, async: true
   import CallbackThread.Helpers
@@ -7,7 +7,8 @@ defmodule CallbackThread.IsolationTest do
   import ExUnit.CaptureLog
   alias CallbackThread, as: CT
 
-  # The worker sees them together, so one runner gets them in one batch.
+  # Sends the functions while the worker is suspended, so that one runner gets all of them in one
+  # batch.
   defp in_one_batch(receptor, funs) do
     [worker] = CT.Directory.all(receptor)
     :sys.suspend(worker)
@@ -66,7 +67,7 @@ defmodule CallbackThread.IsolationTest do
     for _ <- 1..10, do: in_one_batch(receptor, funs)
     assert Enum.uniq(collect(60)) == [pristine]
 
-    # Each of these would fail in a process that has a name.
+    # Each registration would fail in a process that already has a name.
     in_one_batch(
       receptor,
       for(name <- names, do: fn _ -> see.(Process.register(self(), name)) end)

@@ -3,7 +3,7 @@ defmodule CallbackThread.LimitsTest do
   import CallbackThread.Helpers
   alias CallbackThread, as: CT
 
-  # One worker whose only process is blocked, so that requests wait.
+  # Starts a receptor with one worker, whose only process is blocked, so that requests wait.
   defp blocked(options) do
     receptor = receptor([workers: 1, max_runners: 1] ++ options)
     see = seer()
@@ -25,7 +25,8 @@ defmodule CallbackThread.LimitsTest do
     {receptor, runner, _} = blocked(max_waiting: 5)
     see = seer()
 
-    # Up to 128 requests may have been sent to the blocked runner before it was detected; those were revoked.
+    # Before the worker detects that the runner is blocked, it may give the runner up to 128 jobs,
+    # which it then revokes.
     results = for i <- 1..10, do: CT.try_spawn(receptor, fn -> see.(i) end)
     assert Enum.map(results, &elem(&1, 0)) == List.duplicate(:ok, 5) ++ List.duplicate(:error, 5)
     assert Enum.all?(Enum.drop(results, 5), &(&1 == {:error, :full}))
@@ -166,7 +167,7 @@ defmodule CallbackThread.LimitsTest do
     see = seer()
     for i <- 1..60, do: {:ok, _} = CT.spawn(receptor, fn -> Process.sleep(20) && see.(i) end)
     most = Enum.max(for _ <- 1..20, do: Process.sleep(2) && CT.stats(receptor).runners)
-    # One more: a runner that is about to end.
+    # A runner that is about to end may count as well.
     assert most in 1..11
     assert Enum.sort(collect(60)) == Enum.to_list(1..60)
   end

@@ -15,7 +15,7 @@ defmodule CallbackThread.MemoryTest do
         ids = for _ <- 1..50, do: elem(CT.spawn(receptor, fn -> {:receive, fn _ -> 1 end} end), 1)
         {:ok, 450} = CT.spawn_registered_many(receptor, code, 1..450, after: 1)
         for id <- ids, do: CT.send(id, :end)
-        # Counted by ended threads: a raw request in transit is not alive yet.
+        # Wait for the number of ended threads, because a raw request in transit is not alive yet.
         wanted = Process.get(:wanted, 0) + 1_000
         Process.put(:wanted, wanted)
         figures(receptor, %{ended: wanted, alive: 0})
@@ -24,7 +24,7 @@ defmodule CallbackThread.MemoryTest do
         workers_size(receptor)
       end
 
-    # After a warm-up the heaps of the workers stay within the same bounds.
+    # After a warm-up, the heaps of the workers stay within the same bounds.
     assert Enum.max(Enum.drop(sizes, 50)) <= 4 * Enum.max(Enum.take(sizes, 50))
   end
 
@@ -54,7 +54,8 @@ defmodule CallbackThread.MemoryTest do
 
   defp sleeper(i), do: fn _ -> {:after, 86_400_000, fn -> i end} end
 
-  # Bytes in use by ETS and `:atomics` for the threads that `start` makes wait; all are cancelled afterwards.
+  # Returns the bytes that ETS and `:atomics` use for the waiting threads that `start` creates.
+  # Cancels the threads afterwards.
   defp growth(receptor, start) do
     [worker] = CT.Directory.all(receptor)
     before = held(worker)
@@ -85,7 +86,7 @@ defmodule CallbackThread.MemoryTest do
     Enum.sum(chunks) + table_bytes(state.threads.rows)
   end
 
-  # The table's own buckets shrink in steps, so only whole rows are counted here; see the measured figures for all.
+  # The hash table shrinks in steps, so an empty table counts as 0 bytes whatever its size.
   defp table_bytes(rows) do
     empty = :ets.info(:ets.new(:empty, [:set]), :memory)
     if :ets.info(rows, :size) == 0, do: 0, else: (:ets.info(rows, :memory) - empty) * 8

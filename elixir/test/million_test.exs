@@ -4,7 +4,7 @@ defmodule CallbackThread.MillionTest do
   import ExUnit.CaptureIO
   alias Mix.Tasks.CallbackThread.Million
 
-  # Enough for compiling and two BEAMs on a busy machine.
+  # Long enough for a compilation and two BEAMs on a busy machine.
   @moduletag timeout: 300_000
   @patience_ms 120_000
 
@@ -23,7 +23,7 @@ defmodule CallbackThread.MillionTest do
 
   for {signal, delay} <- [{"KILL", 0}, {"KILL", 3_000}, {"TERM", 1_000}] do
     test "a parent that is ended by SIG#{signal} after #{delay} ms leaves no BEAM behind" do
-      # A number by which they are known among all processes of the machine.
+      # The number identifies the BEAMs of this test among all processes.
       units = "#{1_000 + :rand.uniform(8_999)}"
       task = ["callback_thread.million", units, "--wait", "3600"]
       mix = System.find_executable("mix")
@@ -33,7 +33,8 @@ defmodule CallbackThread.MillionTest do
       on_exit(fn -> for pid <- ["#{parent}" | children(units)], do: kill("KILL", pid) end)
       eventually(fn -> children(units) != [] end, @patience_ms)
       Process.sleep(unquote(delay))
-      # While one program becomes the next (`elixir`, `erl`, `beam.smp`) its words cannot be read.
+      # The command line cannot be read while one program executes the next (`elixir`, `erl`,
+      # `beam.smp`).
       eventually(fn -> children(units) != [] end, @patience_ms)
       assert kill(unquote(signal), "#{parent}") == 0
       eventually(fn -> children(units) == [] end, @patience_ms)
@@ -41,7 +42,7 @@ defmodule CallbackThread.MillionTest do
     end
   end
 
-  # Processes that measure one kind with this number of units.
+  # Returns the ids of the processes that measure one kind with the given number of units.
   defp children(units) do
     for directory <- Path.wildcard("/proc/[0-9]*"),
         {:ok, line} <- [File.read(Path.join(directory, "cmdline"))],

@@ -1,10 +1,12 @@
 defmodule CallbackThread.RandomTest do
   @moduledoc """
-  Random threads, messages and cancellations against a simple model.
+  Compares random threads, messages and cancellations with a simple model.
 
-  A thread carries out a plan, a list of steps, and enters each step into a table when it runs. Afterwards, for every
-  thread: each step ran at most once and after the earlier ones; the received messages are a prefix of the accepted
-  ones, in order; no timer was early; it ended exactly once, for a reason that the plan and the cancellations allow.
+  Each thread executes a plan, which is a list of steps, and records each step in a table.
+  Afterwards, the test checks for every thread that each step ran at most once and after the
+  earlier ones, that the received messages are a prefix of the accepted ones, that no timer was
+  early, and that the thread ended exactly once, for a reason that the plan and the cancellations
+  allow.
   """
 
   use ExUnit.Case, async: false
@@ -90,7 +92,7 @@ defmodule CallbackThread.RandomTest do
     Map.new(threads, fn {number, thread} -> {number, cancel(thread)} end)
   end
 
-  # -- what a thread does --
+  # -- execution of plans --
 
   defp step(log, number, index, plan, earliest) do
     :ets.insert(log, {{number, index}, earliest == nil or now_us() >= earliest})
@@ -121,7 +123,8 @@ defmodule CallbackThread.RandomTest do
      fn -> step(log, number, index, plan, earliest) end}
   end
 
-  # The rest of the plan is in the log, as a registered function has room for a number only.
+  # The rest of the plan is in the log, because the state of a registered function is only an
+  # integer.
   defp carry_out([{:registered, code} | plan], log, number, index) do
     :ets.insert(log, {{:rest, number}, {index, plan}})
     {:after, 1, code, number}
@@ -142,7 +145,7 @@ defmodule CallbackThread.RandomTest do
 
   defp now_us, do: System.monotonic_time(:microsecond)
 
-  # -- what must hold --
+  # -- checks --
 
   defp check(number, thread, log) do
     runs = for index <- 0..length(thread.plan), do: :ets.lookup(log, {number, index})
@@ -172,7 +175,7 @@ defmodule CallbackThread.RandomTest do
 
   defp check_end(number, reason, thread, ran), do: flunk(inspect({number, reason, thread, ran}))
 
-  # Skips the replies on the way; there must be one last word, and nothing after it.
+  # Skips intermediate replies. There must be one final reply or reason, and nothing after it.
   defp last_word(ref) do
     case CT.await(ref, 0) do
       {:ok, :more} -> last_word(ref)

@@ -41,7 +41,7 @@ defmodule CallbackThread.RunningTest do
       {:ok, code} = CT.register(receptor, fn n -> see.(n) end)
       bulks = for bulk <- 1..20, do: {bulk, 200 + 20 * :rand.uniform(5)}
 
-      # The arguments of one bulk have one due tick.
+      # All units of one bulk have the same due tick.
       for {bulk, ms} <- bulks do
         {:ok, 100} =
           CT.spawn_registered_many(receptor, code, (bulk * 100)..(bulk * 100 + 99), after: ms)
@@ -165,7 +165,7 @@ defmodule CallbackThread.RunningTest do
   end
 
   describe "callbacks that block" do
-    # One after another, 10,000 sleeps of a second would take 10,000 s.
+    # In sequence, 10,000 sleeps of a second would take 10,000 s.
     test "10,000 sleepers of one second, in the form of the evaluated programme" do
       receptor = CT.Receptor.new()
       woken = :counters.new(1, [])
@@ -241,7 +241,7 @@ defmodule CallbackThread.RunningTest do
           end
 
           assert {:error, {:worker_down, :killed}} = CT.await(ref)
-          # Callbacks in the middle of running end with their worker.
+          # Running callbacks end with their worker.
           assert_receive {:DOWN, ^watch, :process, _, _}, 5_000
           eventually(fn -> length(CT.Directory.all(receptor) -- workers) == 2 end)
           eventually(fn -> CT.call(receptor, fn -> {:reply, :again} end) == {:ok, :again} end)
@@ -288,7 +288,7 @@ defmodule CallbackThread.RunningTest do
           Process.exit(worker, :kill) && eventually(fn -> CT.stats(receptor).workers == 1 end)
         end)
 
-      # Only those that it had been given are lost, and it is said how many.
+      # Only the requests sent to the dead worker are lost, and the log has their number.
       assert collect(1_976) == Enum.to_list(1_025..3_000)
       assert log =~ "1024 raw spawn requests were lost"
       refute_received {:seen, _}
@@ -302,7 +302,7 @@ defmodule CallbackThread.RunningTest do
         capture_log(fn ->
           :sys.suspend(worker)
           for _ <- 1..50, do: Kernel.send(receptor, {:spawn, fn _ -> :never end})
-          # The receptor answers in order, so it has forwarded them all.
+          # The receptor handles messages in order, so it has forwarded all requests.
           {:ok, _} = CT.register(receptor, fn n -> n end)
           Process.exit(worker, :kill)
           eventually(fn -> CT.call(receptor, fn -> {:reply, 1} end) == {:ok, 1} end)

@@ -50,7 +50,7 @@ defmodule CallbackThread.SlotsTest do
   test "nothing is due early, and due units come in order of tick and then of waiting" do
     :rand.seed(:exsss, {1, 2, 3})
     {keys, slots} = claim(Slots.new(), 2_000)
-    # Waiting begins in another order than that of the slots.
+    # The waits begin in a different order from that of the slots.
     waits = for key <- Enum.shuffle(keys), do: {key, :rand.uniform(50)}
 
     slots =
@@ -69,7 +69,7 @@ defmodule CallbackThread.SlotsTest do
     assert Slots.next_due(slots) == nil
   end
 
-  # In small pieces, as a worker whose queue is nearly full.
+  # Takes the due threads in small batches, like a worker whose queue is nearly full.
   defp drain(slots, now, taken) do
     case Slots.take_due(slots, now, 7) do
       {[], slots} -> {taken, slots}

@@ -1,7 +1,7 @@
 ExUnit.start(capture_log: true)
 
 defmodule CallbackThread.Helpers do
-  @moduledoc "What several tests need."
+  @moduledoc "Functions shared by the tests."
   import ExUnit.Assertions, only: [assert: 1]
 
   # Long enough for a loaded machine; a passing test never waits this long.
@@ -32,9 +32,10 @@ defmodule CallbackThread.Helpers do
   end
 
   @doc """
-  Waits until the receptor's figures are these.
+  Waits until the statistics of a receptor have the `expected` values.
 
-  Most of them are of a moment: a thread that has told of its end has not been forgotten yet.
+  Statistics are delayed: a thread may have notified its monitors before the worker has removed
+  it.
   """
   def figures(receptor, expected) do
     keys = Map.keys(expected)

@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: the programs in `bench/src/bin/`, and the callback runtime's benchmark.
+//! `cargo xtask bench`: runs the benchmark programs in `bench/src/bin/`, and the callback runtime's
+//! benchmark.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,11 +8,11 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, run as run_command, say};
 
-/// Builds contend and the benchmark programs in the profile of published figures, and runs one.
-/// Without a name, lists them.
+/// Builds contend and the benchmark programs in the profile of published measurements, and runs one
+/// of them. Without a name, lists the benchmarks.
 ///
 /// # Errors
-/// Returns an error if there is no such benchmark, or it fails.
+/// Returns an error if there is no such benchmark, or the benchmark fails.
 pub fn run(arguments: &[String]) -> Result<()> {
     let programs = programs(Path::new("bench/src/bin"))?;
     let Some((name, rest)) = arguments.split_first() else {
@@ -37,7 +38,7 @@ fn invocation(program: &str, arguments: &[String]) -> Command {
     command
 }
 
-/// Returns the names of the programs whose sources are in a folder.
+/// Returns the sorted names of the programs whose sources are in the given folder.
 fn programs(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let cannot = || format!("cannot read {}", folder.display());

@@ -1,4 +1,4 @@
-//! `cargo xtask book`: builds the book with mdBook, or writes new output to its pages.
+//! `cargo xtask book`: builds the book with mdBook, or updates the output on its pages.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,11 +10,11 @@ use crate::process::{self, cargo, succeeds, target_dir};
 
 const INSTALL: &str = "cargo install mdbook --version 0.5.4 --locked --no-default-features";
 
-/// Set, it makes the test of the book's commands write their output to the pages.
+/// Environment variable that makes the test of the book's commands write their output to the pages.
 const UPDATE: &str = "CONTEND_UPDATE_BOOK";
 
-/// Checks the book's links and builds it in `target/book`; with `--update`, runs all commands on
-/// its pages instead, and replaces their output there.
+/// Checks the book's links and builds it in `target/book`. With `--update`, runs all commands on
+/// the pages instead, and replaces their output there.
 ///
 /// # Errors
 /// Returns an error if a link leads nowhere, mdBook is not installed, or a command fails.
@@ -31,7 +31,7 @@ fn build() -> Result<()> {
     process::run(mdbook()?.args(["build", "docs"]))
 }
 
-/// Returns a command for the mdBook on `PATH`, or for the one that `.ci/run` has installed.
+/// Returns a command for the mdBook on `PATH`, or else for the one installed by `.ci/run`.
 fn mdbook() -> Result<Command> {
     let installed = target_dir().join("tools/bin/mdbook");
     let programs = [Path::new("mdbook"), &installed];
@@ -43,7 +43,7 @@ fn mdbook() -> Result<Command> {
 }
 
 fn update() -> Result<()> {
-    // Figures on pages are those of an optimized build.
+    // Measurements on pages are those of an optimized build.
     let words = "test --release --package contend --test alone --locked -- book:: --nocapture";
     let mut command = cargo();
     if std::env::var_os(UPDATE).is_none() {

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: everything that must hold before a change is merged.
+//! `cargo xtask ci`: runs all checks that must succeed before a change is merged.
 
 use std::fs;
 use std::path::Path;
@@ -16,16 +16,17 @@ const CGROUP_TESTS: [&str; 3] = [
     "lab_synchronisation::a_quota_is_respected_and_shown",
 ];
 
-/// Tests that fill a file system, which they have to mount.
+/// Tests that mount and fill a file system, which requires root.
 const MOUNT_TESTS: [&str; 2] = [
     "history::a_full_disk_loses_no_figures",
     "run::disk::a_full_disk_does_not_matter_if_a_shell_needs_no_files",
 ];
 
-/// Runs every check; the first that fails ends the run.
+/// Runs all checks, and stops at the first failure.
 ///
 /// # Errors
-/// Returns an error if a check fails, or a test was skipped because this machine lacks something.
+/// Returns an error if a check fails, or a test was skipped because this machine lacks a program or
+/// a feature.
 pub fn run() -> Result<()> {
     lint::run()?;
     book::run(&[])?;
@@ -38,7 +39,8 @@ pub fn run() -> Result<()> {
     log.require_nothing_skipped()
 }
 
-/// Explores every interleaving of the callback runtime's and the rings' shared state.
+/// Explores every interleaving of accesses to the shared state of the callback runtime and of the
+/// rings.
 fn loom() -> Result<()> {
     cargo_run(
         &[("RUSTFLAGS", "--cfg loom")],
@@ -47,8 +49,8 @@ fn loom() -> Result<()> {
     )
 }
 
-/// Runs the callback runtime's tests with `AddressSanitizer`, which comes with every toolchain;
-/// unoptimized, so that no invalid access is optimized away.
+/// Runs the callback runtime's tests with `AddressSanitizer`, which comes with every toolchain. The
+/// build is unoptimized, so that no invalid access is optimized away.
 fn sanitizer() -> Result<()> {
     let host = output(Command::new("rustc").args(["--print", "host-tuple"]))?;
     let host = String::from_utf8(host).context("rustc names its host")?;
@@ -87,7 +89,7 @@ fn can_create_cgroups(hierarchy: &Path) -> bool {
     hierarchy.is_dir() && fs::create_dir(&group).is_ok() && fs::remove_dir(&group).is_ok()
 }
 
-/// Checks the callback runtime for the BEAM, which needs only Elixir.
+/// Checks and tests the callback runtime for the BEAM.
 fn elixir(log: &mut TestLog) -> Result<()> {
     for arguments in ["format --check-formatted", "compile --warnings-as-errors", "test"] {
         log.watch(Command::new("mix").args(arguments.split(' ')).current_dir("elixir"))?;
@@ -95,7 +97,8 @@ fn elixir(log: &mut TestLog) -> Result<()> {
     Ok(())
 }
 
-/// Results extracted from the tests' output: skipped tests, and the number that passed.
+/// Results extracted from the output of tests: the skipped tests, and the number of those that
+/// passed.
 #[derive(Debug, Default)]
 struct TestLog {
     skipped: Vec<String>,
@@ -107,7 +110,7 @@ impl TestLog {
         run_watched(command, |line| self.line(line))
     }
 
-    /// Runs one ignored test. A name that no test has is an error, not a success.
+    /// Runs one ignored test. An unknown name is an error, although Cargo then succeeds.
     fn watch_ignored_test(&mut self, name: &str) -> Result<()> {
         let before = self.passed;
         let words = "test -p contend --test it --locked -- --ignored --exact";

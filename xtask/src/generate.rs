@@ -1,4 +1,4 @@
-//! `cargo xtask generate`: files that are generated from the sources.
+//! `cargo xtask generate`: writes the files that are generated from the sources.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::process::{cargo, output, run as run_command, say, target_dir};
 
-/// Committed files, and the arguments of `contend generate` that print them. Tests compare these
+/// Arguments of `contend generate`, and the committed files with their output. Tests compare these
 /// files with the sources.
 const COMMITTED: [(&str, &str); 10] = [
     ("schema pipe", "schemas/contend.pipe-1.json"),
@@ -22,7 +22,8 @@ const COMMITTED: [(&str, &str); 10] = [
     ("unit-costs docs/data/units.json", "docs/measurements/unit-costs.md"),
 ];
 
-/// Files for packagers, in `target/generated/`.
+/// Arguments of `contend generate`, and the files with their output in `target/generated/`, for
+/// packagers.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("completions bash", "contend.bash"),
     ("completions zsh", "_contend"),
@@ -51,7 +52,7 @@ fn contend(arguments: &str) -> Result<Vec<u8>> {
     output(cargo().args(words.split(' ')).args(arguments.split(' ')))
 }
 
-/// Writes a file if its content changes, and prints its path.
+/// Writes a file and prints its path, unless the content is unchanged.
 fn write(path: &Path, content: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|current| current == content) {
         return Ok(());

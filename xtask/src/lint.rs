@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: static checks.
+//! `cargo xtask lint`: runs the static checks.
 
 use std::process::Command;
 
@@ -22,9 +22,10 @@ pub fn run() -> Result<()> {
     installed_tools()
 }
 
-/// Runs the checkers that take minutes to build, if they are installed.
+/// Runs cargo-deny and typos if they are installed. They take minutes to build, so they are
+/// optional.
 ///
-/// Advisories are not checked: their database has to be downloaded.
+/// Advisories are not checked, because their database would have to be downloaded.
 fn installed_tools() -> Result<()> {
     let deny = "deny --all-features check bans licenses sources";
     if succeeds(cargo().args(["deny", "--version"])) {

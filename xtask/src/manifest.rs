@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-/// A package of the workspace.
+/// A package of the workspace, as described by its `Cargo.toml`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Package {
-    /// The folder, relative to the workspace's root.
+    /// The folder of the package, relative to the workspace's root.
     pub folder: PathBuf,
-    /// The package's name.
+    /// The name in `Cargo.toml`.
     pub name: String,
     /// The names of all dependencies, including build and development dependencies.
     pub dependencies: Vec<String>,

@@ -1,4 +1,4 @@
-//! `cargo xtask pre-commit`: quick checks before a commit.
+//! `cargo xtask pre-commit`: runs quick checks before a commit.
 
 use std::process::Command;
 
@@ -8,19 +8,19 @@ use crate::check;
 use crate::manifest::{self, Package};
 use crate::process::{self, cargo, output};
 
-/// The scope of a change.
+/// The packages that a change affects.
 #[derive(Debug, PartialEq, Eq)]
 enum Scope<'a> {
-    /// Files of the workspace itself have changed.
+    /// All packages, because a file of the workspace itself has changed.
     Workspace,
-    /// These packages; empty if no source has changed.
+    /// The packages with changed files; may be empty.
     Packages(Vec<&'a str>),
 }
 
 /// Checks the repository's own rules, formatting, and the lints of changed packages.
 ///
 /// # Errors
-/// Returns an error if one of them is broken.
+/// Returns an error if a check fails.
 pub fn run() -> Result<()> {
     check::run()?;
     process::run(cargo().args("fmt --all --check".split(' ')))?;
@@ -35,7 +35,8 @@ pub fn run() -> Result<()> {
     process::run(clippy.args(["--", "-D", "warnings"]))
 }
 
-/// Returns files that differ from the last commit, staged or not, and untracked files.
+/// Returns the paths of untracked files and of files that differ from the last commit, staged or
+/// not.
 fn changed_files() -> Result<Vec<String>> {
     let mut files = Vec::new();
     for arguments in ["diff --name-only HEAD", "ls-files --others --exclude-standard"] {

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// Prints a line to standard error. A closed standard error does not stop a task.
+/// Prints a line to standard error. Ignores errors, so that a closed standard error does not stop a
+/// task.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{}", line.trim_end());
 }
@@ -17,15 +18,16 @@ pub fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
 }
 
-/// Returns Cargo's target directory.
+/// Returns Cargo's target directory, relative to the repository's root if `CARGO_TARGET_DIR` is
+/// unset.
 pub fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
 }
 
-/// Runs a command.
+/// Prints and runs a command.
 ///
 /// # Errors
-/// Returns an error if it cannot be started or does not succeed.
+/// Returns an error if the command cannot be started or does not succeed.
 pub fn run(command: &mut Command) -> Result<()> {
     announce(command);
     let status = command.status().with_context(|| format!("cannot run `{}`", line(command)))?;
@@ -39,7 +41,7 @@ pub fn run(command: &mut Command) -> Result<()> {
 /// Passes the lines on to standard output.
 ///
 /// # Errors
-/// Returns an error if it cannot be started or does not succeed.
+/// Returns an error if the command cannot be started or does not succeed.
 pub fn run_watched(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
     announce(command);
     let (reader, writer) = io::pipe().context("cannot create a pipe")?;
@@ -61,10 +63,10 @@ pub fn run_watched(command: &mut Command, mut on_line: impl FnMut(&str)) -> Resu
     Ok(())
 }
 
-/// Returns what a command prints to standard output.
+/// Runs a command and returns its standard output, without printing the command.
 ///
 /// # Errors
-/// Returns an error if it cannot be started or does not succeed.
+/// Returns an error if the command cannot be started or does not succeed.
 pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     command.stderr(Stdio::inherit());
     let output = command.output().with_context(|| format!("cannot run `{}`", line(command)))?;
@@ -74,7 +76,8 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Whether a command can be started and succeeds. Its input and outputs are `/dev/null`.
+/// Runs a command with `/dev/null` as input and outputs, and returns whether it succeeds. A command
+/// that cannot be started does not.
 pub fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
@@ -84,7 +87,7 @@ fn announce(command: &Command) {
     say(&format!("$ {}", line(command)));
 }
 
-/// Formats a command as it would be typed, without quoting words.
+/// Formats a command like a command line, without quoting words.
 fn line(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()

@@ -1,9 +1,11 @@
-//! A seeded generator of random numbers.
+//! A seeded generator of pseudorandom numbers.
 
-/// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
+/// The state of the generator by Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators" (2014).
 pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
+    /// Returns the next number of the sequence.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -12,7 +14,8 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number below `limit`, which is not 0. The bias is negligible for small limits.
+    /// Returns a number below `limit`, which must not be 0. The bias is negligible for small
+    /// limits.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the README's test command.
+//! `cargo xtask test`: runs the README's test command.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 
 use crate::process::{self, cargo};
 
-/// Runs the README's test command, with `--full` at full effort; further arguments are Cargo's.
+/// Runs the README's test command, at full effort with `--full`. Cargo gets the other arguments.
 ///
 /// # Errors
 /// Returns an error if a test fails.
@@ -18,8 +18,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     process::run(&mut command(full, rest)?)
 }
 
-/// Returns the README's test command with more arguments. At full effort, randomised and repeated
-/// tests try as many cases as in CI.
+/// Returns the README's test command, followed by `arguments`. At full effort, randomised and
+/// repeated tests try as many cases as in CI.
 ///
 /// # Errors
 /// Returns an error if the README has no such command.
@@ -34,7 +34,8 @@ pub fn command(full: bool, arguments: &[String]) -> Result<Command> {
     Ok(command)
 }
 
-/// Returns Cargo's arguments in the first line `$ cargo test …`.
+/// Returns Cargo's arguments in the first line `$ cargo test …`, or `None` if there is no such
+/// line.
 fn documented(readme: &str) -> Option<&str> {
     let command = readme.lines().find(|line| line.starts_with("$ cargo test "))?;
     command.strip_prefix("$ cargo ")

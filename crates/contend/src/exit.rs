@@ -21,10 +21,10 @@ use crate::cli::ColorArg;
 use crate::settings::SHELLS;
 use crate::{output, suggest, tips};
 
-/// The way contend ends.
+/// The outcome of the process: an exit status, or death by a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Status 0.
+    /// Status 0: success.
     Success,
     /// The exit status of the pipeline.
     Pipeline(i32),
@@ -46,7 +46,7 @@ pub enum Exit {
 pub struct UsageError(pub String);
 
 impl Exit {
-    /// Returns the exit for an error.
+    /// Returns the exit for an error. An unknown error is a failure of contend itself.
     pub fn of_error(error: &anyhow::Error) -> Self {
         if error.is::<UsageError>() {
             return Self::Usage;
@@ -88,8 +88,8 @@ impl Exit {
     }
 }
 
-/// Returns the end of the message for an error that names a shell: the similar name of one that is
-/// installed, if the shell does not exist.
+/// Returns a suggestion to append to the message of an error: the installed shell whose name is
+/// similar to that of a missing one. The suggestion is empty for other errors.
 pub fn hint(error: &anyhow::Error) -> String {
     let missing = |source: &io::Error| source.kind() == io::ErrorKind::NotFound;
     let shell = match (error.downcast_ref(), error.downcast_ref()) {
@@ -106,7 +106,7 @@ pub fn report_usage(mut error: clap::Error) -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     tips::add(&mut error, &words);
-    // The command line could not be parsed, but the option may be in it.
+    // clap has rejected the command line, which may contain `--color` nevertheless.
     output::set_color(ColorArg::find(&words));
     let text = error.render().ansi().to_string();
     let printed = if error.use_stderr() { output::stderr(&text) } else { output::stdout(&text) };

@@ -34,7 +34,7 @@ pub fn describe() -> Host {
     }
 }
 
-/// Returns warnings about properties of the machine that make figures uncertain.
+/// Returns warnings about properties of the machine that make measurements uncertain.
 pub fn unfavourable(host: &Host) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let Some(quota) = host.cpu_quota.filter(|&quota| quota < host.cpus_allowed as f64) {
@@ -52,7 +52,8 @@ pub fn unfavourable(host: &Host) -> Vec<Warning> {
     warnings
 }
 
-/// Returns the number of cores: of different sets of CPUs that share a core.
+/// Returns the number of cores, which is that of distinct sets of sibling CPUs, or `None` if the
+/// kernel does not report them.
 fn cores() -> Option<usize> {
     let cpus = fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
     let siblings = cpus.filter_map(|cpu| {
@@ -77,7 +78,7 @@ fn mitigations() -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
-/// Returns the word in brackets, which the kernel uses to mark the selected one.
+/// Returns the selected value of a kernel setting, which is in brackets: `always [madvise] never`.
 fn chosen(list: &str) -> Option<String> {
     Some(list.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
@@ -93,11 +94,12 @@ fn field(cpuinfo: &str, name: &str) -> Option<String> {
     })
 }
 
-/// Counts the CPUs in a list such as `0-3,5`.
+/// Returns the number of CPUs that are online, or 0 if the kernel does not report it.
 fn online() -> usize {
     trimmed("/sys/devices/system/cpu/online").map_or(0, |list| count_list(&list))
 }
 
+/// Counts the CPUs in a list such as `0-3,5`.
 fn count_list(list: &str) -> usize {
     list.split(',')
         .filter_map(|range| match range.split_once('-') {

@@ -27,16 +27,17 @@ use crate::output;
 use crate::terminal::{self, LinesBelow, bar, fit, time_left};
 use window::{CELLS, Window};
 
-/// Pipelines that end earlier have no live view.
+/// Time from the start of a pipeline to the first drawing. Shorter pipelines have no live view.
 const START_DELAY: Duration = Duration::from_secs(1);
-/// Time between two drawings of a series of short runs.
+/// Minimum time between two drawings of a series of short runs.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
-/// A stage is marked as the bottleneck if it waited for its neighbours at most this share of the time.
+/// Largest share of its time, from 0 to 1, that the marked bottleneck has waited for its
+/// neighbours.
 const MAX_BOTTLENECK_WAIT: f64 = 0.4;
-/// Fewest and most columns for the text of a stage.
+/// Minimum and maximum width of the column with the commands, in characters.
 const STAGE_COLUMNS: [usize; 2] = [12, 40];
 
-/// The symbols of bars, as the report explains them, and shorter for narrow terminals.
+/// Legends of the bars: one with the words of the report, and a shorter one for narrow terminals.
 const LEGENDS: [&str; 2] = [
     "   # running  = waiting for a CPU  . waiting for input  : waiting for the next stage  o other",
     "   # running  = queued  . starved  : blocked  o other",
@@ -55,11 +56,11 @@ pub struct Live {
     drawn: Option<Instant>,
     lines: LinesBelow,
     window: Window,
-    /// Share of the input that has been read, when it was last known.
+    /// Share of the input read, from 0 to 1, as last reported; `None` if its size is unknown.
     input_share: Option<f64>,
 }
 
-/// The position in a series of runs.
+/// The position in a series of runs, counted from 1.
 #[derive(Debug, Clone, Copy)]
 struct Runs {
     current: u32,
@@ -82,19 +83,19 @@ impl Live {
         }
     }
 
-    /// Starts the next run.
+    /// Resets the view for the next run.
     pub fn begin_run(&mut self) {
         self.runs.current += 1;
         self.window = Window::default();
         self.input_share = None;
-        // Runs that are shorter than the interval of progress reports are shown here alone.
+        // Runs shorter than the interval of progress reports are shown only here.
         let is_due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_INTERVAL);
         if self.runs.total > 1 && is_due && self.started.elapsed() >= START_DELAY && !self.is_over {
             self.draw(&[fit(&self.runs.text(output::width()), output::width())]);
         }
     }
 
-    /// Draws what the stages do now.
+    /// Updates the view with the current states of the stages.
     pub fn show(&mut self, progress: &Progress<'_>) {
         let &Progress::Running { elapsed, stages } = progress else {
             return self.lines.clear();
@@ -148,7 +149,8 @@ impl Live {
             text = format!("{}   ", self.runs.text(width));
         }
         text += &format!("{elapsed:.0} s, {running} of {} stages running", self.commands.len());
-        // The bar of a series is that of its runs. A stage that has ended may have left input unread.
+        // In a series, the bar shows the runs instead. A stage that has ended may have left input
+        // unread.
         let reads = stages.first().is_some_and(|stage| stage.state.is_some());
         if let Some(share) = self.input_share.filter(|_| reads && self.runs.total == 1) {
             text += &format!("   {}", bar(share, width));
@@ -163,7 +165,7 @@ impl Live {
 }
 
 impl Runs {
-    /// Returns text such as `run 3 of 7 [#####...............] 28 %`.
+    /// Returns the position with a progress bar, such as `run 3 of 7 [#####...............] 28 %`.
     fn text(self, width: usize) -> String {
         let completed = self.current.saturating_sub(1);
         let share = f64::from(completed) / f64::from(self.total.max(1));
@@ -171,7 +173,7 @@ impl Runs {
     }
 }
 
-/// The columns that fit into a terminal.
+/// The columns of the table that fit into a terminal.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     stage: usize,
@@ -181,10 +183,11 @@ struct Layout {
 }
 
 impl Layout {
-    /// Columns of the number and mark, the bar, and the state, with spaces.
+    /// Width of number, mark, bar and state with their spaces, in characters.
     const FIXED: usize = 3 + 2 + CELLS + 2 + 8;
-    /// Columns of a number of bytes, and of a rate, with spaces.
+    /// Width of a number of bytes with its space, in characters.
     const BYTES: usize = 8;
+    /// Width of a rate with its space, in characters.
     const RATE: usize = 10;
 
     fn new(commands: &[String], width: usize) -> Self {
@@ -243,7 +246,8 @@ impl Layout {
     }
 }
 
-/// Returns at most `columns` characters of the text, the last one `…` if it is cut.
+/// Replaces control characters by spaces, and cuts the command to at most `columns` characters, of
+/// which the last one is then `…`.
 fn cut(text: &str, columns: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().count() <= columns {

@@ -1,5 +1,5 @@
-//! The command-line program. It parses and checks the command line, calls the libraries that do the
-//! work, and shows what they return:
+//! The command-line program, which parses and checks the command line, calls the libraries, and
+//! prints their results:
 //!
 //! ```text
 //!  cli ──────▶ settings ──────▶ commands ──────▶ output
@@ -10,8 +10,8 @@
 //!              profile   advise   parallel   lab   json   report
 //! ```
 //!
-//! An error anywhere on the way is an [`anyhow::Error`]. [`exit`] maps it to an exit status, and
-//! [`exit_code`] prints it as one line.
+//! Each step reports failures as an [`anyhow::Error`]. [`exit`] maps the error to an exit status,
+//! and [`exit_code`] prints it on one line.
 
 mod cli;
 mod commands;
@@ -37,7 +37,7 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     abort_on_panic();
-    // A shell starts one of these processes for every stage, so this path skips clap's parser.
+    // A shell starts a process like this for every stage, so this path skips clap's parser.
     if let Some(result) = commands::run::run_as_stage() {
         return exit_code(result);
     }
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     exit_code(result)
 }
 
-/// Prints the error, if there is one, and returns the exit code.
+/// Prints the error, if any, and returns the exit code.
 fn exit_code(result: anyhow::Result<Exit>) -> ExitCode {
     let exit = result.unwrap_or_else(|error| {
         output::error(&format!("{error:#}{}", exit::hint(&error)));
@@ -77,9 +77,9 @@ fn exit_code(result: anyhow::Result<Exit>) -> ExitCode {
     exit.terminate()
 }
 
-/// Makes a panic in any thread end the process: without that thread, a measurement or the output of a
-/// plan is wrong. A hook does it rather than `panic = "abort"` in the Cargo profile, which would
-/// apply to the libraries of this workspace in other programs too.
+/// Installs a panic hook that aborts the process, because without the panicking thread a
+/// measurement or the output of a plan is wrong. `panic = "abort"` in the Cargo profile would also
+/// apply to the libraries of this workspace in other programs.
 fn abort_on_panic() {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -88,7 +88,7 @@ fn abort_on_panic() {
     }));
 }
 
-/// Runs the process of one case of the lab, which measures what its parent requests.
+/// Runs as the child process for one case of the lab, and measures what the parent requests.
 fn serve_case() -> anyhow::Result<Exit> {
     match contend_lab::engine::serve::serve_standard_streams(&contend_lab::experiments::REGISTRY) {
         // The parent has died, so an error message has no reader.
@@ -97,7 +97,7 @@ fn serve_case() -> anyhow::Result<Exit> {
     }
 }
 
-/// Runs the process that creates the units of a Rust runtime for the lab.
+/// Runs as the child process that creates the units of a Rust runtime for the lab.
 fn serve_probe(unit: &str) -> anyhow::Result<Exit> {
     contend_lab::experiments::runtimes::serve(unit)?;
     Ok(Exit::Success)

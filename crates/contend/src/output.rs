@@ -1,4 +1,4 @@
-//! Writes what contend prints: to standard output, standard error, or files.
+//! Writes reports and messages to standard output, standard error or files.
 
 mod standard;
 
@@ -29,7 +29,7 @@ pub fn set_color(color: ColorArg) {
 
 /// Prints an error to standard error. A failure to do so is ignored.
 pub fn error(message: &str) {
-    // Messages quote text of the user, which may have control characters.
+    // Messages quote user input, which may contain control characters.
     let lines: Vec<_> = message.split('\n').map(printable).collect();
     let _ = writeln!(anstream::stderr().lock(), "contend: {}", lines.join("\n"));
 }
@@ -44,21 +44,22 @@ pub fn stdout(text: &str) -> anyhow::Result<()> {
     written.context(STDOUT_FAILED)
 }
 
-/// The context of an error of standard output.
+/// Context of errors that occur when writing to standard output.
 pub const STDOUT_FAILED: &str = "cannot write standard output";
 
-/// Prints to standard error, with colours if [`set_color`] allows them there.
+/// Prints to standard error, with colours if [`set_color`] allows them there. A reader that closes
+/// the pipe early is not an error.
 ///
 /// # Errors
-/// See [`stdout`].
+/// Returns an error if standard error cannot be written.
 pub fn stderr(text: &str) -> anyhow::Result<()> {
     write_whole(&mut anstream::stderr().lock(), text).context("cannot write standard error")
 }
 
-/// Prints the standard error of commands.
+/// Forwards the standard error of commands.
 ///
 /// # Errors
-/// See [`stdout`].
+/// Returns an error if standard error cannot be written.
 pub fn command_stderr(bytes: &[u8]) -> io::Result<()> {
     write_whole(&mut anstream::stderr().lock(), &String::from_utf8_lossy(bytes))
 }
@@ -69,7 +70,8 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Draws on the terminal of standard error. Ignores errors, such as a closed terminal.
+/// Writes text and control sequences to the terminal on standard error, and ignores errors, such as
+/// a closed terminal.
 pub fn terminal(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
@@ -82,7 +84,7 @@ fn write_whole(stream: &mut impl Write, text: &str) -> io::Result<()> {
     }
 }
 
-/// A file for a report. It is opened before the measurement, which a wrong path would otherwise waste.
+/// A file for a report, opened before the measurement, so that a wrong path does not waste it.
 #[derive(Debug)]
 pub struct ReportFile {
     path: PathBuf,
@@ -93,10 +95,10 @@ pub struct ReportFile {
 enum Target {
     /// Standard output (`-`).
     Stdout,
-    /// A device, a pipe, or a file that contend has inherited open, as `/dev/stderr` may be. It is
-    /// written directly.
+    /// A device, a pipe, or a file inherited as an open descriptor, as `/dev/stderr` may be.
+    /// Reports are written to it directly.
     Direct(File),
-    /// A regular file. A temporary file in the same directory replaces it when it is complete.
+    /// A temporary file, which replaces the regular file at the path once it is complete.
     Replace(tempfile::NamedTempFile, PathBuf),
 }
 
@@ -104,7 +106,7 @@ impl ReportFile {
     /// Opens `path` for writing; `-` is standard output.
     ///
     /// # Errors
-    /// A [`UsageError`] if the path cannot be written.
+    /// Returns a [`UsageError`] if the path cannot be written.
     pub fn prepare(path: &Path) -> anyhow::Result<Self> {
         let target = Self::target(path).map_err(|source| {
             // The name of the temporary file means nothing to the user.
@@ -163,18 +165,19 @@ impl ReportFile {
         Ok(Self { path: path.to_owned(), target: Target::Direct(file) })
     }
 
-    /// Whether this is standard output, named `-`.
+    /// Returns whether the report goes to standard output, named `-`.
     pub fn is_stdout(&self) -> bool {
         matches!(self.target, Target::Stdout)
     }
 
-    /// Whether this is the same file, pipe or terminal as standard output, by any name.
+    /// Returns whether the report goes to the same file, pipe or terminal as standard output, by
+    /// any name.
     pub fn is_standard_output(&self) -> bool {
         let stdout = rustix::fs::fstat(io::stdout()).ok().and_then(stream);
         self.is_stdout() || stdout.is_some() && self.stream() == stdout
     }
 
-    /// Whether both are the same file, so that one report would overwrite the other.
+    /// Returns whether both reports go to the same file, so that one would overwrite the other.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (&self.target, &other.target) {
             (Target::Stdout, Target::Stdout) => true,
@@ -185,7 +188,8 @@ impl ReportFile {
         }
     }
 
-    /// Returns the device and inode of a target that is written directly.
+    /// Returns the device and inode of a target that is written directly; `None` for other targets,
+    /// and for devices such as /dev/null.
     fn stream(&self) -> Option<(u64, u64)> {
         let stat = match &self.target {
             Target::Stdout => rustix::fs::fstat(io::stdout()),
@@ -195,7 +199,7 @@ impl ReportFile {
         stat.ok().and_then(stream)
     }
 
-    /// Writes the text.
+    /// Writes the report, and replaces the contents of a regular file in one step.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written, for example because the disk is full.
@@ -214,8 +218,8 @@ impl ReportFile {
     }
 }
 
-/// Returns the device and inode of a stream; `None` for devices such as /dev/null, which lose nothing
-/// by being written twice.
+/// Returns the device and inode of a stream; `None` for devices such as /dev/null, which lose
+/// nothing by being written twice.
 fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
     use rustix::fs::FileType;
     let kind = FileType::from_raw_mode(stat.st_mode);
@@ -224,8 +228,9 @@ fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
     (kind != FileType::CharacterDevice || terminal).then_some((stat.st_dev, stat.st_ino))
 }
 
-/// Returns a copy of the inherited descriptor of this file, if there is one. Its offset is that of the
-/// other writers, so that the report follows their output.
+/// Returns a duplicate of the inherited descriptor for the file with the given metadata, or `None`
+/// if no descriptor is open for it. The duplicate shares the offset of other writers, so that the
+/// report follows their output.
 fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
     use std::os::unix::fs::MetadataExt;
     for fd in inherited::NAMEABLE.filter(|&fd| inherited::was_open(fd)) {
@@ -240,7 +245,7 @@ fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Follows symbolic links to a file, which need not exist.
+/// Follows symbolic links to their final target, which need not exist.
 fn behind_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..40 {
@@ -256,7 +261,7 @@ fn absolute(path: &Path) -> Option<PathBuf> {
     Some(folder.join(path.file_name()?))
 }
 
-/// Returns the permissions of the file that is replaced, or those of a new file.
+/// Returns the permissions of the existing file, or those that a new file gets.
 fn permissions_for(path: &Path) -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().map_or_else(
@@ -269,7 +274,7 @@ fn permissions_for(path: &Path) -> std::fs::Permissions {
     )
 }
 
-/// Removes colours from text.
+/// Returns the text without the escape sequences of colours.
 pub fn plain(text: &str) -> String {
     let mut stream = AutoStream::new(Vec::new(), ColorChoice::Never);
     let _ = stream.write_all(text.as_bytes()); // writing to a vector cannot fail

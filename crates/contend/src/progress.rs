@@ -1,4 +1,5 @@
-//! Progress of a run of the lab: a line on the terminal, demonstrations, and the unfinished record.
+//! Follows a run of the lab: draws a progress line, prints the steps of demonstrations, and saves
+//! the unfinished record.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use contend_report::store::{Store, StoreError, StoredRun};
 
 use crate::output;
 
-/// Time before the first line; shorter runs show none.
+/// Time from the start of a run to the first progress line.
 const DELAY: Duration = Duration::from_secs(1);
 /// Minimum time between two updates of the line.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -26,7 +27,7 @@ pub struct Follower {
     /// Whether to print steps of demonstrations.
     prints_steps: bool,
     drawn: Option<Instant>,
-    /// Part of the run that was last shown as complete.
+    /// Completed share of the run as last shown, from 0 to 1.
     part: f64,
     last_heading: Option<String>,
     saver: Option<RunSaver>,
@@ -38,7 +39,7 @@ impl Follower {
         Self { draws, prints_steps, drawn: None, part: 0.0, last_heading: None, saver }
     }
 
-    /// Clears the line and saves the complete record.
+    /// Clears the line and saves the complete record. Returns `None` if the run is not saved.
     ///
     /// # Errors
     /// Returns an error if the record cannot be saved.
@@ -60,7 +61,7 @@ impl Observer for Follower {
         if !self.draws || !due || progress.elapsed < DELAY {
             return;
         }
-        // Estimates get better, but the shown part never decreases.
+        // Estimates change, but the displayed share never decreases.
         self.part = self.part.max(progress.part().min(0.99));
         let line = line(progress, self.part);
         // Leaves room for the echo of a key such as ^C.
@@ -83,7 +84,7 @@ impl Observer for Follower {
             self.last_heading = Some(name.to_owned());
         }
         text.push_str(&timeline::step(step, output::width()));
-        let _ = output::stdout(&text); // the report reports the error
+        let _ = output::stdout(&text); // writing the report fails, too
     }
 
     fn save(&mut self, record: &RunRecord) {
@@ -93,7 +94,7 @@ impl Observer for Follower {
     }
 }
 
-/// Returns the line that shows how far a run is, of which this part is over.
+/// Returns the progress line of a run whose completed share is `part`.
 fn line(progress: &Progress<'_>, part: f64) -> String {
     let seconds = progress.remaining.as_secs_f64().ceil().max(1.0);
     let case = progress.case;
@@ -111,7 +112,7 @@ impl Drop for Follower {
     }
 }
 
-/// Saves the record of a run in the store, while it is unfinished and at its end.
+/// A saver that stores the record of a run, during the run and at its end.
 #[derive(Debug)]
 pub struct RunSaver {
     store: Store,
@@ -120,15 +121,15 @@ pub struct RunSaver {
 }
 
 impl RunSaver {
-    /// Creates a saver of one run with this title.
+    /// Creates a saver for one run with the given title.
     pub fn new(store: Store, title: String) -> Self {
         Self { store, title, id: None }
     }
 
-    /// Checks that the store can be written, before any time is spent.
+    /// Checks that the store can be written, before the run spends any time.
     ///
     /// # Errors
-    /// Returns an error if it cannot be written.
+    /// Returns an error if the store cannot be written.
     pub fn check(&self, started_at: &str) -> Result<(), StoreError> {
         self.store.check_writable(&self.stored_run(started_at, Ending::Unfinished, "{}"))
     }
@@ -179,11 +180,11 @@ impl RunSaver {
 /// The outcome of saving a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SaveOutcome {
-    /// It was saved under this number.
+    /// The run was saved under the given number.
     Saved(i64),
-    /// Nothing was measured, so that nothing was saved.
+    /// Nothing was measured, so nothing was saved.
     Empty,
-    /// The user removed the run with this number before it ended.
+    /// The user removed the run with the given number before it ended.
     Removed(i64),
 }
 

@@ -1,4 +1,4 @@
-//! Reads records that contend has written before.
+//! Reads records that earlier runs of contend have written.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 
 use crate::exit::UsageError;
 
-/// Parses a record of this schema. `writer` is the command that writes such records.
+/// Parses a record with the given schema. `writer` is the command that writes such records.
 ///
 /// # Errors
-/// A description of the problem, to follow the name of the file.
+/// Returns a description of the problem, to follow the name of the file in a message.
 pub fn of_schema<T: DeserializeOwned>(text: &str, schema: &str, writer: &str) -> Result<T, String> {
     if text.trim().is_empty() {
         return Err("the file is empty".to_owned());
@@ -29,7 +29,8 @@ pub fn of_schema<T: DeserializeOwned>(text: &str, schema: &str, writer: &str) ->
     serde_json::from_str(text).map_err(|source| format!("damaged record: {source}"))
 }
 
-/// Parses the record of a lab run, and fills in what earlier versions of contend did not write.
+/// Parses the record of a lab run, and fills in fields that earlier versions of contend did not
+/// write.
 ///
 /// # Errors
 /// See [`of_schema`].
@@ -81,7 +82,7 @@ mod tests {
 
     const OLD: &str = include_str!("../../../testdata/lab/process-thread.json");
 
-    /// A record as versions wrote it that knew neither views nor chapters.
+    /// Returns a record as written by versions without views and chapters.
     fn before_views() -> String {
         let mut record: RunRecord = serde_json::from_str(OLD).expect("a record");
         record.chapter = None;
@@ -123,13 +124,13 @@ mod tests {
         paths.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
     }
 
-    /// The lines of a source file that are neither comments nor tests.
+    /// Returns the lines of a source file that are neither comments nor tests.
     fn code(text: &str) -> impl Iterator<Item = &str> {
         let lines = text.lines().take_while(|line| !line.contains("mod tests {"));
         lines.filter(|line| !line.trim_start().starts_with("//"))
     }
 
-    /// Reports and the command line choose by views. Texts for people may name an experiment.
+    /// Reports and the command line must depend on views instead. Prose may name an experiment.
     #[test]
     fn no_experiment_is_known_by_its_name_outside_the_lab() {
         let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));

@@ -3,7 +3,7 @@
 //!
 //! | verb | arguments | settings |
 //! |---|---|---|
-//! | `pipe` | [`cli::pipe`](crate::cli::pipe) | [`Pipe`]: a parsed pipeline, or questions about a saved profile |
+//! | `pipe` | [`cli::pipe`](crate::cli::pipe) | [`Pipe`]: a parsed pipeline, or questions |
 //! | `run` | [`cli::run`](crate::cli::run) | [`Run`]: a request to `contend_parallel` |
 //! | `demo` | [`cli::demo`](crate::cli::demo) | a [`PipelineSettings`] |
 //! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: a plan of cases |
@@ -47,8 +47,8 @@ pub use pipe::{
 };
 pub use run::{Run, run, stage};
 
-/// Returns a file that was opened for reading, with an error that names it. Directories can be opened
-/// too, but not read.
+/// Returns a file that was opened for reading, or an error that names it. A directory is an error:
+/// it can be opened, but not read.
 fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {
     let file = opened.map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
     if file.metadata().is_ok_and(|data| data.is_dir()) {
@@ -60,7 +60,7 @@ fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {
 /// Returns the settings of `contend demo`: how its pipelines run, and the number of input lines.
 ///
 /// # Errors
-/// A [`UsageError`] if `CONTEND_SHELL` names an unsuitable shell.
+/// Returns a [`UsageError`] if `CONTEND_SHELL` names an unsuitable shell.
 pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
     let settings = PipelineSettings {
         shell: shell(None)?,
@@ -76,11 +76,11 @@ pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
 /// Settings of `contend lab`.
 #[derive(Debug)]
 pub enum Lab {
-    /// List experiments and suites.
+    /// A listing of all experiments and suites.
     List,
-    /// Print the plan.
+    /// A plan to print.
     DryRun(Plan),
-    /// Run the plan.
+    /// A plan to run, with the destinations of its results.
     Run(Box<LabRun>),
 }
 
@@ -91,13 +91,13 @@ pub struct LabRun {
     pub plan: Plan,
     /// The title of the run in the history.
     pub title: String,
-    /// The store for the run; `None` to not save it.
+    /// Path of the store that saves the run; `None` if it is not saved.
     pub store: Option<PathBuf>,
-    /// The store, if the command line names it.
+    /// Path of the store from the command line; `None` for the default store.
     pub given_store: Option<PathBuf>,
-    /// The file for the record as JSON.
+    /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
-    /// How much the report shows.
+    /// Level of detail of the report.
     pub detail: Detail,
     /// Whether progress is shown on the terminal.
     pub progress: bool,
@@ -108,7 +108,8 @@ pub struct LabRun {
 /// Returns the settings of `contend lab`.
 ///
 /// # Errors
-/// A [`UsageError`] if a name, parameter or value is unknown, or the results cannot be written.
+/// Returns a [`UsageError`] if a name, parameter or value is unknown, or the results cannot be
+/// written.
 pub fn lab(args: LabArgs) -> Result<Lab> {
     let (suite, experiments, title, measurement, detail) = match args.what {
         LabVerb::List => return Ok(Lab::List),
@@ -139,10 +140,11 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
     })))
 }
 
-/// Whether the user has to confirm the plan, because a case exhausts a limit that other programs share.
+/// Returns whether the user has to confirm the plan, because a case exhausts a limit that other
+/// programs share.
 ///
 /// # Errors
-/// A [`UsageError`] if the user has to, but there is no terminal.
+/// Returns a [`UsageError`] if the user has to confirm the plan, but there is no terminal.
 fn must_ask(plan: &Plan) -> Result<bool, UsageError> {
     let exhausts = |case: &PlannedCase| {
         let cap = case.parameters.get("cap")?.to_string();
@@ -209,10 +211,10 @@ fn plan(
     Ok(plan)
 }
 
-/// Checks that some case has parameters that can be combined. Cases of which they cannot are skipped.
+/// Checks that at least one case has a valid combination of parameters. The run skips the others.
 ///
 /// # Errors
-/// A [`UsageError`] with the reason of the first case.
+/// Returns a [`UsageError`] with the reason of the first case if no case is valid.
 fn check_combinations(plan: &Plan) -> Result<(), UsageError> {
     let conflict = |case: &PlannedCase| (case.experiment.demands.conflict)(&case.parameters);
     let conflicts: Vec<_> = plan.cases.iter().map_while(conflict).collect();
@@ -224,11 +226,11 @@ fn check_combinations(plan: &Plan) -> Result<(), UsageError> {
     }
 }
 
-/// Returns the conditions that select cases: those of the command line, and those of the suite for other
-/// parameters.
+/// Returns the conditions that select cases: those of the command line, and those of the suite for
+/// other parameters.
 ///
 /// # Errors
-/// A [`UsageError`] if no case has a parameter of this name.
+/// Returns a [`UsageError`] if no case has the parameter of a condition.
 fn conditions(
     suite: Option<&'static Suite>,
     experiments: &[&'static Experiment],
@@ -266,8 +268,9 @@ fn conditions(
     Ok(only)
 }
 
-/// Returns the error for `--only` conditions that no case meets. It suggests values for the first
-/// parameter of which no case has the given value, or a run without `--quick` if that has the value.
+/// Returns the error for `--only` conditions that no case meets. The error suggests values for the
+/// first parameter whose given value is in no case, or a run without `--quick` if the value is in a
+/// case there.
 fn nothing_matches(
     experiments: &[&'static Experiment],
     scope: &Scope,
@@ -294,8 +297,8 @@ fn nothing_matches(
     UsageError(format!("{} matches no case{}", conditions.join(" "), hint.unwrap_or_default()))
 }
 
-/// Returns the values of a parameter in the cases of these experiments, each once. Numbers are in
-/// ascending order, names in that of the cases.
+/// Returns the distinct values of a parameter in the cases of the given experiments. Numbers are in
+/// ascending order, names in order of occurrence.
 fn case_values(experiments: &[&'static Experiment], scope: &Scope, name: &str) -> Vec<String> {
     let cases = experiments.iter().flat_map(|experiment| (experiment.cases)(scope));
     let mut values: Vec<Value> = Vec::new();
@@ -335,7 +338,7 @@ fn cannot_be_set(
     ))
 }
 
-/// Returns the parameter values that `--set` and `--turns` choose for these experiments.
+/// Returns the parameter values that `--set` and `--turns` choose for the given experiments.
 fn choices(
     experiments: &[&'static Experiment],
     size: Size,
@@ -367,7 +370,7 @@ fn choices(
     Ok(choices)
 }
 
-/// Whether the user can be asked on a terminal.
+/// Returns whether standard input and standard error are terminals, so that the user can be asked.
 fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -375,32 +378,32 @@ fn can_ask() -> bool {
 /// Settings of `contend history`.
 #[derive(Debug)]
 pub struct History {
-    /// The store of the runs.
+    /// Path of the store.
     pub store: PathBuf,
-    /// The action.
+    /// The action on the saved runs.
     pub action: HistoryAction,
 }
 
-/// What `contend history` does with saved runs.
+/// An action of `contend history`.
 #[derive(Debug)]
 pub enum HistoryAction {
-    /// List runs.
+    /// A listing of saved runs, newest first.
     List {
-        /// Largest number of runs to list.
+        /// Maximum number of runs to list.
         max: usize,
     },
-    /// Show one run.
+    /// The report or the record of one run.
     Show {
-        /// The number of the run.
+        /// The number of the run in the store.
         number: i64,
-        /// How much the report shows.
+        /// Level of detail of the report.
         detail: Detail,
-        /// The file for the record as JSON, instead of the report.
+        /// The file for the record as JSON; `None` to print the report.
         json: Option<ReportFile>,
     },
-    /// Remove runs.
+    /// The removal of some runs.
     Remove {
-        /// The numbers of the runs, each once.
+        /// The numbers of the runs, without duplicates.
         numbers: Vec<i64>,
     },
 }
@@ -408,7 +411,8 @@ pub enum HistoryAction {
 /// Returns the settings of `contend history`.
 ///
 /// # Errors
-/// A [`UsageError`] if the directory of the store is unknown, or the JSON file cannot be written.
+/// Returns a [`UsageError`] if the directory of the store is unknown, or the JSON file cannot be
+/// written.
 pub fn history(args: HistoryArgs) -> Result<History> {
     Ok(match args.what {
         None => History {
@@ -432,13 +436,13 @@ pub fn history(args: HistoryArgs) -> Result<History> {
     })
 }
 
-/// Returns how much a report shows.
+/// Returns the level of detail that `--full` or its absence selects.
 fn detail(full: bool) -> Detail {
     if full { Detail::Full } else { Detail::Summary }
 }
 
-/// Returns the path of the store: the given one, else that of `CONTEND_STORE`, else that in the XDG
-/// data directory.
+/// Returns the path of the store: the given one, else the value of `CONTEND_STORE`, else
+/// `contend/contend.db` in the XDG data directory.
 fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
     let named = || std::env::var_os("CONTEND_STORE").filter(|path| !path.is_empty());
     if let Some(path) = given.store.or_else(|| named().map(PathBuf::from)) {
@@ -452,19 +456,20 @@ fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
     Ok(data.join("contend/contend.db"))
 }
 
-/// Returns an XDG base directory: the one that the variable names, else the default one in the home
-/// directory.
+/// Returns an XDG base directory: the absolute path in the variable, else the default in the home
+/// directory. Returns `None` if the home directory is unknown, too.
 fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))
 }
 
-/// Returns the default store of the lab, if its directory is known.
+/// Returns the path of the default store, or `None` if its directory is unknown.
 fn default_store() -> Option<PathBuf> {
     store(StoreArgs { store: None }).ok()
 }
 
-/// Whether progress is shown: on a terminal that can move the cursor, unless the user forbids it.
+/// Returns whether to show progress: on a terminal that can move the cursor, unless the user
+/// forbids it.
 fn shows_progress(forbidden: bool) -> bool {
     let can_draw = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
     !forbidden && can_draw && io::stderr().is_terminal()

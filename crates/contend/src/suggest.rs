@@ -1,6 +1,6 @@
 //! "Did you mean": finds the valid name nearest to one that a user has mistyped.
 
-/// Returns the name most similar to `typed`, if it is similar enough for a typo.
+/// Returns the name most similar to `typed`, or `None` if none is similar enough for a typo.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // One wrong character in three, as rustc allows for identifiers; transpositions count as one.
     let limit = (typed.chars().count() / 3).max(1);
@@ -9,16 +9,17 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     (nearest.0 <= limit).then_some(nearest.1)
 }
 
-/// Returns the end of an error message that suggests the nearest name, or nothing if none is similar.
+/// Returns the end of an error message that suggests the nearest name; empty if none is similar.
 pub fn did_you_mean<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(typed, names).map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
-/// Returns the end of an error message: the nearest name, or else all names if there are any.
+/// Returns the end of an error message: the nearest name, or else a list of all names; empty if
+/// there are no names.
 pub fn hint(typed: &str, kind: &str, mut names: Vec<&str>) -> String {
     names.sort_unstable();
     names.dedup();
-    // Any number is similar to any other.
+    // Numbers get no suggestion, because all of them are similar.
     let nearest =
         if typed.parse::<f64>().is_ok() { None } else { nearest(typed, names.iter().copied()) };
     match nearest {

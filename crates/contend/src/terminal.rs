@@ -22,9 +22,9 @@ use crate::output;
 
 /// Clears the lines below the cursor. ESC D ensures that there is one.
 const CLEAR_BELOW: &str = "\x1bD\x1b[1A\x1b7\r\n\x1b[J\x1b8";
-/// Number of lines if the terminal does not tell.
+/// Number of lines of a terminal that does not report its size.
 const DEFAULT_HEIGHT: usize = 24;
-/// Cells of a progress bar, in a narrow terminal and in others.
+/// Number of cells in a progress bar, on a narrow terminal and on others.
 const BAR_CELLS: [usize; 2] = [10, 20];
 /// Terminals with fewer columns are narrow.
 const NARROW_COLUMNS: usize = 72;
@@ -48,7 +48,7 @@ impl LinesBelow {
         self.shown = true;
     }
 
-    /// Removes the lines.
+    /// Removes the lines, if any are shown.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) && may_draw() {
             output::terminal(CLEAR_BELOW);
@@ -62,18 +62,20 @@ impl Drop for LinesBelow {
     }
 }
 
-/// Returns the number of lines below that of the cursor.
+/// Returns the number of lines that can be drawn below the cursor: those of the terminal except
+/// one, and at least one.
 pub fn room() -> usize {
     let height = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_row));
     if height == 0 { DEFAULT_HEIGHT - 1 } else { height.saturating_sub(1).max(1) }
 }
 
-/// Whether this process is in the foreground and no other program owns the screen.
+/// Returns whether this process is in the foreground and no other program owns the screen.
 fn may_draw() -> bool {
     in_foreground() && !reads_single_keys()
 }
 
-/// Whether a program reads single keys or hides the input, as pagers, editors and password prompts do.
+/// Returns whether a program reads single keys or hides the input, as pagers, editors and password
+/// prompts do.
 fn reads_single_keys() -> bool {
     tcgetattr(io::stderr())
         .is_ok_and(|modes| !modes.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO))
@@ -83,19 +85,19 @@ fn in_foreground() -> bool {
     tcgetpgrp(io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// Whether lines may be bold.
+/// Returns whether lines may have styles, such as bold.
 pub fn has_styles() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
 
-/// Returns the printable text of a line, cut to the columns before the last one: a character there
+/// Removes control characters from a line, and cuts it before the last column: a character there
 /// would wrap on some terminals.
 pub fn fit(line: &str, columns: usize) -> String {
     line.chars().filter(|c| !c.is_control()).take(columns.saturating_sub(1)).collect()
 }
 
-/// Returns a progress bar with its percentage, such as `[#####...............] 25 %`, for a terminal
-/// with a number of columns.
+/// Returns a progress bar with its percentage, such as `[#####...............] 25 %`, for a
+/// terminal of `columns` columns.
 pub fn bar(share: f64, columns: usize) -> String {
     let share = share.clamp(0.0, 1.0);
     let cells = BAR_CELLS[usize::from(columns >= NARROW_COLUMNS)];
@@ -104,9 +106,9 @@ pub fn bar(share: f64, columns: usize) -> String {
     format!("[{cells}] {:.0} %", (100.0 * share).floor())
 }
 
-/// Returns the time that is left, in seconds, as text such as `8 s left`.
+/// Formats the remaining time, given in seconds and rounded up, as text such as `8 s left`.
 pub fn time_left(seconds: f64) -> String {
-    // A duration holds any number of seconds that is not negative.
+    // A number of seconds that exceeds the range of a duration saturates.
     let seconds = std::time::Duration::try_from_secs_f64(seconds.ceil().max(0.0));
     match seconds.map_or(u64::MAX, |time| time.as_secs()) {
         seconds @ 0..120 => format!("{seconds} s left"),

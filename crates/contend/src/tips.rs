@@ -1,5 +1,4 @@
-//! Tips for mistakes on the command line: adds those that clap does not have, and removes misleading
-//! ones.
+//! Tips for mistakes on the command line: adds tips that clap lacks, and removes misleading ones.
 //!
 //! | mistake | tip |
 //! |---|---|
@@ -16,14 +15,14 @@ use contend_record::shell::quote;
 
 use crate::cli::Args;
 
-/// Adds tips to the error or removes misleading ones. `words` is the command line without the name of
-/// the program.
+/// Adds tips to the error, or removes misleading ones. `words` is the command line without the name
+/// of the program.
 pub fn add(error: &mut clap::Error, words: &[String]) {
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let word = error.get(ContextKind::InvalidArg);
             let tip = quote_tip(words).filter(|_| matches!(word, Some(ContextValue::String(_))));
-            // clap suggests to pass the option as the pipeline.
+            // clap's own tip is to pass the option as the pipeline.
             error.insert(ContextKind::Suggested, tip.map_or(ContextValue::None, |tip| tips([tip])));
         }
         ErrorKind::InvalidSubcommand => {
@@ -45,15 +44,16 @@ fn tips(texts: impl IntoIterator<Item = String>) -> ContextValue {
     ContextValue::StyledStrs(texts.into_iter().map(Into::into).collect())
 }
 
-/// Returns the tip for a pipeline that is not quoted: the options of its commands look like unknown
-/// options of contend.
+/// Returns the tip for an unquoted pipeline, or `None` if the words are not one. The options of its
+/// commands look like unknown options of contend.
 fn quote_tip(words: &[String]) -> Option<String> {
     let [verb, first, ..] = words else { return None };
     let is_pipeline = ["pipe", "run"].contains(&verb.as_str()) && !first.starts_with('-');
     is_pipeline.then(|| format!("quote the whole pipeline: contend {verb} 'A | B | C'"))
 }
 
-/// Returns the tips for a word in the place of a verb that is clearly something else.
+/// Returns tips for a word in the position of a verb that is clearly something else, such as a
+/// pipeline or the name of an experiment. Returns `None` for other words.
 fn intended(word: &str, words: &[String]) -> Option<Vec<String>> {
     match parent(word, words) {
         None if word.contains(|c: char| c.is_whitespace() || c == '|') => Some(vec![
@@ -73,15 +73,15 @@ fn intended(word: &str, words: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// Returns the verb before the word, or `None` if the word is in the place of the first verb.
+/// Returns the verb before the word, or `None` if the word is in the position of the first verb.
 fn parent<'a>(word: &str, words: &'a [String]) -> Option<&'a str> {
     let before = words.iter().map(String::as_str).take_while(|other| *other != word);
     let verbs = visible_verbs(None);
     before.into_iter().find(|other| verbs.iter().any(|verb| verb == other))
 }
 
-/// Suggests similar verbs: those for which the word is a typo, which clap misses in short words, and
-/// those that clap has found, without hidden ones.
+/// Suggests visible verbs: those of which the word is a typo, which clap misses in short words, and
+/// those that clap has found.
 fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
     let found = match error.remove(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(verbs)) => verbs,
@@ -97,7 +97,7 @@ fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
     }
 }
 
-/// Returns the subcommands of a verb that help shows, or the verbs themselves.
+/// Returns the visible subcommands of the verb `parent`, or the visible verbs if it is `None`.
 fn visible_verbs(parent: Option<&str>) -> Vec<String> {
     let command = Args::command();
     let command = match parent {
@@ -109,7 +109,8 @@ fn visible_verbs(parent: Option<&str>) -> Vec<String> {
     visible.map(|verb| verb.get_name().to_owned()).collect()
 }
 
-/// Whether the words differ by one extra, missing or wrong letter, or by two transposed ones.
+/// Returns whether the words differ by one extra, missing or wrong letter, or by two transposed
+/// ones.
 fn is_typo(one: &str, other: &str) -> bool {
     let [mut one, mut other] = [one, other].map(|word| word.chars().collect::<Vec<_>>());
     for _ in 0..2 {

@@ -2,10 +2,10 @@
 
 use contend_record::Writer;
 
-/// The version of the package.
+/// The version of contend, from `Cargo.toml`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The Git commit that this program was built from, if `build.rs` has found it.
+/// The Git commit that this program was built from; `None` if `build.rs` has not found it.
 const COMMIT: Option<&str> = option_env!("CONTEND_COMMIT");
 
 /// Returns the description of this program for a record.

@@ -9,7 +9,7 @@ defmodule CallbackThread.Application do
       {DynamicSupervisor, name: CallbackThread.Receptors, strategy: :one_for_one}
     ]
 
-    # Receptors depend on the directory, not the other way round.
+    # Receptors depend on the directory, but not vice versa.
     Supervisor.start_link(children, strategy: :rest_for_one, name: CallbackThread.Supervisor)
   end
 end

@@ -2,8 +2,9 @@ defmodule CallbackThread.Clock do
   @moduledoc """
   Ticks of one millisecond on Erlang's monotonic clock, counted from a base.
 
-  Small positive ticks pack well; Erlang's own monotonic time may be negative and needs up to 64 bits.
-  A due tick is rounded up and the present tick is rounded down, so a timer never fires early.
+  Ticks are small positive integers; Erlang's own monotonic time may be negative and needs up to
+  64 bits. A due tick is rounded up and the current tick is rounded down, so a timer never fires
+  early.
   """
 
   @ns_per_tick 1_000_000
@@ -13,16 +14,16 @@ defmodule CallbackThread.Clock do
   @typedoc "Milliseconds after the base; at least 1."
   @type tick :: pos_integer()
 
-  @doc "A base such that the present tick is 1."
+  @doc "Returns a base with which the current tick is 1."
   @spec base() :: base()
   def base, do: floor_ms() - 1
 
-  @doc "The present tick, rounded down."
+  @doc "Returns the current tick, rounded down."
   @spec tick(base()) :: tick()
   def tick(base), do: floor_ms() - base
 
   @doc """
-  The tick from which `ms` milliseconds will have passed. Zero milliseconds have passed already.
+  Returns the tick at which `ms` milliseconds will have passed; for 0, the current tick.
 
       iex> base = CallbackThread.Clock.base()
       iex> CallbackThread.Clock.due(base, 50) - CallbackThread.Clock.tick(base) >= 50

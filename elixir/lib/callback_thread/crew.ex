@@ -1,18 +1,19 @@
 defmodule CallbackThread.Crew do
   @moduledoc """
-  A worker's runners: which jobs each runs, and how blocked callbacks are handled.
+  Manages a worker's runners: assigns jobs to them, and moves jobs away from blocked callbacks.
 
-  Callbacks run in batches, one runner a worker, as long as they return promptly: no process is started for
-  them. `look/1`, called about every millisecond while a batch runs, detects a runner that waits inside a callback
-  (or computes in the same one for 10 samples). The rest of its batch then moves to a new runner, and
-  the blocked one is an ordinary process until its callback returns.
+  As long as callbacks return promptly, one runner executes them in batches, and no further
+  process is started. `look/1`, called about every millisecond while a batch runs, detects a
+  runner that waits inside a callback (or computes in the same one for 10 samples). The rest of
+  the batch then moves to a new runner, and the blocked runner ends when its callback returns.
 
-  Each detection costs the others a millisecond or two, so it is counted: 64 points for each, minus one point for
-  each prompt callback. From 256 points on, every job gets its own process immediately, until the points are used up.
-  10,000 sleeping callbacks thus cost four detections and then 10,000 processes.
+  Each detection delays the other callbacks by a millisecond or two. Therefore, the crew counts
+  points: 64 for each detection, minus one for each prompt callback. From 256 points on, every job
+  gets its own process immediately, until the points are used up. Thus, 10,000 sleeping callbacks
+  cost four detections and then 10,000 processes.
 
-  `others` holds the runners other than the batch's, with the jobs they have claimed and not reported. Outcomes
-  arrive in order, so such a runner may be in its last job.
+  `others` maps the other runners, which do not run the batch, to the jobs that they have claimed
+  but not reported. Outcomes arrive in order, so such a runner can only be inside its last job.
   """
 
   import Bitwise, only: [<<<: 2]
@@ -28,42 +29,42 @@ defmodule CallbackThread.Crew do
   defstruct [
     :context,
     :max,
-    # the runner for batches, and its current job
+    # the runner for batches, and the counter by which it claims jobs
     runner: nil,
     claim: nil,
     pending: [],
     got: 0,
     others: %{},
-    # key => runner, for the job that each of the others is in
+    # key => runner, for the job that each other runner is executing
     inside: %{},
     points: 0,
     solo: false,
-    # the previous sample
+    # the previous sample: claimed jobs, and status and reductions of the runner
     mark: nil,
     stuck: 0
   ]
 
   @type t :: %__MODULE__{}
 
-  @doc "No runners yet; at most `max` at a time."
+  @doc "Returns a crew without runners, which will have at most `max` of them at a time."
   @spec new(Runner.context(), pos_integer()) :: t()
   def new(context, max), do: %__MODULE__{context: context, max: max}
 
-  @doc "How many jobs it would take now."
+  @doc "Returns the number of jobs for which there is room."
   @spec room(t()) :: non_neg_integer()
   def room(%{pending: [_ | _]}), do: 0
   def room(%{solo: true} = crew), do: max(0, min(@batch, crew.max - map_size(crew.others)))
   def room(crew), do: if(map_size(crew.others) < crew.max, do: @batch, else: 0)
 
-  @doc "Is a batch running?"
+  @doc "Returns whether a batch is running."
   @spec busy?(t()) :: boolean()
   def busy?(crew), do: crew.pending != []
 
-  @doc "How many runners there are."
+  @doc "Returns the number of runners."
   @spec runners(t()) :: non_neg_integer()
   def runners(crew), do: map_size(crew.others) + if(crew.runner, do: 1, else: 0)
 
-  @doc "Runs jobs, not more than there is room for."
+  @doc "Gives jobs to runners. There must be room for all of them."
   @spec run(t(), [Runner.job()]) :: t()
   def run(crew, []), do: crew
   def run(%{solo: true} = crew, jobs), do: Enum.reduce(jobs, crew, &run_solo/2)
@@ -81,7 +82,7 @@ defmodule CallbackThread.Crew do
     %{crew | others: others, inside: Map.put(crew.inside, key, runner)}
   end
 
-  @doc "Takes note of an outcome."
+  @doc "Records that a runner has reported the outcome of a job, which took `us` microseconds."
   @spec reported(t(), pid(), CallbackThread.Slots.key(), non_neg_integer()) :: t()
   def reported(%{runner: runner} = crew, runner, key, _us) do
     [{^key, _} | pending] = crew.pending
@@ -114,8 +115,8 @@ defmodule CallbackThread.Crew do
   defp prompt(crew), do: %{crew | points: crew.points - 1}
 
   @doc """
-  A runner has ended. Returns the threads it was in (one, or none) and the jobs that another runner has to run
-  because it never claimed them.
+  Removes a runner that has ended. Returns the keys of the threads in whose callbacks it was (one,
+  or none), and the unclaimed jobs, which another runner has to run.
   """
   @spec exited(t(), pid()) :: {[CallbackThread.Slots.key()], [Runner.job()], t()}
   def exited(%{runner: runner} = crew, runner) when runner != nil do
@@ -129,7 +130,9 @@ defmodule CallbackThread.Crew do
     {lost, [], %{crew | others: others, inside: Map.drop(crew.inside, lost)}}
   end
 
-  @doc "Looks whether the batch's runner is blocked. Returns the jobs taken away from it, if so."
+  @doc """
+  Checks whether the runner of the batch is blocked. Returns the jobs taken away from it, or `[]`.
+  """
   @spec look(t()) :: {[Runner.job()], t()}
   def look(%{pending: []} = crew), do: {[], crew}
 
@@ -137,7 +140,7 @@ defmodule CallbackThread.Crew do
     claimed = :atomics.get(crew.claim, 1)
 
     cond do
-      # The batch is complete; its outcomes are in our mailbox.
+      # The batch is complete; the last outcomes are in the mailbox.
       claimed > crew.got + length(crew.pending) ->
         {[], %{crew | mark: nil}}
 
@@ -164,7 +167,7 @@ defmodule CallbackThread.Crew do
   defp effort(crew) do
     case Process.info(crew.runner, [:status, :reductions]) do
       [status: status, reductions: reductions] -> {status, reductions}
-      # Its exit signal is in transit.
+      # The runner's exit signal is in transit.
       nil -> {:gone, 0}
     end
   end
@@ -175,19 +178,19 @@ defmodule CallbackThread.Crew do
   end
 
   @doc """
-  Stops a thread that has been given to a runner. If its callback is running, its process is killed.
+  Takes the job of a thread from its runner, and kills the runner if it is inside the callback.
   Returns the jobs that another runner has to run.
   """
   @spec interrupt(t(), CallbackThread.Slots.key()) :: {[Runner.job()], t()}
   def interrupt(crew, key) do
     ours = List.keymember?(crew.pending, key, 0)
     {rest, crew} = if ours, do: detach(crew), else: {[], crew}
-    # The runner can claim nothing more, so this hits no other thread.
+    # The runner can claim no more jobs, so the signal cannot hit another thread.
     with %{^key => runner} <- crew.inside, do: Process.exit(runner, :kill)
     {List.keydelete(rest, key, 0), crew}
   end
 
-  @doc "Ends the runner for batches when it has nothing to do, so that its memory is given back."
+  @doc "Ends an idle runner for batches, which frees its memory."
   @spec rest(t()) :: t()
   def rest(%{pending: [], runner: runner} = crew) when runner != nil do
     Runner.stop(runner, crew.context)

@@ -1,10 +1,10 @@
 defmodule CallbackThread.Directory do
   @moduledoc """
-  Keeps the list of a receptor's workers, and outlives them.
+  Keeps the lists of all receptors' workers, and outlives the workers.
 
-  Callers read the routes from a table, so a spawn costs one message to a worker and one back. This process owns a
-  table for each worker with the watchers of its threads: when a worker dies, they are notified, and the loss is
-  logged.
+  Callers read the lists from a table, so a spawn costs one message to a worker and one back. The
+  directory also owns a table for each worker with the watchers of its threads. When a worker
+  dies, the directory notifies them, and logs the loss.
   """
 
   use GenServer
@@ -13,19 +13,23 @@ defmodule CallbackThread.Directory do
   alias CallbackThread.Watchers
 
   @table __MODULE__
-  # One second in total.
+  # 100 attempts with pauses of 10 ms take one second.
   @attempts 100
   @pause_ms 10
 
-  @typedoc "Counters of one worker: threads alive (1), raw spawn requests taken (2) and sent to it (3)."
+  @typedoc """
+  Counters of one worker: living threads (1), raw spawn requests that it has received (2), and
+  those sent to it (3).
+  """
   @type tally :: :atomics.atomics_ref()
 
   @doc false
   def start_link(_), do: GenServer.start_link(__MODULE__, nil, name: __MODULE__)
 
   @doc """
-  Enters the calling process as a receptor with `count` workers, and monitors the directory: without it there are
-  neither routes nor watchers. Waits a little for one that is being started again.
+  Registers the calling process as a receptor with `count` workers, and returns its monitor of the
+  directory, without which there are neither routes nor watchers. Waits up to a second for a
+  directory that is restarting.
   """
   @spec enroll(pos_integer()) :: {:ok, monitor :: reference()} | {:error, :no_directory}
   def enroll(count), do: enroll(count, @attempts)
@@ -45,13 +49,19 @@ defmodule CallbackThread.Directory do
     end
   end
 
-  @doc "Enters the calling process as the receptor's worker number `index`; returns its table of watchers."
+  @doc """
+  Registers the calling process as the receptor's worker number `index`, and returns its table of
+  watchers.
+  """
   @spec join(pid(), non_neg_integer(), tally()) :: :ets.tid()
   def join(receptor, index, tally) do
     GenServer.call(__MODULE__, {:join, self(), receptor, index, tally}, :infinity)
   end
 
-  @doc "The receptor's workers, the one whose turn it is first; `[]` when this node does not know it."
+  @doc """
+  Returns the receptor's workers, starting with the next in turn; `[]` if this node does not know
+  the receptor.
+  """
   @spec workers(pid()) :: [pid()]
   def workers(receptor) do
     case :ets.lookup(@table, receptor) do
@@ -66,7 +76,7 @@ defmodule CallbackThread.Directory do
         do: pid
   end
 
-  @doc "All workers of a receptor, in their fixed order."
+  @doc "Returns all workers of a receptor, in the order of their numbers."
   @spec all(pid()) :: [pid()]
   def all(receptor) do
     case :ets.lookup(@table, receptor) do
@@ -89,7 +99,7 @@ defmodule CallbackThread.Directory do
 
   def handle_call({:join, worker, receptor, index, tally}, _from, state) do
     watchers = Watchers.table()
-    # A receptor that has ended leaves no rows.
+    # Do not insert a row for a receptor that has already ended.
     if :ets.member(@table, receptor), do: :ets.insert(@table, {{receptor, index}, worker})
 
     {:reply, watchers,

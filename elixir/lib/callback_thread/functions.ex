@@ -1,22 +1,25 @@
 defmodule CallbackThread.Functions do
   @moduledoc """
-  The registered functions of one receptor, in a table that its runners read.
+  A table of the registered functions of one receptor, which its runners read.
 
-  A code is a small integer, so that it fits into a slot's kind. Codes are never reused; a name that is
-  registered again keeps its code and gets the new function.
+  A code is a small integer, so that it fits into a slot's kind. Codes are never reused.
+  Registering a name again replaces its function and keeps its code.
   """
 
   alias CallbackThread.Slots
 
-  # Kinds 2 and 3 are closures; each code has one kind for timers and one for messages.
+  # Kinds 2 and 3 are closures. Each code has a kind for waits with a timer only, and one for
+  # messages.
   @first_kind 4
   @max_code div(Slots.max_kind() - @first_kind - 1, 2)
 
-  @doc "A table, owned by the calling process, the only one that may register."
+  @doc """
+  Creates a table. It belongs to the calling process, and no other process may register functions.
+  """
   @spec new() :: :ets.tid()
   def new, do: :ets.new(:callback_thread_functions, [:set, :protected, read_concurrency: true])
 
-  @doc "Registers `fun` and returns its code."
+  @doc "Registers `fun` under `name` and returns its code."
   @spec put(:ets.tid(), term(), function()) ::
           {:ok, CallbackThread.code()} | {:error, :too_many_functions}
   def put(table, name, fun) do
@@ -38,19 +41,21 @@ defmodule CallbackThread.Functions do
     end
   end
 
-  @doc "Is there a function with this code?"
+  @doc "Returns whether there is a function with the given code."
   @spec member?(:ets.tid(), term()) :: boolean()
   def member?(table, code), do: is_integer(code) and :ets.member(table, code)
 
-  @doc "The function with this code, which exists."
+  @doc "Returns the function with the given code, which must exist."
   @spec fetch!(:ets.tid(), CallbackThread.code()) :: function()
   def fetch!(table, code), do: :ets.lookup_element(table, code, 2)
 
-  @doc "The kind of slot in which a unit of this code waits."
+  @doc "Returns the kind of the slot in which a unit with the given code waits."
   @spec kind(CallbackThread.code(), receiving :: boolean()) :: Slots.kind()
   def kind(code, receiving), do: @first_kind + 2 * code + if(receiving, do: 1, else: 0)
 
-  @doc "The code that a kind of slot stands for, and whether it takes messages."
+  @doc """
+  Returns the code that a kind of slot denotes, and whether the unit is waiting for a message.
+  """
   @spec from_kind(Slots.kind()) :: {CallbackThread.code(), receiving :: boolean()}
   def from_kind(kind), do: {div(kind - @first_kind, 2), rem(kind - @first_kind, 2) == 1}
 end

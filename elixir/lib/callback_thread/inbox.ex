@@ -1,13 +1,13 @@
 defmodule CallbackThread.Inbox do
   @moduledoc """
-  Messages that arrived while their thread was not waiting for one, oldest first.
+  Queues of messages that arrived while their thread was not waiting for one, oldest first.
 
   Only threads with such messages have an entry.
   """
 
   @type t :: %{optional(CallbackThread.Slots.key()) => {pos_integer(), :queue.queue()}}
 
-  @doc "Keeps a message, unless there are `limit` already."
+  @doc "Appends a message, or returns `:full` if the thread already has `limit` messages."
   @spec put(t(), CallbackThread.Slots.key(), term(), pos_integer()) :: {:ok, t()} | :full
   def put(inboxes, key, message, limit) do
     case inboxes do
@@ -23,7 +23,7 @@ defmodule CallbackThread.Inbox do
   end
 
   @doc """
-  Takes the oldest message.
+  Removes and returns the oldest message of a thread, or returns `:empty`.
 
       iex> {:ok, inboxes} = CallbackThread.Inbox.put(%{}, 7, :hello, 10)
       iex> CallbackThread.Inbox.take(inboxes, 7)

@@ -1,12 +1,13 @@
 defmodule CallbackThread.Memory do
   @moduledoc """
-  The memory of the BEAM's operating system process.
+  Measures the memory of the BEAM's operating system process, and formats the results.
   """
 
   @doc """
-  The proportional set size of this process, in bytes, from `/proc/self/smaps_rollup`; `nil` if that does not exist.
+  Returns the proportional set size of the BEAM in bytes, from `/proc/self/smaps_rollup`, or `nil`
+  if that file does not exist.
 
-  Shared pages count proportionally. Memory that the BEAM keeps for later use counts.
+  Shared pages count proportionally. Free memory that the BEAM retains counts in full.
   """
   @spec pss() :: non_neg_integer() | nil
   def pss do
@@ -19,7 +20,7 @@ defmodule CallbackThread.Memory do
   end
 
   @doc """
-  The slope of a line through points, by least squares.
+  Returns the slope of the least-squares line through the points.
 
       iex> CallbackThread.Memory.slope([{0, 5}, {10, 25}, {20, 45}])
       2.0

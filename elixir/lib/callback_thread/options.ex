@@ -1,10 +1,14 @@
 defmodule CallbackThread.Options do
   @moduledoc false
-  # Reads a receptor's options. A limit of zero would mean that nothing ever runs, so it is refused at once.
+  # Checks a receptor's options. With a limit of zero, no thread would ever run, so it is an
+  # error.
 
   @counts [:workers, :max_waiting, :max_inbox, :max_runners]
 
-  @doc "The options with their defaults. Raises `ArgumentError` in words when one is unknown or wrong."
+  @doc """
+  Returns the options, completed with defaults. Raises `ArgumentError` if an option is unknown or
+  invalid.
+  """
   @spec read!(keyword()) :: keyword()
   def read!(options) do
     unless Keyword.keyword?(options),

@@ -1,30 +1,31 @@
 defmodule CallbackThread.Outcome do
   @moduledoc """
-  The meaning of a callback's return value.
+  Parses the return value of a callback, which determines how the thread continues.
 
   | return value | the thread |
   |---|---|
   | `{:after, ms, fun}` | runs `fun` after at least `ms` milliseconds |
   | `{:receive, handler}` | runs `handler` with its next message |
-  | `{:receive, handler, ms, on_timeout}` | the same, but runs `on_timeout` if none came within `ms` |
+  | `{:receive, handler, ms, on_timeout}` | the same, but runs `on_timeout` if no message arrives within `ms` |
   | `{:after, ms, code, integer}` | runs the registered function `code` with `integer` after `ms`, kept in 24 bytes |
-  | `{:receive, code, integer, ms}` | waits for a message in the same form, at most `ms` |
-  | `{:after, ms, integer}`, `{:receive, integer}`, `{:receive, integer, ms}` | from a registered function: itself again |
+  | `{:receive, code, integer, ms}` | waits for a message in the same form, for at most `ms` |
+  | `{:after, ms, integer}`, `{:receive, integer}`, `{:receive, integer, ms}` | in a registered function: the same with its own code |
   | `{:reply, value}` | sends `value` to its spawner and ends |
   | `{:reply, value, next}` | sends `value` to its spawner and continues as `next`, any return value |
   | anything else | ends |
 
-  `ms` is an integer of milliseconds from 0 to 10^12 (31 years), counted from the callback's return; a wait for a message may
-  also have `:infinity`. An `integer` has 64 bits with its sign. `fun` and `on_timeout` take the thread's id or nothing, a
-  `handler` takes the message, or the message and the id.
+  `ms` is a number of milliseconds from 0 to 10^12 (31 years), counted from the callback's return.
+  For a wait for a message, it may also be `:infinity`. `integer` is a signed 64-bit integer.
+  `fun` and `on_timeout` take the thread's id or nothing; `handler` takes the message, or the
+  message and the id.
 
-  A tuple that begins with `:after`, `:receive` or `:reply` and does not have one of these forms is an error, and the thread
-  ends with the reason `{:bad_return, value}`.
+  Any other tuple that begins with `:after`, `:receive` or `:reply` is an error: the thread ends
+  with the reason `{:bad_return, value}`.
   """
 
   alias CallbackThread.{Clock, Functions}
 
-  # Ticks have to stay far below 2^58.
+  # Ticks must stay far below 2^58, which marks a wait without a timer.
   @max_ms 1_000_000_000_000
 
   @type next ::
@@ -33,7 +34,7 @@ defmodule CallbackThread.Outcome do
           | {:registered, CallbackThread.code(), integer(), Clock.tick() | :never,
              receiving :: boolean()}
           | {:ended, reason :: term()}
-  @typedoc "The replies, first one first, and what comes next."
+  @typedoc "The replies, oldest first, and how the thread continues."
   @type t :: {[term()], next()}
 
   defguardp is_wait(ms) when is_integer(ms) and ms >= 0 and ms <= @max_ms
@@ -44,15 +45,16 @@ defmodule CallbackThread.Outcome do
   defguardp is_word(int)
             when is_integer(int) and int >= -0x8000000000000000 and int <= 0x7FFFFFFFFFFFFFFF
 
-  @doc "May this be what a thread starts with, or runs after a wait?"
+  @doc "Returns whether `fun` can be the first callback of a thread, or run after a wait."
   defguard is_callback(fun) when is_function(fun, 0) or is_function(fun, 1)
-  @doc "May this be the argument of a registered function?"
+  @doc "Returns whether `int` can be the argument of a registered function."
   defguard is_argument(int) when is_word(int)
-  @doc "May a wait take this many milliseconds?"
+  @doc "Returns whether `ms` is a valid duration of a wait, in milliseconds."
   defguard is_milliseconds(ms) when is_wait(ms)
 
   @doc """
-  Reads a return value. Waits count from now; `code` is that of the registered function which returned, or `nil`.
+  Parses a return value. Waits count from now. `code` is the code of the registered function that
+  returned the value, or `nil` for a closure.
 
       iex> context = %{base: CallbackThread.Clock.base(), functions: nil}
       iex> CallbackThread.Outcome.read({:reply, 1, {:reply, 2}}, context, nil)

@@ -1,9 +1,10 @@
 defmodule CallbackThread.Parked do
   @moduledoc """
-  Spawners that wait until a worker has room for their requests, first come, first served.
+  A queue of spawners that wait until a worker has room for their requests, first come, first
+  served.
 
-  After a timeout, a spawner is withdrawn by its reference. All steps take about constant time, and a withdrawn entry
-  leaves nothing.
+  After a timeout, a spawner is withdrawn by its reference, which frees its entry. All operations
+  take amortised constant time.
   """
 
   defstruct first: 0, next: 0, entries: %{}, numbers: %{}
@@ -12,11 +13,11 @@ defmodule CallbackThread.Parked do
   @type reply_to :: {pid(), reference()} | nil
   @type entry :: {CallbackThread.callback(), reply_to(), GenServer.from()}
 
-  @doc "How many wait."
+  @doc "Returns the number of waiting spawners."
   @spec count(t()) :: non_neg_integer()
   def count(parked), do: map_size(parked.entries)
 
-  @doc "Adds one at the end."
+  @doc "Appends a spawner."
   @spec push(t(), entry()) :: t()
   def push(%{next: next} = parked, {_, reply_to, _} = entry) do
     numbers =
@@ -30,7 +31,7 @@ defmodule CallbackThread.Parked do
   end
 
   @doc """
-  Takes the first one.
+  Removes and returns the first spawner, or returns `:empty`.
 
       iex> alias CallbackThread.Parked
       iex> [one, two] = for _ <- 1..2, do: make_ref()
@@ -52,7 +53,7 @@ defmodule CallbackThread.Parked do
     end
   end
 
-  @doc "Takes the one that came with this reference."
+  @doc "Removes and returns the spawner with the given reference, or returns `:unknown`."
   @spec withdraw(t(), reference()) :: {entry(), t()} | :unknown
   def withdraw(parked, ref) do
     case parked.numbers do

@@ -1,11 +1,13 @@
 defmodule CallbackThread.Ready do
   @moduledoc """
-  The queue of jobs that are ready to run, with its lengths at hand. Every step takes constant time on average.
+  A queue of the jobs that are ready to run, with counters. Operations take amortised constant
+  time.
 
-  `fresh` counts the jobs that start a thread: those are the spawn requests that wait.
+  `fresh` is the number of jobs that start a thread, which are the waiting spawn requests.
 
-  A cancelled thread's job stays in the queue and means nothing there. When more than half of the jobs may be such
-  (`stale`), they are removed, so they neither keep memory nor count as requests for long.
+  The job of a cancelled thread remains in the queue as a stale job. When more than half of the
+  jobs may be stale, they are removed, so that they neither occupy memory nor count as requests
+  for long.
   """
 
   alias CallbackThread.{Runner, Slots}
@@ -14,7 +16,7 @@ defmodule CallbackThread.Ready do
 
   @type t :: %__MODULE__{}
 
-  @doc "Adds a job at the end."
+  @doc "Appends a job."
   @spec push(t(), Runner.job()) :: t()
   def push(ready, {_, work} = job) do
     %{
@@ -26,7 +28,7 @@ defmodule CallbackThread.Ready do
   end
 
   @doc """
-  Takes the first job.
+  Removes and returns the first job, or returns `:empty`.
 
       iex> ready = CallbackThread.Ready.push(%CallbackThread.Ready{}, {7, {:due, &self/0}})
       iex> {{7, {:due, _}}, rest} = CallbackThread.Ready.pop(ready)
@@ -41,7 +43,7 @@ defmodule CallbackThread.Ready do
     {job, %{ready | jobs: jobs, count: ready.count - 1, fresh: ready.fresh - fresh(work)}}
   end
 
-  @doc "Puts jobs that were taken and not run back to the front. Takes a step for each of them."
+  @doc "Puts unexecuted jobs back at the front, in time proportional to their number."
   @spec give_back(t(), [Runner.job()]) :: t()
   def give_back(ready, []), do: ready
 
@@ -55,7 +57,8 @@ defmodule CallbackThread.Ready do
   end
 
   @doc """
-  A thread whose job may be here has been cancelled; `live?` returns whether a key still names a thread.
+  Counts one more stale job, after the cancellation of a thread, and removes all stale jobs if
+  there may be too many of them. `live?` returns whether a key still names a thread.
 
       iex> alias CallbackThread.Ready
       iex> ready = Enum.reduce(1..4, %Ready{}, &Ready.push(&2, {&1, {:start, fn -> 1 end}}))

@@ -1,14 +1,15 @@
 defmodule CallbackThread.Receptor do
   @moduledoc """
-  Accepts functions and hands them to its workers in turn.
+  Accepts spawn requests and distributes them to its workers in turn.
 
-  `new/1` starts one outside any supervision tree of yours and returns its pid:
+  `new/1` starts a receptor outside of the caller's supervision tree and returns its pid:
 
       receptor = CallbackThread.Receptor.new()
       send(receptor, {:spawn, fn id -> IO.inspect(id) end})
 
-  A message `{:spawn, fun}` is the raw form: it is never refused, returns no id, and is limited only by memory. `CallbackThread.spawn/2` waits while too many requests are waiting, and
-  `CallbackThread.try_spawn/2` refuses.
+  A message `{:spawn, fun}` is a raw request: it is never refused, returns no id, and is limited
+  only by memory. If too many requests are waiting, `CallbackThread.spawn/2` blocks, and
+  `CallbackThread.try_spawn/2` returns an error.
 
   In a supervision tree, with `CallbackThread.Receptor` as a child:
 
@@ -16,21 +17,24 @@ defmodule CallbackThread.Receptor do
 
   ## Options
 
-    * `:workers` - how many; by default one for each scheduler
-    * `:max_waiting` - how many bounded spawn requests each worker accepts that have not begun to run (default 10,000)
-    * `:max_inbox` - how many messages are kept for a thread that is not waiting for one (default 1,000)
-    * `:max_runners` - how many processes each worker has at most for callbacks that block (by
-      default all workers together at most half of the BEAM's process limit)
-    * `:name` - a name to register under (`start_link/1`)
+    * `:workers` - the number of workers; by default one for each scheduler
+    * `:max_waiting` - the maximum number of accepted spawn requests of a worker that have not
+      started, apart from raw ones (default 10,000)
+    * `:max_inbox` - the maximum number of messages stored for a thread that is not waiting for
+      one (default 1,000)
+    * `:max_runners` - the maximum number of processes that each worker has for blocked callbacks
+      (by default, all workers together may use half of the BEAM's process limit)
+    * `:name` - a name to register the receptor under
 
   ## What happens when a worker dies
 
-  The supervisor starts another. The threads of the dead one have ended, with the reason `{:worker_down, reason}`; their
-  monitors and spawners are notified, their number is logged, and so is the number of raw requests which
-  the worker had not read (at most 1,024, because it then has to request more). The receptor keeps the others.
+  The supervisor starts another worker. The threads of the dead one end with the reason
+  `{:worker_down, reason}`, and their monitors and spawners are notified. The log has the number
+  of threads, and that of lost raw requests, which the worker had not read: at most 1,024, because
+  the worker then has to request more. The receptor keeps all other requests.
 
-  After more than 20 deaths within 5 seconds the receptor ends, too. Its registered functions end with it: their
-  codes are invalid for its replacement.
+  After more than 20 deaths within 5 seconds, the receptor ends, too, and so do its registered
+  functions: their codes are invalid for its replacement.
   """
 
   use GenServer, shutdown: :infinity
@@ -39,8 +43,9 @@ defmodule CallbackThread.Receptor do
   alias CallbackThread.{Directory, Functions, Options, Worker}
 
   @idle_ms 100
-  # Raw requests that a worker is given before it has asked for more. A worker's mailbox is thus short:
-  # its callbacks' outcomes do not queue after a million requests, and at most these are lost with it.
+  # Maximum number of raw requests sent to a worker before it asks for more. This keeps the
+  # mailbox of the worker short: outcomes of callbacks do not queue after a million requests, and
+  # no more requests than these are lost if the worker dies.
   @credit 1_024
 
   @type option ::
@@ -53,7 +58,7 @@ defmodule CallbackThread.Receptor do
   @doc """
   Starts a receptor without a supervisor, and returns its pid. `CallbackThread.stop/1` ends it.
 
-  Raises `ArgumentError` when an option is unknown or wrong, or the name is taken.
+  Raises `ArgumentError` if an option is unknown or invalid, or the name is taken.
 
       iex> receptor = CallbackThread.Receptor.new(workers: 1, max_waiting: 100)
       iex> CallbackThread.stats(receptor).workers
@@ -82,7 +87,7 @@ defmodule CallbackThread.Receptor do
   @doc """
   Starts a receptor linked to the calling process, usually a supervisor.
 
-  Raises `ArgumentError` when an option is unknown or wrong.
+  Raises `ArgumentError` if an option is unknown or invalid.
   """
   @spec start_link([option()]) :: GenServer.on_start()
   def start_link(options \\ []) do
@@ -90,7 +95,10 @@ defmodule CallbackThread.Receptor do
     GenServer.start_link(__MODULE__, options, Keyword.take(options, [:name]))
   end
 
-  @doc "A child of a supervisor, under its name if it has one, so that a supervisor may have several."
+  @doc """
+  Returns a child specification. Its id is the `:name` of the receptor, if given, so that a
+  supervisor can have several receptors.
+  """
   @spec child_spec([option()]) :: Supervisor.child_spec()
   def child_spec(options),
     do: Map.put(super(options), :id, Keyword.get(options, :name, __MODULE__))
@@ -115,14 +123,15 @@ defmodule CallbackThread.Receptor do
         Supervisor.child_spec({Worker, arguments}, id: index)
       end
 
-    # A worker dies of a bug or is killed; a few such deaths must not end the others.
+    # Workers die only of bugs or kills. A few deaths must not end the other workers.
     {:ok, supervisor} =
       Supervisor.start_link(children, strategy: :one_for_one, max_restarts: 20, max_seconds: 5)
 
     {:ok, new_state(supervisor, directory, functions, options[:workers])}
   end
 
-  # `workers` has `{pid, tally, credit}` by index, `credit` their sum, `held` the requests without credit.
+  # `workers` maps indexes to `{pid, tally, credit}`, `credit` is the sum of all credits, and
+  # `held` has the requests that wait for credit.
   defp new_state(supervisor, directory, functions, count) do
     %{
       supervisor: supervisor,
@@ -149,7 +158,7 @@ defmodule CallbackThread.Receptor do
     {:noreply, state, @idle_ms}
   end
 
-  # The previous one has died, even if its exit signal has not arrived.
+  # The previous worker has died, even if its `:DOWN` message has not arrived.
   def handle_info({:worker_up, index, pid, tally}, state) do
     state = retire(state, index)
     Process.monitor(pid)
@@ -167,7 +176,7 @@ defmodule CallbackThread.Receptor do
     end
   end
 
-  # The workers' routes and watchers ended with it.
+  # The routes and watchers of the workers are lost with the directory.
   def handle_info({:DOWN, directory, :process, _pid, _reason}, %{directory: directory} = state),
     do: {:stop, {:shutdown, :directory_down}, state}
 
@@ -182,7 +191,7 @@ defmodule CallbackThread.Receptor do
   def handle_info({:EXIT, _pid, reason}, state) when reason != :normal,
     do: {:stop, reason, state}
 
-  # After a storm of raw requests there is much garbage.
+  # After many raw requests, the heap is mostly garbage.
   def handle_info(:timeout, state), do: {:noreply, state, :hibernate}
   def handle_info(_other, state), do: {:noreply, state, @idle_ms}
 
@@ -247,7 +256,7 @@ defmodule CallbackThread.Receptor do
     end
   end
 
-  # To the next worker with credit; there is one.
+  # Forwards to the next worker with credit. At least one has credit.
   defp forward(state, fun) do
     turn = rem(state.turn + 1, state.count)
 

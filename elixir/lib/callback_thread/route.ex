@@ -2,31 +2,31 @@ defmodule CallbackThread.Route do
   @moduledoc """
   Routes a caller's request to a worker, and handles workers that are full or dead.
 
-  The caller reads `CallbackThread.Directory` itself. Workers never block, so waiting for an answer has no timeout;
-  only waiting for room may have a deadline.
+  The code runs in the calling process, which reads `CallbackThread.Directory` directly. Workers
+  never block, so waiting for an answer has no timeout; only waiting for room can have a deadline.
   """
 
   alias CallbackThread.Directory
 
-  @typedoc "A monotonic time in milliseconds."
+  @typedoc "A point in monotonic time, in milliseconds, or `:infinity`."
   @type deadline :: integer() | :infinity
 
-  @doc "May these be the parts of an id? Anything else would be an error in the worker."
+  @doc "Returns whether the terms can be the parts of an id. Other terms would crash the worker."
   defguard is_id(worker, key) when is_pid(worker) and is_integer(key)
 
-  @doc "The time when `ms` milliseconds will have passed."
+  @doc "Returns the deadline that is `ms` milliseconds from now."
   @spec deadline(timeout()) :: deadline()
   def deadline(:infinity), do: :infinity
   def deadline(ms), do: System.monotonic_time(:millisecond) + ms
 
-  @doc "The milliseconds until a deadline, at least 0."
+  @doc "Returns the milliseconds until a deadline, at least 0."
   @spec left(deadline()) :: timeout()
   def left(:infinity), do: :infinity
   def left(deadline), do: max(0, deadline - System.monotonic_time(:millisecond))
 
   @doc """
-  Starts a thread. Waits in the queue of one worker when all are full, until the deadline. A deadline needs a `reply_to`,
-  by which the request is withdrawn.
+  Starts a thread. If all workers are full, waits in the queue of one of them until the deadline.
+  A finite deadline requires a `reply_to`, whose reference withdraws the request.
   """
   @spec patiently(
           CallbackThread.receptor(),
@@ -41,8 +41,8 @@ defmodule CallbackThread.Route do
   end
 
   @doc """
-  Asks the worker whose turn it is. One that is down has not seen the request, and one that is full has refused it; then
-  it is the next one's turn.
+  Sends a request to the next worker in turn. If that worker is down or full, which means that it
+  has not accepted the request, tries the others in order.
   """
   @spec to_a_worker(CallbackThread.receptor(), tuple(), deadline()) :: term()
   def to_a_worker(receptor, request, deadline \\ :infinity) do
@@ -83,7 +83,10 @@ defmodule CallbackThread.Route do
   defp answer({:reply, answer}), do: {:ok, answer}
   defp answer({:error, {reason, _worker}}), do: {:error, reason}
 
-  @doc "Asks a thread's worker; `request` makes a request of the thread's key."
+  @doc """
+  Sends the request that `request` makes from the thread's key to the thread's worker, and returns
+  the answer.
+  """
   @spec to_thread(CallbackThread.id(), (CallbackThread.Slots.key() -> tuple())) :: term()
   def to_thread({:callback_thread, worker, key}, request) when is_id(worker, key) do
     case ask(worker, request.(key)) do
@@ -100,7 +103,7 @@ defmodule CallbackThread.Route do
     end
   end
 
-  @doc "All workers. Asking for figures must not change whose turn it is."
+  @doc "Returns all workers of a receptor, without changing which of them is next in turn."
   @spec all_workers(CallbackThread.receptor()) :: [pid()]
   def all_workers(receptor) do
     case GenServer.whereis(receptor) do
@@ -110,7 +113,7 @@ defmodule CallbackThread.Route do
     end
   end
 
-  # On another node, whose directory cannot be read from here.
+  # The directory of another node cannot be read from this one.
   defp remote_workers(receptor) do
     case ask(receptor, :workers) do
       {:ok, workers} -> workers
@@ -118,7 +121,10 @@ defmodule CallbackThread.Route do
     end
   end
 
-  @doc "Calls a server; an error is its reason to have ended."
+  @doc """
+  Calls a server and returns `{:ok, answer}`, or `{:error, reason}` with the exit reason if the
+  server has ended.
+  """
   @spec ask(GenServer.server(), term()) :: {:ok, term()} | {:error, term()}
   def ask(server, request) do
     {:ok, GenServer.call(server, request, :infinity)}

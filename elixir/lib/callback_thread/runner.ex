@@ -1,25 +1,27 @@
 defmodule CallbackThread.Runner do
   @moduledoc """
-  The process in which callbacks run.
+  The processes in which callbacks run.
 
-  A worker has one runner for batches. The runner claims each job of its batch by raising a counter that it
-  shares with the worker; the worker revokes the rest by setting the counter beyond the end. Both are
-  one atomic operation, so a job is run by exactly one of them. Every outcome is sent on its own, because the
-  next job may block.
+  A worker has one runner for batches. The runner claims each job of its batch by incrementing a
+  counter that it shares with the worker. The worker revokes the remaining jobs by setting the
+  counter beyond the end. Both are atomic operations, so each job is either claimed or revoked.
+  The runner sends each outcome separately, because the next job may block.
 
-  A callback must not see state that another one left in the process. Messages and the process dictionary are removed. A
-  link, a monitor, a registered name, a priority and such end the runner, and the next callback gets a new one: a later exit
-  signal through a link, for example, would end another thread's callback.
+  A callback must not see state that another callback left in the process. The runner removes
+  messages and clears the process dictionary. If a callback leaves a link, a monitor, a registered
+  name, another priority or the like, the runner ends, and the next callback gets a new one: an
+  exit signal through a link, for example, would end the callback of another thread.
 
-  A runner that blocks keeps its claimed job and ends with it. It is linked to its worker and does not trap
-  exits, so it dies with it, even in the middle of a callback (unless the callback traps them).
+  A blocked runner keeps its claimed job and ends after it. Runners are linked to their worker and
+  do not trap exits, so they die with the worker, even in the middle of a callback (unless the
+  callback traps exits).
   """
 
   alias CallbackThread.{Functions, Outcome}
   require Logger
 
   @thread {__MODULE__, :thread}
-  # State of the process that a callback may change.
+  # Properties of a process that a callback can change.
   @traits [
     :links,
     :monitors,
@@ -31,13 +33,13 @@ defmodule CallbackThread.Runner do
     :min_heap_size
   ]
 
-  @typedoc "What is to be run, for which thread."
+  @typedoc "Work to run, with the key of its thread."
   @type job :: {CallbackThread.Slots.key(), work()}
   @type work ::
           {:start | :due, function()}
           | {:message, function(), term()}
           | {:registered, CallbackThread.code(), integer(), :due | {:message, term()}}
-  @typedoc "What every runner of a worker knows."
+  @typedoc "Data shared by all runners of a worker."
   @type context :: %{
           worker: pid(),
           base: CallbackThread.Clock.base(),
@@ -51,25 +53,25 @@ defmodule CallbackThread.Runner do
     spawn_link(fn -> serve(Map.put(context, :traits, Process.info(self(), @traits))) end)
   end
 
-  @doc "Starts a runner for one job."
+  @doc "Starts a runner that ends after one job."
   @spec start_solo(context(), job()) :: pid()
   def start_solo(context, job), do: spawn_link(fn -> run_timed(job, context) end)
 
-  @doc "Gives a runner that has nothing to do a tuple of jobs, and the counter to claim them with."
+  @doc "Gives an idle runner a tuple of jobs, and the counter for claiming them."
   @spec give(pid(), context(), tuple(), :atomics.atomics_ref()) :: :ok
   def give(runner, context, jobs, claim) do
     send(runner, {context.tag, :run, jobs, claim})
     :ok
   end
 
-  @doc "Ends a runner that has nothing to do."
+  @doc "Ends an idle runner."
   @spec stop(pid(), context()) :: :ok
   def stop(runner, context) do
     send(runner, {context.tag, :stop})
     :ok
   end
 
-  @doc "The thread whose callback the calling process runs."
+  @doc "Returns the id of the thread whose callback the calling process is running, or `nil`."
   @spec current() :: CallbackThread.id() | nil
   def current, do: Process.get(@thread)
 
@@ -82,7 +84,7 @@ defmodule CallbackThread.Runner do
       {^tag, :stop} ->
         :ok
 
-      # Late messages for callbacks that have returned.
+      # A late message for a callback that has returned.
       _other ->
         serve(context)
     end
@@ -99,7 +101,7 @@ defmodule CallbackThread.Runner do
     end
   end
 
-  # The time tells the worker whether callbacks still block.
+  # From the time, the worker learns whether callbacks still block.
   defp run_timed({key, _} = job, context) do
     began = System.monotonic_time(:microsecond)
     outcome = run(job, context)
@@ -116,7 +118,7 @@ defmodule CallbackThread.Runner do
     if Process.info(self(), @traits) != traits, do: exit(:normal)
   end
 
-  # All but the worker's, which may have the next batch here already.
+  # Drops all messages except the worker's, which may be the next batch.
   defp drop_messages(tag) do
     receive do
       message when not is_tuple(message) when message == {} when elem(message, 0) != tag ->
@@ -156,7 +158,7 @@ defmodule CallbackThread.Runner do
   defp code({:registered, code, _, _}), do: code
   defp code(_), do: nil
 
-  # The same reasons as for a process.
+  # The reasons are those with which a process would exit.
   defp ended(:exit, reason, _stack, _id) when reason in [:normal, :shutdown], do: reason
   defp ended(:exit, {:shutdown, _} = reason, _stack, _id), do: reason
   defp ended(:exit, reason, stack, id), do: report(:exit, reason, stack, id, reason)

@@ -1,35 +1,37 @@
 defmodule CallbackThread.Slots do
   @moduledoc """
-  Storage of a worker's threads: chunks of 256 slots in `:atomics`, and the timers over them.
+  Stores a worker's threads in chunks of 256 slots in `:atomics`, and manages their timers.
 
-  Only the worker reads and writes its slots. `:atomics` is used because it is the one mutable memory
-  of the BEAM without a header for each element, not for sharing.
+  Only the worker reads and writes its slots. `:atomics` serves not for sharing, but because it is
+  the only mutable memory of the BEAM without a header for each element.
 
   ## A slot
 
-  Three 64-bit words, 24 bytes. The values stay below 2^59, so that reading them allocates nothing.
+  A slot has three 64-bit words, or 24 bytes. The first two values stay below 2^59, so that
+  reading them does not allocate.
 
   | word | content |
   |---|---|
-  | 1 | due tick, or `never`: free, running, or waiting for a message only |
+  | 1 | due tick; `never` if free, running, or waiting for a message without a timer |
   | 2 | sequence number (34 bits), generation (12 bits), kind (13 bits) |
-  | 3 | the integer argument; in a free slot the next free one |
+  | 3 | integer argument; in a free slot, the index of the next free slot plus 1 |
 
-  The kind is either a closure, whose row is in ETS, or a registered function, whose code is part of the kind, so
-  that it needs only the slot.
+  The kind denotes either a closure, which has a row in ETS, or a registered function, which needs
+  only the slot because its code is part of the kind.
 
   ## Keys
 
-  A key is the chunk's serial number, the generation and the slot's index. A slot that has used up its
-  generations is not used again, and serial numbers of chunks never are, so a key names one thread
-  for ever. A chunk without threads is dropped.
+  A key consists of the chunk's serial number, the generation and the slot's index. A slot is
+  retired after its last generation, and serial numbers of chunks are never reused, so a key names
+  only one thread. A chunk without threads is dropped.
 
   ## Timers
 
-  There is no timer for a unit. A queue holds, for each chunk, a lower bound of its earliest due time;
-  when that time comes the chunk is scanned. Units that fall due at the same tick, and units that are late,
-  share one scan. Those found are sorted by due tick and sequence number and merged with other chunks',
-  so equal ticks fire in the order in which the waits began (unless 2^34 other waits began in between).
+  Units have no timers of their own. A queue holds a lower bound of the earliest due tick of each
+  chunk, and the chunk is scanned at that tick. Late units, and units due at the same tick, share
+  one scan. The due units are sorted by tick and sequence number, and merged with those of other
+  chunks, so timers with the same tick fire in the order in which the waits began (unless 2^34
+  other waits began in between).
   """
 
   import Bitwise
@@ -56,32 +58,32 @@ defmodule CallbackThread.Slots do
             roomy: :gb_sets.new(),
             # {due, seq, serial}, one for each chunk that has timers
             queue: :gb_sets.new(),
-            # serial => {first, opened, rest}: its place in the queue, the units found due but not yet
-            # taken, and the earliest of those which were not due at the scan
+            # serial => {first, opened, rest}: the position of the chunk in the queue, the due
+            # units that have not been taken, and the earliest due tick of the other units
             timers: %{},
             next_serial: 0,
             seq: 0,
             dropped: 0
 
   @type t :: %__MODULE__{}
-  @typedoc "Names one thread of this worker, for ever."
+  @typedoc "The key of one thread of a worker, never reused."
   @type key :: non_neg_integer()
-  @typedoc "What a waiting slot holds; 2 and above are the caller's."
+  @typedoc "The kind of a slot: 0 is free, 1 is running, and the caller defines kinds from 2."
   @type kind :: non_neg_integer()
 
-  @doc "No slots."
+  @doc "Returns an empty storage."
   @spec new() :: t()
   def new, do: %__MODULE__{}
 
-  @doc "How many chunks there are."
+  @doc "Returns the number of chunks."
   @spec chunks(t()) :: non_neg_integer()
   def chunks(slots), do: map_size(slots.chunks)
 
-  @doc "The largest kind that fits into a slot."
+  @doc "Returns the largest kind that fits into a slot."
   @spec max_kind() :: kind()
   def max_kind, do: @max_kind
 
-  @doc "Takes a slot for a new, running thread."
+  @doc "Allocates a slot for a new, running thread, and returns its key."
   @spec claim(t()) :: {key(), t()}
   def claim(slots) do
     {serial, ref, slots} = chunk_with_room(slots)
@@ -94,7 +96,7 @@ defmodule CallbackThread.Slots do
     {key(serial, gen, slot), slots}
   end
 
-  @doc "The kind and the argument of a thread that exists."
+  @doc "Returns the kind and the argument of a thread, or `nil` if it has ended."
   @spec fetch(t(), key()) :: {:running | kind(), integer()} | nil
   def fetch(slots, key) do
     with {ref, slot, _serial, gen} <- locate(slots, key),
@@ -109,7 +111,10 @@ defmodule CallbackThread.Slots do
     end
   end
 
-  @doc "Makes a thread wait, as `kind` with `argument`, until the tick `due` or for ever."
+  @doc """
+  Makes a thread wait as `kind` with `argument`, until the tick `due` or, with `:never`, without a
+  timer.
+  """
   @spec park(t(), key(), kind(), CallbackThread.Clock.tick() | :never, integer()) :: t()
   def park(slots, key, kind, due, argument) when kind in 2..@max_kind do
     {ref, slot, serial, gen} = locate(slots, key)
@@ -121,14 +126,14 @@ defmodule CallbackThread.Slots do
     if due == :never, do: slots, else: schedule(slots, serial, {due, seq})
   end
 
-  @doc "Ends a thread's wait: it is running again."
+  @doc "Ends the wait of a thread, and marks it as running."
   @spec unpark(t(), key()) :: :ok
   def unpark(slots, key) do
     {ref, slot, _serial, gen} = locate(slots, key)
     set_running(ref, slot, gen)
   end
 
-  @doc "Gives a thread's slot back. Its key is worth nothing from now on."
+  @doc "Frees the slot of a thread. Its key is invalid afterwards."
   @spec release(t(), key()) :: t()
   def release(slots, key) do
     {ref, slot, serial, gen} = locate(slots, key)
@@ -145,15 +150,15 @@ defmodule CallbackThread.Slots do
     end
   end
 
-  @doc "The earliest tick at which something may be due."
+  @doc "Returns the earliest tick at which a thread may be due, or `nil` if there are no timers."
   @spec next_due(t()) :: CallbackThread.Clock.tick() | nil
   def next_due(slots) do
     if :gb_sets.is_empty(slots.queue), do: nil, else: elem(:gb_sets.smallest(slots.queue), 0)
   end
 
   @doc """
-  Takes up to `max` threads whose due tick is `now` or earlier, in the order of their due ticks.
-  They count as running afterwards; their former kinds are returned.
+  Takes up to `max` threads whose due tick is `now` or earlier, in order of their due ticks, and
+  marks them as running. Returns their keys, previous kinds and arguments.
   """
   @spec take_due(t(), CallbackThread.Clock.tick(), non_neg_integer()) ::
           {[{key(), kind(), integer()}], t()}
@@ -229,14 +234,14 @@ defmodule CallbackThread.Slots do
     end
   end
 
-  # Takes the opened units that come before `limit`, the first unit of all other chunks.
+  # Takes the due units that precede `limit`, the first unit of all other chunks.
   defp fire([{due, seq, slot} = unit | opened], ref, serial, limit, room, taken)
        when room > 0 do
     cond do
       limit != nil and place(unit) > limit ->
         {[unit | opened], room, taken}
 
-      # It may have been cancelled, or woken by a message, since the scan.
+      # The unit may have been cancelled or woken by a message since the scan.
       :atomics.get(ref, word(slot, 1)) != due or seq(ref, slot) != seq ->
         fire(opened, ref, serial, limit, room, taken)
 
@@ -299,7 +304,7 @@ defmodule CallbackThread.Slots do
     {slot, gen}
   end
 
-  # After its last generation a slot never returns to the list, as keys must be unique.
+  # After its last generation, a slot never returns to the free list, because keys must be unique.
   defp free_slot(ref, slot, @last_gen), do: set(ref, slot, meta(0, @last_gen, @kind_free), 0)
 
   defp free_slot(ref, slot, gen) do

@@ -1,21 +1,21 @@
 defmodule CallbackThread.Threads do
   @moduledoc """
-  The threads of one worker: their states, and the queue of ready ones.
+  Manages the threads of one worker: their states, and the queue of ready jobs.
 
   A thread is in one of these states, and has at most one job at a time:
 
-  | place | its slot's kind | its closure |
+  | state | kind of its slot | closure |
   |---|---|---|
-  | ready: a job in the queue | running | in the job |
+  | ready, with a job in the queue | running | in the job |
   | given to a runner | running | with the runner |
   | waiting for a timer, or for a message and perhaps a timer | closure | a row in ETS |
-  | the same, as a registered function | the function's code | none |
+  | the same, as a registered function | code of the function | none |
 
-  The queue of ready jobs is checked when a job is taken from it: if the thread has been cancelled, its key is
-  invalid. Due timers are taken only while the queue is short, so a million units that fall due together do
-  not all become jobs at once.
+  A job whose thread has been cancelled is discarded when it is taken from the queue, because its
+  key is invalid. Due timers are taken only while the queue is short, so a million units with the
+  same due tick do not all become jobs at once.
 
-  This module neither waits nor sends, except to watchers of a thread.
+  The functions never block, and send messages only to watchers of threads.
   """
 
   import CallbackThread.Outcome, only: [is_argument: 1]
@@ -45,8 +45,8 @@ defmodule CallbackThread.Threads do
   @type key :: Slots.key()
 
   @doc """
-  No threads. The calling process is their worker; `:tally`, `:watchers` (a table), `:base`, `:functions` and
-  `:max_inbox` are needed.
+  Returns a state without threads. The calling process is the worker. The options `:tally`,
+  `:watchers` (a table), `:base`, `:functions` and `:max_inbox` are required.
   """
   @spec new(keyword()) :: t()
   def new(options) do
@@ -60,9 +60,9 @@ defmodule CallbackThread.Threads do
     }
   end
 
-  # -- beginnings --
+  # -- starting threads --
 
-  @doc "Starts a thread: its first job is ready."
+  @doc "Starts a thread with `fun` as its first job, and returns its id."
   @spec start(t(), CallbackThread.callback(), CallbackThread.Parked.reply_to()) ::
           {CallbackThread.id(), t()}
   def start(threads, fun, reply_to) do
@@ -71,7 +71,10 @@ defmodule CallbackThread.Threads do
     {id(key), push(threads, {key, {:start, fun}})}
   end
 
-  @doc "Starts a thread for each argument, which waits as a registered function. Returns the last one's id."
+  @doc """
+  Starts a thread for each argument, which waits as a registered function. Returns the id of the
+  last thread.
+  """
   @spec start_registered(t(), CallbackThread.code(), [integer()], timeout()) ::
           {{:ok, CallbackThread.id() | nil} | {:error, :no_such_function}, t()}
   def start_registered(threads, code, arguments, ms) do
@@ -97,15 +100,15 @@ defmodule CallbackThread.Threads do
 
   # -- jobs --
 
-  @doc "How many jobs are ready."
+  @doc "Returns the number of ready jobs."
   @spec ready(t()) :: non_neg_integer()
   def ready(threads), do: threads.ready.count
 
-  @doc "How many of them start a thread."
+  @doc "Returns the number of ready jobs that start a thread."
   @spec fresh(t()) :: non_neg_integer()
   def fresh(threads), do: threads.ready.fresh
 
-  @doc "Takes up to `room` ready jobs, first one first."
+  @doc "Takes up to `room` ready jobs, oldest first."
   @spec take_jobs(t(), non_neg_integer()) :: {[Runner.job()], t()}
   def take_jobs(threads, room), do: take_jobs(threads, room, [])
 
@@ -125,18 +128,21 @@ defmodule CallbackThread.Threads do
     end
   end
 
-  @doc "Takes back jobs that were taken and not run."
+  @doc "Puts unexecuted jobs back at the front of the queue."
   @spec give_back(t(), [Runner.job()]) :: t()
   def give_back(threads, jobs), do: %{threads | ready: Ready.give_back(threads.ready, jobs)}
 
-  # -- time --
+  # -- timers --
 
-  @doc "The earliest tick at which something may be due, unless the queue is too long to take it."
+  @doc """
+  Returns the earliest tick at which a thread may be due, or `nil` if there are no timers or the
+  queue is full.
+  """
   @spec next_due(t()) :: Clock.tick() | nil
   def next_due(%{ready: %{count: count}}) when count >= @short_queue, do: nil
   def next_due(threads), do: Slots.next_due(threads.slots)
 
-  @doc "Makes threads ready whose time has come, while the queue is short."
+  @doc "Makes due threads ready, until the queue is full."
   @spec fire(t()) :: t()
   def fire(threads) do
     due = next_due(threads)
@@ -162,9 +168,12 @@ defmodule CallbackThread.Threads do
     push(threads, {key, {:registered, code, argument, :due}})
   end
 
-  # -- what callbacks returned --
+  # -- outcomes of callbacks --
 
-  @doc "Goes on as a callback's return value says. A cancelled thread's means nothing any more."
+  @doc """
+  Continues a thread according to the outcome of its callback. Ignores the outcome if the thread
+  has been cancelled.
+  """
   @spec outcome(t(), key(), Outcome.t()) :: t()
   def outcome(threads, key, {replies, next}) do
     if alive?(threads, key) do
@@ -207,7 +216,9 @@ defmodule CallbackThread.Threads do
 
   # -- messages --
 
-  @doc "Gives a thread a message."
+  @doc """
+  Delivers a message to a thread, or stores it in the inbox if the thread is not waiting for one.
+  """
   @spec deliver(t(), key(), term()) :: {:ok | {:error, :no_such_thread | :full}, t()}
   def deliver(threads, key, message) do
     case Slots.fetch(threads.slots, key) do
@@ -244,7 +255,7 @@ defmodule CallbackThread.Threads do
 
   # -- watchers --
 
-  @doc "Enters a monitor of a thread that exists."
+  @doc "Adds a monitor to a thread, unless the thread has ended."
   @spec monitor(t(), key(), pid(), reference()) ::
           {{:ok, reference()} | {:error, :no_such_thread}, t()}
   def monitor(threads, key, pid, ref) do
@@ -255,13 +266,15 @@ defmodule CallbackThread.Threads do
     end
   end
 
-  @doc "Removes a monitor, or the spawner with this reference."
+  @doc "Removes the monitor or the spawner with the given reference."
   @spec demonitor(t(), key(), reference()) :: :ok
   def demonitor(threads, key, ref), do: Watchers.demonitor(threads.watchers, key, ref)
 
-  # -- ends --
+  # -- ending threads --
 
-  @doc "Where is this thread?"
+  @doc """
+  Returns whether a thread is running (or has a ready job) or waiting, or `nil` if it has ended.
+  """
   @spec place(t(), key()) :: :running | :waiting | nil
   def place(threads, key) do
     case Slots.fetch(threads.slots, key) do
@@ -271,24 +284,24 @@ defmodule CallbackThread.Threads do
     end
   end
 
-  @doc "Has this thread not ended?"
+  @doc "Returns whether a thread has not ended."
   @spec alive?(t(), key()) :: boolean()
   def alive?(threads, key), do: Slots.fetch(threads.slots, key) != nil
 
-  @doc "Ends a thread that waits, or one that runs and has been taken from its runner."
+  @doc "Ends a thread that is waiting, or that is running and has been taken from its runner."
   @spec cancel(t(), key()) :: t()
   def cancel(threads, key) do
     place = place(threads, key)
     if place == :waiting, do: :ets.delete(threads.rows, key)
     threads = finish(threads, key, :cancelled, [])
 
-    # Its job may be in the queue.
+    # The job of the thread may be in the queue.
     if place == :running,
       do: %{threads | ready: Ready.forget(threads.ready, &alive?(threads, &1))},
       else: threads
   end
 
-  @doc "Ends a thread whose runner has ended in the middle of its callback."
+  @doc "Ends a thread whose runner has ended in the middle of a callback."
   @spec lose(t(), key(), term()) :: t()
   def lose(threads, key, reason), do: finish(threads, key, reason, [])
 
@@ -310,17 +323,17 @@ defmodule CallbackThread.Threads do
   defp counter({:shutdown, _}), do: :ended
   defp counter(_), do: :crashed
 
-  # -- memory and figures --
+  # -- memory and statistics --
 
-  @doc "How many chunks have been dropped since `collected/1`."
+  @doc "Returns the number of chunks dropped since the last call of `collected/1`."
   @spec dropped_chunks(t()) :: non_neg_integer()
   def dropped_chunks(threads), do: threads.slots.dropped
 
-  @doc "Takes note that the worker collects its garbage."
+  @doc "Records that the worker is about to collect its garbage."
   @spec collected(t()) :: t()
   def collected(threads), do: %{threads | slots: %{threads.slots | dropped: 0}}
 
-  @doc "Figures for `CallbackThread.stats/1`."
+  @doc "Returns statistics for `CallbackThread.stats/1`."
   @spec stats(t()) :: map()
   def stats(threads) do
     Map.merge(threads.counts, %{
@@ -334,7 +347,7 @@ defmodule CallbackThread.Threads do
     })
   end
 
-  @doc "The id of one of the calling worker's threads."
+  @doc "Returns the id of a thread of the calling worker."
   @spec id(key()) :: CallbackThread.id()
   def id(key), do: {:callback_thread, self(), key}
 

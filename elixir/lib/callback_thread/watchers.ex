@@ -6,49 +6,51 @@ defmodule CallbackThread.Watchers do
 
   | row | watcher |
   |---|---|
-  | `{{key, 0}, pid, ref}` | the spawner; there is one at most |
+  | `{{key, 0}, pid, ref}` | the spawner, at most one for each thread |
   | `{{key, ref}, pid, nil}` | a monitor |
 
-  The table is ordered, so the rows of one thread are adjacent, and each is found, inserted and removed without
-  reading the others.
+  The table is ordered, so the rows of one thread are adjacent, and each can be found, inserted
+  and removed without reading the others.
 
-  The rows of a dead watcher remain. A separate process sweeps them after as many new rows as there were at the last
-  sweep (at least 1,024). So dead rows never greatly outnumber live ones, and each row is checked once on average.
-  Watchers on other nodes are assumed to be alive.
+  The rows of a dead watcher remain until a sweep. A separate process sweeps the table when the
+  number of new rows reaches the size of the table at the last sweep, and at least 1,024. Thus,
+  dead rows never greatly outnumber live ones, and each row is checked once on average. Watchers
+  on other nodes are assumed to be alive.
   """
 
   @sweep_after 1_024
   @sweep_at_once 512
 
   @enforce_keys [:table]
-  # `any` avoids the lookup if there are no watchers; `fresh` rows were inserted since the last sweep.
+  # `any` avoids lookups while there are no watchers; `fresh` is the number of rows inserted since
+  # the last sweep.
   defstruct [:table, any: false, fresh: 0, sweep_after: @sweep_after]
 
   @type t :: %__MODULE__{}
   @type key :: CallbackThread.Slots.key()
 
-  @doc "A table for one worker, owned by the calling process."
+  @doc "Creates a table for one worker, which belongs to the calling process."
   @spec table() :: :ets.tid()
   def table, do: :ets.new(:callback_thread_watchers, [:ordered_set, :public])
 
-  @doc "The watchers in a table."
+  @doc "Returns the watchers of a worker, given their table."
   @spec new(:ets.tid()) :: t()
   def new(table), do: %__MODULE__{table: table}
 
-  @doc "How many there are, with those that have died and have not been swept away."
+  @doc "Returns the number of watchers, including dead ones that have not been swept."
   @spec size(t()) :: non_neg_integer()
   def size(watchers), do: :ets.info(watchers.table, :size)
 
-  @doc "Enters the spawner who wants replies, if there is one."
+  @doc "Adds the spawner that receives replies, unless it is `nil`."
   @spec reply_to(t(), key(), {pid(), reference()} | nil) :: t()
   def reply_to(watchers, _key, nil), do: watchers
   def reply_to(watchers, key, {pid, ref}), do: enter(watchers, {{key, 0}, pid, ref})
 
-  @doc "Enters a monitor."
+  @doc "Adds a monitor."
   @spec monitor(t(), key(), pid(), reference()) :: t()
   def monitor(watchers, key, pid, ref), do: enter(watchers, {{key, ref}, pid, nil})
 
-  @doc "Removes the monitor or the spawner with this reference."
+  @doc "Removes the monitor or the spawner with the given reference."
   @spec demonitor(t(), key(), reference()) :: :ok
   def demonitor(%{table: table}, key, ref) do
     :ets.delete(table, {key, ref})
@@ -56,7 +58,7 @@ defmodule CallbackThread.Watchers do
     :ok
   end
 
-  @doc "Sends replies to the thread's spawner."
+  @doc "Sends replies to the spawner of a thread, if it has one."
   @spec replies(t(), key(), [term()]) :: :ok
   def replies(_watchers, _key, []), do: :ok
   def replies(%{any: false}, _key, _values), do: :ok
@@ -69,9 +71,9 @@ defmodule CallbackThread.Watchers do
   end
 
   @doc """
-  Notifies the watchers of a thread's end, and removes them.
+  Notifies the watchers of a thread that it has ended, and removes them.
 
-  A spawner that has its last reply (`replied`) needs no notification of a normal end.
+  If the thread ended with a reply (`replied`), its spawner is not notified of a normal end.
   """
   @spec ended(t(), CallbackThread.id(), term(), replied :: boolean()) :: t()
   def ended(%{any: false} = watchers, _id, _reason, _replied), do: watchers
@@ -81,9 +83,9 @@ defmodule CallbackThread.Watchers do
     if :ets.info(table, :size) == 0, do: %{watchers | any: false}, else: watchers
   end
 
-  # A number comes before every reference, so the spawner comes first.
+  # In the order of terms, numbers precede references, so the spawner is first.
   defp tell(table, {key, _} = row, key, id, reason, replied) do
-    # A sweep may have removed it.
+    # A sweep may have removed the row.
     case :ets.take(table, row) do
       [{{_, 0}, _, _}] when replied and reason == :normal -> :ok
       [watcher] -> down(watcher, id, reason)
@@ -101,7 +103,10 @@ defmodule CallbackThread.Watchers do
   defp down({{_, ref}, pid, nil}, id, reason),
     do: send(pid, {:DOWN, ref, :callback_thread, id, reason})
 
-  @doc "Tells all who are in a table that their threads have ended with the worker, and deletes it."
+  @doc """
+  Notifies all watchers in a table that their threads have ended with the worker, and deletes the
+  table.
+  """
   @spec worker_down(:ets.tid(), pid(), term()) :: true
   def worker_down(table, worker, reason) do
     :ets.foldl(
@@ -129,7 +134,7 @@ defmodule CallbackThread.Watchers do
     %{watchers | fresh: 0, sweep_after: max(@sweep_after, size(watchers))}
   end
 
-  @doc "Removes the rows of watchers that have died."
+  @doc "Removes the rows of dead watchers."
   @spec sweep(:ets.tid()) :: :ok
   def sweep(table) do
     sweep_on(
@@ -137,7 +142,7 @@ defmodule CallbackThread.Watchers do
       :ets.select(table, [{{:"$1", :"$2", :_}, [], [{{:"$1", :"$2"}}]}], @sweep_at_once)
     )
   rescue
-    # The worker has died, and its table with it.
+    # The worker has died, and its table has been deleted.
     ArgumentError -> :ok
   end
 

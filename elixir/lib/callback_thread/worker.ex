@@ -1,13 +1,15 @@
 defmodule CallbackThread.Worker do
   @moduledoc """
-  The process that holds threads: it takes requests, gives ready jobs to runners, and keeps time.
+  A process that holds threads: it handles requests, gives ready jobs to runners, and sets timers.
 
-  `CallbackThread.Threads` has the threads' states. A worker never runs a callback itself, so it never
-  blocks; `CallbackThread.Crew` does. Each message makes a change and then a turn: threads that are due become ready,
-  ready jobs start, waiting spawners are accepted. A turn is bounded: it takes at most 4,096 due threads and starts at
-  most one batch of jobs.
+  `CallbackThread.Threads` has the states of the threads, and `CallbackThread.Crew` runs their
+  callbacks in other processes, so that the worker never blocks. The worker handles each message
+  in two steps. First, it changes the state as requested. Then, in a turn, it makes due threads
+  ready, starts ready jobs, and accepts waiting spawners. A turn is bounded: it takes at most
+  4,096 due threads and starts at most one batch of jobs.
 
-  When a worker dies its threads end with it; `CallbackThread.Directory` notifies their watchers.
+  When a worker dies, its threads end with it, and `CallbackThread.Directory` notifies their
+  watchers.
   """
 
   use GenServer, restart: :permanent
@@ -15,10 +17,11 @@ defmodule CallbackThread.Worker do
 
   alias CallbackThread.{Clock, Crew, Directory, Parked, Threads}
 
-  # Raw requests after which more are asked for, while fewer than that are ready; well below the receptor's credit.
+  # Number of received raw requests after which the worker asks for more, unless more than twice
+  # as many jobs are ready. The number is far below the receptor's credit.
   @ask_after 256
   @look_ms 1
-  # Jobs and words of heap from which a worker that has become idle collects its garbage.
+  # Numbers of jobs and of words of heap above which an idle worker collects its garbage.
   @much_work 256
   @much_heap 32_768
   @many_chunks 8
@@ -32,12 +35,12 @@ defmodule CallbackThread.Worker do
     :threads,
     :crew,
     :max_waiting,
-    # raw requests since the receptor was last asked for more
+    # number of raw requests since the worker last asked the receptor for more
     owed: 0,
     parked: %Parked{},
     timer: nil,
     looking: false,
-    # is a `:more` in the mailbox?
+    # whether a `:more` message is in the mailbox
     more: false,
     since_gc: 0
   ]
@@ -47,7 +50,7 @@ defmodule CallbackThread.Worker do
 
   @impl true
   def init(options) do
-    # Runners are linked, and must not take the worker with them.
+    # Runners are linked to the worker, which must not die with them.
     Process.flag(:trap_exit, true)
     tally = :atomics.new(3, signed: true)
     base = Clock.base()
@@ -127,7 +130,7 @@ defmodule CallbackThread.Worker do
     {:noreply, turn(%{state | threads: threads})}
   end
 
-  # A spawner's timeout. If its request was accepted before, it has its answer.
+  # A spawner has timed out. If its request has already been accepted, it has its answer.
   def handle_cast({:withdraw, ref}, state) do
     case Parked.withdraw(state.parked, ref) do
       :unknown ->
@@ -175,7 +178,7 @@ defmodule CallbackThread.Worker do
 
   def handle_info(_other, state), do: {:noreply, state}
 
-  # -- one turn: the consequences of a change --
+  # -- a turn: the second step of each message --
 
   defp turn(state) do
     %{state | threads: Threads.fire(state.threads)}
@@ -200,7 +203,7 @@ defmodule CallbackThread.Worker do
     end
   end
 
-  # Accepts spawners until there is no room or none is waiting.
+  # Accepts waiting spawners while there is room.
   defp admit(state) do
     with true <- room?(state), {entry, parked} <- Parked.pop(state.parked) do
       admit(accept(%{state | parked: parked}, entry))
@@ -209,7 +212,8 @@ defmodule CallbackThread.Worker do
     end
   end
 
-  # If every job gets a process there may be room for more, but other messages need a turn.
+  # If every job gets its own process, there may be room for more jobs, but other messages are
+  # handled first.
   defp come_again(%{more: true} = state), do: state
 
   defp come_again(state) do
@@ -267,8 +271,8 @@ defmodule CallbackThread.Worker do
     %{state | crew: crew} |> give_back(rest) |> start_looking()
   end
 
-  # Nothing has been running for a while. Memory is given back: hibernation leaves a heap with no room to
-  # spare, which matters where a million threads wait.
+  # No job has been running for a while, so the worker frees memory. Hibernation shrinks its heap
+  # to the minimum, which matters if a million threads are waiting.
   defp idle(%{threads: %{ready: %{count: 0}}} = state) do
     {_, heap} = Process.info(self(), :total_heap_size)
 
@@ -286,7 +290,7 @@ defmodule CallbackThread.Worker do
 
   defp idle(state), do: {:noreply, state}
 
-  # -- beginnings and ends --
+  # -- starting and ending threads --
 
   defp room?(state), do: Threads.fresh(state.threads) < state.max_waiting
 

@@ -1,5 +1,5 @@
-//! Rules of the book in `docs/`: its pages are in `SUMMARY.md`, its links stay in the book, and
-//! anchors exist.
+//! Rules of the book in `docs/`: every page is in `SUMMARY.md`, links stay in the book, and anchors
+//! exist.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use super::{Source, Violation};
 const BOOK: &str = "docs";
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Checks the rules. `pages` are all pages of the repository, of which those of the book have to
-/// keep its rules, and all have to link to anchors that exist.
+/// Finds violations of the rules. `pages` are all pages of the repository. The anchors of links are
+/// checked on all of them, the other rules only on those of the book.
 pub fn check(pages: &[Source]) -> Vec<Violation> {
     let anchors: HashMap<&Path, HashSet<String>> =
         pages.iter().map(|page| (page.path.as_path(), anchors(&page.text))).collect();
@@ -41,7 +41,7 @@ pub fn check(pages: &[Source]) -> Vec<Violation> {
     violations
 }
 
-/// Finds pages of the book that nobody can get to, since its table of contents does not have them.
+/// Finds unreachable pages of the book, which are missing in its table of contents.
 fn missing_in_summary(pages: &[Source]) -> Vec<Violation> {
     let summary = pages.iter().find(|page| page.path == Path::new(SUMMARY));
     let text = summary.map_or("", |page| &page.text);
@@ -62,7 +62,7 @@ fn missing_in_summary(pages: &[Source]) -> Vec<Violation> {
         .collect()
 }
 
-/// Returns the anchors of a page's headings, as mdBook and code hosts make them.
+/// Returns the anchors of a page's headings, as mdBook and code hosts derive them.
 fn anchors(text: &str) -> HashSet<String> {
     let mut found = HashSet::new();
     let mut is_code = false;

@@ -1,13 +1,14 @@
-//! Rule: every test that ARCHITECTURE.md names as enforcing an invariant exists.
+//! Rule: every test exists that ARCHITECTURE.md names as the enforcement of an invariant.
 
 use std::path::Path;
 
 use super::{Source, Violation};
 
-/// The heading of the table.
+/// Heading of the section with the table of invariants.
 const HEADING: &str = "## Invariants";
 
-/// Finds tests that the table of invariants names and no source defines, and a table without any.
+/// Finds tests in the table of invariants that no source defines. A table without tests is a
+/// violation, too.
 pub fn check(page: &Source, sources: &[Source]) -> Vec<Violation> {
     let named = tests_of(&page.text);
     let violation = |line, problem| Violation { file: page.path.clone(), line, problem };
@@ -35,16 +36,17 @@ fn tests_of(page: &str) -> Vec<(usize, String)> {
     .collect()
 }
 
-/// Whether a text in backticks is the name of a test, not a file, a command or a setting.
+/// Returns whether code in backticks is the name of a test, rather than a file, a command or a
+/// setting.
 fn is_test(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     name.chars().all(is_part) && name.matches('_').count() > 1
 }
 
-/// Reads the page with the table.
+/// Reads ARCHITECTURE.md, which has the table of invariants.
 ///
 /// # Errors
-/// Returns an error if it cannot be read.
+/// Returns an error if the page cannot be read.
 pub fn page() -> std::io::Result<Source> {
     let path = Path::new("ARCHITECTURE.md");
     Ok(Source { path: path.to_owned(), text: std::fs::read_to_string(path)? })

@@ -1,9 +1,9 @@
-//! Rule: which package of the workspace may depend on which.
+//! Rule: packages of the workspace depend on each other only as the tables allow.
 
 use super::Violation;
 use crate::manifest::Package;
 
-/// Every package, with all packages of the workspace on which it may depend.
+/// All packages, each with the packages of the workspace on which it may depend.
 const LAYERS: &[(&str, &[&str])] = &[
     ("contend-sys", &[]),
     ("contend-record", &[]),
@@ -39,13 +39,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Packages that are programs.
+/// Packages that are programs rather than libraries.
 const PROGRAMS: &[&str] = &["contend", "contend-bench", "xtask"];
 /// Dependencies that only programs may have: a library defines its own error types and has no
 /// command line.
 const FOR_PROGRAMS: &[&str] = &["anyhow", "clap"];
 
-/// Finds dependencies that the tables do not allow, those of builds and tests included.
+/// Finds dependencies that the tables do not allow, including build and development dependencies.
 pub fn check(packages: &[Package]) -> Vec<Violation> {
     packages.iter().flat_map(of_package).collect()
 }

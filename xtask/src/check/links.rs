@@ -4,8 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Source, Violation};
 
-/// Finds links to files that do not exist. Links to other sites are not checked, and those to
-/// headings are by [`mod@super::book`].
+/// Finds links to files that do not exist. Links to other sites are not checked;
+/// [`mod@super::book`] checks those to headings.
 pub fn check(pages: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<Violation> {
     let mut violations = Vec::new();
     for page in pages {
@@ -48,7 +48,7 @@ pub fn links_with_anchors(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Replaces comments by as many empty lines.
+/// Removes HTML comments, but keeps their line breaks.
 fn without_comments(text: &str) -> String {
     let mut parts = text.split("<!--");
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -59,12 +59,12 @@ fn without_comments(text: &str) -> String {
     kept
 }
 
-/// Removes code spans from a line.
+/// Returns the line with empty code spans.
 fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("``")
 }
 
-/// Returns the targets of `[text](target)` and `[name]: target`.
+/// Returns the local targets of `[text](target)` and `[name]: target`.
 fn targets(line: &str) -> Vec<String> {
     let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     let definition = line.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
@@ -77,7 +77,8 @@ fn targets(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the path of a link's target, relative to the repository's root, or `None` outside of it.
+/// Returns the path of a link's target, relative to the repository's root, or `None` if the target
+/// is outside of the repository.
 pub fn resolve(page: &Path, target: &str) -> Option<PathBuf> {
     let mut path = page.parent()?.to_owned();
     for part in Path::new(target).components() {

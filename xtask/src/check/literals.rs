@@ -1,18 +1,18 @@
-//! String literals of Rust sources, and whether they belong to tests.
+//! Finds the string literals of Rust sources, except those of tests.
 //!
-//! This is a lexer for comments, strings, characters and braces, not a parser: it follows
-//! `#[cfg(test)]` to the end of the item after it.
+//! The module is a lexer for comments, strings, characters and braces, not a parser. It skips from
+//! `#[cfg(test)]` to the end of the next item.
 
-/// The literals of a source.
+/// String literals and test modules of a source.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Literals<'a> {
-    /// Every string outside of tests, without escapes resolved, with its line number from 1.
+    /// All strings outside of tests, with escapes unresolved, and their line numbers from 1.
     pub strings: Vec<(usize, &'a str)>,
-    /// Modules in files of their own that belong to tests: `#[cfg(test)] mod NAME;`.
+    /// Names of test modules with files of their own: `#[cfg(test)] mod NAME;`.
     pub test_modules: Vec<&'a str>,
 }
 
-/// Finds the string literals of a source.
+/// Returns the string literals and test modules of a source.
 pub fn literals(source: &str) -> Literals<'_> {
     let mut lexer = Lexer { source, at: 0, depth: 0, test: Test::No, found: Literals::default() };
     while lexer.at < source.len() {
@@ -21,15 +21,15 @@ pub fn literals(source: &str) -> Literals<'_> {
     lexer.found
 }
 
-/// The lexer's position relative to tests.
+/// The position of the lexer relative to tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Test {
     No,
-    /// After `#[cfg(test)]`, which ended at `from`, before the braces of its item.
+    /// Between `#[cfg(test)]`, which ended at byte `from`, and the braces of its item.
     Item {
         from: usize,
     },
-    /// Inside the braces of a test item, which close at this depth.
+    /// Inside the braces of a test item, which close at the given depth.
     Braces {
         depth: usize,
     },
@@ -68,8 +68,8 @@ impl<'a> Lexer<'a> {
         self.at += bytes;
     }
 
-    /// Whether the `r` at the position ends a name, or belongs to `br` or `cr`. Strings of the
-    /// latter are lexed from their `#` or quote.
+    /// Returns whether the `r` at the position continues a name. In `br` and `cr`, the prefixes of
+    /// raw byte and C strings, it does not.
     fn is_behind_a_name(&self) -> bool {
         let before = &self.source.as_bytes()[..self.at];
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -133,7 +133,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns the length of a comment `/* … */`, which may contain others.
+/// Returns the length of a comment `/* … */` in bytes, including nested ones.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -163,7 +163,7 @@ fn raw_hashes(text: &str) -> Option<usize> {
     behind[hashes..].starts_with('"').then_some(hashes)
 }
 
-/// Returns the length of a character literal, or of the quote alone at the start of a lifetime.
+/// Returns the length of a character literal in bytes, or 1 for the quote of a lifetime.
 fn character(text: &str) -> usize {
     let mut characters = text.char_indices().skip(1);
     match characters.next() {

@@ -1,4 +1,4 @@
-//! The repository's own rules, which no other tool checks.
+//! Checks the repository's own rules, which no other tool covers.
 
 mod book;
 mod invariants;
@@ -21,10 +21,10 @@ use crate::manifest;
 use crate::process::{output, say};
 pub use language::Request;
 
-/// Folders without sources of this repository.
+/// Names of folders without sources of this repository.
 const SKIPPED_FOLDERS: [&str; 5] = ["target", ".git", "_build", "deps", "results"];
 
-/// Extensions of sources whose comments are checked.
+/// File name extensions of sources whose comments are checked.
 const LANGUAGES: [&str; 7] = ["rs", "ex", "exs", "sh", "c", "go", "java"];
 
 /// A violation of a rule.
@@ -74,7 +74,7 @@ pub fn run() -> Result<()> {
     fail_if_any(&violations)
 }
 
-/// Checks the rules of links and of the book only.
+/// Checks only the rules of links and of the book, and prints every violation.
 ///
 /// # Errors
 /// Returns an error if there is a violation, or a file cannot be read.
@@ -99,7 +99,7 @@ fn fail_if_any(violations: &[Violation]) -> Result<()> {
     }
 }
 
-/// Counts phrases of literal English, or prints texts to review.
+/// Counts phrases of literal English, or prints doc comments for a review.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read, or a check fails.
@@ -151,7 +151,7 @@ fn print(report: &str) -> Result<()> {
     io::stdout().write_all(report.as_bytes()).context("cannot write to standard output")
 }
 
-/// Returns all text files with this extension below a folder, ordered by path.
+/// Returns all text files with the given extension below a folder, ordered by path.
 fn sources(folder: &Path, extension: &str) -> Result<Vec<Source>> {
     let mut paths = Vec::new();
     walk(folder, extension, &mut paths)?;

@@ -1,7 +1,7 @@
 //! Rule: only `crates/lab` refers to experiments by name.
 //!
-//! The experiment's table row determines how its figures are processed, so that a new experiment
-//! needs no change elsewhere. Tests may name experiments.
+//! The experiment's row in the lab's table determines how its measurements are processed, so that a
+//! new experiment needs no change elsewhere. Tests may name experiments.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,11 @@ use super::literals::literals;
 use super::{Source, Violation};
 use crate::process::say;
 
-/// Files that still name experiments. Do not add files; remove one that names none.
+/// Files that still name experiments. Do not add files; remove those that no longer do.
 const BASELINE: &[&str] = &["bench/src/bin/bench-lab.rs"];
 
-/// Returns the families of experiments, from the generated page that lists them.
+/// Returns the families of experiments, which are the prefixes of names such as `units/create`,
+/// from the generated page that lists all experiments.
 pub fn families(experiments: &str) -> Vec<String> {
     let names = experiments.lines().filter_map(|line| line.strip_prefix("## "));
     let mut families: Vec<_> =
@@ -57,7 +58,7 @@ fn names_in(source: &Source, families: &[String]) -> Vec<Violation> {
     names.map(violation).collect()
 }
 
-/// Whether a string is `family/name` or a prefix of such names.
+/// Returns whether a string is `family/name` or a prefix of such names.
 fn is_name(text: &str, families: &[String]) -> bool {
     let Some((family, name)) = text.split_once('/') else { return false };
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-+*".contains(&byte);
@@ -68,14 +69,14 @@ fn is_exempt(path: &Path, tests: &[PathBuf]) -> bool {
     path.starts_with("crates/lab") || is_of_tests(path, tests)
 }
 
-/// Whether a file belongs to tests. `tests` are the [`test_files`].
+/// Returns whether a file belongs to tests. `tests` are the [`test_files`].
 pub fn is_of_tests(path: &Path, tests: &[PathBuf]) -> bool {
     let in_tests = path.iter().any(|part| part == "tests" || part == "tests.rs");
     in_tests
         || tests.iter().any(|test| path.starts_with(test) || *path == test.with_extension("rs"))
 }
 
-/// Returns the paths of modules that are declared for tests, without `.rs`.
+/// Returns the paths of modules declared for tests only, without `.rs`.
 pub fn test_files(sources: &[Source]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for Source { path, text } in sources {

@@ -1,13 +1,13 @@
 //! Rule: no decision compares or searches an English sentence.
 //!
-//! Texts for people change whenever their language is edited. Decisions depend on enums, fields or
-//! numbers, from which text is made where it is shown. Tests may look for sentences.
+//! Sentences change whenever their wording is edited. Decisions depend on enums, fields or numbers
+//! instead, and reports turn these into text. Tests may search for sentences.
 
 use super::literals::literals;
 use super::names::{is_of_tests, test_files};
 use super::{Source, Violation};
 
-/// Code before a string that compares or searches it.
+/// Code that precedes a string which is compared or searched for.
 const DECISIONS: [&str; 12] = [
     ".contains(",
     ".starts_with(",
@@ -23,13 +23,13 @@ const DECISIONS: [&str; 12] = [
     "!= ",
 ];
 
-/// Sentences of other programs, which provide the information in no other form.
+/// Sentences printed by other programs, which provide the information in no other form.
 const OF_OTHERS: &[&str] = &[
     // Printed by PaSh when it runs a script unchanged.
     "No region was parallelized",
 ];
 
-/// Number of words from which a text counts as a sentence.
+/// Minimum number of words of a sentence.
 const SENTENCE: usize = 3;
 
 /// Finds sentences that code compares or searches for.
@@ -58,7 +58,7 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     violations
 }
 
-/// Whether a text consists of English words.
+/// Returns whether a text has enough English words for a sentence.
 fn is_sentence(text: &str) -> bool {
     let is_word = |word: &&str| {
         let word = word.trim_matches(|c: char| c.is_ascii_punctuation());

@@ -1,4 +1,4 @@
-//! `cargo xtask picture`: a picture of a real session of `contend pipe`.
+//! `cargo xtask picture`: draws a picture of a real session of `contend pipe`.
 
 mod screen;
 mod svg;
@@ -13,16 +13,16 @@ use anyhow::{Context as _, Result, bail};
 use crate::process::{cargo, output, run as run_command, say, target_dir};
 use crate::random::SplitMix64;
 
-/// The committed picture.
+/// Path of the committed picture.
 const PICTURE: &str = "docs/images/pipe.svg";
 
-/// Width of the terminal.
+/// Width of the terminal in characters.
 const COLUMNS: usize = 88;
 
-/// The pipeline: requests by status, without those of bots.
+/// The profiled pipeline, which counts requests by status, without those of bots.
 const PIPELINE: &str = "cat web.log | grep -v bot | cut -d' ' -f9 | sort | uniq -c | sort -rn";
 
-/// Lines of the input: the pipeline then takes about a second.
+/// Number of lines of the input, with which the pipeline takes about a second.
 const REQUESTS: usize = 800_000;
 
 /// Runs contend over a generated log, and draws the terminal's contents. Builds contend, unless the
@@ -58,7 +58,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Runs contend on a pseudo-terminal in the folder. Returns everything that the terminal received.
+/// Runs contend on a pseudo-terminal in the folder. Returns the bytes written to the terminal,
+/// including control sequences.
 fn session(program: &Path, folder: &Path) -> Result<String> {
     fs::write(folder.join("web.log"), requests(REQUESTS)).context("cannot write the input")?;
     let program = program.to_str().context("the path of contend is not UTF-8")?;
@@ -66,7 +67,7 @@ fn session(program: &Path, folder: &Path) -> Result<String> {
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).current_dir(folder).stdin(Stdio::null());
     command.env("PIPELINE", PIPELINE).env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
-    // No store and no settings of the user.
+    // Do not read the user's store and configuration.
     command.env("HOME", folder).env("XDG_CONFIG_HOME", folder).env("XDG_DATA_HOME", folder);
     command.env_remove("NO_COLOR").env_remove("COLUMNS");
     let drawn = String::from_utf8_lossy(&output(&mut command)?).into_owned();
@@ -76,7 +77,7 @@ fn session(program: &Path, folder: &Path) -> Result<String> {
     Ok(drawn)
 }
 
-/// Makes lines of a web server's log in the combined format.
+/// Returns `count` pseudorandom lines of a web server's log in the combined format.
 fn requests(count: usize) -> String {
     let mut random = SplitMix64(1);
     let mut log = String::new();

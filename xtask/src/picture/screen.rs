@@ -1,20 +1,21 @@
-//! A terminal's screen: what remains visible of the text that a program wrote to it.
+//! Emulates the screen of a terminal, to find which part of a program's output remains visible.
 //!
-//! This knows the control sequences that contend uses: styles, moves of the cursor up and down,
-//! saving and restoring it, and clearing. Lines never wrap.
+//! The emulation covers the control sequences that contend uses: styles, cursor movement, saving
+//! and restoring the cursor, and clearing. Lines never wrap.
 
-/// The style of a character.
+/// The style of a character on the screen.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     pub bold: bool,
     pub dim: bool,
     pub underlined: bool,
-    /// 0 to 7; bright colours count as the ordinary ones.
+    /// The number of the colour, from 0 to 7, or `None` for the default. Bright colours have the
+    /// numbers of normal ones.
     pub colour: Option<u16>,
 }
 
 impl Style {
-    /// Applies the parameters of a sequence `ESC [ … m`.
+    /// Applies the parameters of a control sequence `ESC [ … m`.
     fn apply(&mut self, parameters: &str) {
         let mut numbers = parameters.split(';').map(|number| number.parse::<u16>().unwrap_or(0));
         while let Some(number) = numbers.next() {
@@ -28,7 +29,7 @@ impl Style {
                 30..=37 => self.colour = Some(number - 30),
                 90..=97 => self.colour = Some(number - 90),
                 39 => self.colour = None,
-                // A colour of 256, or red, green and blue: skip its parameters.
+                // One of 256 colours, or red, green and blue: skip the parameters.
                 38 | 48 => match numbers.next() {
                     Some(5) => drop(numbers.next()),
                     Some(2) => drop(numbers.nth(2)),
@@ -43,7 +44,7 @@ impl Style {
 /// A line of characters with their styles.
 pub type Line = Vec<(char, Style)>;
 
-/// The contents of a screen, and the state of its cursor.
+/// The contents of a screen, with the position and style of its cursor.
 #[derive(Debug, Default)]
 struct Screen {
     lines: Vec<Line>,
@@ -53,8 +54,8 @@ struct Screen {
     style: Style,
 }
 
-/// Returns the lines that remain visible after a program has written this text, without empty lines
-/// at the end.
+/// Returns the lines that are visible after a program has written `text`, without trailing empty
+/// lines.
 pub fn lines(text: &str) -> Vec<Line> {
     let mut screen = Screen::default();
     let mut rest = text;
@@ -92,7 +93,7 @@ impl Screen {
         self.column += 1;
     }
 
-    /// Carries out the sequence after an ESC. Returns the text after it.
+    /// Executes the control sequence that follows an ESC, and returns the rest of the text.
     fn escape<'a>(&mut self, text: &'a str) -> &'a str {
         let Some(sequence) = text.strip_prefix('[') else {
             let character = text.chars().next();

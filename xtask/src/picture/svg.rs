@@ -5,21 +5,23 @@ use std::fmt::Write as _;
 
 use super::screen::{Line, Style};
 
-/// Size of a character cell, and margin around the text, in pixels.
+/// Width and height of a character cell, in pixels.
 const CELL: (f64, f64) = (8.43, 19.0);
+/// Width of the margin around the text, in pixels.
 const MARGIN: f64 = 14.0;
 
-/// Colours of the light and the dark scheme: background, text, and the 8 colours of terminals.
+/// Colours of the light scheme: background, text, and the 8 colours of terminals.
 const LIGHT: [&str; 10] = [
     "#ffffff", "#1f2328", "#24292f", "#cf222e", "#116329", "#7d4e00", "#0969da", "#8250df",
     "#1b7c83", "#6e7781",
 ];
+/// Colours of the dark scheme, in the order of the light one.
 const DARK: [&str; 10] = [
     "#0d1117", "#e6edf3", "#8b949e", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff",
     "#39c5cf", "#b1bac4",
 ];
 
-/// Draws lines on a terminal with this number of columns.
+/// Returns an SVG image of the lines on a terminal of `columns` columns.
 pub fn draw(lines: &[Line], columns: usize) -> String {
     let width = (columns as f64).mul_add(CELL.0, 2.0 * MARGIN);
     let height = (lines.len() as f64).mul_add(CELL.1, 2.0 * MARGIN);
@@ -58,7 +60,7 @@ fn style_sheet() -> String {
     )
 }
 
-/// Draws characters of one style.
+/// Returns the SVG text of characters with the same style.
 fn piece(characters: &[(char, Style)]) -> String {
     let text: String = characters.iter().map(|(character, _)| character).collect();
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");

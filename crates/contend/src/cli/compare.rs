@@ -1,4 +1,4 @@
-//! `contend compare`.
+//! Arguments of `contend compare`.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use super::lab::StoreArgs;
 /// Compare lab runs, case by case.
 ///
 /// The runs may be from different machines or different days. Each experiment has a table with a
-/// row for each case, a column for each run (A, B, C …), and the ratio of each run to the first with
-/// its 95 % interval. The report also names differences between the machines, and lists cases that
-/// are missing from some runs with the reason.
+/// row for each case, a column for each run (A, B, C …), and the ratio of each run to the first
+/// with its 95 % interval. The report also names differences between the machines, and lists cases
+/// that are missing from some runs with the reason.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CompareArgs {
     /// Saved runs by number, JSON files, or `-` for stdin.
     ///
-    /// `contend history` lists the numbers; `contend lab run --json` writes the files. The first run
-    /// is the baseline of the ratios. A file named like a number takes precedence over the saved run
-    /// with that number.
+    /// `contend history` lists the numbers; `contend lab run --json` writes the files. The first
+    /// run is the baseline of the ratios. A file named like a number takes precedence over the
+    /// saved run with that number.
     #[arg(required = true, num_args = 2.., value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
     pub runs: Vec<PathBuf>,
 

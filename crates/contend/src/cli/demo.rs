@@ -1,4 +1,4 @@
-//! `contend demo`.
+//! Arguments of `contend demo`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `contend generate`.
+//! Arguments of `contend generate`.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 /// Everything goes to standard output.
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
-    /// The subcommand.
+    /// The subcommand with its arguments.
     #[command(subcommand)]
     pub what: What,
 }

@@ -1,4 +1,4 @@
-//! `contend history`.
+//! Arguments of `contend history`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::lab::StoreArgs;
 /// Only runs of `contend lab` are saved; `contend pipe` and `contend run` save nothing.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// The subcommand; without one, the runs are listed.
+    /// The subcommand, or `None` to list the runs.
     #[command(subcommand)]
     pub what: Option<HistoryVerb>,
 

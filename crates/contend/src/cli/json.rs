@@ -1,4 +1,4 @@
-//! `contend json`.
+//! Arguments of `contend json`.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! `contend lab`.
+//! Arguments of `contend lab`.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use contend_lab::engine::experiment::Cap;
 
 /// Measure the cost of processes, threads, tasks and messages.
 ///
-/// Each case of an experiment runs in a process of its own. Cases take turns until the 95 % interval
-/// of each median is narrower than 2 % or the time budget is used up. Every run is saved:
+/// Each case of an experiment runs in a process of its own. Cases take turns until the 95 %
+/// interval of each median is narrower than 2 % or the time budget is used up. Every run is saved:
 /// `contend history` lists them.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, subcommand_value_name = "WHAT")]
 pub struct LabArgs {
-    /// The subcommand.
+    /// The subcommand with its arguments.
     #[command(subcommand)]
     pub what: LabVerb,
 }
@@ -66,7 +66,7 @@ pub struct LabSuiteArgs {
     pub measurement: MeasurementArgs,
 }
 
-/// How experiments are measured.
+/// Options for the measurement of experiments.
 #[derive(Debug, Args)]
 pub struct MeasurementArgs {
     /// Run a smaller, less precise version.
@@ -160,7 +160,7 @@ pub struct MeasurementArgs {
     pub no_store: bool,
 }
 
-/// Where runs are saved.
+/// Option for the location of saved runs.
 #[derive(Debug, Args)]
 pub struct StoreArgs {
     /// Database of saved runs.

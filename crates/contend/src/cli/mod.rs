@@ -1,4 +1,5 @@
-//! The command line as data, which clap parses and documents. [`crate::settings`] checks it.
+//! Definitions of the command line, from which clap derives the parser and the help.
+//! [`crate::settings`] checks the parsed arguments.
 
 pub mod compare;
 pub mod demo;
@@ -34,7 +35,7 @@ pub struct Args {
     #[arg(hide_possible_values = true, display_order = 1000)]
     pub color: ColorArg,
 
-    /// The verb.
+    /// The verb with its arguments.
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -58,7 +59,8 @@ pub enum ColorArg {
 }
 
 impl ColorArg {
-    /// Finds the option in a command line that clap has refused or not parsed to its end.
+    /// Returns the last valid value of `--color` in a command line that clap has rejected, or else
+    /// the default. `words` does not include the name of the program.
     pub fn find(words: &[String]) -> Self {
         let values = words.iter().zip(words.iter().skip(1).map(Some).chain([None]));
         let given = values.filter_map(|(word, next)| match word.strip_prefix("--color")? {
@@ -108,7 +110,7 @@ pub enum Verb {
     Generate(generate::GenerateArgs),
 }
 
-/// Parses a time budget in seconds, of at most a day.
+/// Parses a time budget in seconds, from a millisecond to a day.
 fn budget(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),

@@ -1,4 +1,4 @@
-//! `contend pipe`.
+//! Arguments of `contend pipe`.
 
 use std::path::PathBuf;
 
@@ -219,12 +219,12 @@ Limits for an ordinary user:
   programs they are those of the last sample, completed by the counts of neighbouring stages,
   and marked with `~`. Root sees exact counts.";
 
-/// How much of the input a trial uses.
+/// The amount of input that a trial uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleSize {
     /// The whole input.
     All,
-    /// About the given number of bytes.
+    /// Approximately the given number of bytes.
     Bytes(u64),
 }
 

@@ -1,4 +1,4 @@
-//! `contend run`.
+//! Arguments of `contend run`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use super::ColorArg;
 /// Run a pipeline in parallel, with byte-identical output.
 ///
 /// contend takes the place of the shell: standard input, standard output, standard error and exit
-/// status are the pipeline's own, and the output is identical to the byte, in the same order. Stages
-/// that process each line independently run on chunks of the input on all CPUs; sorted chunks are
-/// merged, and counts are summed. Anything that contend cannot prove equivalent, or does not expect
-/// to speed up, runs unchanged. --explain shows the plan and its reasons.
+/// status are the pipeline's own, and the output is identical to the byte, in the same order.
+/// Stages that process each line independently run on chunks of the input on all CPUs; sorted
+/// chunks are merged, and counts are summed. Anything that contend cannot prove equivalent, or does
+/// not expect to speed up, runs unchanged. --explain shows the plan and its reasons.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{DETAILS}"))]
 pub struct RunArgs {
@@ -88,15 +88,15 @@ Environment:
   TMPDIR                 Directory for data that does not fit into memory while sorting, and for
                          the input that --check keeps.";
 
-/// The command line of `contend run` without the other verbs: building their parsers takes most of
-/// the time that contend needs to start.
+/// The command line of `contend run` alone. Building the parsers of the other verbs would take most
+/// of the start-up time.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 struct RunCommand {
     #[command(flatten)]
     args: RunArgs,
 
-    /// The global option.
+    /// Use colours: auto, always or never.
     #[arg(long, value_enum, default_value_t)]
     color: ColorArg,
 }
@@ -144,19 +144,19 @@ pub struct StageArgs {
     pub records_to: Option<PathBuf>,
 }
 
-/// The same options as a command line without the verb.
+/// A command line that consists of the options of a stage, without program name and verb.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 pub struct StageOptions {
     #[command(flatten)]
     pub args: StageArgs,
 
-    /// The global option.
+    /// Use colours: auto, always or never.
     #[arg(long, value_enum, default_value_t)]
     pub color: ColorArg,
 }
 
-/// How a pipeline is run.
+/// Options for the execution of a pipeline.
 #[derive(Debug, Clone, Args)]
 pub struct ExecutionArgs {
     /// Do not show progress.

@@ -1,4 +1,4 @@
-//! `contend demo`: profiles three pipelines, and explains their figures.
+//! `contend demo`: profiles three pipelines, and explains the results.
 
 use anyhow::{Context as _, Result};
 use contend_lab::support::inputs::{LINE, base64_lines};
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::settings::PipelineSettings;
 
-/// A pipeline of the demo.
+/// A pipeline of the demo. `cat` runs before its stages.
 struct Scene {
     title: &'static str,
     stages: &'static [&'static str],
@@ -78,7 +78,7 @@ pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Explains the three runs by their figures.
+/// Returns an explanation of the three runs, with their wall and CPU times.
 fn explanation(records: &[PipeRecord]) -> String {
     let [spread, slowed, fused] = records else { return String::new() };
     let wall = |record: &PipeRecord| record.wall_seconds;
@@ -114,7 +114,8 @@ fn explanation(records: &[PipeRecord]) -> String {
     format!("What this shows\n\n{points}\n{}", wrapped(last, ""))
 }
 
-/// Compares wall times, unless other programs used much of the CPUs.
+/// Returns a sentence that compares the wall times, or says that the load of other programs
+/// prevents the comparison.
 fn about_wall(slowed: &PipeRecord, fused: &PipeRecord) -> String {
     const MAX_OTHERS_SHARE: f64 = 0.2;
     let others = |record: &PipeRecord| record.observation.others_cpu_share.unwrap_or(0.0);

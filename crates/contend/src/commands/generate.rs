@@ -22,7 +22,7 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::records::of_lab;
 
-/// Prints the requested text.
+/// Prints the requested document, or writes the man pages to a directory.
 ///
 /// # Errors
 /// Returns an error if a record cannot be read, or the output cannot be written.
@@ -58,7 +58,8 @@ fn awk_program(program: Program) -> &'static str {
     }
 }
 
-/// Writes the array in pieces, since it may be larger than memory. The reader may close the pipe early.
+/// Streams the JSON array to standard output, since it may be larger than memory. A reader that
+/// closes the pipe early is not an error.
 fn json_array_to_stdout(count: u64) -> Result<Exit> {
     let stdout = output::Stdout::open().context("cannot open standard output")?;
     match json_array(stdout, count) {
@@ -69,7 +70,7 @@ fn json_array_to_stdout(count: u64) -> Result<Exit> {
     }
 }
 
-/// Returns the page about mechanisms that carry messages, from the record of a lab run.
+/// Returns the page about communication mechanisms, from the record of a lab run.
 fn mechanisms(path: &Path) -> Result<String> {
     page_of(path, render::mechanisms::page, &[View::OneWay, View::RoundTrip])
 }
@@ -79,7 +80,8 @@ fn unit_costs(path: &Path) -> Result<String> {
     page_of(path, render::unit_costs::page, &[View::RuntimeMemory])
 }
 
-/// Returns a page that is generated from the record of a lab run. It needs cases with one of these views.
+/// Generates a page from the record of a lab run, which must have cases with one of the `shown`
+/// views.
 fn page_of(path: &Path, page: fn(&RunRecord) -> Option<String>, shown: &[View]) -> Result<String> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
@@ -88,7 +90,7 @@ fn page_of(path: &Path, page: fn(&RunRecord) -> Option<String>, shown: &[View]) 
     Ok(page(&record).ok_or_else(|| UsageError(format!("{name}: {}", without(shown))))?)
 }
 
-/// Describes a record without cases of these views.
+/// Returns the error message for a record without cases of the given views.
 fn without(views: &[View]) -> String {
     let experiments = REGISTRY.experiments.iter();
     let names: Vec<_> =
@@ -139,14 +141,15 @@ fn experiments() -> String {
     out
 }
 
-/// Returns an item of a list, wrapped between words: values with hyphens stay in one piece.
+/// Returns a Markdown list item, wrapped at spaces only, so that hyphenated values stay on one
+/// line.
 fn item(text: &str) -> String {
     let options = textwrap::Options::new(98).initial_indent("- ").subsequent_indent("  ");
     textwrap::fill(text, options.word_splitter(textwrap::WordSplitter::NoHyphenation)) + "\n"
 }
 
-/// Returns the section about parameters that can be set: each description once. Experiments are named
-/// where a parameter has several.
+/// Returns the section about the parameters for `--set`, with each description once. If a parameter
+/// has several descriptions, each names its experiments.
 fn settings() -> String {
     let mut out = String::from(
         "\n## Parameters for --set\n\n`--set NAME=VALUE` sets a parameter; several values are separated by commas.\n\n",
@@ -164,8 +167,8 @@ fn settings() -> String {
     out
 }
 
-/// Returns the parameters with different descriptions, those of one name together, each with the names
-/// of its experiments.
+/// Returns one parameter for each distinct name and description, with the names of its experiments.
+/// Parameters with the same name are adjacent.
 fn descriptions() -> Vec<(&'static Setting, Vec<&'static str>)> {
     let mut all: Vec<(&Setting, Vec<&str>)> = Vec::new();
     for experiment in REGISTRY.experiments {
@@ -191,7 +194,7 @@ fn sentence(summary: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// Returns every parameter with its values, in order of occurrence.
+/// Returns every parameter with its distinct values, in order of occurrence.
 fn parameters(cases: &[Parameters]) -> Vec<(String, Vec<String>)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for (name, value) in cases.iter().flat_map(Parameters::iter) {
@@ -205,7 +208,7 @@ fn parameters(cases: &[Parameters]) -> Vec<(String, Vec<String>)> {
     all
 }
 
-/// Writes the man pages of contend and of every verb to the directory.
+/// Writes the man pages of contend and of every verb to a directory.
 fn pages(folder: &Path) -> Result<()> {
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
@@ -225,7 +228,8 @@ fn write_pages(folder: &Path, command: &Command) -> std::io::Result<()> {
     std::fs::write(folder.join(format!("{name}.1")), page(command)?)
 }
 
-/// Returns a man page. The text after the options in the help becomes sections, with its line breaks.
+/// Returns the man page of a command. The part of the help after the options becomes sections that
+/// keep their line breaks.
 fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     let command = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);

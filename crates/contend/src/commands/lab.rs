@@ -103,7 +103,7 @@ fn write(record: &RunRecord, settings: LabRun, to_stdout: bool, showed_steps: bo
     json
 }
 
-/// Asks for confirmation before a case exhausts a limit of the machine.
+/// Asks the user to confirm that a case may exhaust a limit of the machine, and returns the answer.
 fn confirmed() -> Result<bool> {
     let question = "This run exhausts a limit: for a few seconds, nothing on this machine (or no \
                     program of this user) can start a process or thread. Continue? [y/N]";
@@ -119,7 +119,7 @@ fn confirmed() -> Result<bool> {
     Ok(confirmed)
 }
 
-/// Returns an entry for each experiment and suite, wrapped to the width.
+/// Returns an entry for each experiment and suite, wrapped to `width` columns.
 fn list(width: usize) -> String {
     let Registry { experiments, suites, .. } = REGISTRY;
     let column = listing::longest(experiments.iter().map(|experiment| experiment.name));
@@ -149,7 +149,8 @@ fn suite_plan(suite: &'static Suite, size: Size) -> Plan {
     Plan::of_suite(suite, &REGISTRY.of_suite(suite), scope)
 }
 
-/// Formats an expected time: to five seconds below a minute and a half, else to a minute.
+/// Formats an expected time, rounded up to five seconds if it is below 90 seconds, else to a
+/// minute.
 fn approximate(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 90.0 {
@@ -159,7 +160,7 @@ fn approximate(time: Duration) -> String {
     }
 }
 
-/// Returns which cases of an experiment this machine cannot run, and why.
+/// Returns which cases of an experiment this machine cannot run, and why; empty if it can run all.
 fn missing(experiment: &Experiment) -> String {
     let cases = (experiment.cases)(&Scope::of(Size::Full));
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
@@ -181,7 +182,7 @@ fn missing(experiment: &Experiment) -> String {
     format!(" [unavailable: {}]", reasons.iter().map(sentence).collect::<Vec<_>>().join("; "))
 }
 
-/// Returns the text of the plan, wrapped to the width.
+/// Returns a description of the plan and its cases, wrapped to `width` columns.
 fn planned(plan: &Plan, width: usize) -> String {
     let measured = match (plan.measured().count(), plan.cases.len()) {
         (measured, all) if measured == all => format!("{all} cases"),

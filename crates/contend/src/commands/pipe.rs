@@ -1,4 +1,4 @@
-//! `contend pipe`: runs a pipeline, once or several times, and reports.
+//! `contend pipe`: profiles a pipeline in one or several runs, and reports the results.
 
 use anyhow::{Context as _, Result};
 use contend_profile::pipeline::launch::{LaunchError, LaunchSpec};
@@ -71,7 +71,7 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     Ok(exit)
 }
 
-/// Returns the live view of a pipeline with several runs, unless it is disabled.
+/// Returns the live view of a pipeline that will run `runs` times, or `None` if it is disabled.
 pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Option<Live> {
     pipeline.live.then(|| Live::new(parsed, pipeline.discard, runs))
 }
@@ -111,7 +111,8 @@ fn write(
     output: Option<ReportFile>,
     json: Option<ReportFile>,
 ) -> Result<()> {
-    // The record comes first: it still has the figures if the report cannot be printed.
+    // The record is written first, so that the measurements survive if the report cannot be
+    // printed.
     let json = match json {
         Some(file) => render::json::pipe(record).map_err(Into::into).and_then(|t| file.write(&t)),
         None => Ok(()),

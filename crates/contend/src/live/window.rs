@@ -1,5 +1,5 @@
-//! What the stages did in the last two seconds: programs read, write and compute in bursts, so single
-//! samples and rates between two of them say little.
+//! Statistics of the stages over the last two seconds. Programs read, write and compute in bursts,
+//! so single samples and rates between two of them say little.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,26 +9,27 @@ use contend_profile::pipeline::progress::ProgressStage;
 
 use super::MAX_BOTTLENECK_WAIT;
 
-/// Length of the window.
+/// Time span that the window covers.
 const WINDOW: Duration = Duration::from_secs(2);
-/// Cells of a stage's bar.
+/// Number of cells in a stage's bar.
 pub(super) const CELLS: usize = 10;
 /// Symbols of a bar: running, waiting for a CPU, for input, for the next stage, for something else.
 const SYMBOLS: [&str; 5] = ["#", "=", ".", ":", "o"];
-/// Indexes of the waits for neighbours in [`Shares`].
+/// Indexes in [`Shares`] of the waits for the previous and the next stage.
 const NEIGHBOURS: [usize; 2] = [2, 3];
 
 /// Shares of a stage's time, in the order of [`SYMBOLS`]. The remainder is unknown.
 type Shares = [f64; 5];
 
-/// Cumulative counters of the stages at some moments of the window, oldest first.
+/// Snapshots of the cumulative counters of all stages, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     moments: VecDeque<(Duration, Vec<ProgressStage>)>,
 }
 
 impl Window {
-    /// Adds the counters at a time since the start, and drops those from before the window.
+    /// Adds the counters at the time `elapsed` since the start, and drops snapshots older than the
+    /// window, except the latest of them.
     pub(super) fn add(&mut self, elapsed: Duration, stages: &[ProgressStage]) {
         self.moments.push_back((elapsed, stages.to_vec()));
         let is_old = |then: Duration| elapsed.saturating_sub(then) >= WINDOW;
@@ -37,13 +38,15 @@ impl Window {
         }
     }
 
-    /// Returns the counters of a stage at the start and at the end of the window.
+    /// Returns the counters of a stage at the start and at the end of the window, or `None` if the
+    /// window is empty.
     fn ends(&self, index: usize) -> Option<[&ProgressStage; 2]> {
         let ((_, old), (_, new)) = (self.moments.front()?, self.moments.back()?);
         Some([old.get(index)?, new.get(index)?])
     }
 
-    /// Returns the bytes per second that a stage read, or wrote if it reads none.
+    /// Returns the number of bytes per second that a stage read, or wrote if it read none. Returns
+    /// `None` if it is unknown.
     pub(super) fn rate(&self, index: usize) -> Option<f64> {
         let ((then, _), (now, _)) = (self.moments.front()?, self.moments.back()?);
         let time = now.saturating_sub(*then).as_secs_f64();
@@ -54,7 +57,7 @@ impl Window {
         (time > 0.0).then(|| bytes as f64 / time)
     }
 
-    /// Returns where the time of a stage went, or `None` if no sample has seen it.
+    /// Returns the shares of a stage's time by state, or `None` if no sample includes the stage.
     fn shares(&self, index: usize) -> Option<Shares> {
         let [old, new] = self.ends(index)?;
         let since = |new: Duration, old: Duration| new.saturating_sub(old).as_secs_f64();
@@ -86,7 +89,8 @@ impl Window {
         bar
     }
 
-    /// Returns the running stage that waited least for its neighbours, if it hardly did.
+    /// Returns the index of the running stage that waited least for its neighbours, or `None` if
+    /// even that stage waited longer than `MAX_BOTTLENECK_WAIT`.
     pub(super) fn bottleneck(&self, stages: &[ProgressStage]) -> Option<usize> {
         let running = (0..stages.len()).filter(|&index| stages[index].state.is_some());
         let waits = running.filter_map(|index| {

@@ -1,8 +1,8 @@
-//! Standard output as contend has inherited it.
+//! Standard output as contend inherited it.
 //!
-//! The standard library hides a closed standard output: it opens `/dev/null` in its place, and treats
-//! EBADF as success. Everything that writes to standard output therefore uses this module, so that no
-//! output is lost silently.
+//! The standard library hides a closed standard output: it opens `/dev/null` in its place, and
+//! treats EBADF as success. Everything that writes to standard output therefore uses this module,
+//! so that no output is lost silently.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -47,13 +47,13 @@ impl Write for Stdout {
 /// Checks that standard output was open for writing when contend started.
 ///
 /// # Errors
-/// EBADF if it was not.
+/// Returns EBADF if standard output was closed, or open only for reading.
 pub fn check() -> io::Result<()> {
     if inherited::is_writable(STDOUT)? { Ok(()) } else { Err(Errno::BADF.into()) }
 }
 
-/// Whether the path names a standard descriptor that was closed when contend started. It now leads to
-/// the `/dev/null` of the standard library.
+/// Returns whether the path names a standard descriptor that was closed when contend started. The
+/// path now leads to the `/dev/null` that the standard library opened.
 pub fn names_closed_descriptor(path: &Path) -> bool {
     let fd = match path.to_str() {
         Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => 0,

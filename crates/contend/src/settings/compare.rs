@@ -1,4 +1,4 @@
-//! Settings of `contend compare`: reads the records that it compares.
+//! Settings of `contend compare`: reads the records to compare.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -21,14 +21,15 @@ use crate::records;
 pub struct Compare {
     /// The runs; the first is the baseline.
     pub runs: Vec<(Origin, RunRecord)>,
-    /// The file for the comparison as JSON.
+    /// The file for the comparison as JSON, if requested.
     pub json: Option<ReportFile>,
 }
 
 /// Returns the settings of `contend compare`.
 ///
 /// # Errors
-/// A [`UsageError`] if an argument is not a run of the lab, or the JSON file cannot be written.
+/// Returns a [`UsageError`] if an argument is not a run of the lab, or the JSON file cannot be
+/// written.
 pub fn compare(args: CompareArgs) -> Result<Compare> {
     let origins: Vec<Origin> = args.runs.iter().map(|name| origin(name)).collect();
     if origins.iter().filter(|origin| **origin == Origin::StandardInput).count() > 1 {
@@ -59,7 +60,8 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
     Ok(Compare { runs, json })
 }
 
-/// Returns what an argument names. A file takes precedence over a saved run with that number.
+/// Returns the origin that an argument names: standard input, a saved run or a file. A file takes
+/// precedence over a saved run with the same number.
 fn origin(name: &Path) -> Origin {
     let text = name.to_string_lossy();
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());

@@ -16,27 +16,27 @@ use crate::exit::UsageError;
 /// Settings of `contend json`.
 #[derive(Debug)]
 pub struct Json {
-    /// The paths.
+    /// The paths of the values to print.
     pub query: Query,
-    /// The output format.
+    /// The format of the printed values.
     pub format: Format,
-    /// The inputs, in order.
+    /// The inputs, in the order of the command line.
     pub inputs: Vec<JsonInput>,
 }
 
-/// An input of `contend json`.
+/// An input of `contend json`: a file, or standard input.
 #[derive(Debug)]
 pub struct JsonInput {
-    /// The name in error messages.
+    /// The name of the input in error messages.
     pub name: String,
-    /// The open file.
+    /// The file, open for reading.
     pub file: File,
 }
 
 /// Returns the settings of `contend json`.
 ///
 /// # Errors
-/// A [`UsageError`] if there is no path, a path is invalid, or a file cannot be opened.
+/// Returns a [`UsageError`] if there is no path, a path is invalid, or a file cannot be opened.
 pub fn json(args: JsonArgs) -> Result<Json> {
     let (paths, mut files): (Vec<_>, Vec<_>) = args.arguments.into_iter().partition(is_json_path);
     if paths.is_empty() {
@@ -53,7 +53,8 @@ pub fn json(args: JsonArgs) -> Result<Json> {
     Ok(Json { query, format: args.format.into(), inputs })
 }
 
-/// Whether the argument is a path. Users write `./.name` for a file whose name begins with a dot.
+/// Returns whether the argument is a path into JSON, rather than a file. Users write `./.name` for
+/// a file whose name begins with a dot.
 fn is_json_path(argument: &OsString) -> bool {
     let text = argument.to_string_lossy();
     text.starts_with('.') && !text.starts_with("./") && !text.starts_with("../")

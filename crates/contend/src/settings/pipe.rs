@@ -1,4 +1,5 @@
-//! Settings of `contend pipe`.
+//! Settings of `contend pipe`: parses the pipeline and the questions, opens the files, and checks
+//! the shell.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -24,43 +25,43 @@ use crate::{records, suggest};
 /// Settings of `contend pipe`.
 #[derive(Debug)]
 pub enum Pipe {
-    /// Profile a pipeline.
+    /// A pipeline to profile.
     Run(Box<PipeRun>),
-    /// Answer questions about a saved profile.
+    /// Questions about a saved profile.
     Answer(Box<Answer>),
 }
 
 /// Questions about a saved profile, and where the answers go.
 #[derive(Debug)]
 pub struct Answer {
-    /// The profile.
+    /// The saved profile.
     pub record: PipeRecord,
-    /// The questions.
+    /// Questions of `--what-if`.
     pub questions: Vec<Question>,
-    /// The store of lab runs, for the cost of starting a program on this machine.
+    /// Path of the store of lab runs, for the cost of starting a program; `None` if it is unknown.
     pub store: Option<PathBuf>,
     /// The file for the report; `None` for standard error.
     pub output: Option<ReportFile>,
-    /// The file for the record with the answers as JSON.
+    /// The file for the record with the answers as JSON, if requested.
     pub json: Option<ReportFile>,
 }
 
 /// A pipeline to profile and where its report goes.
 #[derive(Debug)]
 pub struct PipeRun {
-    /// The pipeline.
+    /// The parsed pipeline.
     pub parsed: Parsed,
-    /// How it runs.
+    /// Settings of the execution.
     pub pipeline: PipelineSettings,
     /// Number of runs.
     pub runs: u32,
     /// The advice to add to the profile.
     pub advice: Advice,
-    /// How much the report shows.
+    /// Level of detail of the report.
     pub detail: Detail,
     /// The file for the report; `None` for standard error.
     pub output: Option<ReportFile>,
-    /// The file for the record as JSON.
+    /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
 }
 
@@ -69,33 +70,33 @@ pub struct PipeRun {
 pub struct Advice {
     /// Whether to look for changes.
     pub wanted: bool,
-    /// How to try them; `None` to only suggest them.
+    /// Settings of the trial; `None` to suggest changes without one.
     pub trial: Option<TrialSettings>,
-    /// Questions to answer.
+    /// Questions of `--what-if`; may be empty.
     pub questions: Vec<Question>,
-    /// The store of lab runs, for the cost of starting a program on this machine.
+    /// Path of the store of lab runs, for the cost of starting a program; `None` if it is unknown.
     pub store: Option<PathBuf>,
 }
 
 /// Settings of a trial.
 #[derive(Debug, Clone)]
 pub struct TrialSettings {
-    /// The budget.
+    /// Time limit of the trial.
     pub budget: Duration,
-    /// How much of the input to use; `None` to choose by the budget.
+    /// Amount of input to use; `None` to derive it from the budget.
     pub sample: Option<SampleSize>,
-    /// Numbers of copies to run at the same time afterwards.
+    /// Numbers of copies to run at the same time after the trial; empty for no such runs.
     pub copies: Vec<usize>,
     /// Seed for the order of runs.
     pub seed: u64,
 }
 
-/// How a pipeline runs.
+/// Settings of the execution of a pipeline.
 #[derive(Debug, Clone)]
 pub struct PipelineSettings {
-    /// The shell.
+    /// Name or path of the shell.
     pub shell: String,
-    /// Shell text to run first.
+    /// Shell text to run before the pipeline.
     pub setup: Option<String>,
     /// Whether the pipeline fails if any stage does.
     pub pipefail: bool,
@@ -108,10 +109,11 @@ pub struct PipelineSettings {
 }
 
 impl PipelineSettings {
-    /// Opens the file for standard input again, so that each run reads it from the start.
+    /// Opens the file for standard input again, so that each run reads it from the start. Returns
+    /// `None` if standard input is inherited.
     ///
     /// # Errors
-    /// Returns an error if it cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub fn open_stdin(&self) -> Result<Option<File>> {
         let Some(path) = &self.stdin else {
             return Ok(None);
@@ -124,7 +126,7 @@ impl PipelineSettings {
 /// Returns the settings of `contend pipe`.
 ///
 /// # Errors
-/// A [`UsageError`] for the first mistake found.
+/// Returns a [`UsageError`] for the first mistake found.
 pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     let output = args.output.as_deref().map(ReportFile::prepare).transpose()?;
     let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
@@ -180,7 +182,7 @@ fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advi
         check_repeatable(parsed, setup).map_err(|why| UsageError(format!("--try {why}")))?;
     }
     let copies = match args.copies {
-        // One copy alone too, to show whether the ranking changes.
+        // A single copy runs, too, to show whether the ranking changes with the load.
         Some(copies) if copies > 1 => vec![1, usize::from(copies)],
         Some(copies) => vec![usize::from(copies)],
         None => args.sweep_copies.into_iter().map(usize::from).collect(),
@@ -250,7 +252,8 @@ fn is_script(path: &Path) -> bool {
 /// Names of shells that start every stage in a subshell, as far as contend knows.
 pub const SHELLS: [&str; 6] = ["bash", "dash", "sh", "ash", "busybox", "rbash"];
 
-/// Returns the given shell, or else bash or sh.
+/// Returns the given shell, or else bash or sh. Refuses programs that are not shells, and shells
+/// that run a stage themselves.
 pub(super) fn shell(given: Option<String>) -> Result<String, UsageError> {
     let Some(shell) = given.filter(|shell| !shell.is_empty()) else {
         return Ok(default_shell().to_owned());
@@ -272,8 +275,8 @@ pub(super) fn shell(given: Option<String>) -> Result<String, UsageError> {
     Ok(shell)
 }
 
-/// Whether the program runs the text after `-c`, as shells do. Returns `true` for a program that cannot
-/// be started: the start of the pipeline reports why.
+/// Returns whether the program runs the text after `-c`, as shells do. Returns `true` for a program
+/// that cannot be started: the start of the pipeline reports why.
 fn executes_commands(shell: &str) -> bool {
     let started = Command::new(shell)
         .args(["-c", "echo $((6 * 7))"])
@@ -296,10 +299,12 @@ fn is_kind(path: &Path, kind: FileType) -> bool {
     rustix::fs::stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == kind)
 }
 
-/// A link to standard input. A file that is opened through it is read from its beginning.
+/// Path of the link to standard input. Opening a regular file through the link reads it from its
+/// beginning.
 pub const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
-/// Makes every run read the input from its beginning, or reports an input that can be read only once.
+/// Makes every run read the input from its beginning, or returns an error for an input that can be
+/// read only once.
 fn make_repeatable(pipeline: &mut PipelineSettings) -> Result<(), UsageError> {
     if let Some(path) = &pipeline.stdin {
         if is_kind(path, FileType::Fifo) {

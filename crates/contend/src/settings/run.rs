@@ -1,4 +1,5 @@
-//! Settings of `contend run`.
+//! Settings of `contend run`: checks the arguments, and turns them into a request to
+//! `contend_parallel`.
 
 mod file;
 
@@ -19,24 +20,24 @@ use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_i
 use crate::exit::UsageError;
 use crate::output::{self, ReportFile};
 
-/// The name of standard output on the command line.
+/// Name of standard output on the command line.
 const STDOUT_NAME: &str = "-";
 
 /// Settings of `contend run`.
 #[derive(Debug)]
 pub struct Run {
-    /// What to run, and how.
+    /// The pipeline or script to run, with the settings of the execution.
     pub request: Request,
     /// Whether progress is shown on the terminal.
     pub progress: bool,
-    /// The file for the record as JSON.
+    /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
 }
 
 /// Returns the settings of `contend run`.
 ///
 /// # Errors
-/// A [`UsageError`] for the first mistake found.
+/// Returns a [`UsageError`] for the first mistake found.
 pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let (what, json) = what(args.file, args.pipeline, args.json)?;
     if let What::Pipeline(text) = &what {
@@ -68,14 +69,14 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     Ok(Run { request: Request { what, settings }, progress, json })
 }
 
-/// Whether the text has only white space and comments.
+/// Returns whether the text consists of white space and comments.
 fn is_blank(text: &str) -> bool {
     let joined = text.replace("\\\n", "");
     joined.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
 }
 
-/// Returns what to run, and the file for the record. clap takes a pipeline that follows `--json` as the
-/// name of the file.
+/// Returns the pipeline or script to run, and the name of the file for the record. clap takes a
+/// pipeline after `--json` for the name of the file, which this function corrects.
 fn what(
     script: Option<Vec<OsString>>,
     pipeline: Option<String>,
@@ -124,20 +125,20 @@ fn script_with_arguments(words: Vec<OsString>) -> Result<What, UsageError> {
 /// Settings of one stage of shell text.
 #[derive(Debug)]
 pub struct Stage {
-    /// How the stage runs.
+    /// Settings of the execution.
     pub settings: Settings,
     /// The name of the shell that has started the stage, for messages.
     pub name: String,
     /// Whether progress is shown on the terminal.
     pub progress: bool,
-    /// The file to append the record to, as JSON.
+    /// The file to append the record to as JSON, if requested.
     pub json: Option<ReportFile>,
 }
 
 /// Returns the settings of one stage of shell text, from the options in its prefix.
 ///
 /// # Errors
-/// See [`run`].
+/// Returns an error for the first mistake found.
 pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     let StageOptions { args, color } = StageOptions::try_parse_from(options)?;
     output::set_color(color);
@@ -149,7 +150,7 @@ pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     Ok(Stage { settings, name: args.name, progress, json })
 }
 
-/// Returns the given options as words, for the stages in shell text.
+/// Returns the given options as words of a command line, for the stages in shell text.
 fn options(args: &ExecutionArgs, color: ColorArg) -> Vec<String> {
     let option = |name: &str, value: Option<u64>| value.map(|value| format!("--{name}={value}"));
     // clap refuses --records without --map.

@@ -1,4 +1,4 @@
-//! Changes that are found to be faster.
+//! Tests that trials find faster changes.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn the_winner_pasted_into_a_shell_gives_the_same_bytes() {
     in_quiet(|| {
         let folder = tempfile::tempdir().expect("a folder");
         let file = numbered_lines(folder.path(), 200_000);
-        // grep first saves so much that few rounds show it.
+        // Running grep first saves enough time that a few rounds prove it.
         let pipeline = format!("cat {file} | sed 's/a/A/g' | sort | uniq | grep keep");
         let trial = ["--try", "--discard", "--budget", "12", "--seed", "1", &pipeline];
         let record = record_of(&mut pipe(&trial), "");

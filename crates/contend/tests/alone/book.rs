@@ -1,9 +1,11 @@
-//! The commands on the pages of the book and of README.md do what the pages say.
+//! Tests that the commands on the pages of the book and of README.md have the output that the pages
+//! show.
 //!
 //! docs/STYLE.md, "Pages with commands", has the rules for authors. [`page`] finds the sessions of
-//! a page, [`sandbox`] runs their commands, [`output`] compares what they print, and [`update`]
-//! writes it to the page. trycmd, which runs sessions in Markdown as well, runs programs without a
-//! shell: it has no pipelines and no redirections, and knows no units.
+//! a page, [`sandbox`] runs their commands, [`output`] compares their output with the page, and
+//! [`update`] writes new output to the page. trycmd, which also runs sessions in Markdown, does not
+//! use a shell, so it lacks pipelines and redirections, and it does not recognise numbers with
+//! units.
 
 mod output;
 mod page;
@@ -20,12 +22,13 @@ use self::sandbox::{Ran, Sandbox};
 use crate::in_turn;
 use crate::support::{has, skip};
 
-/// How often a command may run until its output is that of the page.
+/// Maximum number of runs of a command until its output matches the page.
 const ATTEMPTS: u64 = 5;
 
-/// Replaces the output on the pages if it is set; if it is `full`, gaps as well.
+/// Environment variable that makes the tests replace the output on the pages; with the value
+/// `full`, gaps as well.
 const UPDATE: &str = "CONTEND_UPDATE_BOOK";
-/// Selects the pages whose path contains it.
+/// Environment variable that selects the pages whose path contains its value.
 const PAGE: &str = "CONTEND_BOOK_PAGE";
 
 #[test]
@@ -107,7 +110,7 @@ fn check_folder(folder: &str) {
 /// Returns the Markdown pages below a folder, relative to the repository's root.
 fn pages_below(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    // A part of the book that is not written yet has no pages.
+    // A folder that does not exist has no pages.
     let entries = std::fs::read_dir(root().join(folder)).into_iter().flatten().flatten();
     for entry in entries {
         let path = Path::new(folder).join(entry.file_name());
@@ -147,7 +150,7 @@ fn check(pages: &[&str]) {
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
-/// Runs all sessions of a page, and returns what is not as the page says.
+/// Runs all sessions of a page, and returns descriptions of the differences from the page.
 fn problems_of(path: &str, page: &Page) -> Vec<String> {
     let sandbox = Sandbox::new(sandbox::Lab::Quick);
     let mut problems = Vec::new();
@@ -169,7 +172,7 @@ fn problems_of(path: &str, page: &Page) -> Vec<String> {
     problems
 }
 
-/// Whether a program that a block needs is missing.
+/// Returns whether a program that a block needs is missing, and reports it.
 fn is_skipped(path: &str, block: &Block) -> bool {
     let missing = block.needs.iter().find(|program| !has(program));
     if let Some(program) = missing {
@@ -178,7 +181,8 @@ fn is_skipped(path: &str, block: &Block) -> bool {
     missing.is_some()
 }
 
-/// Runs a command until its output is that of the page, and returns how the last one differs.
+/// Runs a command until its output matches the page, at most `ATTEMPTS` times. Returns the last
+/// difference, or `None` after a match.
 fn problem(path: &str, sandbox: &Sandbox, block: &Block, step: &Step) -> Option<String> {
     let rules = Rules::of(&step.command, block.is_exact);
     let mut problem = None;

@@ -1,4 +1,4 @@
-//! Figures of the lab that depend on an otherwise idle machine.
+//! Tests of measurements that depend on an otherwise idle machine.
 
 use serde_json::Value;
 
@@ -25,8 +25,8 @@ fn creation_is_measured_on_both_sides() {
     });
 }
 
-/// The lab's memory of a parked process and thread, the slope over n, agrees with the kernel's
-/// figures for one.
+/// Compares the memory of a parked process and of a parked thread, as the slope over n, with the
+/// kernel's accounting for a single one.
 #[test]
 fn memory_of_a_unit_is_what_the_kernel_shows() {
     in_quiet(|| {
@@ -41,12 +41,12 @@ fn memory_of_a_unit_is_what_the_kernel_shows() {
             let found = fits.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {metric}"));
             found["line"]["slope"].as_f64().expect("a number")
         };
-        // A kernel stack is 16 KiB on these architectures; the kernel counts them in batches.
+        // A kernel stack has 16 KiB on these architectures. The kernel counts stacks in batches.
         for kind in ["process", "thread"] {
             let stack = fit(kind, "kernel_stacks");
             assert!((stack - 16_384.0).abs() < 0.05 * 16_384.0, "{kind}: {stack}");
         }
-        // RSS also counts the pages that a process shares.
+        // RSS also counts shared pages.
         let (own, naive) = (fit("process", "user"), fit("process", "rss_sum"));
         assert!(own > 10_000.0 && naive > 3.0 * own, "{own} {naive}");
         // A thread has touched a page or two of its stack and its control block.

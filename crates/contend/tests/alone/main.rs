@@ -1,5 +1,5 @@
-//! Tests that need an otherwise idle machine, because other programs could be the bottleneck. They
-//! are a separate target, which Cargo runs after the others, and run one at a time.
+//! Tests that need an otherwise idle machine, because other programs could become the bottleneck.
+//! They are in a separate target, which Cargo runs after the others, and run one at a time.
 
 mod advice;
 mod book;
@@ -13,16 +13,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Enough attempts for a shared machine to become quiet once.
+/// Maximum number of attempts, during which a shared machine is likely to be idle at least once.
 const ATTEMPTS: u64 = 6;
 
-/// Runs a test's body while no other test here runs. If it fails, repeats it after increasing
-/// pauses, as other programs may have disturbed it.
+/// Runs the body of a test while no other test of this target runs. If it fails, repeats it after
+/// increasing pauses, because other programs may have disturbed it.
 fn in_quiet(body: impl Fn()) {
     in_turn(|| attempts(body));
 }
 
-/// Runs a test's body while no other one here runs.
+/// Runs the body of a test while no other test of this target runs.
 fn in_turn(body: impl FnOnce()) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

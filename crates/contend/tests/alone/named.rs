@@ -1,4 +1,4 @@
-//! The bottleneck that is named for pipelines whose bottleneck is known.
+//! Tests that the report names the bottleneck of pipelines with a known one.
 
 use std::process::Stdio;
 
@@ -12,7 +12,7 @@ fn bottleneck(record: &Value) -> (&str, Option<u64>, Option<&str>) {
     (found["kind"].as_str().expect("a kind"), found["stage"].as_u64(), found["limit"].as_str())
 }
 
-/// Uses a CPU for a while, independently of its input.
+/// Shell text that keeps a CPU busy for a fixed number of iterations after copying its input.
 const BUSY: &str = "{ cat; i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; }";
 
 #[test]
@@ -36,7 +36,7 @@ fn a_busy_stage_is_the_bottleneck_and_its_neighbours_wait() {
     in_quiet(|| {
         let slow = "head -c 60000000 /dev/zero | base64 | gzip -6 | cat >/dev/null";
         let record = record(&[slow]);
-        // Two busy stages are too much for one CPU.
+        // On a single CPU, two busy stages make the machine the bottleneck.
         let kind = if record["host"]["cpus_allowed"] == 1 { "machine" } else { "stage" };
         assert_eq!(bottleneck(&record), (kind, Some(3), Some("cpu")), "{record}");
         let stages = record["stages"].as_array().expect("a list");
@@ -147,7 +147,7 @@ fn the_demonstration_names_the_slow_stage() {
         let shown = text(&demo.stdout);
         for n in [6, 3] {
             let said = format!("Bottleneck: stage {n}, sed 's/[0-9]//g' (CPU-bound)");
-            // With one CPU, or where other programs keep all busy, the CPUs are the bottleneck.
+            // With one CPU, or if other programs keep all CPUs busy, the CPUs are the bottleneck.
             let busy = "Bottleneck: the CPUs";
             let one = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
             let is_busy = one || shown.contains("other programs used the rest");

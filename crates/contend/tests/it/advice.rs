@@ -1,4 +1,4 @@
-//! Changes: suggested, predicted, tried, and refused where they would be wrong.
+//! Tests of suggested changes: predictions, trials, and refusals of wrong changes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,7 +23,7 @@ fn of_rewrite<'a>(record: &'a Value, rewrite: &str) -> &'a Value {
 #[test]
 fn a_change_with_another_output_is_wrong_and_never_recommended() {
     let folder = tempfile::tempdir().expect("a folder");
-    // With two fields in a line, the second cut passes on the output of the first.
+    // If a line has only two fields, the second `cut` passes on the output of the first.
     let file = numbered_lines(folder.path(), 60_000);
     fs::write(&file, fs::read_to_string(&file).expect("text") + "one:two\n").expect("room");
     let record = tried(&[&format!("cut -d: -f1,3 {file} | cut -d: -f2 | sort")]);
@@ -85,7 +85,7 @@ fn a_large_input_is_sampled_and_the_winner_checked_on_the_whole_input() {
 fn input_from_a_pipe_is_saved() {
     let content = "b keep\na drop\n".repeat(100_000);
     let mut command = pipe(&["--try", "--discard", "--budget", "3", "sed 's/a/A/' | grep keep"]);
-    // By default it would use a sample on a slow machine.
+    // By default, a slow machine would use only a sample.
     let record = record_of(command.args(["--sample", "all"]), &content);
     let used = &record["trial"]["input"];
     assert_eq!((&used["kind"], &used["complete"]), (&"beginning".into(), &true.into()));
@@ -102,7 +102,7 @@ fn a_pipe_with_a_name_is_opened_once() {
     let writer = std::thread::spawn(move || fs::write(to, "a\nb\n"));
     let mut command = Command::new("timeout");
     command.args(["30", contend(), "pipe", "--discard", "--stdin"]).arg(&path);
-    // Long enough for changes to be searched.
+    // The run is long enough for contend to search for changes.
     let output = run(command.arg("sed s/a/b/ | sh -c 'cat; sleep 0.2'"), "");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     writer.join().expect("it ends").expect("there is a reader");

@@ -1,5 +1,5 @@
-//! The JSON tokenizer and parser in awk: every text of the collection with every awk, and the other
-//! documented properties.
+//! Tests of the JSON tokenizer and parser in awk, with every JSON text of the collection in every
+//! awk, and of their other documented properties.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Command, contend, has, is_tried, run, skip, text};
 
-/// How each awk is called, and the program that it needs.
+/// The program that each variant of awk needs, and the command to call it.
 const AWKS: [(&str, &str); 6] = [
     ("mawk", "mawk"),
     ("gawk", "gawk"),
@@ -25,7 +25,7 @@ const ONE: &str = "$AWK -f tokenizer.awk";
 const DIRECT: &str = "$AWK -v direct=1 -f tokenizer.awk";
 const PARSER: &str = "$AWK -f parser.awk -f callbacks.awk";
 
-/// Makes a folder with the programs.
+/// Creates a folder with the awk programs.
 fn programs() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["tokenizer", "join", "parser", "callbacks"] {
@@ -39,7 +39,7 @@ fn generate(arguments: &[&str]) -> Output {
     Command::new(contend()).arg("generate").args(arguments).output().expect("it starts")
 }
 
-/// Runs a script in the folder with this awk.
+/// Runs a shell script in the folder, with `$AWK` replaced by the given awk.
 fn sh(folder: &Path, awk: &str, script: &str, input: &str) -> Output {
     let script = script.replace("$AWK", awk);
     run(Command::new("sh").args(["-c", &script]).current_dir(folder), input)
@@ -61,8 +61,8 @@ fn name(path: &Path) -> String {
     path.file_name().expect("a file").to_string_lossy().into_owned()
 }
 
-/// Runs the tokenizer and the parser on every file, in one shell. Returns status and output of
-/// each.
+/// Runs the tokenizer and the parser on every file, in one shell. Returns the status and the output
+/// for each file.
 fn all(
     folder: &Path,
     awk: &str,
@@ -94,8 +94,8 @@ fn all(
     results
 }
 
-/// The values that `serde_json` finds: every value and bracket with its path, in the parser's
-/// format, except that strings are decoded and encoded again.
+/// Appends the lines that the parser should print for a value of `serde_json`: every value and
+/// bracket with its path, with strings in the encoding of `serde_json`.
 fn expected(path: &str, value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -116,7 +116,7 @@ fn expected(path: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// Returns a line of the parser with its strings and numbers as `serde_json` writes them.
+/// Returns a line of the parser with strings and numbers in the format of `serde_json`.
 fn normal(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
@@ -147,7 +147,7 @@ fn sorted(mut lines: Vec<String>) -> Vec<String> {
 fn every_text_of_the_collection_is_accepted_or_refused_with_every_awk() {
     let folder = programs();
     let (accept, reject) = (files("accept"), files("reject"));
-    // These programs do not validate UTF-8.
+    // The awk programs do not validate UTF-8.
     let reject: Vec<_> =
         reject.into_iter().filter(|file| !name(file).starts_with("utf8-")).collect();
     for (row, (program, awk)) in AWKS.into_iter().enumerate() {
@@ -156,7 +156,7 @@ fn every_text_of_the_collection_is_accepted_or_refused_with_every_awk() {
             continue;
         }
         let ways = [("cat \"$file\"", ONE), ("{ cat \"$file\"; echo; }", FOUR)];
-        // The variants of gawk differ only in ways that the other commands would not show.
+        // Differences between the variants of gawk do not affect the other commands.
         let count = if awk == program || program == "busybox" { 2 } else { 1 };
         for (column, (feed, tokenizer)) in ways[..count].iter().enumerate() {
             if !is_tried(row, column, 2) {
@@ -186,7 +186,7 @@ fn check_refused(files: &[PathBuf], results: &[(i32, String)], awk: &str) {
     }
 }
 
-/// Returns an installed awk.
+/// Returns the command of an installed awk, or `None` if no awk is installed.
 fn some_awk() -> Option<&'static str> {
     AWKS.iter().find(|(program, _)| has(program)).map(|(_, command)| *command)
 }

@@ -1,4 +1,4 @@
-//! Bytes agree with `wc -c`, except where the record marks them.
+//! Tests that byte counts equal those of `wc -c`, unless the record marks them as approximate.
 
 use std::process::Stdio;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Command, Public, contend, record, run, text};
 
-/// First stages.
+/// First stages of pipelines.
 const SOURCES: &[&str] = &[
     "seq 3000",
     "seq 40000",
@@ -18,7 +18,7 @@ const SOURCES: &[&str] = &[
     "sh -c 'seq 100; seq 100 >&2'",
 ];
 
-/// The stages after it, which all read to EOF.
+/// Later stages of pipelines, which read to EOF.
 const FILTERS: &[&str] = &[
     "cat",
     "tr 0-9 a-j",
@@ -42,7 +42,7 @@ const FILTERS: &[&str] = &[
     "nl",
 ];
 
-/// Counts the bytes that each stage writes, with the shell and `wc -c`.
+/// Returns the number of bytes that each stage writes, as counted by the shell and `wc -c`.
 fn truth(stages: &[&str]) -> Vec<u64> {
     (1..=stages.len())
         .map(|count| {
@@ -85,7 +85,8 @@ fn bytes_agree_with_wc_wherever_they_are_not_marked() {
     assert!(exact_pipes > 40, "hardly any pipe is exact: {exact_pipes}");
 }
 
-/// Checks the pipes that are not marked, and returns their number.
+/// Checks the counts of pipes that are not marked as approximate, and returns the number of those
+/// pipes.
 fn check_pipes(record: &Value, truth: &[u64]) -> usize {
     let pipes = record["boundaries"].as_array().expect("a list");
     assert_eq!(pipes.len() + 1, truth.len());
@@ -93,8 +94,8 @@ fn check_pipes(record: &Value, truth: &[u64]) -> usize {
     exact.map(|(pipe, truth)| assert_eq!(pipe["bytes"], *truth, "{pipe}: {record:#}")).count()
 }
 
-/// Pipelines whose first two stages have kernel counters that differ from the pipe's bytes, with
-/// the pipe's bytes.
+/// Pipelines in which the kernel's counters of the first two stages differ from the bytes through
+/// the first pipe, with the number of these bytes.
 const MISCOUNTED: &[(&str, u64)] = &[
     ("nosuchcmd | cat | wc -c", 0),
     ("(echo a; echo bbb >&2; sleep 0.1) | (sleep 0.2; true)", 2),
@@ -179,7 +180,7 @@ fn json_is_not_mixed_with_the_pipeline_s_output() {
         let record: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
         assert_eq!(record["command"], "echo out");
     }
-    // A file that standard output was redirected to is the same stream.
+    // Standard output redirected to a file is the same stream.
     let folder = Public::new();
     let file = folder.path().join("both");
     let script = format!("{} pipe --json {f} 'echo out' >{f}", contend(), f = file.display());

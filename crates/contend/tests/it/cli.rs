@@ -1,4 +1,4 @@
-//! Help, version, and the output of `generate`.
+//! Tests of help, version, and the output of `generate`.
 
 use std::process::Stdio;
 
@@ -145,7 +145,7 @@ fn completions_are_those_of_the_flags() {
     assert!(run(Command::new("bash").args(["-n", "/dev/stdin"]), &script).status.success());
 }
 
-/// Returns bash's completions of the last of these words.
+/// Returns bash's completions of the last of the given words.
 fn offered(script: &str, words: &[&str]) -> Vec<String> {
     let (last, before) = words.split_last().expect("a word");
     let completing = format!(

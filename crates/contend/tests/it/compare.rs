@@ -1,4 +1,4 @@
-//! Comparison of lab runs, with the real executable.
+//! Tests of `contend compare` with the real executable.
 
 use std::path::Path;
 use std::process::Output;
@@ -11,7 +11,7 @@ fn compare(folder: &Path, arguments: &[&str]) -> Output {
     output(Command::new(contend()).arg("compare").args(arguments).current_dir(folder))
 }
 
-/// Returns a run of the lab with these cases.
+/// Returns the record of a lab run with the given cases.
 fn record(cases: &[Value]) -> Value {
     json!({
         "schema": "contend.lab/1", "suite": null, "started_at": "2026-01-02T03:04:05Z",
@@ -25,7 +25,7 @@ fn record(cases: &[Value]) -> Value {
     })
 }
 
-/// Returns a case of n forks, with nine samples around this number of nanoseconds.
+/// Returns a case of `n` forks, with nine samples around the given number of nanoseconds.
 fn fork(n: u64, nanoseconds: f64) -> Value {
     let samples: Vec<_> =
         (-4..=4).map(|step| nanoseconds * (1.0 + 0.01 * f64::from(step))).collect();
@@ -42,7 +42,7 @@ fn write(folder: &Path, name: &str, record: &Value) {
     std::fs::write(folder.join(name), record.to_string()).expect("room");
 }
 
-/// Makes a folder with two runs; the second takes twice as long.
+/// Creates a folder with the records of two runs, the second of which takes twice as long.
 fn two_runs() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "a.json", &record(&[fork(1, 1000.0), fork(10, 500.0)]));

@@ -1,4 +1,4 @@
-//! Programs that never end, and the tests that start them.
+//! Tests that programs which never end are killed at their deadline.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;

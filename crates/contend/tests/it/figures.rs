@@ -1,4 +1,4 @@
-//! Figures and findings on pipelines with known properties.
+//! Tests of measurements and findings on pipelines with known properties.
 
 use std::process::Stdio;
 
@@ -51,7 +51,7 @@ fn the_parts_of_a_lifetime_add_up_to_it() {
         let at_work = number(&stage["on_cpu_seconds"]) + number(&stage["other_wait_seconds"]);
         assert!(service <= wall + 1e-9, "{service} of {wall}: {stage}");
         assert!(service <= at_work + 1e-9, "{service} of {at_work}: {stage}");
-        // Job control never stops these stages.
+        // Job control does not stop the stages of this test.
         assert!(service > at_work - 1e-9, "{service} of {at_work}: {stage}");
     }
 }
@@ -79,7 +79,7 @@ fn cpu_time_agrees_with_the_kernel() {
     if !has("bash") {
         return skip("cpu_time_agrees_with_the_kernel", "there is no bash");
     }
-    // The shell's figures for contend and the processes that contend waited for.
+    // The shell reports the CPU time of contend and of the processes that contend waited for.
     let script = "TIMEFORMAT='%U %S'; time \"$0\" pipe --no-advice --output /dev/null --json - \
                   --discard 'seq 1500000 | sort -n >/dev/null'";
     let output = output(Command::new("bash").args(["-c", script, contend()]));
@@ -88,7 +88,7 @@ fn cpu_time_agrees_with_the_kernel() {
     let cpu = number(&total["user_seconds"]) + number(&total["system_seconds"]);
     let said = text(&output.stderr);
     let said: f64 = said.split_whitespace().map(|word| word.parse::<f64>().expect("a time")).sum();
-    // The shell rounds to milliseconds. contend and its shell use what the stages did not.
+    // The shell rounds to milliseconds. The remainder is the CPU time of contend and its shell.
     assert!(cpu <= said + 0.01 && cpu > 0.5 * said, "{cpu} s of {said} s");
 }
 
@@ -141,20 +141,20 @@ fn observing_stays_off_the_data_path() {
     let cpu = number(&total["user_seconds"]) + number(&total["system_seconds"]);
     // Copying the data would cost as much as a stage.
     assert!(own_cpu < 0.25 * cpu, "{own_cpu} s of {cpu} s");
-    // Most of this is the debug build's own pages; the data has 200 MB.
+    // Most of the memory is that of the debug build itself; the data has 200 MB.
     assert!(number(&record["observation"]["own_max_rss_bytes"]) < 30e6);
 }
 
 #[test]
 fn processes_that_a_stage_leaves_running_belong_to_it() {
-    // Three busy loops at once, which the shell does not wait for.
+    // Three concurrent busy loops, for which the shell does not wait.
     let work = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo done";
     let record = record(&[&format!("for n in 1 2 3; do {{ {work}; }} & done | cat")]);
     let [left, reader] = [&record["stages"][0], &record["stages"][1]];
     assert!(number(&left["user_seconds"]) > 10.0 * number(&reader["user_seconds"]), "{record}");
     assert!(number(&left["wall_seconds"]) > 0.8 * number(&record["wall_seconds"]), "{record}");
     assert_eq!(record["stages"][0]["bytes_out"], 15);
-    // The stage starts a process substitution, and does not wait for it.
+    // The stage starts a process substitution without waiting for it.
     let record = self::record(&[&format!("cat <({work}) | cat")]);
     assert!(number(&record["stages"][0]["user_seconds"]) > 0.01, "{record}");
 }

@@ -1,4 +1,4 @@
-//! The store and the history, with the real executable.
+//! Tests of the store and of `contend history` with the real executable.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -88,7 +88,7 @@ fn a_run_that_measured_nothing_is_not_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let json = folder.path().join("run.json");
-    // Without cgroups and a CPU of this number, every case is skipped with a reason.
+    // Without cgroups and a CPU with this number, every case is skipped with a reason.
     let output = Command::new(contend())
         .args(["lab", "run", "placement/cpus", "--set", "from=4095", "--set", "to=4095"])
         .arg("--store")
@@ -167,7 +167,7 @@ fn a_broken_or_foreign_store_is_unchanged() {
     std::fs::remove_file(&store).expect("there");
     run(&store).output().expect("it starts");
     let mut bytes = std::fs::read(&store).expect("there");
-    // The version of the tables, in the file's header.
+    // Set the version of the tables in the header of the file.
     bytes[60..64].copy_from_slice(&77_u32.to_be_bytes());
     std::fs::write(&store, &bytes).expect("room");
     refused(&store, "was created by a newer contend (format 77");
@@ -201,12 +201,12 @@ fn a_read_only_folder_is_reported() {
     assert_eq!(output.status.code(), Some(125));
 }
 
-/// If the disk is full at the end of a run, the figures are still printed.
+/// Tests that the measurements are printed even if the disk is full at the end of a run.
 #[test]
 #[ignore = "needs the right to mount; .ci/run runs it where there is that right"]
 fn a_full_disk_loses_no_figures() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Enough room for an empty store, but not for a record.
+    // The file system has room for an empty store, but not for a record.
     let script = format!(
         "mount -t tmpfs -o size=36k none '{folder}' && exec '{program}' lab run units/create \
          engine/empty --smallest --budget 2 --store '{folder}/runs.db'",

@@ -1,6 +1,6 @@
-//! Signals that are ignored or blocked when contend starts, as by `nohup`, background jobs of
-//! scripts and some CI services: the pipeline inherits them as it would from bash, and contend does
-//! not react to them.
+//! Tests of signals that are ignored or blocked when contend starts, as under `nohup`, in
+//! background jobs of scripts and on some CI services. The pipeline inherits them as it would from
+//! bash, and contend does not react to them.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -15,13 +15,13 @@ use crate::support::{
     Child, Command, Public, cases, contend, has, lab_record_of, output, skip, text,
 };
 
-/// Prints which signals its process blocks, ignores and catches.
+/// A command that prints the signals that its process blocks, ignores and catches.
 const SHOW: &str = "grep -hE '^Sig(Blk|Ign|Cgt)' /proc/self/status";
 const KEYBOARD: [Signal; 3] = [Signal::INT, Signal::QUIT, Signal::HUP];
-/// Chunks so small that a small input has several.
+/// Options for chunks so small that even a small input has several.
 const PARTS: [&str; 4] = ["-j", "2", "--part-size", "1k"];
 
-/// Signals that are ignored and blocked.
+/// The inherited signal state: ignored and blocked signals.
 #[derive(Debug, Clone, Copy)]
 struct State {
     ignored: &'static [Signal],
@@ -59,7 +59,7 @@ const STATES: [State; 9] = [
     State { ignored: &[Signal::INT, Signal::PIPE], blocked: &[Signal::INT, Signal::USR1] },
 ];
 
-/// Returns `contend run` or `contend pipe` with these arguments.
+/// Returns a command that runs contend with the given arguments.
 fn contend_with(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.args(arguments);
@@ -72,7 +72,7 @@ fn bash(text: &str) -> Command {
     command
 }
 
-/// Returns the distinct lines of the output, the messages and the status.
+/// Runs a command, and returns the distinct lines of its output, its messages and its exit status.
 fn done(
     command: &mut Command,
     folder: &Path,
@@ -133,7 +133,7 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     }
     let folder = Public::new();
     let shown = folder.path().join("shown");
-    // A user's program, which is not known to write a file.
+    // contend does not know that this program writes a file.
     let program = format!("#!/bin/bash\n{SHOW} >>{}\nexec cat\n", shown.display());
     let original = folder.path().join("original");
     std::fs::write(&original, program).expect("room");
@@ -144,7 +144,7 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     let expected = std::fs::read_to_string(&shown).expect("it was run");
     std::fs::write(&shown, "").expect("room");
     let trial = ["pipe", "--try", "--budget", "1", "--sample", "all", "--stdin", "original"];
-    // There is always a change to try: one sed instead of two.
+    // There is always a change to try: fusing the two `sed` stages.
     let mut trial = contend_with(&trial);
     trial.args(["--output", "/dev/null", "./show | sed s/a/b/ | sed s/c/d/"]);
     let found = done(&mut trial, folder.path(), state);
@@ -154,14 +154,14 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     assert_eq!(found, expected.repeat(found.len() / expected.len()));
 }
 
-/// Ways to run a pipeline that copies its input as it arrives.
+/// Returns arguments of contend for pipelines that copy their input as it arrives.
 fn copying() -> [Vec<&'static str>; 4] {
     let parts = [&["run"], &PARTS[..], &["tr a a | sed s/x/x/"]].concat();
     let quiet = ["pipe", "--no-advice", "--output", "/dev/null", "cat | cat"];
     [vec!["run", "cat | cat"], vec!["run", "{ cat; } | cat"], parts, quiet.to_vec()]
 }
 
-/// Starts a command and waits until it has printed something.
+/// Starts a command and waits for its first output.
 fn begun(command: &mut Command) -> Child {
     let mut child = command
         .stdin(Stdio::piped())
@@ -213,7 +213,7 @@ fn a_process_that_ignores_an_interrupt_can_still_be_terminated() {
     }
 }
 
-/// POSIX: a shell cannot set traps for signals that were ignored when it started.
+/// According to POSIX, a shell cannot set traps for signals that were ignored when it started.
 #[test]
 fn traps_for_ignored_signals_cannot_be_set() {
     if !has("bash") {
@@ -255,7 +255,7 @@ fn statuses_are_bash_s_with_sigchld_ignored_or_blocked() {
     }
 }
 
-/// The lab's measurements do not depend on inherited signal dispositions.
+/// Tests that measurements of the lab do not depend on inherited signal dispositions.
 #[test]
 fn the_lab_measures_with_any_signals_ignored_and_blocked() {
     let some = &[Signal::CHILD, Signal::USR1, Signal::ALARM, Signal::INT];
@@ -273,7 +273,7 @@ fn the_lab_measures_with_any_signals_ignored_and_blocked() {
     }
 }
 
-/// Returns output, status and end of a command whose output has no reader.
+/// Returns the status of a command whose output has no reader.
 fn unread(command: &mut Command, folder: &Path, state: State) -> ExitStatus {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);

@@ -1,10 +1,11 @@
-//! Wrong input and adverse environments: one clear line, the right status, nothing broken.
+//! Tests of wrong input and adverse environments, which must give one clear message and the right
+//! exit status.
 
 use std::process::Stdio;
 
 use crate::support::{Command, contend, finding_ids, pipe, record, run, text};
 
-/// Returns the status and the messages.
+/// Returns the exit status and the messages of a refused `contend pipe`.
 fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(contend());
     let output = command.arg("pipe").args(arguments).stdin(Stdio::null()).output().expect("starts");
@@ -114,7 +115,7 @@ fn each_kind_of_exit_has_its_finding() {
         assert!(finding_ids(&record).contains(&finding.to_owned()), "{pipeline}: {record}");
         assert_eq!(record["exit_code"], status, "{pipeline}");
     }
-    // A writer that ends because its reader did is not a failure.
+    // A writer that ends because its reader has ended is not a failure.
     let ids = finding_ids(&record(&["yes | head -n 1"]));
     assert!(!ids.iter().any(|id| id == "stage-killed"), "{ids:?}");
 }
@@ -154,7 +155,7 @@ fn no_temporary_files_are_left() {
         assert!(run(&mut command, "").status.success());
         assert_eq!(folder.path().read_dir().expect("folder").count(), 0);
     }
-    // If the folder does not exist, another one is used.
+    // If the folder in TMPDIR does not exist, contend uses another one.
     let mut command = pipe(&["echo x | cat"]);
     assert!(run(command.env("TMPDIR", "/no/such/folder"), "").status.success());
 }
@@ -170,7 +171,7 @@ fn a_report_to_an_open_file_goes_where_its_last_writer_stopped() {
     };
     let log = after("echo first >log; $C pipe --output /dev/stderr 'echo x >&2' 2>>log");
     assert!(log.starts_with("first\nx\n") && log.contains(" wall | "), "{log}");
-    // Only the record: together with the pipeline's output it would be refused.
+    // The output is discarded, because contend refuses to write the record to the same stream.
     let json = "$C pipe --discard --json /dev/stdout --output /dev/null 'echo x'";
     let log = after(&format!("{{ echo x; {json}; echo end; }} >log"));
     assert!(log.starts_with("x\n{") && log.ends_with("}\nend\n"), "{log}");

@@ -1,4 +1,4 @@
-//! `contend json`: the command line of the crate, and comparisons with other programs.
+//! Tests of the command line of `contend json`, and comparisons with other programs.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Output, Stdio};
@@ -22,7 +22,7 @@ fn printed(arguments: &[&str], input: &str) -> String {
     text(&output.stdout)
 }
 
-/// Returns status, output and messages.
+/// Returns the exit status, the output and the messages of `contend json`.
 fn ended(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     let output = json(arguments, input);
     (output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -132,7 +132,7 @@ fn a_closed_reader_ends_it_quietly() {
         .expect("it starts");
     drop(child.stdout.take());
     let mut stdin = child.stdin.take().expect("piped");
-    while stdin.write_all(b"[1,2,3]\n").is_ok() {} // until it has noticed
+    while stdin.write_all(b"[1,2,3]\n").is_ok() {} // until contend has exited
     let output = child.wait_with_output().expect("it ends");
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
 }
@@ -149,8 +149,8 @@ fn a_full_disk_is_a_failure() {
     assert!(text(&output.stderr).contains("cannot write standard output: No space left"));
 }
 
-/// Returns the peak resident set in bytes for an input of a start, megabytes of one repeated piece,
-/// and an end.
+/// Returns the peak RSS in bytes for an input that consists of a start, many megabytes of a
+/// repeated piece, and an end.
 fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
     let mut child = Command::new(contend())
         .arg("json")
@@ -174,7 +174,7 @@ fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
     kilobytes * 1024
 }
 
-/// Input in megabytes: more than may ever be in memory.
+/// Size of the input in megabytes, more than may ever be in memory.
 const MEGABYTES: usize = 64;
 
 #[test]
@@ -193,15 +193,15 @@ fn memory_does_not_grow_with_the_input() {
             assert!(peak < 50_000_000, "{peak} bytes for {shape:?} {arguments:?}");
         }
     }
-    // One printed or compared number or key is whole in memory, but no other.
+    // Only a number or key that is printed or compared is held in memory as a whole.
     let endless_number = ["{\"a\":", "1234567890", "}"];
     assert!(peak_memory(&[".b"], endless_number) < 50_000_000);
     let endless_key = ["{\"a\":{\"", "no end to it", "\":2}}"];
     assert!(peak_memory(&[".b"], endless_key) < 50_000_000);
 }
 
-/// JSON texts for which jq and gron print the same as contend, apart from the order of lines and
-/// the format of numbers.
+/// Returns JSON texts for which jq and gron print the same as contend, apart from the order of
+/// lines and the format of numbers.
 fn agreed() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/json/accept");
     let entries = std::fs::read_dir(folder).expect("the collection");
@@ -248,7 +248,8 @@ fn json_lines_are_those_of_jq() {
     }
 }
 
-/// Converts jq's output to our escapes: upper-case hexadecimal digits, and no escape for U+007F.
+/// Converts the escapes in the output of jq to those of contend: upper-case hexadecimal digits, and
+/// no escape for U+007F.
 fn as_ours(theirs: &str) -> String {
     let mut text = theirs.replace("\\u007f", "\x7f");
     for control in 0..0x20 {

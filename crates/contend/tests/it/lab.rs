@@ -1,4 +1,4 @@
-//! The lab, with the real executable.
+//! Tests of `contend lab` with the real executable.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,8 +11,8 @@ use crate::support::{
     metric, output, skip, text,
 };
 
-/// Every experiment, in its smallest form, is listed and documented, and each of its cases is
-/// measured or gives a reason.
+/// Tests that every experiment is listed and documented, and that each of its cases, in the
+/// smallest form, is measured or skipped with a reason.
 #[test]
 fn every_experiment_conforms() {
     let list = text(&output(&mut lab(&["list"])).stdout);
@@ -21,7 +21,8 @@ fn every_experiment_conforms() {
     let names: Vec<&str> = docs.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let mut names: Vec<&str> = names.into_iter().filter(|name| name.contains('/')).collect();
     assert!(names.len() >= 9, "{names:?}");
-    // lab_runtimes measures these as well, and they take as long as all others together.
+    // `lab_runtimes` measures these experiments as well, and they take as long as all others
+    // together.
     names.retain(|name| by_effort(!["runtime/memory", "runtime/round-trip"].contains(name), true));
     let patterns = by_effort(names.clone(), vec!["*"]);
     let limits = ["--smallest", "--budget", by_effort("30", "120"), "--step-seconds", "0"];
@@ -117,8 +118,8 @@ fn a_small_rlimit_is_predicted_and_named() {
     assert_eq!(tasks_of(user), 0, "nothing of it is left");
 }
 
-/// Starts a run that would exhaust a limit of the machine. Its store cannot be created, so that
-/// nothing is measured even if contend does not refuse.
+/// Starts a run without a terminal, and returns its exit status and messages. The store cannot be
+/// created, so that nothing is measured even if contend does not refuse the run.
 fn without_a_terminal(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(contend());
     command.arg("lab").args(arguments).args(["--store", "/dev/null/runs.db"]).stdin(Stdio::null());
@@ -143,11 +144,11 @@ fn the_process_limit_is_not_exhausted_without_being_asked() {
         let outcome = without_a_terminal(arguments);
         assert!(refused(&outcome, "none"), "{arguments:?}: {outcome:?}");
     }
-    // More than the number of process ids of any kernel.
+    // This exceeds the number of process ids of any kernel.
     let beyond = ["run", "units/limit", "--cap", "100000000"];
     let outcome = without_a_terminal(&beyond);
     assert!(refused(&outcome, "100000000"), "{outcome:?}");
-    // These would be measured: the store is opened next.
+    // These runs are not refused: they fail only at the store, which is opened next.
     let harmless: [&[&str]; 4] = [
         &["run", "units/limit", "--cap", "1"],
         &["run", "units/limit"],
@@ -163,7 +164,7 @@ fn the_process_limit_is_not_exhausted_without_being_asked() {
     assert_eq!(without_a_terminal(&planned).0, Some(0), "nothing is measured");
 }
 
-/// The default cap would reach a small limit, which the user has not asked for.
+/// Tests that the default cap is lowered if it would reach a limit of the user.
 #[test]
 fn the_default_cap_stays_below_a_small_limit() {
     let test = "the_default_cap_stays_below_a_small_limit";
@@ -186,7 +187,7 @@ fn the_default_cap_stays_below_a_small_limit() {
     }
 }
 
-/// Counts the tasks with this real user.
+/// Returns the number of tasks with the given real user id.
 fn tasks_of(user: u32) -> usize {
     let folders = std::fs::read_dir("/proc").expect("procfs").flatten();
     let owner = |folder: std::fs::DirEntry| {
@@ -197,8 +198,9 @@ fn tasks_of(user: u32) -> usize {
     folders.filter_map(owner).filter(|&owner| owner == user).count()
 }
 
-/// Runs experiments in a new control group of this controller in which one of these `FILE=VALUE`
-/// can be set, and checks that the group is empty afterwards. Returns the report and the record.
+/// Runs experiments in a new control group of `controller`, and checks that the group is empty
+/// afterwards. Applies the first `FILE=VALUE` in `settings` whose file exists. Returns the report
+/// and the record.
 pub fn in_cgroup(controller: &str, settings: &[&str], arguments: &str) -> (String, Value) {
     let roots = [format!("/sys/fs/cgroup/{controller}"), "/sys/fs/cgroup".to_owned()];
     let can = |root: &&String| {
@@ -256,7 +258,8 @@ fn the_memory_of_a_cgroup_is_predicted() {
     }
 }
 
-/// Starts a run, waits until it has many processes, and sends it the signal.
+/// Starts a run, waits until it has many processes, and sends it a signal. Returns the exit status
+/// and the messages.
 fn interrupt(signal: &str, store: &Path) -> (Option<i32>, String) {
     use std::os::unix::process::ExitStatusExt;
     let child = lab(&["run", "units/memory", "units/create", "--no-progress", "--budget", "30"])
@@ -275,7 +278,7 @@ fn interrupt(signal: &str, store: &Path) -> (Option<i32>, String) {
     let killed = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(killed.is_ok_and(|status| status.success()));
     let output = child.wait_with_output().expect("it ends");
-    // After contend is killed, the processes of its cases do the reaping.
+    // If contend is killed, the processes of its cases reap the others.
     let began = Instant::now();
     while helpers.iter().any(|&group| group_lives(group))
         && began.elapsed() < Duration::from_secs(40)
@@ -286,7 +289,7 @@ fn interrupt(signal: &str, store: &Path) -> (Option<i32>, String) {
     (output.status.signal(), text(&output.stdout))
 }
 
-/// All processes as (pid, parent, group).
+/// Returns all processes as (pid, parent, group).
 fn processes() -> Vec<(u32, u32, u32)> {
     let folders = std::fs::read_dir("/proc").expect("procfs").flatten();
     let read = |folder: std::fs::DirEntry| {

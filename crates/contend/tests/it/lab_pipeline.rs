@@ -1,4 +1,4 @@
-//! The experiments about pipelines, and their suite.
+//! Tests of the experiments about pipelines, and of their suite.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::lab::{descendants, group_lives, groups_of};
 use crate::support::{Command, cases, contend, has, lab, output, skip, text};
 
-/// The smallest form of the suite: its record and its report.
+/// Tests the record and the report of the suite in its smallest form.
 #[test]
 fn the_pipeline_suite_reports_every_stage_and_judges_every_conclusion() {
     if !["mawk", "gawk", "busybox", "original-awk"].into_iter().all(has) {
@@ -40,7 +40,7 @@ fn the_pipeline_suite_reports_every_stage_and_judges_every_conclusion() {
     check_held(&record);
 }
 
-/// Asserts that every stage has figures that add up to those of the whole.
+/// Asserts that every stage has measurements, and that they add up to those of the whole pipeline.
 fn check_stages(record: &Value) {
     let json = cases(record).iter().filter(|case| case["experiment"] == "pipeline/json");
     let mut seen = 0;
@@ -63,7 +63,7 @@ fn check_stages(record: &Value) {
     assert_eq!(seen, 16);
 }
 
-/// Asserts that a barrier writes nothing before the last line was produced.
+/// Asserts that a barrier writes nothing before the last line has been produced.
 fn check_held(record: &Value) {
     for case in cases(record).iter().filter(|case| case["experiment"] == "pipeline/hold") {
         let steps = case["timeline"].as_array().expect("steps");

@@ -1,4 +1,5 @@
-//! Web servers of other projects: each answers as the models do, and nothing of it remains.
+//! Tests of other projects' web servers: each answers like the lab's own servers, and leaves no
+//! processes or files.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,7 +14,8 @@ use crate::support::{
     Child, Command, Public, as_nobody, becomes, cases, contend, has, lab, lab_record_of, skip,
 };
 
-/// A program, its processes and threads in the tests, and whether it keeps connections open.
+/// Programs, with the numbers of processes and threads for the tests, and whether they keep
+/// connections open.
 const PROGRAMS: [(&str, u64, u64, bool); 7] = [
     ("puma", 1, 8, true),
     ("puma", 2, 4, true),
@@ -24,7 +26,7 @@ const PROGRAMS: [(&str, u64, u64, bool); 7] = [
     ("node", 2, 1, true),
 ];
 
-/// Whether a program is installed; says so if it is not.
+/// Returns whether a program is installed. If not, reports that the test is skipped.
 fn is_there(test: &str, program: &str) -> bool {
     let found = has(program) || Path::new("/usr/sbin").join(program).is_file();
     if !found {
@@ -33,7 +35,7 @@ fn is_there(test: &str, program: &str) -> bool {
     found
 }
 
-/// A supervisor with its program.
+/// A process of the lab that supervises a web server.
 struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -63,12 +65,12 @@ impl Server {
         TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("it listens")
     }
 
-    /// The scratch folder, which the program runs in.
+    /// Returns the scratch folder in which the program runs.
     fn folder(&self) -> PathBuf {
         fs::read_link(format!("/proc/{}/cwd", self.pid)).expect("it runs")
     }
 
-    /// Ends the supervisor's input, and waits until it has ended.
+    /// Closes the input of the supervisor, and waits until it has exited.
     fn end(mut self, name: &str) {
         drop(self.child.stdin.take());
         let mut rest = String::new();
@@ -86,7 +88,7 @@ fn command(name: &str, handler: &str, processes: u64, threads: u64) -> Command {
     command
 }
 
-/// The processes that run in a folder.
+/// Returns the processes whose working directory is in the given folder.
 fn processes_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir("/proc").expect("procfs").flatten().map(|entry| entry.path());
     let is_in =
@@ -99,7 +101,7 @@ fn assert_gone(folder: &Path, what: &str) {
     assert!(!folder.exists(), "{what}: {}", folder.display());
 }
 
-/// One response: its head and its body.
+/// Reads a response, and returns its head and its body.
 fn response(reader: &mut BufReader<TcpStream>) -> (String, String) {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -110,7 +112,7 @@ fn response(reader: &mut BufReader<TcpStream>) -> (String, String) {
     (head, String::from_utf8(body.to_vec()).expect("text"))
 }
 
-/// Asks on many connections before the first response is read.
+/// Sends requests on many connections before reading the first response, and checks all responses.
 fn ask_on_many(server: &Server, name: &str, stays_open: bool) {
     const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     for _ in 0..2 {

@@ -1,10 +1,10 @@
-//! Units of every runtime, with the real executable.
+//! Tests of the units of every runtime with the real executable.
 
 use serde_json::Value;
 
 use crate::support::{cases, has, lab_record, metric, skip};
 
-/// Kinds of units, and the programs that they need.
+/// Kinds of units, with the programs that they need.
 const KINDS: [(&str, &[&str]); 8] = [
     ("goroutine", &["go"]),
     ("java-platform", &["java", "javac"]),
@@ -81,7 +81,8 @@ fn the_number_of_units_is_limited_on_request() {
     assert_eq!(numbers, [100, 1000]);
 }
 
-/// The probe's notes about its units are freed with them: at least 8 bytes for the address of each.
+/// Tests that the probe frees its own data about units when they end, which is an address of 8
+/// bytes or more for each.
 #[test]
 fn ended_units_leave_only_the_memory_that_the_runtime_keeps() {
     const N: u32 = 300_000;

@@ -1,4 +1,4 @@
-//! The servers of the lab: every model answers correctly, and leaves no processes or sockets.
+//! Tests of the lab's servers: every model answers correctly, and leaves no processes or sockets.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -19,7 +19,7 @@ const MODELS: [&str; 6] = [
 ];
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// A running server.
+/// A running server of the lab, with its output and port.
 struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -46,7 +46,8 @@ impl Server {
         TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("it listens")
     }
 
-    /// Ends it. All of its processes hold its output, which reaches EOF with the last of them.
+    /// Ends the server. All of its processes hold its output, which reaches EOF when the last of
+    /// them exits.
     fn end(mut self, model: &str) {
         drop(self.child.stdin.take());
         let mut said = String::new();
@@ -57,7 +58,7 @@ impl Server {
     }
 }
 
-/// Reads an answer: its first line and its body.
+/// Reads an answer, and returns its first line and its body.
 fn answer(stream: &mut BufReader<TcpStream>) -> (String, String) {
     let mut first = String::new();
     stream.read_line(&mut first).expect("an answer");
@@ -82,7 +83,7 @@ fn hello() -> (String, String) {
     ("HTTP/1.1 200 OK".to_owned(), "hello\n".to_owned())
 }
 
-/// Reads until the other side closes the connection.
+/// Reads until the server closes the connection.
 fn rest(mut stream: BufReader<TcpStream>) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("text until it is closed");
@@ -118,7 +119,7 @@ fn refusals(server: &Server, model: &str) {
         assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{model}: {said}");
         assert_eq!(said.matches("HTTP/1.1").count(), 1, "{model}: {said}");
     }
-    // In the middle of a request, and with an answer that is not read.
+    // Connections end in the middle of a request, and with unread answers.
     for part in [&GET[..10], &GET.repeat(1000)] {
         server.connect().write_all(part).expect("it reads");
     }
@@ -156,7 +157,7 @@ fn fifty_connections_are_served_at_once() {
         assert!(elapsed >= 0.2, "{model}: nobody was answered early: {elapsed}");
         // Sequential pauses would take ten seconds.
         assert!(elapsed < 5.0, "{model}: all wait at the same time: {elapsed}");
-        // Open connections do not keep it alive.
+        // Open connections do not keep the server alive.
         server.end(model);
     }
 }

@@ -1,4 +1,4 @@
-//! Messages and copies, with the real executable.
+//! Tests of the experiments about messages and copies with the real executable.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -9,12 +9,12 @@ use crate::support::{
     Command, cases, contend, has, is_tried, lab, lab_record, metric, output, skip, text,
 };
 
-/// The system calls of a thread between two readings of its own usage, by name. An exchange is
-/// measured between two such readings.
+/// Numbers of system calls by name, for each exchange of a thread. A thread reads its resource
+/// usage before and after each measured exchange.
 type Between = Vec<BTreeMap<String, u64>>;
 
-/// Parses the output of `strace -f`: for each thread, the calls between two readings of its usage
-/// and the next two.
+/// Parses the output of `strace -f`. Returns for each thread the calls of every exchange, between
+/// an odd and the next even reading of its usage.
 fn traced(log: &str) -> BTreeMap<String, Between> {
     let mut threads: BTreeMap<String, (bool, Between)> = BTreeMap::new();
     for line in log.lines() {
@@ -37,7 +37,7 @@ fn traced(log: &str) -> BTreeMap<String, Between> {
     with_regions.map(|(thread, (_, regions))| (thread, regions)).collect()
 }
 
-/// Returns the system calls of one side by name, as recorded for its last sample.
+/// Returns the numbers of system calls by name that the record has for the last sample of one side.
 fn counted(case: &Value, who: &str) -> BTreeMap<String, u64> {
     let messages = case["facts"]["messages"].as_f64().expect("a number");
     let metrics = case["metrics"].as_object().expect("metrics");
@@ -51,7 +51,7 @@ fn counted(case: &Value, who: &str) -> BTreeMap<String, u64> {
     named.filter(|(_, calls)| *calls > 0).collect()
 }
 
-/// Whether a call only reads a clock or the usage.
+/// Returns whether a call is part of the exchange, rather than a reading of the clock or a restart.
 fn is_ours(name: &str) -> bool {
     !["clock_gettime", "restart_syscall"].contains(&name)
 }
@@ -82,7 +82,8 @@ fn system_calls_are_those_that_strace_counts() {
         let case = &cases(&record)[0];
         let log = std::fs::read_to_string(log.path()).expect("strace has written");
         let threads = traced(&log);
-        // Main has every exchange, each sub has one; the last exchange is the sample.
+        // The main thread takes part in every exchange, each sub in one. The last exchange is the
+        // sample.
         let is_main = |regions: &&Between| regions.len() > 1;
         let main = threads.values().find(is_main).expect("main exchanges messages several times");
         let subs: Vec<_> = threads.values().filter(|regions| !is_main(regions)).collect();
@@ -162,7 +163,7 @@ fn copies_name_their_limit() {
         let limit = case["facts"]["limit"].as_str().expect("a limit");
         assert!(!limit.is_empty(), "{case}");
         if case["parameters"]["block"] == 1 {
-            // Other programs may have had the CPU for longer than all calls took.
+            // Other programs may have used the CPU for longer than all calls took.
             let (calls, queue) = (metric(case, "at_calls"), metric(case, "at_queue"));
             let expected = if queue > calls { "waiting for a CPU" } else { "system calls" };
             assert_eq!(limit, expected, "{case}");

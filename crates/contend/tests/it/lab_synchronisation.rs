@@ -1,4 +1,4 @@
-//! Hand-offs, saturation and placement, with the real executable.
+//! Tests of hand-offs, saturation and placement with the real executable.
 
 use std::process::Stdio;
 
@@ -85,7 +85,7 @@ fn a_sleeping_partner_takes_at_least_its_ticks() {
     let [case] = cases(&record).as_slice() else { panic!("one case") };
     let not_ready = metric(case, "not_ready") / 100.0;
     let turn = case["median"].as_f64().expect("a figure") / 10_000.0;
-    // A sleep starts within a tick: only the first may be shorter.
+    // A sleep may start in the middle of a tick, so the first sleep may be shorter.
     assert!(turn >= 0.8 * not_ready * 2e6, "{case}");
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the real executable.
+//! Tests that run the real executable.
 
 mod advice;
 mod awk;

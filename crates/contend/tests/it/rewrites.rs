@@ -1,4 +1,4 @@
-//! Runs changes that promise the same output always on awkward files.
+//! Tests that changes which promise identical output keep that promise on awkward files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Command, contend, has, is_tried, skip};
 
-/// Files for which similar commands differ.
+/// Files on which similar commands give different results.
 const FILES: &[(&str, &[u8])] = &[
     ("plain", b"b:1 x\na:2 y\nb:1 x\nc\n\nkeep:me:too z\n"),
     ("no-end", b"b:1\na:2\nlast:3"),
@@ -21,8 +21,8 @@ const FILES: &[(&str, &[u8])] = &[
     ("newlines", b"\n\n\n"),
 ];
 
-/// Pipelines over a file `F`: one for each rewrite that promises the same output always, and
-/// similar ones.
+/// Pipelines over a file `F`: one for each rewrite that promises identical output for any input,
+/// and similar ones.
 const PIPELINES: &[&str] = &[
     "cat F | sort",
     "cat F | wc",
@@ -63,7 +63,8 @@ const PIPELINES: &[&str] = &[
     "sort missing | uniq",
 ];
 
-/// The rewrites that promise the same output always, each of which a pipeline above has.
+/// The rewrites that promise identical output for any input. Each applies to a pipeline of
+/// `PIPELINES`.
 const ALWAYS: &[&str] = &[
     "drop-cat",
     "fuse-cut",
@@ -76,7 +77,7 @@ const ALWAYS: &[&str] = &[
     "top-lines",
 ];
 
-/// Returns output and status with bash, without standard input.
+/// Returns the output and the exit status of a pipeline in bash, without standard input.
 fn plain(folder: &Path, pipeline: &str) -> (Vec<u8>, Option<i32>) {
     let mut command = Command::new("bash");
     command.args(["-c", pipeline]).current_dir(folder).env("LC_ALL", "C.UTF-8");

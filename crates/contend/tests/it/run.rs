@@ -1,4 +1,4 @@
-//! Compares `contend run` with bash, including cases where both fail.
+//! Tests that `contend run` gives the same results as bash, including cases where both fail.
 
 mod disk;
 mod endless;
@@ -23,13 +23,13 @@ use tempfile::TempDir;
 
 use crate::support::{Command, contend};
 
-/// The file that pipelines read.
+/// Name of the file that pipelines read.
 const INPUT: &str = "in";
-/// A second, sorted file.
+/// Name of a second, sorted file.
 const OTHER: &str = "other";
 const OTHER_TEXT: &str = "\n-3\n42\n7\nError\na\naa\nb\nend\nfoo\nfoo bar\nthe\nx,y,z\n";
 
-/// What standard input is.
+/// The kind of standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
     File,
@@ -38,17 +38,17 @@ enum Input {
     Closed,
 }
 
-/// The outcome of a pipeline.
+/// The result of a pipeline.
 struct Done {
     stdout: Vec<u8>,
-    /// Words in order.
+    /// Sorted words of the messages.
     stderr: Vec<String>,
     status: i32,
 }
 
 impl Done {
-    /// Everything, but only the letters of the messages: stages write at the same time, some in
-    /// pieces, so that words may be joined.
+    /// Returns the parts by which results are compared. Of the messages, these are only the sorted
+    /// characters: stages write concurrently, some in pieces, so words may be joined.
     fn known_by(&self) -> (&[u8], Vec<char>, i32) {
         let mut letters: Vec<char> = self.stderr.concat().chars().collect();
         letters.sort_unstable();
@@ -62,14 +62,14 @@ impl PartialEq for Done {
     }
 }
 
-/// The environment of a pipeline.
+/// The environment in which a pipeline runs.
 struct Place<'a> {
     folder: &'a Path,
     input: Input,
     locale: &'a str,
 }
 
-/// Makes a folder with the files that pipelines read.
+/// Creates a folder with the files that pipelines read.
 fn folder(input: &[u8]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join(INPUT), input).expect("room");
@@ -77,14 +77,14 @@ fn folder(input: &[u8]) -> TempDir {
     folder
 }
 
-/// Returns bash with this pipeline.
+/// Returns a command that runs the pipeline with bash.
 fn bash(pipeline: &str) -> Command {
     let mut command = Command::new("bash");
     command.args(["-c", pipeline]);
     command
 }
 
-/// Returns contend with this pipeline.
+/// Returns a command that runs the pipeline with contend.
 fn contend_run(options: &[&str], pipeline: &str) -> Command {
     let mut command = Command::new(contend());
     command.arg("run").args(options).arg(pipeline);
@@ -92,7 +92,7 @@ fn contend_run(options: &[&str], pipeline: &str) -> Command {
 }
 
 impl Place<'_> {
-    /// Runs a command until it exits.
+    /// Runs a command in this environment, and waits until it exits.
     fn run(&self, command: Command) -> Done {
         let mut command = if self.input == Input::Closed { closed(&command) } else { command };
         let file = || File::open(self.folder.join(INPUT)).expect("it is there");
@@ -113,7 +113,7 @@ impl Place<'_> {
             child.wait_with_output().expect("it ends")
         });
         let said = String::from_utf8_lossy(&output.stderr);
-        // bash's messages about the processes of a pipeline after one was killed.
+        // Skip bash's messages about the processes of a pipeline in which one was killed.
         let of_jobs = |line: &str| line.contains(" Killed ") || line.contains(" Done ");
         let said = said.lines().filter(|line| !of_jobs(line));
         let mut stderr: Vec<_> = said.flat_map(str::split_whitespace).map(str::to_owned).collect();
@@ -121,7 +121,8 @@ impl Place<'_> {
         Done { stdout: output.stdout, stderr, status: code(output.status) }
     }
 
-    /// Describes how contend, with these options, differs from bash, if it does.
+    /// Returns a description of how contend with the given options differs from bash, or `None` if
+    /// it does not.
     fn difference(&self, options: &[&str], pipeline: &str) -> Option<String> {
         let expected = self.run(bash(pipeline));
         let found = self.run(contend_run(options, pipeline));
@@ -134,7 +135,7 @@ impl Place<'_> {
     }
 }
 
-/// The same command without standard input.
+/// Returns the same command with standard input closed.
 fn closed(command: &Command) -> Command {
     let mut without = Command::new("sh");
     without.args(["-c", "exec \"$0\" \"$@\" <&-"]).arg(command.get_program());
@@ -142,7 +143,7 @@ fn closed(command: &Command) -> Command {
     without
 }
 
-/// Returns the status as a shell reports it.
+/// Returns the exit status as a shell reports it.
 fn code(status: ExitStatus) -> i32 {
     status.code().or(status.signal().map(|signal| 128 + signal)).expect("it ended")
 }
@@ -163,7 +164,7 @@ impl std::fmt::Debug for Done {
     }
 }
 
-/// Asserts that there is no difference.
+/// Asserts that the list of differences is empty.
 fn none(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
@@ -193,7 +194,7 @@ const WORDS: &[&str] = &[
     "",
 ];
 
-/// Makes lines of words with this total size, some of them equal.
+/// Returns lines of words, some of them equal, with about the given total size.
 fn words(bytes: usize) -> Vec<u8> {
     let mut random = Rng::with_seed(5);
     let mut text = Vec::with_capacity(bytes + 100);
@@ -209,7 +210,7 @@ fn words(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// Makes lines with NUL, CR and invalid UTF-8, a long one, and a last one without a newline.
+/// Returns lines with NUL, CR and invalid UTF-8, one long line, and a last line without a newline.
 fn awkward(bytes: usize) -> Vec<u8> {
     let mut random = Rng::with_seed(6);
     let pieces: [&[u8]; 8] =

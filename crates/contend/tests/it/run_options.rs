@@ -1,4 +1,4 @@
-//! Features of `contend run` in addition to running pipelines.
+//! Tests of the options of `contend run`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,17 +9,17 @@ use serde_json::Value;
 use crate::support::{Command, contend, run, text};
 use crate::terminal::on_a_terminal;
 
-/// Returns `contend run` with these arguments and small chunks.
+/// Returns a command of `contend run` with small chunks and the given arguments.
 fn in_parts(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.args(["run", "-j", "2", "--part-size", "64k"]).args(arguments);
     command
 }
 
-/// Makes numbered lines in a fixed mixed order.
+/// Returns numbered lines in a fixed pseudorandom order.
 fn lines(count: u32) -> String {
     (0..count).fold(String::new(), |mut text, n| {
-        let _ = writeln!(text, "{} line", n.wrapping_mul(2_654_435_761) % 1_000_003); // a String takes everything
+        let _ = writeln!(text, "{} line", n.wrapping_mul(2_654_435_761) % 1_000_003); // writing to a String cannot fail
         text
     })
 }
@@ -46,7 +46,7 @@ fn sorting_spills_where_the_user_says() {
     assert!(text(&output.stdout).lines().eq(sorted), "not sorted");
     assert_eq!(folder.path().read_dir().expect("a folder").count(), 0);
     let output = spilling(nowhere, folder.path());
-    // `sort` reports its own errors, with its own status.
+    // `sort` reports its own errors, with its own exit status.
     assert_status(&output, 2);
     let remarks = text(&output.stderr);
     assert!(remarks.starts_with("sort: cannot create temporary file in "), "{remarks}");
@@ -69,7 +69,7 @@ fn sorting_keeps_to_its_memory() {
         let record: Value = serde_json::from_str(&record).expect("JSON");
         record["outcome"]["own_max_rss_bytes"].as_u64().expect("bytes")
     };
-    // The minimum that contend always needs.
+    // This is the memory that contend needs for any input.
     let short = resident("sort short | uniq -c");
     for pipeline in ["sort full | uniq -c", "sort full"] {
         let full = resident(pipeline);
@@ -105,7 +105,7 @@ fn commands_are_named_in_the_configuration_file() {
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
-/// Runs `contend run --check` with this pipeline, and this input from a pipe.
+/// Runs `contend run --check` with a pipeline, and with the input from a pipe.
 fn checked(pipeline: &str, input: &str) -> Output {
     run(in_parts(&["--check", pipeline]).env("LC_ALL", "C"), input)
 }
@@ -121,7 +121,7 @@ fn a_check_prints_the_output_once_and_reports_that_it_is_identical() {
     assert!(said.starts_with(&start) && said.lines().count() == 1, "{said}");
     let wanted = input.lines().filter(|line| line.contains('7')).count();
     assert_eq!(text(&output.stdout).lines().count(), wanted);
-    // Statuses other than 0 are compared as well, and so are commands that exit early.
+    // `--check` also compares exit statuses other than 0, and commands that exit early.
     assert_status(&checked("grep nowhere", &input), 1);
     let output = checked("tr a-z A-Z | head -n 1", &input);
     assert_status(&output, 0);
@@ -152,7 +152,7 @@ fn a_check_reads_a_file_on_standard_input_twice() {
     let input = lines(50_000);
     std::fs::write(&file, &input).expect("room");
     let mut command = Command::new("sh");
-    // Input that was read earlier is not read again, and none is left.
+    // contend starts after the bytes that `head` has read, and leaves no input.
     let line = "{ head -c 7 >/dev/null; \"$0\" run -j 2 --part-size 64k --check \
                 'tr a-z A-Z | sort'; cat; } <\"$1\"";
     let output = run(command.args(["-c", line, contend()]).arg(&file).env("LC_ALL", "C"), "");
@@ -197,7 +197,7 @@ fn record(pipeline: &str, input: &str) -> Value {
     record_of(&[pipeline], input)
 }
 
-/// The same, with any arguments.
+/// Returns the record of a run in chunks with the given arguments, and checks its schema.
 fn record_of(arguments: &[&str], input: &str) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
@@ -219,7 +219,7 @@ fn the_record_has_the_input_size_and_the_number_of_chunks() {
     assert!(outcome["parts"].as_u64().expect("a count") > 10, "{outcome}");
     assert_eq!(outcome["in_one_piece"], Value::Array(vec![]));
     assert!(outcome["stages"][0]["cpu_seconds"].as_f64().expect("a time") > 0.0, "{outcome}");
-    // It ends before a second sample, if there is a first.
+    // The run ends before a second sample, and perhaps before the first.
     let peak = outcome["peak_memory_bytes"].as_u64();
     assert!(peak.is_none_or(|peak| peak > 100_000), "{outcome}");
 }
@@ -279,7 +279,8 @@ fn each_fallback_has_its_own_reason() {
     }
 }
 
-/// Runs something slow on a terminal, and returns everything that was drawn.
+/// Runs a slow pipeline on a terminal, followed by the shell text `behind`. Returns all bytes that
+/// the terminal received, or `None` if there is no terminal.
 fn slow_on_a_terminal(test: &str, arguments: &str, behind: &str) -> Option<String> {
     let input = "{ seq 100000; sleep 2; seq 10; }";
     let line = format!(

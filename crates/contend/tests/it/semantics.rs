@@ -1,8 +1,8 @@
-//! A pipeline behaves with contend as in the shell: output, errors, status.
+//! Tests that pipelines behave with contend as in the shell: output, errors, exit status.
 
 use crate::support::{Command, Public, contend, has, run, skip, text};
 
-/// A pipeline that behaves the same with both, and its setup.
+/// A pipeline with its setup.
 struct Case {
     setup: &'static str,
     text: &'static str,
@@ -12,7 +12,7 @@ const fn case(text: &'static str) -> Case {
     Case { setup: "", text }
 }
 
-/// Pipelines for every shell.
+/// Pipelines that work in any shell.
 const PORTABLE: &[Case] = &[
     case("echo one"),
     case("cat | tr a-z A-Z"),
@@ -80,7 +80,7 @@ const PORTABLE: &[Case] = &[
     Case { setup: "trap '' PIPE", text: "sh -c 'echo x' | cat" },
 ];
 
-/// Pipelines for bash only.
+/// Pipelines that work only in bash.
 const BASH: &[Case] = &[
     case("ls /no/such/file |& cat"),
     case("cat <(echo a) <(echo b) | paste -s"),
@@ -104,7 +104,7 @@ const BASH: &[Case] = &[
     Case { setup: "a=(1 '2 3')", text: "printf '<%s>' \"${a[@]}\" | cat" },
 ];
 
-/// Returns output, errors and status with the shell and with contend.
+/// Returns the output, the errors and the exit status of a case with the shell and with contend.
 fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
     let whole = match case.setup {
         "" => case.text.to_owned(),
@@ -123,8 +123,8 @@ fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
         std::fs::write(folder.path().join("readable.txt"), "x").expect("room");
         std::fs::write(folder.path().join("b.txt"), "x").expect("room");
         let output = run(command.current_dir(folder.path()), "first line\nsecond line\n");
-        // contend's report replaces the shell's message about a killed stage. Only contend reports
-        // that the setup ended early.
+        // In contend, the report replaces the shell's message about a killed stage, and a message
+        // says that the setup ended early. Skip both.
         let told = ["Killed", "Terminated", " Done ", "Broken pipe", "contend: "];
         let error = text(&output.stderr);
         let error = error
@@ -135,7 +135,7 @@ fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
     })
 }
 
-/// Returns the status as a shell reports it.
+/// Returns the exit status as a shell reports it.
 fn code(status: std::process::ExitStatus) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     status.code().or(status.signal().map(|signal| 128 + signal))
@@ -198,7 +198,7 @@ fn as_in_busybox() {
         .map(|path| path.join("busybox"))
         .find(|path| path.is_file())
         .expect("found above");
-    // busybox is a shell if its name is `sh`.
+    // busybox runs as a shell if its name is `sh`.
     let shell = folder.path().join("sh");
     std::os::unix::fs::symlink(busybox, &shell).expect("room");
     same_in(shell.to_str().expect("UTF-8"), PORTABLE);

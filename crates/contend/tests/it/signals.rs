@@ -1,4 +1,4 @@
-//! contend and its stages under signals: everything ends, and the report is printed.
+//! Tests of signals to contend and its stages: all processes end, and the report is printed.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Output, Stdio};
@@ -9,7 +9,8 @@ use rustix::process::kill_process;
 
 use crate::support::{Child, Command, Public, becomes, contend, processes_with, text};
 
-/// Starts a pipeline and waits until its stages run; `mark` is in their command lines.
+/// Starts a pipeline and waits until its stages run. `mark` identifies them: it is part of their
+/// command lines.
 fn start(arguments: &[&str], mark: &str) -> Child {
     let child = Command::new(contend())
         .arg("pipe")
@@ -19,7 +20,8 @@ fn start(arguments: &[&str], mark: &str) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    // contend's command line has the text too, and so have shells that are not stages yet.
+    // The command lines of contend, and of shells that have not become stages yet, have the mark,
+    // too.
     let runs = || processes_with(mark).iter().any(|line| line.starts_with("sleep"));
     becomes(&format!("the stages of {arguments:?} run"), runs);
     child
@@ -52,7 +54,7 @@ fn an_interrupt_ends_the_stages_and_the_report_is_printed() {
 fn stages_that_ignore_an_interrupt_are_ended_by_the_next_ones() {
     let stage = "sh -c 'trap \"\" INT TERM; sleep 3000.777; sleep 3000.778; sleep 3000.779'";
     let mut child = start(&[&format!("{stage} | cat")], "3000.777");
-    // On a busy machine two of them may be merged.
+    // Signal repeatedly, because a busy machine may merge two pending signals.
     while child.try_wait().expect("it is ours").is_none() {
         signal(&child, Signal::INT);
         std::thread::sleep(Duration::from_millis(100));
@@ -65,7 +67,7 @@ fn stages_that_ignore_an_interrupt_are_ended_by_the_next_ones() {
 #[test]
 fn an_interrupt_during_the_set_up_ends_it() {
     let child = start(&["--setup", "sleep 30.555", "echo never"], "30.555");
-    // To the whole group, as a terminal does: here the child and its shell.
+    // Signal the child and its shell, as a terminal signals the whole group.
     signal(&child, Signal::TERM);
     for line in processes_with("sleep 30.555") {
         assert!(!line.is_empty());
@@ -96,7 +98,7 @@ fn completed_runs_are_reported_after_an_interrupt() {
 #[test]
 fn a_stage_continues_after_it_was_stopped() {
     let folder = Public::new();
-    let waits = folder.install("/bin/sh", "waits", 0o755); // a name that no other process has
+    let waits = folder.install("/bin/sh", "waits", 0o755); // the name identifies the process
     let [waits, over] = [waits, folder.path().join("over")].map(|path| path.display().to_string());
     let stage = format!("{waits} -c 'sleep 0.0333; until [ -e {over} ]; do sleep 0.0333; done'");
     let child = start(&["--discard", &format!("{stage} | cat")], "0.0333");

@@ -1,12 +1,12 @@
-//! Standard output that is closed, not writable or full when contend prints to it.
+//! Tests of standard output that is closed, not writable or full.
 
 use std::fs::OpenOptions;
 use std::process::{Output, Stdio};
 
 use crate::support::{Command, contend, output, text};
 
-/// Starts contend with this redirection of its standard output, through a shell. `folder` has a
-/// store with one run, and a file with JSON.
+/// Runs contend in a shell that applies `redirection` to its standard output. `folder` has a store
+/// with one run, and a file with JSON.
 fn redirected(folder: &tempfile::TempDir, arguments: &[&str], redirection: &str) -> Output {
     let mut command = Command::new("sh");
     let script = format!("exec \"$0\" \"$@\" {redirection}");
@@ -24,7 +24,7 @@ fn prepared() -> tempfile::TempDir {
     folder
 }
 
-/// Command lines that print contend's own text to standard output.
+/// Command lines with which contend prints to standard output.
 const PRINTING: &[&[&str]] = &[
     &["--help"],
     &["--version"],

@@ -1,16 +1,18 @@
-//! Output on a terminal, and the state in which it is left.
+//! Tests of output on a terminal, and of the state in which contend leaves the terminal.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
 
 use crate::support::{Command, contend, has, run, skip, text};
 
-/// Runs a shell line on its own terminal, and returns everything that was drawn.
+/// Runs a shell command on a new terminal. Returns all text that the terminal received, or `None`
+/// if there is no terminal.
 pub fn on_a_terminal(test: &str, columns: u16, line: &str) -> Option<String> {
     typed_on_a_terminal(test, columns, line, &[])
 }
 
-/// The same, with keys that are typed once a text has appeared: pairs of the two.
+/// Runs a shell command on a new terminal and types `keys`: pairs of a text to wait for, and the
+/// keys to type then.
 pub fn typed_on_a_terminal(
     test: &str,
     columns: u16,
@@ -95,9 +97,9 @@ fn control_characters_in_the_pipeline_do_not_reach_the_terminal() {
     assert!(!drawn.contains("\u{1b}]0;"), "{drawn:?}");
 }
 
-/// The key for end of input, which is not echoed.
+/// The key for the end of input, which terminals do not echo.
 const END_OF_INPUT: &str = "\u{4}";
-/// A shell script that waits for an interrupt twice, and reports each.
+/// A shell script that waits for two interrupts, and reports each.
 const CATCHER: &str = "trap 'n=x$n; echo caught' INT
 wait_for() { until [ \"$n\" = $1 ]; do sleep 0.05; done; }
 echo ready; wait_for x; echo second; wait_for xx; exit 7
@@ -109,16 +111,16 @@ fn an_interrupt_that_no_stage_dies_of_is_theirs() {
     if !has("bash") {
         return skip(test, "there is no bash");
     }
-    // At the end of its input the stage before it has exited, or is about to.
+    // When the last stage reads EOF, the stage before it has exited or is about to.
     let stage = format!("sh -c {}", quoted(&format!("cat; sleep 0.3; {CATCHER}")));
     let line = format!("{} pipe \"setsid true | $STAGE\"; echo code=$?", contend());
-    // Unlike others, bash continues after a Ctrl-C that did not kill its child.
+    // Unlike other shells, bash continues after a Ctrl-C that did not kill its child.
     let line = format!("export STAGE={}; bash -c {}", quoted(&stage), quoted(&line));
     let keys = [("ready", "\u{3}"), ("second", "\u{3}")];
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
     assert!(drawn.contains("caught") && drawn.contains("code=7"), "{drawn}");
     assert!(!drawn.contains("told to end"), "{drawn}");
-    // If the last stage dies of it, so does contend, as a shell does.
+    // If the last stage dies of the interrupt, contend dies of it, too, like a shell.
     let pipeline = "sleep 60 | sh -c \"echo ready; exec sleep 60\"";
     let line = format!("{} pipe '{pipeline}'; echo code=$?", contend());
     let line = format!("bash -c {}", quoted(&line));
@@ -144,11 +146,12 @@ fn stages_handle_an_interrupt_themselves() {
     let pipeline = format!("setsid true | sh {}", catcher.display());
     let Some(drawn) = run(&pipeline, &keys) else { return };
     assert!(drawn.matches("caught").count() == 2 && drawn.contains("code=7"), "{drawn}");
-    // The stages before it may die.
+    // Earlier stages may die.
     let pipeline = format!("sleep 60 | sh {}", catcher.display());
     let Some(drawn) = run(&pipeline, &keys) else { return };
     assert!(drawn.matches("caught").count() == 2 && drawn.contains("code=7"), "{drawn}");
-    // If it dies, so does contend, as a shell does: plain, and in chunks.
+    // If the last stage dies, contend dies, too, like a shell. First a plain run, then one in
+    // chunks.
     let pipeline = "sleep 60 | sh -c 'echo ready; exec sleep 60'";
     let Some(drawn) = run(pipeline, &[("ready", "\u{3}")]) else { return };
     assert!(drawn.contains("ready") && !drawn.contains("code="), "{drawn}");
@@ -157,7 +160,7 @@ fn stages_handle_an_interrupt_themselves() {
     let slow = format!("rev {} | tr a b", input.display());
     let line = format!("{} run -j 2 {} >{}", contend(), quoted(&slow), output.display());
     let line = format!("bash -c {}", quoted(&format!("{line}; echo code=$?")));
-    // It shows its progress.
+    // The interrupt comes after the first progress line.
     let keys = [("B/s", "\u{3}")];
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
     assert!(drawn.contains("B/s") && !drawn.contains("code="), "{drawn}");
@@ -192,7 +195,7 @@ fn a_stopped_pipeline_frees_the_terminal_and_continues() {
     assert!(drawn.contains("code=0"), "{drawn:?}");
 }
 
-/// Quotes a text as one word for a shell.
+/// Quotes a string as one word for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
@@ -275,7 +278,7 @@ fn the_pipeline_s_own_output_on_the_same_terminal_stays() {
         assert!(plain.contains(text), "{plain}");
     }
     assert!(drawn.contains("stages running"), "the table was not shown: {drawn:?}");
-    // The cursor's line is never cleared: the cursor moves down before each clearing.
+    // The line of the cursor is never cleared: the cursor moves down before each clearing.
     for (place, _) in drawn.match_indices("\u{1b}[J") {
         assert!(drawn[..place].ends_with("\u{1b}7\r\n"), "{drawn:?}");
     }

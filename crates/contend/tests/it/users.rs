@@ -1,4 +1,4 @@
-//! Ordinary users, and programs that change their user.
+//! Tests with ordinary users, and with programs that change their user.
 
 use std::process::Stdio;
 
@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::support::{Public, as_nobody, contend, has, is_root, skip, text};
 
-/// Runs a pipeline as an ordinary user in its own folder. Returns the output and the record.
+/// Runs a pipeline as the user `nobody` in a folder. Returns the output and the record, or `None`
+/// if that is not possible.
 fn run_as_nobody(test: &str, folder: &Public, pipeline: &str) -> Option<(String, Value)> {
     let program = folder.install(contend(), "contend", 0o755);
     let json = folder.path().join("record.json");
@@ -52,8 +53,9 @@ fn an_ordinary_user_sees_short_stages_exactly() {
     }
 }
 
-/// A traced process does not get the privileges of a set-user-id program that it executes. So a
-/// set-user-id `id`, started in every way that a stage can, must still print user 0.
+/// Tests that stages are not traced when they execute a set-user-id program: a traced process would
+/// not get its privileges. A set-user-id `id`, started in every way that a stage can be, must print
+/// user 0.
 #[test]
 fn set_user_id_programs_keep_their_privileges() {
     let test = "set_user_id_programs_keep_their_privileges";
@@ -64,7 +66,7 @@ fn set_user_id_programs_keep_their_privileges() {
     let id = ["/usr/bin/id", "/bin/id"].into_iter().find(|path| std::fs::metadata(path).is_ok());
     let Some(id) = id else { return skip(test, "there is no id") };
     folder.install(id, "privileged", 0o4755);
-    // A name that is otherwise safe to trace.
+    // `cat` is a name that contend usually considers safe to trace.
     folder.install(id, "cat", 0o4755);
     let direct = run_as_nobody(test, &folder, "./privileged -u");
     let Some((output, _)) = direct else { return };

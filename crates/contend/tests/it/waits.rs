@@ -1,4 +1,4 @@
-//! Waits of stages, on pipelines in which each stage waits for one thing only.
+//! Tests of waits on pipelines in which each stage has only one kind of wait.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{Command, contend, has, number, record, run, skip, text};
 use crate::terminal::typed_on_a_terminal;
 
-/// Returns the name and the duration, in seconds, of each kind of wait of a stage.
+/// Returns the name and the total time, in seconds, of each kind of wait of a stage.
 fn waits(stage: &Value) -> Vec<(String, f64)> {
     let own = ["starved", "blocked", "unexplained"];
     let own = own.map(|name| (name.to_owned(), number(&stage[format!("{name}_seconds")])));
@@ -15,7 +15,7 @@ fn waits(stage: &Value) -> Vec<(String, f64)> {
     own.into_iter().chain(others.iter().map(|(name, time)| (name.clone(), number(time)))).collect()
 }
 
-/// Asserts that a stage waited for this longer than for everything else.
+/// Asserts that a stage had the expected kind of wait for longer than all other kinds together.
 fn waits_for(stage: &Value, expected: &str) {
     let waits = waits(stage);
     let of = |wanted: bool| -> f64 {
@@ -24,10 +24,10 @@ fn waits_for(stage: &Value, expected: &str) {
     assert!(of(true) > of(false), "{expected} is not the most of {waits:?}: {stage:#}");
 }
 
-/// Writes a line every 0.15 s.
+/// Shell text that writes a line every 0.15 s.
 const SLOW: &str = "(for i in 1 2 3 4 5 6; do sleep 0.15; echo $i; done)";
 
-/// Returns pipelines, with the wait of each stage.
+/// Returns pipelines with the expected kind of wait of each stage.
 fn cases() -> Vec<(String, Vec<&'static str>)> {
     let case = |text: &str, waits: &[&'static str]| (text.to_owned(), waits.to_vec());
     let mut cases = vec![
@@ -36,7 +36,7 @@ fn cases() -> Vec<(String, Vec<&'static str>)> {
         case("cat /dev/zero | (sleep 0.8; head -c 1000 >/dev/null)", &["blocked", "sleep"]),
         case("(x=$(sleep 0.8); echo $x)", &["sleep"]),
         case("sh -c 'sleep 0.8 & wait' | cat", &["sleep", "starved"]),
-        // Short-lived children, which the stage leaves as zombies.
+        // The stage leaves short-lived children as zombies.
         case(&format!("{SLOW} | xargs -n 1"), &["sleep", "starved"]),
         case(&format!("{SLOW} | xargs -L 1 | cat"), &["sleep", "starved", "starved"]),
         case(&format!("{SLOW} | while read -r n; do /bin/true; done"), &["sleep", "starved"]),
@@ -68,7 +68,7 @@ fn check_all() {
     }
 }
 
-/// Calls `run` while more threads than CPUs are busy.
+/// Calls `run` while more threads than there are CPUs are busy.
 fn under_load<T>(run: impl FnOnce() -> T) -> T {
     struct Ended<'a>(&'a AtomicBool);
     impl Drop for Ended<'_> {
@@ -101,7 +101,7 @@ fn every_wait_has_the_expected_reason_under_load() {
     under_load(check_all);
 }
 
-/// A pager opens the terminal by the name of its output.
+/// Tests the wait of a pager, which opens the terminal by the name of its standard output.
 #[test]
 fn a_pager_waits_for_the_terminal() {
     let test = "a_pager_waits_for_the_terminal";

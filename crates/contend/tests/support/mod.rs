@@ -1,4 +1,4 @@
-//! Runs contend and the programs it is compared with.
+//! Support for tests: runs contend and the programs that it is compared with.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ mod process;
 #[allow(unused_imports, reason = "each target uses some of them")]
 pub use process::{Child, Command};
 
-/// Returns the executable to test.
+/// Returns the path of the executable to test.
 pub fn contend() -> &'static str {
     env!("CARGO_BIN_EXE_contend")
 }
@@ -24,7 +24,7 @@ pub fn skip(test: &str, reason: &str) {
     report(&format!("SKIPPED {test}: {reason}"));
 }
 
-/// Prints a line past the test harness.
+/// Prints a line directly to standard error, past the test harness.
 pub fn report(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -36,24 +36,24 @@ pub fn by_effort<T>(quick: T, full: T) -> T {
     if is_full { full } else { quick }
 }
 
-/// Whether a test tries this combination: all of them at full effort, otherwise one in `step`,
-/// evenly spread over the rows and columns of a table.
+/// Returns whether a test tries the combination of a row and a column of a table: every combination
+/// at full effort, otherwise one in `step`, spread evenly.
 pub fn is_tried(row: usize, column: usize, step: usize) -> bool {
     by_effort((row + column).is_multiple_of(step), true)
 }
 
-/// Whether a program is installed.
+/// Returns whether a program is in `PATH`.
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Whether these tests run as root.
+/// Returns whether the tests run as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs a command with this text on its standard input.
+/// Runs a command with `input` as its standard input, and returns its output.
 pub fn run(command: &mut Command, input: &str) -> Output {
     let mut child = command
         .stdin(Stdio::piped())
@@ -68,26 +68,26 @@ pub fn run(command: &mut Command, input: &str) -> Output {
     })
 }
 
-/// Text that must be UTF-8.
+/// Converts bytes, which must be UTF-8, into a string.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// Returns `contend pipe` with these arguments; report and record go to `/dev/null`.
+/// Returns a command of `contend pipe` with the given arguments, whose report goes to `/dev/null`.
 pub fn pipe(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.args(["pipe", "--output", "/dev/null"]).args(arguments);
     command
 }
 
-/// The same without advice, which takes time.
+/// Returns a command like `pipe`, but without advice, which takes time.
 fn plain_pipe(arguments: &[&str]) -> Command {
     let mut command = pipe(&["--no-advice"]);
     command.args(arguments);
     command
 }
 
-/// Profiles a pipeline and reads the record.
+/// Profiles a pipeline without advice or standard input, and returns the record.
 pub fn record(arguments: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
@@ -96,7 +96,7 @@ pub fn record(arguments: &[&str]) -> Value {
     read_record(&json, &output)
 }
 
-/// Runs a `contend pipe` with this standard input and reads its record.
+/// Runs a command of `contend pipe` with `input` as its standard input, and returns the record.
 pub fn record_of(command: &mut Command, input: &str) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
@@ -110,7 +110,7 @@ fn read_record(json: &Path, output: &Output) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Returns the ids of the findings.
+/// Returns the ids of the findings in a record.
 pub fn finding_ids(record: &Value) -> Vec<String> {
     record["findings"]
         .as_array()
@@ -120,7 +120,7 @@ pub fn finding_ids(record: &Value) -> Vec<String> {
         .collect()
 }
 
-/// A copy of an executable in a folder that every user may read and write.
+/// A folder that every user may read and write, for copies of executables.
 pub struct Public {
     folder: tempfile::TempDir,
 }
@@ -138,8 +138,8 @@ impl Public {
 
     pub fn install(&self, program: &str, name: &str, mode: u32) -> PathBuf {
         let target = self.folder.path().join(name);
-        // A copy made by this process could be open for writing in a child that another test starts
-        // at this moment, and could then not be executed.
+        // If this process made the copy, a child that another test starts at the same time could
+        // hold it open for writing, and it could not be executed.
         let copied = Command::new("cp").arg(program).arg(&target).status().expect("cp starts");
         assert!(copied.success(), "room");
         set_mode(&target, mode);
@@ -152,7 +152,8 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("own file");
 }
 
-/// Returns a command for the user `nobody`; `None`, with a message, if that is not possible.
+/// Returns a command that runs a program as `nobody`, or as the current user if that is not root.
+/// If that is not possible, skips the test with a message and returns `None`.
 pub fn as_nobody(test: &str, program: &Path) -> Option<Command> {
     if !is_root() {
         return Some(Command::new(program)); // these tests already run as an ordinary user
@@ -166,13 +167,15 @@ pub fn as_nobody(test: &str, program: &Path) -> Option<Command> {
     Some(command)
 }
 
-/// Returns the id of a user that no other process has, not even another run of these tests.
+/// Returns a user id that probably no other process has, including those of other runs of these
+/// tests.
 pub fn lone_user(number: u32) -> u32 {
     20_000 + (std::process::id() * 4 + number) % 40_000
 }
 
-/// Returns a command for an otherwise unused user with a limit on tasks, so that only its own tasks
-/// count; `None`, with a message, if that is not possible.
+/// Returns a command that runs a program as an otherwise unused user with a limit on tasks, so that
+/// only its own tasks count. If that is not possible, skips the test with a message and returns
+/// `None`.
 pub fn as_lone_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option<Command> {
     as_nobody(test, program)?;
     if !is_root() {
@@ -189,7 +192,7 @@ pub fn as_lone_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option
 /// Polls until the condition holds.
 ///
 /// # Panics
-/// If it does not hold within a minute or more.
+/// Panics if the condition does not hold within about a minute.
 pub fn becomes(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..6000 {
         if is_so() {
@@ -200,7 +203,7 @@ pub fn becomes(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("{what}: not in a minute");
 }
 
-/// Returns the processes whose command line contains this text.
+/// Returns the command lines that contain the given text, of all other processes.
 pub fn processes_with(text: &str) -> Vec<String> {
     let own = std::process::id().to_string();
     std::fs::read_dir("/proc")
@@ -213,12 +216,12 @@ pub fn processes_with(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns a field that must be a number.
+/// Returns the value of a field, which must be a number.
 pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Makes a file of numbered lines; every seventh contains `keep`.
+/// Creates a file of numbered lines, and returns its path. Every seventh line contains `keep`.
 pub fn numbered_lines(folder: &Path, lines: u32) -> String {
     let mut content = String::new();
     for n in 0..lines {
@@ -231,39 +234,39 @@ pub fn numbered_lines(folder: &Path, lines: u32) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-/// Returns the changes in a record.
+/// Returns the candidates in a record.
 pub fn candidates(record: &Value) -> &Vec<Value> {
     record["candidates"].as_array().expect("a list")
 }
 
-/// Returns bash's output and status.
+/// Runs a command with bash, and returns its output and exit code.
 pub fn shell_output(command: &str) -> (Vec<u8>, Option<i32>) {
     let output = Command::new("bash").args(["-c", command]).stdin(Stdio::null()).output();
     let output = output.expect("bash starts");
     (output.stdout, output.status.code())
 }
 
-/// Returns `contend lab` without a store.
+/// Returns a command of `contend lab` with the given arguments and a long deadline.
 pub fn lab(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
-    // Some take two minutes on an idle machine.
+    // Some runs take two minutes on an idle machine.
     command.deadline(Duration::from_mins(20));
     command.arg("lab").args(arguments).stdin(Stdio::null());
     command
 }
 
-/// Runs a command that must succeed, and returns its output.
+/// Runs a command, which must start, and returns its output.
 pub fn output(command: &mut Command) -> Output {
     command.output().expect("it starts")
 }
 
-/// Runs experiments and reads the record.
+/// Runs experiments without a store, and returns the record.
 pub fn lab_record(arguments: &[&str]) -> Value {
     let mut command = lab(&["run"]);
     lab_record_of(command.args(arguments))
 }
 
-/// Reads the record of a `contend lab run`.
+/// Runs a command of `contend lab run` without a store, and returns the record.
 pub fn lab_record_of(command: &mut Command) -> Value {
     let output = output(command.args(["--no-store", "--json", "-"]));
     serde_json::from_slice(&output.stdout)
@@ -275,7 +278,7 @@ pub fn cases(record: &Value) -> &Vec<Value> {
     record["cases"].as_array().expect("a list")
 }
 
-/// Returns the metric's median.
+/// Returns the median of a metric of a case.
 pub fn metric(case: &Value, name: &str) -> f64 {
     case["metrics"][name]["median"].as_f64().unwrap_or_else(|| panic!("no {name} in {case}"))
 }

@@ -1,11 +1,11 @@
 //! Starts programs for tests, with known signal dispositions and a deadline.
 //!
-//! [`Command`] and [`Child`] are used like those of the standard library. They add:
+//! [`Command`] and [`Child`] are used like those of the standard library, with these differences:
 //!
-//! - A program starts with every signal at its default action and none blocked, whatever the
-//!   tests themselves inherited; [`Command::ignoring`] and [`Command::blocking`] change that.
-//! - It leads a process group. After [`DEADLINE`] the group is killed, and the test fails with
-//!   the output so far. A test that fails earlier kills the group as well.
+//! - A program starts with every signal at its default action and none blocked, whatever the tests
+//!   themselves inherited. [`Command::ignoring`] and [`Command::blocking`] change that.
+//! - A program leads a process group. After [`DEADLINE`], the group is killed, and the test fails
+//!   with the output so far. A test that fails earlier kills the group as well.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -23,12 +23,12 @@ use contend_sys::spawn::spawn_bound;
 use contend_sys::{Pid, Signal, child};
 use rustix::process::kill_process_group;
 
-/// Default deadline, which no program reaches even on a busy machine.
+/// Default time limit of a program, long enough for a busy machine.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// Bytes of output to show.
+/// Length of the output shown for a killed program, in bytes.
 const SHOWN: usize = 4000;
 
-/// A program to start.
+/// A program to start, with its signal dispositions and deadline.
 #[derive(Debug)]
 pub struct Command {
     inner: process::Command,
@@ -51,13 +51,13 @@ impl Command {
         self
     }
 
-    /// Starts it with this signal blocked.
+    /// Makes the program start with the given signal blocked.
     pub fn blocking(&mut self, signal: Signal) -> &mut Self {
         self.dispositions = self.dispositions.blocking(signal);
         self
     }
 
-    /// Kills it after this time.
+    /// Makes the program be killed after the given time.
     pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
         self.deadline = deadline;
         self
@@ -141,7 +141,7 @@ impl Command {
     }
 }
 
-/// A running program.
+/// A running program, whose process group is killed at the deadline.
 #[derive(Debug)]
 pub struct Child {
     child: process::Child,
@@ -163,10 +163,10 @@ impl DerefMut for Child {
 }
 
 impl Child {
-    /// Waits until it exits.
+    /// Closes the standard input, and waits until the program exits.
     ///
     /// # Panics
-    /// If it had to be killed at the deadline.
+    /// Panics if the program was killed at the deadline.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.child.stdin.take());
         let status = self.reap()?;
@@ -174,10 +174,11 @@ impl Child {
         Ok(status)
     }
 
-    /// Reads its standard output and error to EOF, and waits until it exits.
+    /// Closes the standard input, reads standard output and standard error to EOF, and waits until
+    /// the program exits.
     ///
     /// # Panics
-    /// If it had to be killed at the deadline.
+    /// Panics if the program was killed at the deadline.
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         drop(self.child.stdin.take());
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
@@ -199,7 +200,7 @@ impl Child {
         Ok(Output { status, stdout, stderr })
     }
 
-    /// Returns the status if it has exited.
+    /// Returns the exit status, or `None` if the program is still running.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let mut state = self.watch.state();
         let status = self.child.try_wait()?;
@@ -208,7 +209,8 @@ impl Child {
         Ok(status)
     }
 
-    /// Keeps it a zombie until the watch can no longer kill its pid.
+    /// Waits until the program exits, and reaps it while the state of the watch is locked, so that
+    /// the watch cannot kill another process with the same pid.
     fn reap(&mut self) -> io::Result<ExitStatus> {
         if !self.watch.state().is_reaped {
             child::wait_for_end(Pid::from_child(&self.child))?;
@@ -238,7 +240,7 @@ fn all_of(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Kills a process group at the deadline.
+/// A watch that kills a process group at the deadline.
 #[derive(Debug)]
 struct Watch {
     group: Pid,
@@ -250,7 +252,7 @@ struct Watch {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether it has been reaped: another process may have its pid.
+    /// Whether the program has been reaped, after which another process may have its pid.
     is_reaped: bool,
     has_struck: bool,
 }

@@ -1,24 +1,25 @@
 defmodule Mix.Tasks.CallbackThread.Document do
-  @shortdoc "The evaluation of 2018 again, with its memory read at rest and its sleepers timed"
+  @shortdoc "Repeats the evaluation of 2018, and also measures memory at rest"
 
   @moduledoc """
   Repeats the evaluation of "lightweight callback threads" (2018).
 
       mix callback_thread.document [N ...]
 
-  For each N there are three runs:
+  The task makes three runs for each N:
 
-    * *callback*: the evaluation's own form. A receptor gets N messages `{:spawn, fn _tid -> Process.sleep(1000) end}`;
-      only the receptor's module differs
+    * *callback*: the form of the evaluation. A receptor gets N messages
+      `{:spawn, fn _tid -> Process.sleep(1000) end}`; only the module of the receptor differs
     * *after*: the same with `{:after, 1000, fun}`, which sleeps without a process
     * *process*: N processes that sleep for 10 s
 
-  Memory is the difference of `:erlang.memory(:total)` to a time before the receptor was started, after a garbage
-  collection. The evaluation read it at once after the last message, when most units were queued
-  messages. It is read here at that time too, and at rest: after 0.5 s, when all units sleep; after 1 s and after 6 s; and
-  when the units have ended and the receptor is stopped. "All done" is the time from the first message to the end of the last unit.
+  Memory is the increase of `:erlang.memory(:total)` since a garbage collection before the start
+  of the receptor. The evaluation read it immediately after the last message, when most units were
+  queued messages. The task reads it at that time, too, and then after 0.5 s, when all units
+  sleep, after 1 s and after 6 s, and when the units have ended and the receptor is stopped. "All
+  done" is the time from the first message to the end of the last unit.
 
-  It takes about two minutes.
+  The task takes about two minutes.
   """
 
   use Mix.Task
@@ -52,7 +53,7 @@ defmodule Mix.Tasks.CallbackThread.Document do
 
     IO.puts("bytes by :erlang.memory(:total), more than before the start\n")
     row(@columns)
-    # Loads the code.
+    # Warm up: the first runs load the code.
     for form <- [:callback, :after, :process], do: measure_apart(form, 10, [0])
 
     for form <- [:callback, :after, :process], count <- counts do
@@ -67,7 +68,7 @@ defmodule Mix.Tasks.CallbackThread.Document do
     end
   end
 
-  # In a process of its own, so that the garbage of one run is not counted in the next.
+  # Each run has its own process, so that its garbage is not counted in the next run.
   defp measure_apart(form, count, times),
     do: Task.await(Task.async(fn -> measure(form, count, times) end), :infinity)
 
@@ -122,7 +123,8 @@ defmodule Mix.Tasks.CallbackThread.Document do
     end
   end
 
-  # Asked only when they may have ended, so that asking does not disturb the start.
+  # Query the receptor only when the units may have ended, so that queries do not disturb the
+  # start.
   defp ended?({:process, others, _count}, elapsed) do
     elapsed >= 10_000 and :erlang.system_info(:process_count) <= others
   end

@@ -1,19 +1,21 @@
 defmodule Mix.Tasks.CallbackThread.Million do
-  @shortdoc "A million units that wait at the same time: memory before, during and after"
+  @shortdoc "Measures memory before, during and after a million simultaneous waits"
 
   @moduledoc """
-  A million units that wait at the same time.
+  Measures the memory of a million units that wait at the same time.
 
       mix callback_thread.million [N] [--only registered|closures] [--wait SECONDS]
 
-  Measures both storages, each in a separate BEAM, because the second would reuse memory of the first. Units are started in five steps; after each of them the task waits until all of them
-  wait, counts them, and reads the PSS of the BEAM's operating system process from
-  `/proc/self/smaps_rollup`. The figure for one unit is the slope through these readings, which excludes the
-  program's own memory. All units fall due at the same time, `--wait` seconds after the start. Each has a counter
-  of its own (part of "before"), which proves that each was completed exactly once.
+  The task measures both storages, each in a separate BEAM, because the second would reuse memory
+  of the first. It starts the units in five steps. After each step, it waits until all units wait,
+  counts them, and reads the PSS of the BEAM's operating system process from
+  `/proc/self/smaps_rollup`. The memory of one unit is the slope of the line through these
+  readings, which excludes the memory of the program itself. All units fall due at the same time,
+  `--wait` seconds after the start. Each has its own counter (part of "before"), which proves that
+  the unit was completed exactly once.
 
-  If units fall due before all of them wait, the task fails and asks for a longer `--wait`. A BEAM that it starts ends
-  when it does, however it ends.
+  If units fall due before all of them wait, the task fails and asks for a longer `--wait`. A BEAM
+  that the task starts ends with the task, even if the task is killed.
   """
 
   use Mix.Task
@@ -21,9 +23,10 @@ defmodule Mix.Tasks.CallbackThread.Million do
 
   @steps [0.1, 0.25, 0.5, 0.75, 1.0]
   @counters {__MODULE__, :counters}
-  # After this time without a completed unit, no more will complete.
+  # Time without a completed unit after which the task gives up, in milliseconds.
   @stuck_ms 60_000
-  # Gives a BEAM its parent's pipe as descriptor 3, since the BEAM reads descriptor 0 itself. Its end is the parent's.
+  # Passes the parent's pipe to a BEAM as descriptor 3, because the BEAM reads descriptor 0
+  # itself. EOF on the pipe means that the parent has ended.
   @with_parent ~S(exec "$0" "$@" 3<&0 </dev/null)
 
   @impl true
@@ -41,7 +44,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
     end
   end
 
-  # Ten, so that there are five steps.
+  # With fewer than ten units, there would not be five different steps.
   defp count(text) do
     case Integer.parse(String.replace(text, "_", "")) do
       {count, ""} when count >= 10 -> count
@@ -56,7 +59,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
     if status != 0, do: Mix.raise("#{kind}: failed")
   end
 
-  # Ends this BEAM when the one that has started it has ended, also by SIGKILL: the kernel then closes the pipe.
+  # Ends this BEAM when its parent has ended, even by SIGKILL: the kernel then closes the pipe.
   defp end_with_parent do
     spawn(fn ->
       port = Port.open({:fd, 3, 3}, [:in, :eof])
@@ -96,7 +99,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
   @doc false
   def hit(i), do: :counters.add(:persistent_term.get(@counters), i, 1)
 
-  # Starts the units with these numbers, so that they fall due at `due`.
+  # Returns a function that starts the units with the given numbers, which fall due at `due`.
   defp starter("registered", receptor) do
     {:ok, code} = CallbackThread.register(receptor, &__MODULE__.hit/1)
 
@@ -107,7 +110,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
 
   defp starter("closures", receptor) do
     fn numbers, due ->
-      # Nothing is collected: a list of a million results would be measured as well.
+      # The results are discarded: a list of a million of them would count as memory.
       Enum.each(numbers, fn i ->
         {:ok, _} =
           CallbackThread.spawn(receptor, fn -> {:after, max(0, due - now()), fn -> hit(i) end} end)
@@ -127,7 +130,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
       )
 
       :erlang.garbage_collect()
-      # The workers collect their garbage a moment after they have become idle.
+      # Workers collect their garbage a moment after becoming idle.
       Process.sleep(300)
       pss = Memory.pss()
       stats = CallbackThread.stats(receptor)
@@ -204,7 +207,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
     end
   end
 
-  # Waits until none is left, unless their number stays the same until the deadline.
+  # Waits until no unit is left. Raises if their number stays the same until the deadline.
   defp wait_for_the_end(receptor, before, deadline) do
     count = CallbackThread.count(receptor)
 

@@ -1,8 +1,8 @@
-//! Rule: texts are written in the field's terms, as docs/STYLE.md describes.
+//! Rule: comments, strings and pages use the field's terms, as docs/STYLE.md describes.
 //!
-//! [`phrases`] lists phrases of literal, coined English. This counts them per 1,000 words of
-//! comments, of strings and of pages. A phrase may be right in its place; the density shows whether
-//! a text needs editing.
+//! [`phrases`] lists phrases of literal, coined English, which this module counts per 1,000 words
+//! of comments, strings and pages. A single phrase may be right; the density shows whether a text
+//! needs editing.
 
 mod phrases;
 mod sample;
@@ -18,28 +18,28 @@ use super::{Source, Violation};
 use phrases::{Found, Phrases};
 use texts::{Kind, texts, words};
 
-/// Largest number of phrases per 1,000 words.
+/// Maximum number of phrases per 1,000 words.
 const LIMIT: f64 = 3.0;
 
-/// The same for strings of one or two words, in which a word is often right.
+/// Maximum number of phrases per 1,000 words of labels, in which a phrase is more often right.
 const LABEL_LIMIT: f64 = 6.0;
 
-/// A text with fewer words may have one phrase, whatever its density.
+/// Number of words below which a text may have one phrase, whatever its density.
 const SHORT_WORDS: usize = 200;
 
-/// What `cargo xtask language` does.
+/// A request to `cargo xtask language`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Print the density of every package and page; list the phrases of those whose name contains
-    /// the text.
+    /// The density of every package and page or, given a string, the density and the phrases of
+    /// those whose name contains it.
     Report(Option<String>),
-    /// Print the density of the Rust sources below a folder outside of this repository.
+    /// The density of the Rust sources below a folder outside of this repository.
     Elsewhere(PathBuf),
-    /// Print doc comments, drawn at random.
+    /// Doc comments drawn at random.
     Sample { count: usize, seed: u64 },
-    /// Print the phrases in subjects of commits.
+    /// The phrases in the subjects of a range of commits.
     Commits(String),
-    /// Fail if a package or page is above the limit.
+    /// A check that fails if a package or page is above the limit.
     Check,
 }
 
@@ -47,7 +47,7 @@ impl Request {
     /// Parses the task's arguments.
     ///
     /// # Errors
-    /// Returns an error if they are not understood.
+    /// Returns an error for unknown arguments.
     pub fn parse(arguments: &[String]) -> Result<Self> {
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         Ok(match arguments[..] {
@@ -65,7 +65,7 @@ impl Request {
     }
 }
 
-/// Words and phrases of a text.
+/// Numbers of words and phrases.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Count {
     words: usize,
@@ -86,8 +86,8 @@ impl Count {
 
 type Counts = BTreeMap<(String, Kind), Count>;
 
-/// Returns the number of phrases in each package and page. If `only` is given, reports the packages
-/// whose names contain it, with every phrase and advice.
+/// Returns the density of phrases in each package and page. If `only` is given, reports the
+/// packages whose names contain it, with every phrase and advice.
 ///
 /// # Errors
 /// Returns an error if a phrase is not a valid regular expression.

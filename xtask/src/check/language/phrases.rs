@@ -1,9 +1,10 @@
-//! The phrases of literal, coined English that are counted, and what to write instead.
+//! Phrases of literal, coined English, with advice on what to write instead.
 //!
-//! Each phrase was at least eight times as frequent in this code base, when the list was made, as in
-//! the comments of widely used crates. Those have 0.1 to 1 of all phrases per 1,000 words: clap and
-//! tokio 0.4, rustix 0.3, memchr 0.1, jiff 0.5, regex-automata 0.9 (`cargo xtask language FOLDER`
-//! counts others). Phrases that such crates use as well, as "at all" and "gives up", are not listed.
+//! Each phrase was at least eight times as frequent in this code base, when the list was made, as
+//! in the comments of widely used crates. Those have 0.1 to 1 of all phrases per 1,000 words: clap
+//! and tokio 0.4, rustix 0.3, memchr 0.1, jiff 0.5, regex-automata 0.9
+//! (`cargo xtask language FOLDER` counts others). Phrases that such crates use as well, as "at all"
+//! and "gives up", are not listed.
 
 use anyhow::{Context as _, Result};
 use regex::Regex;
@@ -40,7 +41,7 @@ const PHRASES: &[(&str, &str)] = &[
     (r"if (?:that|it) is (?:one|none|so)", "repeat the condition"),
     (r", of which", "make the aside a sentence, or write \"whose\""),
     (r"becomes? one", "name the result: are merged, is concatenated"),
-    // Things that speak, stand and come.
+    // Verbs that treat things as people.
     (r"(?:is|are|was|were|be|been|being) told", "say who passes what: receives, gets, reads"),
     (
         r"tells? (?:that|from|whether|how|what|of|it|them|others|apart)",
@@ -81,19 +82,19 @@ const PHRASES: &[(&str, &str)] = &[
     (r"for want of", "without"),
 ];
 
-/// Idioms that begin like a phrase, as "it is no longer". They are not counted.
+/// Pattern of idioms that begin like a phrase, such as "it is no longer", and are not counted.
 const IDIOMS: &str = r"^\w+ (?:is|are|was|were) no (?:longer|more|less|fewer|worse|better)\b";
 
-/// The compiled phrases.
+/// The phrases, compiled to regular expressions.
 pub struct Phrases {
     any: Regex,
     each: Vec<(Regex, &'static str)>,
     idioms: Regex,
 }
 
-/// A phrase in a text.
+/// An occurrence of a phrase in a text.
 pub struct Found<'t> {
-    /// Where it starts, in bytes.
+    /// The position of the first byte in the text.
     pub start: usize,
     pub phrase: &'t str,
     pub advice: &'static str,
@@ -114,7 +115,7 @@ impl Phrases {
         })
     }
 
-    /// Returns the phrases of a text, without overlaps.
+    /// Returns the occurrences of phrases in a text, without overlaps.
     pub fn find<'t>(&self, text: &'t str) -> Vec<Found<'t>> {
         let found = self.any.find_iter(text).map(|found| Found {
             start: found.start(),

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::texts::Text;
 use crate::random::SplitMix64;
 
-/// Draws `count` of the doc comments, without repetition, and prints them in the order of their
-/// files. The same seed and texts give the same sample.
+/// Draws `count` distinct doc comments, or all if there are fewer, and returns them with their
+/// locations, ordered by file and line. The same seed and texts give the same sample.
 pub fn sample(texts: &[Text<'_>], count: usize, seed: u64) -> String {
     let mut comments: Vec<_> = texts.iter().filter(|text| text.is_doc).collect();
     let mut generator = SplitMix64(seed);

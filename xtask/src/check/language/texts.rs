@@ -1,4 +1,4 @@
-//! The texts of the repository: comments, strings, labels and pages.
+//! Extracts the texts of the repository: comments, strings, labels and pages.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use super::super::names::{is_of_tests, test_files};
 const EXEMPT: &[&str] =
     &["docs/GLOSSARY.md", "docs/STYLE.md", "xtask/src/check/language/phrases.rs"];
 
-/// Derived traits of types whose doc comments clap prints as help.
+/// Names of derived traits for which clap prints the doc comments of a type as help.
 const HELP_TRAITS: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
 
-/// Number of words from which a string is a sentence; a shorter one is a label.
+/// Minimum number of words of a sentence. A shorter string is a label.
 const SENTENCE_WORDS: usize = 3;
 
-/// A kind of text.
+/// The origin of a text, which decides on its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Comments,
@@ -27,18 +27,18 @@ pub enum Kind {
     Strings,
 }
 
-/// A text, and the line on which it starts.
+/// A text with its location.
 #[derive(Debug)]
 pub struct Text<'a> {
     /// The folder of a package, such as `crates/lab`, or the path of a page.
     pub package: String,
     pub kind: Kind,
     pub path: &'a Path,
-    /// The line number, from 1.
+    /// The number of the first line, from 1.
     pub line: usize,
-    /// The text without comment markers, one line for each of the source's.
+    /// The text without comment markers, with the line breaks of the source.
     pub content: String,
-    /// Whether this is a doc comment.
+    /// Whether the text is a doc comment.
     pub is_doc: bool,
 }
 
@@ -49,7 +49,7 @@ impl Text<'_> {
     }
 }
 
-/// Returns the texts of sources and pages.
+/// Returns the texts of all sources and pages that are not exempt.
 pub fn texts<'a>(code: &'a [Source], pages: &'a [Source]) -> Vec<Text<'a>> {
     let tests = test_files(code);
     let mut texts = Vec::new();
@@ -95,7 +95,7 @@ pub fn words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.bytes().any(|b| b.is_ascii_alphabetic())).count()
 }
 
-/// A line of a comment, with the text before it.
+/// A line of a comment, split into marker and content.
 struct CommentLine<'a> {
     number: usize,
     marker: &'static str,
@@ -103,8 +103,8 @@ struct CommentLine<'a> {
     is_help: bool,
 }
 
-/// Returns the comments of a Rust source. Adjacent lines with the same marker are one text; examples
-/// of code are left out.
+/// Returns the comments of a Rust source. Adjacent lines with the same marker are one text;
+/// examples of code are left out.
 fn rust_comments(source: &Source) -> Vec<Text<'_>> {
     let help = help_lines(&source.text);
     let lines = source.text.lines().enumerate().filter_map(|(index, line)| {
@@ -146,8 +146,8 @@ fn blocks<'a>(source: &'a Source, lines: impl Iterator<Item = CommentLine<'a>>) 
     texts
 }
 
-/// Whether each line is in, or documents, a type that derives one of clap's traits. Relies on
-/// rustfmt, which ends such a type with a brace in the first column.
+/// Returns for each line whether the line belongs to, or documents, a type that derives one of
+/// clap's traits. Relies on rustfmt, which ends such a type with a brace in the first column.
 fn help_lines(text: &str) -> Vec<bool> {
     let lines: Vec<_> = text.lines().collect();
     let mut help = vec![false; lines.len()];
@@ -188,8 +188,7 @@ fn strings(source: &Source) -> impl Iterator<Item = Text<'_>> {
     })
 }
 
-/// Returns the comments of a script or another program, by the markers of its language, and the
-/// documentation strings of Elixir.
+/// Returns the comments of a source in another language, and the documentation strings of Elixir.
 fn script_comments(source: &Source) -> Vec<Text<'_>> {
     let extension = source.path.extension().and_then(|extension| extension.to_str());
     let is_elixir = extension.is_some_and(|extension| extension.starts_with("ex"));
@@ -231,7 +230,7 @@ fn page(source: &Source) -> Text<'_> {
     }
 }
 
-/// Returns the folder of a source's package: `crates/lab`, or `bench`.
+/// Returns the folder of a source's package, such as `crates/lab` or `bench`.
 fn package(path: &Path) -> String {
     let mut parts = path.iter().map(|part| part.to_string_lossy());
     let first = parts.next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The input of a pipeline, and how to read it again.
+//! Makes the input of a pipeline readable several times: opens the file that the first stage reads,
+//! or saves standard input that can be read only once.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -21,7 +22,7 @@ use crate::exit::UsageError;
 use crate::output;
 use crate::settings::{PipeRun, PipelineSettings, STANDARD_INPUT};
 
-/// Most bytes that are saved of an input that can be read only once.
+/// Maximum number of bytes saved from an input that can be read only once.
 const MAX_SAVED_BYTES: u64 = 64 << 20;
 /// Programs that never read standard input.
 const WITHOUT_INPUT: &[&str] = &[
@@ -51,30 +52,31 @@ const WITHOUT_INPUT: &[&str] = &[
     "yes",
 ];
 
-/// Standard input that came through a pipe, saved to be read several times.
+/// Standard input from a pipe, saved so that several runs can read it.
 #[derive(Debug)]
 pub struct SavedInput {
-    /// A temporary file with the bytes.
+    /// The temporary file that holds the saved bytes.
     pub file: File,
-    /// Their number, and whether that is the whole input.
+    /// The number of saved bytes, and whether they are the whole input.
     pub what: TrialInput,
 }
 
-/// The input of the first stage, as far as it is known and can be read again.
+/// The input of the first stage, to the extent that it is known and can be read again.
 #[derive(Debug)]
 pub struct Rereadable {
-    /// A regular file with the whole input, if there is one.
+    /// A regular file with the whole or the saved input; `None` if the input is unknown or not a
+    /// regular file.
     pub file: Option<File>,
     /// Whether the first stage names the file, rather than reading its standard input.
     pub named: bool,
     /// Standard input for further runs of the pipeline; `None` for `/dev/null`.
     pub stdin: Option<File>,
-    /// How much of a pipe was saved, if it was.
+    /// The extent of the saved input; `None` if nothing had to be saved.
     pub saved: Option<TrialInput>,
 }
 
-/// Saves standard input if a trial needs it and it can be read only once. The pipeline then reads the
-/// saved bytes.
+/// Saves standard input to a temporary file if a trial needs it and it can be read only once, and
+/// makes the pipeline read that file. Returns `None` if nothing had to be saved.
 ///
 /// # Errors
 /// Returns an error if standard input cannot be read or saved, or is a terminal.
@@ -107,7 +109,8 @@ pub fn save(settings: &mut PipeRun) -> Result<Option<SavedInput>> {
     Ok(Some(SavedInput { file: sample.file, what: sample.what }))
 }
 
-/// Tells the user what contend waits for if standard input stays silent: it may have no writer.
+/// Tells the user that contend is waiting for standard input if no data arrives within a second:
+/// the pipeline may not need any.
 fn warn_if_silent() {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
@@ -117,8 +120,8 @@ fn warn_if_silent() {
     }
 }
 
-/// Whether the first stage may read standard input. If it does not, contend must not wait for an input
-/// that may never end.
+/// Returns whether the first stage may read standard input. If it does not, contend must not wait
+/// for an input that may never end.
 fn may_read_standard_input(parsed: &Parsed) -> bool {
     let first = Simple::read(&parsed.stage_text(0));
     first.is_none_or(|simple| match source(&simple) {
@@ -143,7 +146,7 @@ impl Rereadable {
         let stdin = || regular(pipeline.stdin.clone().unwrap_or_else(|| STANDARD_INPUT.into()));
         let first = draft.stages.first().and_then(|stage| stage.simple.as_ref()).map(source);
         match first {
-            // A setup may have changed the working directory.
+            // A relative path may be wrong after a setup, which can change the working directory.
             Some(Source::File(file)) if pipeline.setup.is_none() || file.text.starts_with('/') => {
                 let file = regular(file.text.into());
                 Self { file, named: true, stdin: stdin(), saved: None }
@@ -156,7 +159,8 @@ impl Rereadable {
     }
 }
 
-/// Opens a regular file. Opening anything else could block for ever or have side effects.
+/// Opens a regular file, or returns `None`. Opening anything else could block forever or have side
+/// effects.
 fn regular(path: PathBuf) -> Option<File> {
     path.metadata().is_ok_and(|data| data.is_file()).then(|| File::open(path).ok()).flatten()
 }

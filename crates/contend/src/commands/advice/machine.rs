@@ -1,4 +1,5 @@
-//! The cost of pipes and of starting programs on this machine: from the lab, or measured now.
+//! Determines the cost of pipes and of starting programs on this machine, from saved lab runs or by
+//! measurement, and answers `--what-if`.
 
 use std::path::Path;
 
@@ -13,10 +14,11 @@ use contend_report::store::Store;
 
 use crate::records;
 
-/// Most lab runs to search for the cost of starting a program.
+/// Maximum number of lab runs to search for the cost of starting a program, newest first.
 const MAX_LAB_RUNS: usize = 20;
 
-/// Measures the cost of pipes and of starting a program, and answers the questions.
+/// Determines the cost of pipes and of starting a program, and adds it to the record, together with
+/// the answers to the questions. Returns the cost for further predictions.
 ///
 /// # Errors
 /// Returns an error if no pipe or process can be created.
@@ -34,8 +36,9 @@ pub fn answer(
     Ok(calibration)
 }
 
-/// Returns the cost of starting a program that the lab has last measured on this machine. A store that
-/// does not exist or cannot be read counts as empty.
+/// Returns the cost of starting a program from the latest lab run that measured it on this machine,
+/// or `None` if there is no such run. A store that does not exist or cannot be read counts as
+/// empty.
 fn known_start_up(store: &Path, host: &Host) -> Option<KnownStartUp> {
     if !store.is_file() {
         return None;

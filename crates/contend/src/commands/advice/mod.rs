@@ -40,21 +40,24 @@ use input::{Rereadable, SavedInput};
 
 pub use machine::answer;
 
-/// Shortest pipeline that gets advice, in seconds: most of a shorter one is start-up.
+/// Minimum wall time of a pipeline for advice, in seconds. A shorter run consists mostly of
+/// start-up.
 const MIN_WALL_SECONDS: f64 = 0.1;
-/// Longest pilot.
+/// Maximum duration of a pilot.
 const MAX_PILOT_TIME: Duration = Duration::from_secs(2);
-/// Time of one pass of the pilot, in seconds.
+/// Target duration of one pass of the pilot, in seconds.
 const PASS_SECONDS: f64 = 0.15;
-/// Time of one pass if a stage sorts, in seconds: sorting changes its method with the amount of data.
+/// Target duration of one pass if a stage sorts, in seconds. It is longer because `sort` changes
+/// its method as the data grows.
 const SORTING_PASS_SECONDS: f64 = 0.4;
-/// Number of passes that a short pilot has time for.
+/// Minimum number of passes for which a short pilot has time.
 const MIN_PASSES: f64 = 8.0;
-/// Smallest and largest sample for the pilot.
+/// Minimum and maximum size of the sample for the pilot, in bytes.
 const PILOT_BYTES: [u64; 2] = [256 << 10, 32 << 20];
-/// Number of runs of every candidate that the budget of a trial should allow.
+/// Number of runs of each candidate for which the budget of a trial should suffice.
 const RUNS_PER_CANDIDATE: f64 = 14.0;
-/// Smallest sample for a trial, in bytes: with a smaller one, most of a run is start-up.
+/// Minimum size of the sample for a trial, in bytes. With a smaller one, a run consists mostly of
+/// start-up.
 const MIN_SAMPLE_BYTES: f64 = 1e6;
 
 const CLEAR_LINE: &str = "\r\x1b[K";
@@ -117,7 +120,7 @@ fn warn(record: &mut PipeRecord, message: String) {
     record.warnings.push(Warning::new(WarningId::NoAdvice, message));
 }
 
-/// Looks for changes, and tries them with `--try`.
+/// Looks for changes and, with `--try`, measures them in a trial.
 fn look(
     record: &mut PipeRecord,
     settings: &PipeRun,
@@ -174,7 +177,7 @@ fn add_parallelism_finding(record: &mut PipeRecord, settings: &PipeRun, environm
         parsed.stages.iter().map(|stage| Simple::read(&parsed.text[stage.span.clone()])).collect();
     // `contend run` has no --setup.
     let Some(stages) = stages.filter(|_| settings.pipeline.setup.is_none()) else { return };
-    // It may be a FIFO, which blocks when opened.
+    // Reading the metadata does not open the path, which may be a FIFO and block.
     let input = settings.pipeline.stdin.as_ref().and_then(|path| path.metadata().ok());
     let situation = Situation {
         environment,
@@ -185,8 +188,9 @@ fn add_parallelism_finding(record: &mut PipeRecord, settings: &PipeRun, environm
     record.findings.extend(contend_advise::parallelism::find(record, &stages, &situation));
 }
 
-/// Returns what the commands are in this environment, and the pipeline as a draft that can be changed.
-/// Returns `None`, with a warning, if either is unknown.
+/// Returns the environment of the commands, and the pipeline as a draft that rewrites can change.
+/// Returns `None` if either cannot be determined. A warning then says why; for the draft, only with
+/// `--try`.
 fn understand(
     record: &mut PipeRecord,
     settings: &PipeRun,
@@ -229,7 +233,7 @@ fn understand(
     Ok(Some((environment, draft)))
 }
 
-/// Adds the result of the trial to the record.
+/// Adds the result of the trial to the record. An interruption is not an error.
 fn add_trial(
     record: &mut PipeRecord,
     tried: Result<(Trial, Option<TrialError>), TrialError>,
@@ -267,7 +271,7 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
     };
     let pass =
         if record.wall_seconds < 1.0 { pass.min(budget.as_secs_f64() / MIN_PASSES) } else { pass };
-    // Clamped below.
+    // The value is clamped below.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     let bytes = (whole as f64 * pass / work) as u64;
     let bytes = bytes.clamp(PILOT_BYTES[0], PILOT_BYTES[1]);
@@ -275,8 +279,8 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
     Ok(Some(Pilot::new(runner, sample.file, budget)))
 }
 
-/// Tries the candidates on as much of the input as the budget allows. Also returns the error if copies
-/// could not run.
+/// Tries the candidates on as much of the input as the budget allows. Also returns the error, if
+/// any, that prevented runs of several copies.
 fn try_out(
     settings: &TrialSettings,
     runner: Runner<'_>,
@@ -326,7 +330,8 @@ fn config<'a>(
     let most = sample_bytes(settings, record, tried, bytes);
     let last = record.stages.last();
     let written = last.and_then(|stage| stage.bytes_out);
-    // A sort at the end: only a reader after it would separate its output from temporary files.
+    // If the last stage sorts, its byte count may include temporary files: there is no later stage
+    // to count the bytes that went through a pipe.
     let exact =
         last.is_some_and(|stage| !stage.is_approximate(Figure::BytesOut) && !sorts(&stage.command));
     let sampled = match file {
@@ -343,7 +348,8 @@ fn config<'a>(
         Some(sample) => saved.unwrap_or_else(|| sample.what.clone()),
         None => TrialInput::Own,
     };
-    // grep ends early if its output goes to /dev/null, which it does not in a trial.
+    // grep stops at its first match if its output goes to /dev/null. In a trial it goes elsewhere,
+    // so the profile does not predict the result.
     let expected = (!part && !draft.discards())
         .then(|| Expected { status: record.exit_code, bytes: written.filter(|_| exact) });
     let (input, whole) = match sampled {
@@ -358,7 +364,7 @@ fn config<'a>(
     Ok(TrialConfig { runner, input, what, whole, expected, under_load, budget, output_bytes, seed })
 }
 
-/// Returns how many bytes of the input to use.
+/// Returns the number of input bytes to use in a trial; `u64::MAX` for the whole input.
 fn sample_bytes(
     settings: &TrialSettings,
     record: &PipeRecord,
@@ -375,7 +381,7 @@ fn sample_bytes(
             if share >= 0.6 {
                 return u64::MAX;
             }
-            // At least a megabyte, at most the size of the file.
+            // The value is positive and far below 2^64.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -387,7 +393,7 @@ fn sample_bytes(
     }
 }
 
-/// A line on the terminal that shows the current activity.
+/// A line on the terminal with the current activity.
 #[derive(Debug, Clone, Copy)]
 struct StatusLine {
     draws: bool,

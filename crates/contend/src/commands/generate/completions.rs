@@ -1,4 +1,5 @@
-//! Shell completions: the visible command line, with names of experiments and parameters.
+//! Generates shell completions for the visible command line, including names of experiments and
+//! parameters.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory as _, ValueHint};
@@ -22,7 +23,8 @@ pub(super) fn script(shell: Shell) -> Vec<u8> {
     script
 }
 
-/// Returns the command without hidden parts, which clap's generators include.
+/// Returns the command without hidden subcommands and options, which clap's generators would
+/// include.
 fn visible(command: &Command) -> Command {
     let subcommands = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(visible);
     let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
@@ -31,12 +33,12 @@ fn visible(command: &Command) -> Command {
     shown.version(VERSION).propagate_version(true).args(arguments).subcommands(subcommands)
 }
 
-/// Returns the command with the names that the lab defines.
+/// Returns the command with the names of experiments, suites and parameters as possible values.
 fn with_names(command: &Command) -> Command {
     let experiments =
         || PossibleValuesParser::new(REGISTRY.experiments.iter().map(|experiment| experiment.name));
     let suites = || PossibleValuesParser::new(REGISTRY.suites.iter().map(|suite| suite.name));
-    // Prevents a space after `name=`.
+    // This hint prevents a space after `name=`.
     let listed = |argument: Arg, values: Vec<String>| {
         argument.value_hint(ValueHint::Other).value_parser(PossibleValuesParser::new(values))
     };
@@ -84,8 +86,9 @@ fn sorted(words: impl Iterator<Item = String>) -> Vec<String> {
     words
 }
 
-/// Returns the command with subcommands in place of the values of a positional argument, each with the
-/// same options.
+/// Returns the command with the possible values of its positional argument converted into
+/// subcommands, each with the same options. If the command has no such argument, converts its
+/// subcommands instead.
 fn values_as_subcommands(command: &Command) -> Command {
     let positional = command.get_positionals().find(|one| !one.get_possible_values().is_empty());
     let Some(positional) = positional else {

@@ -1,4 +1,4 @@
-//! Pages of the book's reference, generated from what the program itself uses.
+//! Generates pages of the book's reference from the definitions that the program itself uses.
 
 mod exit_codes;
 mod options;
@@ -23,7 +23,7 @@ pub fn page(page: Page) -> Result<String> {
     }
 }
 
-/// Returns a paragraph.
+/// Returns the given prose as one paragraph, wrapped to the page width.
 pub(super) fn paragraph(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     textwrap::fill(&words, WIDTH) + "\n"

@@ -18,7 +18,7 @@ use crate::settings::{self, Run};
 use crate::{host, output, version};
 use reporter::Reporter;
 
-/// Runs the request, and writes the reports that the settings ask for.
+/// Runs the request, and writes the reports that the user asked for.
 ///
 /// # Errors
 /// Returns an error if the pipeline cannot be started or a report cannot be written.
@@ -29,7 +29,7 @@ pub fn run(settings: Run) -> Result<Exit> {
     conclude(end, request.settings.stats, json)
 }
 
-/// Runs a stage of shell text if this process was started for one.
+/// Runs a stage of shell text if this process was started for one, or returns `None`.
 pub fn run_as_stage() -> Option<Result<Exit>> {
     let mut words = std::env::args_os().skip(1);
     (words.next().as_deref() == Some(OsStr::new(STAGE_VERB)))
@@ -67,7 +67,7 @@ fn conclude(end: End, stats: bool, json: Option<ReportFile>) -> Result<Exit> {
     })
 }
 
-/// Prints the plan.
+/// Prints the plan, or writes it as JSON to the given file.
 fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
     if let Some(file) = json {
         return file.write(&render::json::run(&complete(report))?);
@@ -75,8 +75,8 @@ fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
     output::stdout(&render::run::explanation(&report.record, output::stdout_width()))
 }
 
-/// Prints the figures of a run, and writes its record. Pipelines in text that a shell ran have printed
-/// their own figures.
+/// Prints the statistics of a run if `stats` is set, and writes its record. In a script that a
+/// shell ran, each pipeline has already printed its own statistics.
 fn report_on(report: Report, stats: bool, json: Option<ReportFile>) -> Result<()> {
     if stats && !report.by_shell {
         output::stderr(&render::run::statistics(&report.record, output::width()))?;
@@ -87,7 +87,7 @@ fn report_on(report: Report, stats: bool, json: Option<ReportFile>) -> Result<()
     Ok(())
 }
 
-/// Adds the version, the time and the machine to a record.
+/// Returns the record of a run, completed with the version, the start time and the machine.
 fn complete(report: Report) -> RunRecord {
     RunRecord {
         contend: Some(version::writer()),

@@ -1,4 +1,5 @@
-//! Progress of `contend run`: one line below the cursor, with a bar if the size of the input is known.
+//! Progress of `contend run`: one line below the cursor, with a bar if the size of the input is
+//! known.
 
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +12,16 @@ use contend_report::render::units::bytes;
 use crate::output;
 use crate::terminal::{LinesBelow, bar, fit, time_left};
 
-/// Shorter runs show no progress.
+/// Time from the start of a run to its first progress line.
 const START_DELAY: Duration = Duration::from_secs(1);
-/// Least time between two drawings.
+/// Minimum time between two updates of the line.
 const DRAW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The line of a run.
+/// The progress line of a run.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// `None` if nothing is drawn. The thread that writes the first output removes the line.
+    /// The line on the terminal; `None` if nothing is drawn. The thread that writes the first
+    /// output removes it.
     line: Option<Arc<Mutex<Line>>>,
     started: Instant,
     drawn: Option<Instant>,
@@ -46,8 +48,8 @@ impl Line {
 }
 
 impl Progress {
-    /// Creates the line of a run that starts now. It shows nothing unless `wanted`, for a plan
-    /// without parallel steps, or if commands write to the same terminal themselves.
+    /// Creates the progress line of a run that starts now. Nothing is drawn if `wanted` is false,
+    /// if the plan has no parallel steps, or if commands write to the same terminal themselves.
     pub(super) fn new(wanted: bool, plan: &Plan, tally: &Tally) -> Self {
         let contend_writes = matches!(plan.steps.last(), Some(Step::Parallel(_)));
         let shares_terminal = std::io::stdout().is_terminal();
@@ -59,7 +61,7 @@ impl Progress {
         Self { line, started: Instant::now(), drawn: None }
     }
 
-    /// Draws how much of the input has been read, if a drawing is due.
+    /// Updates the line with the amount of input read, if an update is due.
     pub(super) fn show(&mut self, tally: &Tally) {
         let Some(line) = &self.line else { return };
         let elapsed = self.started.elapsed();
@@ -86,7 +88,8 @@ fn with(line: &Mutex<Line>, action: impl Fn(&mut Line)) {
     action(&mut line.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Describes how much of the input has been read in this time.
+/// Returns the line for `read` bytes of input within the time `elapsed`. Bar and time left need the
+/// size of the input.
 fn text(read: u64, size: Option<u64>, elapsed: Duration, columns: usize) -> String {
     let rate = read as f64 / elapsed.as_secs_f64().max(1e-3);
     let amount = bytes(read as f64);

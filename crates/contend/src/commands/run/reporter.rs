@@ -10,7 +10,7 @@ use super::progress::Progress;
 use crate::output;
 use contend_parallel::run::{BLOCK_BYTES, Comparison, Notice, Observer};
 
-/// Prints notices to standard error, and draws progress on the terminal.
+/// An observer that prints notices to standard error, and draws progress on the terminal.
 #[derive(Debug)]
 pub(super) struct Reporter {
     wants_progress: bool,
@@ -59,7 +59,8 @@ impl Observer for Reporter {
     }
 }
 
-/// Describes whether a run and the original gave the same result, or where they differ.
+/// Returns a message with the result of a comparison: the run and the original had the same output
+/// and exit status, or the first difference.
 fn verdict(comparison: &Comparison<'_>) -> String {
     let Comparison { check, outcome, parallel, original_stderr } = *comparison;
     let name = if parallel { "parallel" } else { "plain" };

@@ -1,4 +1,5 @@
-//! The configuration file of `contend run`.
+//! Reads the configuration file of `contend run`, which names commands that process each record
+//! independently.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use super::super::user_directory;
 use crate::exit::UsageError;
 
-/// The contents of the file.
+/// Contents of the configuration file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
@@ -32,7 +33,7 @@ fn lines() -> Records {
     Records::Lines
 }
 
-/// Returns the commands that the user's file names, or none if there is no file.
+/// Returns the commands named in the user's configuration file; empty if there is no file.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or is invalid.
@@ -49,8 +50,9 @@ fn path() -> Option<PathBuf> {
     user_directory("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("contend/run.toml"))
 }
 
-/// Whether there is no file for this user. If the process cannot open another file, nothing can run in
-/// parallel either, so the contents do not matter.
+/// Returns whether the error means that the user has no readable file. An error for lack of
+/// descriptors counts, too: without them nothing can run in parallel, so the contents do not
+/// matter.
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     let is_limited = [Errno::MFILE, Errno::NFILE]

@@ -1,24 +1,24 @@
-//! Compares what a command prints with what a page shows.
+//! Compares the output of a command with the output on a page.
 //!
-//! Both are normalised, the page's text becomes a regular expression, and it has to match all of
-//! the output.
+//! The module normalises both, converts the page's version into a regular expression, and requires
+//! it to match the whole output.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Stands for numbers, intervals and bars.
+/// Placeholder for numbers, intervals and bars.
 const FIGURE: &str = "#";
 
-/// What may differ.
+/// Permitted differences between the page and the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rules {
-    /// Only what `[..]` and `...` stand for.
+    /// Only text that `[..]` and `...` match.
     Exact,
-    /// Figures and the places of line breaks, too.
+    /// Also numbers and line breaks.
     Figures,
-    /// Lines with figures may be missing, and more lines may be there.
+    /// Also missing lines with numbers, and additional lines.
     Lab,
 }
 
@@ -52,12 +52,12 @@ pub fn difference(page: &[String], output: &str, rules: Rules) -> Option<String>
     Some(problem)
 }
 
-/// Whether a line of the page stands for any lines.
+/// Returns whether a line of the page matches any number of lines.
 pub fn is_gap(line: &str) -> bool {
     line.trim() == "..."
 }
 
-/// Whether one line of the page stands for one line of the output.
+/// Returns whether a line of the page matches a line of the output.
 pub fn is_line(page: &str, output: &str) -> bool {
     let page = [page.to_owned()];
     matches(&page, &(normalise(output, Rules::Figures) + "\n"), Rules::Figures)
@@ -91,7 +91,7 @@ fn expression(page: &[String], rules: Rules, end: &str) -> Regex {
     Regex::new(&pattern).expect("all else is escaped")
 }
 
-/// Returns the pattern of a line with its end. Where figures may differ, so may line breaks.
+/// Returns the pattern of a line and its end. Unless the rules are exact, line breaks may differ.
 fn line_pattern(line: &str, rules: Rules) -> String {
     let pieces: Vec<_> = line.split("[..]").map(regex::escape).collect();
     let pattern = pieces.join("[^\n]*?");
@@ -116,7 +116,7 @@ fn normalise(line: &str, rules: Rules) -> String {
     ROW.replace_all(&line, FIGURE).into_owned()
 }
 
-/// Writes digits as letters, so that they are no figures.
+/// Replaces digits by letters, so that they do not count as numbers.
 fn letters(text: &str) -> String {
     let letter = |digit: char| match digit.to_digit(10) {
         Some(value) => char::from_u32(u32::from('A') + value).unwrap_or(digit),
@@ -125,8 +125,8 @@ fn letters(text: &str) -> String {
     text.chars().map(letter).collect()
 }
 
-/// Removes empty lines and warnings about the machine (`! …`, `warning: …`), with the lines on which
-/// they continue.
+/// Removes empty lines and warnings about the machine (`! …`, `warning: …`), with the lines on
+/// which they continue.
 fn compared_lines(lines: Vec<String>, rules: Rules) -> Vec<String> {
     if rules == Rules::Exact {
         return lines;
@@ -153,7 +153,8 @@ impl ConcatLines for [String] {
 
 static STAGES: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\b[Ss]tages? \d+(?:(?:, | and |-|–)\d+)*"));
-/// Bars of blocks, and those of a stage's states (`##==::..`), which are never words.
+/// Bars of block characters, and bars of the states of a stage (`##==::..`). Neither occurs as a
+/// word.
 static BARS: LazyLock<Regex> =
     LazyLock::new(|| regex(r"[\u{2580}-\u{259f}\u{2800}-\u{28ff}]+|[#=:.o?]{3,}"));
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
@@ -162,10 +163,10 @@ static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
         r"(?:\s?(?:(?:ns|µs|us|ms|s|min|h|d|[kMGT]?i?B|KiB|bytes?|Hz|[kMG]Hz|[kMGT])\b|[%×])(?:/s\b)?)?",
     ))
 });
-/// Intervals and ranges of figures.
+/// Intervals and ranges of normalised numbers.
 static INTERVAL: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\[# ?,? ?#\]|\(# ?(?:to|–|-) ?#\)|# ?(?:to|–|±) ?#"));
-/// Cells of a row, of which those that are zero may be empty.
+/// Cells of a row, in which zeros may be empty.
 static ROW: LazyLock<Regex> = LazyLock::new(|| regex(r"#(?: #)+"));
 
 fn regex(pattern: &str) -> Regex {

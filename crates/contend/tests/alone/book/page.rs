@@ -1,9 +1,9 @@
-//! The sessions of a page.
+//! Parses the sessions of a page.
 
 use std::ops::Range;
 use std::path::Path;
 
-/// What a page asks to be run, in order.
+/// The commands of a page, in order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Page {
     pub items: Vec<Item>,
@@ -11,7 +11,7 @@ pub struct Page {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A command that the reader does not see.
+    /// A command in a comment, which the reader does not see.
     Setup {
         line: usize,
         command: String,
@@ -22,13 +22,13 @@ pub enum Item {
 /// A fenced block of the language `console`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// The number of the opening fence's line, from 1.
+    /// The line number of the opening fence, from 1.
     pub line: usize,
     /// Programs without which the block is skipped.
     pub needs: Vec<String>,
-    /// Whether the output has to be as printed.
+    /// Whether the output must match exactly.
     pub is_exact: bool,
-    /// Spaces before the opening fence, as in a list.
+    /// Number of spaces before the opening fence, for example in a list.
     pub indent: usize,
     pub steps: Vec<Step>,
 }
@@ -36,12 +36,12 @@ pub struct Block {
 /// A command with its output.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// The number of the command's line, from 1.
+    /// The line number of the command, from 1.
     pub line: usize,
     pub command: String,
     pub exit_code: i32,
     pub output: Vec<String>,
-    /// Indices of the output's lines on the page, from 0.
+    /// Line numbers of the output on the page, from 0.
     pub output_lines: Range<usize>,
 }
 
@@ -49,7 +49,7 @@ impl Page {
     /// Reads a page.
     ///
     /// # Panics
-    /// Panics if there is no such page, or a session does not begin with a command.
+    /// Panics if the page does not exist, or a session does not begin with a command.
     pub fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path)
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -88,7 +88,7 @@ impl Page {
     }
 }
 
-/// Returns the text of a comment that is a line of its own.
+/// Returns the contents of an HTML comment that occupies a whole line, or `None` for other lines.
 fn comment(line: &str) -> Option<&str> {
     Some(line.trim().strip_prefix("<!--")?.strip_suffix("-->")?.trim())
 }

@@ -1,4 +1,4 @@
-//! A folder in which the commands of one page run.
+//! Runs the commands of one page in a temporary folder.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -10,30 +10,30 @@ use tempfile::TempDir;
 
 use crate::support::{Command, contend};
 
-/// A command that runs for so long is killed, and its test fails.
+/// Time limit of a command, after which it is killed and its test fails.
 const DEADLINE: Duration = Duration::from_mins(5);
 
-/// The width for which reports are made.
+/// Width of reports, in characters.
 const COLUMNS: &str = "100";
 
-/// How much the lab measures.
+/// The extent of measurements by the lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lab {
-    /// The quick form with a small budget.
+    /// Quick measurements with a small budget.
     Quick,
-    /// What the command says.
+    /// Measurements exactly as the command specifies.
     AsTyped,
 }
 
-/// What a command printed, and how it ended.
+/// The output and exit code of a command.
 #[derive(Debug)]
 pub struct Ran {
-    /// Standard output and standard error, as they were written.
+    /// Standard output and standard error, in the order of writing.
     pub output: String,
     pub exit_code: i32,
 }
 
-/// A fresh folder with a home and the program under test.
+/// A temporary folder with a home directory and the program under test.
 #[derive(Debug)]
 pub struct Sandbox {
     folder: TempDir,
@@ -50,7 +50,7 @@ impl Sandbox {
         }
     }
 
-    /// Creates the folder with this script in the place of contend.
+    /// Creates a sandbox in which the command `contend` runs the given script.
     fn with_program(script: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["bin", "home", "work"] {
@@ -69,7 +69,7 @@ impl Sandbox {
     /// Runs a command with bash.
     ///
     /// # Panics
-    /// Panics if it has to be killed.
+    /// Panics if the command exceeds the time limit.
     pub fn run(&self, command: &str) -> Ran {
         let output = self.folder.path().join("output");
         let (stdout, stderr) = outputs(&output);
@@ -100,14 +100,15 @@ impl Sandbox {
     }
 }
 
-/// Opens a file for both outputs, which share its position.
+/// Opens a file for standard output and standard error, which share its offset.
 fn outputs(path: &Path) -> (File, File) {
     let file = OpenOptions::new().create(true).write(true).truncate(true).open(path);
     let file = file.expect("room");
     (file.try_clone().expect("a descriptor is free"), file)
 }
 
-/// A script that replaces how much a command of the lab measures, and leaves other commands alone.
+/// Returns a script that adds options for quick measurements to commands of the lab, and passes
+/// other commands to contend unchanged.
 fn quick_lab() -> String {
     format!(
         r#"#!/bin/sh

@@ -1,11 +1,12 @@
-//! Translated pages, whose sessions are those of the originals.
+//! Compares the sessions of translated pages with those of the originals, and copies them.
 //!
-//! Only the originals' commands run: a translation with other sessions is out of date.
+//! Only the commands of the originals run. A translation with other sessions is out of date.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Returns the translation of a page, if there is one. Paths are relative to the repository's root.
+/// Returns the translation of a page, or `None` for an untranslated page. Paths are relative to the
+/// repository's root.
 pub fn of(page: &Path) -> Option<PathBuf> {
     let name = page.file_name()?.to_str()?;
     let translation = match page.strip_prefix("docs") {
@@ -15,13 +16,13 @@ pub fn of(page: &Path) -> Option<PathBuf> {
     super::root().join(&translation).is_file().then_some(translation)
 }
 
-/// Returns the sessions of a page, with their fences.
+/// Returns the sessions of a page, including their fences.
 pub fn sessions(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     blocks(&lines).into_iter().map(|block| lines[block].join("\n")).collect()
 }
 
-/// Returns a page with the sessions of another one.
+/// Returns a page with its sessions replaced by the given ones.
 ///
 /// # Panics
 /// Panics if the numbers of sessions differ.
@@ -45,7 +46,7 @@ pub fn with_sessions(text: &str, sessions: &[String]) -> String {
     out
 }
 
-/// Returns the lines of the blocks of the language `console`, from fence to fence.
+/// Returns the line ranges of blocks of the language `console`, including their fences.
 fn blocks(lines: &[&str]) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let mut opened: Option<(usize, &str)> = None;

@@ -1,4 +1,4 @@
-//! Writes what the commands of a page print to the page.
+//! Replaces the output on a page by the current output of its commands.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use super::page::{Item, Page, Step};
 use super::sandbox::{Lab, Sandbox};
 use crate::support::report;
 
-/// Runs the commands of a page as they are printed, and replaces their output on it: with
-/// `replaces_gaps` all of it.
+/// Runs the commands of a page as printed, and replaces their output on the page. Gaps (`...`)
+/// remain, unless `replaces_gaps` is true.
 pub fn page(path: &Path, name: &str, page: &Page, replaces_gaps: bool) {
     let sandbox = Sandbox::new(Lab::AsTyped);
     let text = std::fs::read_to_string(path).expect("it was read before");
@@ -30,14 +30,15 @@ pub fn page(path: &Path, name: &str, page: &Page, replaces_gaps: bool) {
             }
         }
     }
-    // From the end, so that earlier lines keep their places.
+    // Replace from the end, so that the numbers of earlier lines stay valid.
     for (range, output) in replaced.into_iter().rev() {
         lines.splice(range, output);
     }
     std::fs::write(path, lines.join("\n") + "\n").expect("it can be written");
 }
 
-/// Returns the new output of a command, or the old one if that cannot be assigned.
+/// Returns the new output of a command, or the old one, with a message, if the new one cannot be
+/// assigned.
 fn updated(name: &str, step: &Step, sandbox: &Sandbox, replaces_gaps: bool) -> Vec<String> {
     let ran = sandbox.run(&step.command);
     let lines: Vec<_> = ran.output.trim_matches('\n').lines().map(str::to_owned).collect();
@@ -52,12 +53,12 @@ fn updated(name: &str, step: &Step, sandbox: &Sandbox, replaces_gaps: bool) -> V
     })
 }
 
-/// Replaces what the page shows by the lines of the output that it stands for.
+/// Replaces lines of the page by the lines of the output that they match.
 ///
-/// The page's text between two gaps is looked up by its first and its last line.
+/// The lines between two gaps are found by the first and the last of them.
 ///
 /// # Errors
-/// Returns the line that has no counterpart.
+/// Returns the line of the page that matches no line of the output.
 fn refreshed(page: &[String], output: &[String]) -> Result<Vec<String>, String> {
     if page.is_empty() {
         return Ok(output.to_vec());
@@ -89,13 +90,15 @@ fn position(line: &str, output: &[String]) -> Result<usize, String> {
     alike.ok_or_else(|| line.to_owned())
 }
 
-/// Whether two lines have the same first words, as where a sentence is wrapped elsewhere.
+/// Returns whether two lines begin with the same words, as when a sentence is wrapped at another
+/// word.
 fn starts_alike(line: &str, found: &str) -> bool {
     let start = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
     !line.trim().is_empty() && is_line(&start(line), &start(found))
 }
 
-/// Keeps lines of the page that have a wildcard and stand for a line of the output.
+/// Returns the output, in which lines of the page with a wildcard replace the lines that they
+/// match.
 fn with_wildcards(page: &[String], output: &[String]) -> Vec<String> {
     let mut wildcards = page.iter().filter(|line| line.contains("[..]"));
     let kept = |line: &String| {

@@ -1,5 +1,5 @@
-//! Sorting more than fits into memory when there is no disk space either, as an ordinary user, and
-//! with one CPU.
+//! Tests of sorting more data than fits into memory: without disk space, as an ordinary user, and
+//! on one CPU.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -7,14 +7,14 @@ use std::process::{Output, Stdio};
 use super::{INPUT, Input, Place, bash, code, contend_run, folder, none, words};
 use crate::support::{Command, Public, as_nobody, contend, has, skip, text};
 
-/// Input size in bytes that exceeds the memory of these tests.
+/// Size of the input in bytes, which exceeds the memory limit of these tests.
 const BYTES: usize = 12_000_000;
 const OPTIONS: &str = "run -j 2 --part-size 200k --memory 16M";
-/// Sorts of contend's own, and sorts that a `sort` process does.
+/// Pipelines that sort with contend's own operator, and others that sort with a `sort` process.
 const SORTS: &[&str] =
     &["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2", "sort -s -k2", "rev | sort -s -k2"];
 
-/// Makes distinct lines.
+/// Returns distinct lines with at least the given total size.
 fn numbered(bytes: usize) -> Vec<u8> {
     let numbers = (0..).flat_map(|number: u64| format!("{} word\n", number * 7919).into_bytes());
     let mut text: Vec<u8> = numbers.take(bytes).collect();
@@ -22,7 +22,7 @@ fn numbered(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// Asserts that it failed with a message and a status, and left no files.
+/// Asserts that a pipeline failed with a message and an exit status, and left no files.
 fn failed_with_full_disk(pipeline: &str, output: &Output, temporary: &Path, reason: &str) {
     let error = text(&output.stderr);
     assert!(error.contains(reason), "{pipeline}: {error}");
@@ -33,7 +33,8 @@ fn failed_with_full_disk(pipeline: &str, output: &Output, temporary: &Path, reas
     assert_eq!(left, 0, "{pipeline}");
 }
 
-/// Runs a pipeline with a limit on file sizes.
+/// Runs a pipeline with a limit on file sizes, after the shell text `signal`. Returns the output
+/// and the working folder.
 fn with_small_files(signal: &str, pipeline: &str, stream: bool) -> (Output, tempfile::TempDir) {
     let folder = folder(&numbered(BYTES));
     std::fs::create_dir(folder.path().join("tmp")).expect("room");
@@ -45,7 +46,7 @@ fn with_small_files(signal: &str, pipeline: &str, stream: bool) -> (Output, temp
     (output.expect("sh"), folder)
 }
 
-/// The same with so little memory for each `sort` that GNU sort needs files as well.
+/// Returns the pipeline with so little memory for each `sort` that GNU sort needs files, too.
 fn with_files(pipeline: &str) -> String {
     pipeline.replace("sort", "sort -S 1M")
 }
@@ -67,14 +68,14 @@ fn small_files_do_not_matter_if_a_shell_needs_no_files() {
     if !has("bash") {
         return skip("small_files_do_not_matter_if_a_shell_needs_no_files", "there is no bash");
     }
-    // GNU sort does not know the size of a pipe, and needs files.
+    // GNU sort does not know the size of its input from a pipe, and needs files.
     for pipeline in ["sort", "sort -u -r", "sort -k2", "sort -s -k2"] {
         let (output, folder) = with_small_files("", pipeline, false);
         is_as_in_bash(pipeline, &output, folder.path());
     }
 }
 
-/// Asserts that the output is bash's without limits, and that no files are left.
+/// Asserts that the output equals that of bash without limits, and that no files are left.
 fn is_as_in_bash(pipeline: &str, output: &Output, folder: &Path) {
     let expected = Place { folder, input: Input::File, locale: "C" }.run(bash(pipeline));
     let error = text(&output.stderr);
@@ -85,7 +86,7 @@ fn is_as_in_bash(pipeline: &str, output: &Output, folder: &Path) {
     }
 }
 
-/// The signal's default action ends it, as it ends any program.
+/// Tests that the default action of `SIGXFSZ` ends contend, like any other program.
 #[test]
 fn the_signal_for_large_files_is_fatal() {
     for pipeline in ["sort", "sort -k2"] {
@@ -110,7 +111,7 @@ fn a_missing_folder_does_not_matter_if_a_shell_needs_no_files() {
         command.env("TMPDIR", &nowhere).env("LC_ALL", "C").stdin(input());
         is_as_in_bash(pipeline, &command.output().expect("it starts"), folder.path());
     }
-    // A pipeline that needs no folder does not miss it.
+    // A pipeline that needs no temporary files succeeds without the folder.
     let output = contend_run(&["-j", "2", "--part-size", "1k"], "sort | head -n 1")
         .env("TMPDIR", &nowhere)
         .stdin(Stdio::null())
@@ -127,7 +128,7 @@ fn a_full_disk_does_not_matter_if_a_shell_needs_no_files() {
     std::fs::create_dir(&temporary).expect("room");
     for (input, file) in [("", "<in"), ("cat in |", "")] {
         for pipeline in ["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2"] {
-            // Remaining files are searched for on the mounted file system.
+            // The script looks for remaining files on the mounted file system.
             let script = format!(
                 "mount -t tmpfs -o size=1m none tmp && {{ {input} '{}' {OPTIONS} '{}' {file}; \
                  status=$?; ls -A tmp; exit $status; }}",
@@ -186,7 +187,7 @@ fn an_ordinary_user_gets_the_same_output() {
     }
 }
 
-/// Returns the first CPU that this process may use.
+/// Returns the number of the first CPU that this process may use, or `None` if it is unknown.
 fn some_cpu() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;

@@ -1,5 +1,5 @@
-//! Endless input without record separators: memory is bounded, and everything ends when the reader
-//! closes.
+//! Tests of endless input without record separators: memory is bounded, and all processes end when
+//! the reader closes the output.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -9,13 +9,14 @@ use crate::support::{Command, contend, has, skip, text};
 
 /// Default options, and several sizes of chunks.
 const OPTIONS: &[&str] = &["", "-j 3 --part-size 1", "-j 3 --part-size 50k", "--memory 16M"];
-/// Endless writers without line breaks.
+/// Pipelines that write endlessly without line breaks.
 const ENDLESS: &[&str] = &[
     "cat /dev/zero | tr '\\0' a",
     "perl -e 'while(print \"a\" x 65536){}'",
     "while printf 'aaaaaaaaaa%0.s' 1 2 3 4 5 6 7; do :; done",
 ];
-/// The limit on contend's own memory in kilobytes: twice the largest chunk, and the program.
+/// Maximum memory of contend itself in kilobytes: that of two chunks of the largest size, and of
+/// the program.
 const MOST_KB: u64 = 160 << 10;
 
 #[test]

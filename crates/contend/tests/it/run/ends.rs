@@ -1,4 +1,4 @@
-//! Early ends: signals, readers that close, outputs that accept no data.
+//! Tests of early ends: signals, readers that close the output, and outputs that accept no data.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -14,16 +14,16 @@ use tempfile::TempDir;
 use super::{Input, Place, bash, code, contend_run, folder, words};
 use crate::support::{Child, Command, becomes, has, skip, text};
 
-/// The environment variable of a test's processes; its value differs for each run.
+/// Environment variable that identifies the processes of a run by its value.
 const MARK: &str = "CONTEND_TEST_MARK";
-/// Chunks of a few thousand lines, and so little memory that a megabyte is too much.
+/// Options for chunks of a few thousand lines, and for little memory.
 const SMALL: &[&str] = &["-j", "3", "--part-size", "50k", "--memory", "16M"];
-/// Bytes written to them before anything else happens.
+/// Number of bytes written to a run at its start.
 const FED: usize = 24_000_000;
-/// Bytes written every few milliseconds after that.
+/// Number of bytes written every few milliseconds afterwards.
 const LITTLE: usize = 100_000;
 
-/// Returns the command lines of a run's processes.
+/// Returns the command lines of the processes of a run.
 fn processes(mark: &str) -> Vec<String> {
     let mark = format!("{MARK}={mark}");
     let has_mark = |entry: &std::fs::DirEntry| {
@@ -39,14 +39,13 @@ fn processes(mark: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the files in the folder for temporary files.
+/// Returns the names of the files in a folder.
 fn left_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// A run that receives more input as long as it lives, so that it cannot end and its workers stay
-/// busy.
+/// A run that receives input as long as it lives, so that it cannot end and its workers stay busy.
 struct Running {
     child: Child,
     mark: String,
@@ -80,7 +79,7 @@ impl Running {
         Self { child, mark, temporary }
     }
 
-    /// Waits until a worker of this name runs.
+    /// Waits until the run has a process of the given program.
     fn with(mut self, program: &str) -> Self {
         becomes(&format!("{program} runs in {}", self.mark), || {
             let ended = self.child.try_wait().expect("it is ours");
@@ -90,13 +89,13 @@ impl Running {
         self
     }
 
-    /// Waits until it has written to a temporary file.
+    /// Waits until the run has created a temporary file.
     fn spilled(self) -> Self {
         becomes("it spills", || !left_in(self.temporary.path()).is_empty());
         self
     }
 
-    /// Sends a signal, asserts that it ended the run, and returns the messages.
+    /// Sends a signal, asserts that the signal ended the run, and returns the messages.
     fn end_by(&mut self, signal: Signal) -> String {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
         let status = self.child.wait().expect("it is ours");
@@ -108,7 +107,8 @@ impl Running {
     }
 }
 
-/// Pipelines with busy workers, the program of one worker, and whether they write files.
+/// Pipelines with busy workers, each with the program of one worker, and whether it writes
+/// temporary files.
 const WORKING: &[(&str, &str, bool)] = &[
     ("sed 's/a/b/g' | sort -s -k2", "sort", true),
     ("sed 's/a/b/g' | sort -s -k2 | uniq -c | tail -n 3", "sed", true),
@@ -125,7 +125,7 @@ fn a_killed_run_leaves_no_processes() {
         let mut running = if spills { running.spilled() } else { running };
         running.end_by(Signal::KILL);
         becomes(&format!("{pipeline}: nothing runs"), || processes(&running.mark).is_empty());
-        // Each of them has removed its own files.
+        // Each process has removed its own files.
         assert_eq!(left_in(running.temporary.path()), [""; 0], "{pipeline}");
     }
 }
@@ -138,7 +138,7 @@ fn a_signal_ends_the_run_and_all_of_its_processes() {
         let mut running = if spills { running.spilled() } else { running };
         let said = running.end_by(signals[number % signals.len()]);
         assert_eq!(said, "", "{pipeline}");
-        // When it has exited, so have all of its processes.
+        // Once contend has exited, so have all processes of the run.
         assert_eq!(processes(&running.mark), [""; 0], "{pipeline}");
         assert_eq!(left_in(running.temporary.path()), [""; 0], "{pipeline}");
     }
@@ -177,14 +177,14 @@ fn a_signal_ends_a_check_without_reporting_a_difference() {
         let mut command = contend_run(&["--check"], "{ sleep 3; echo done; } | cat | sort -S 1M");
         command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
-        // Its own output is complete before the original starts.
+        // The output of contend is complete before the original run starts.
         let mut done = [0; 5];
         child.stdout.as_mut().expect("piped").read_exact(&mut done).expect("its output");
         let sleeps = || processes(&mark).iter().any(|line| line.starts_with("sleep"));
         becomes("the original runs", sleeps);
         let pid = Pid::from_child(&child);
         if signal == Signal::INT {
-            // As a terminal does.
+            // A terminal, too, signals the process group.
             kill_process_group(pid, signal).expect("they run");
         } else {
             kill_process(pid, signal).expect("it runs");
@@ -196,7 +196,8 @@ fn a_signal_ends_a_check_without_reporting_a_difference() {
     }
 }
 
-/// Runs a command with endless standard input that ends early. Returns output, messages and status.
+/// Runs a command that exits early on an endless standard input. Returns the output, the messages
+/// and the exit status.
 fn over_endless(command: &mut Command) -> (Vec<u8>, String, i32) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
@@ -234,8 +235,8 @@ fn an_early_exit_ends_the_run() {
     }
 }
 
-/// Returns a shell script that checks the status of a command whose reader closes after the first
-/// line.
+/// Runs a command whose reader closes after the first line. Returns that line and the messages,
+/// which end with the exit status of the command.
 fn for_a_reader_that_leaves(run: &str) -> String {
     let script = format!("{{ {run}; echo $? >&2; }} | head -n 1 >first; cat first");
     let folder = folder(&words(4_000_000));

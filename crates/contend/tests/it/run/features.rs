@@ -1,5 +1,6 @@
-//! The shell keeps its semantics: every feature of shells, with stages around it that contend can
-//! parallelise, as text and as a file, with default options and with small chunks.
+//! Tests that scripts keep their semantics. The scripts combine every feature of shells with stages
+//! that contend can parallelise. They run as text and as files, with default options and with small
+//! chunks.
 //!
 //! docs/guides/parallelise.md lists the same rows; a test compares the two.
 
@@ -16,10 +17,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::{code, words};
 use crate::support::{contend, has, is_tried, skip};
 
-/// A script that takes longer counts as hanging.
+/// Time after which a script counts as hanging.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// The options of every row.
+/// Options with which every script runs.
 const OPTIONS: &[&[&str]] =
     &[&[], &["-j", "3", "--part-size", "2k"], &["-j", "2", "--part-size", "1M"]];
 
@@ -349,7 +350,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The effects of a script: output, status, messages and files.
+/// The effects of a script: output, exit status, messages and files.
 #[derive(PartialEq, Eq)]
 struct Outcome {
     stdout: String,
@@ -366,7 +367,7 @@ impl std::fmt::Debug for Outcome {
     }
 }
 
-/// Returns messages without prefixes such as `bash: line 3:`, in order.
+/// Returns the sorted messages without prefixes such as `bash: line 3:`.
 fn messages(stderr: &str) -> Vec<String> {
     let mut messages: Vec<_> = { stderr.lines() }
         .map(|line| match line.split_once(": line ") {
@@ -378,7 +379,8 @@ fn messages(stderr: &str) -> Vec<String> {
     messages
 }
 
-/// Waits until a child exits. Returns `None` after a timeout, and kills its process group.
+/// Waits until a child exits, and returns its status. After a timeout, kills its process group and
+/// returns `None`.
 fn wait(child: &mut Child) -> Option<i32> {
     let begun = Instant::now();
     while begun.elapsed() < DEADLINE {
@@ -392,7 +394,7 @@ fn wait(child: &mut Child) -> Option<i32> {
     None
 }
 
-/// Runs a command in a new folder with the files that the rows name.
+/// Runs a command in a new folder with the files that the scripts use, and returns its effects.
 fn outcome(script: &str, command: &mut Command) -> Outcome {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();
@@ -431,7 +433,7 @@ fn outcome(script: &str, command: &mut Command) -> Outcome {
     }
 }
 
-/// Returns the files in a folder, except those that every run creates.
+/// Returns the names and contents of the files in a folder, except the script.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = folder.read_dir().expect("a folder").map(|entry| entry.expect("a file").path());
     let files = entries.filter(|path| path.is_file() && !path.ends_with("script"));
@@ -443,7 +445,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Describes how contend differs from bash for a script, as text and as a file.
+/// Returns descriptions of how contend differs from bash for a script, as text and as a file.
 fn differences(script: &str) -> Vec<String> {
     let bash = |arguments: &[&str]| outcome(script, Command::new("bash").args(arguments));
     let forms = [(vec![script], bash(&["-c", script])), (vec!["-f", "script"], bash(&["script"]))];
@@ -498,7 +500,7 @@ fn shell_features_keep_their_meaning_3() {
     rows(2, 3);
 }
 
-/// Standard input stays open and silent until the script has ended.
+/// Tests scripts whose standard input stays open and silent until they have ended.
 #[test]
 fn scripts_that_do_not_read_standard_input_do_not_wait_for_it() {
     if !has("bash") {

@@ -1,5 +1,5 @@
-//! Interactive writers, which wait for an answer: contend writes what bash's stages would have
-//! written.
+//! Tests of interactive writers, which wait for an answer: contend answers when bash's stages would
+//! have answered.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -10,13 +10,14 @@ use std::time::Duration;
 use super::{bash, contend_run, words};
 use crate::support::{Child, Command, contend, has, skip};
 
-/// Timeout for an answer.
+/// Timeout of an answer.
 const NEVER: Duration = Duration::from_mins(1);
 /// Default options, and several sizes of chunks.
 const OPTIONS: &[&[&str]] =
     &[&[], &["-j", "3", "--part-size", "1"], &["-j", "3", "--part-size", "50k"]];
 
-/// Pipelines that answer every line at once, the program that they need, and the answer to `one`.
+/// Pipelines that answer every line immediately, with the program that they need, and the answer to
+/// `one`.
 const ANSWERING: &[(&str, &str, &str)] = &[
     ("grep --line-buffered .", "grep", "one\n"),
     ("grep --line-buffered -v x | cat", "grep", "one\n"),
@@ -38,7 +39,7 @@ const ANSWERING: &[(&str, &str, &str)] = &[
     ("cat", "cat", "one\n"),
 ];
 
-/// A running pipeline to write to and read from.
+/// A running pipeline with its standard input and output.
 struct Talk {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -66,7 +67,7 @@ impl Talk {
         self.stdin.as_mut().expect("it is open").write_all(text).expect("it reads");
     }
 
-    /// Reads until there are this many bytes, or a timeout.
+    /// Reads until the answer has at least `bytes` bytes, or until a timeout.
     fn answer(&self, bytes: usize) -> Vec<u8> {
         let mut answer = Vec::new();
         while answer.len() < bytes {
@@ -94,7 +95,7 @@ impl Drop for Talk {
     }
 }
 
-/// Asserts three times that a line is answered.
+/// Asserts that the pipeline answers each of three lines.
 fn answers(pipeline: &str, command: Command, expected: &str) {
     let how = format!("{pipeline}: {command:?}");
     let mut talk = Talk::begin(command);
@@ -106,7 +107,7 @@ fn answers(pipeline: &str, command: Command, expected: &str) {
     assert_eq!(talk.end(), b"", "{how}");
 }
 
-/// Returns contend with the pipeline as a script in a file.
+/// Returns a command that runs a script file with contend.
 fn script(options: &[&str], file: &Path) -> Command {
     let mut command = Command::new(contend());
     command.arg("run").args(options).arg("-f").arg(file);
@@ -216,7 +217,7 @@ fn single_lines_without_a_pause_are_answered() {
         let mut stdin = talk.stdin.take().expect("piped");
         let (stop, stopped) = mpsc::channel::<()>();
         let writer = std::thread::spawn(move || {
-            // It never pauses long enough for a lull.
+            // The writer never pauses long enough for a lull.
             while stopped.recv_timeout(Duration::from_millis(5)).is_err() {
                 stdin.write_all(b"one\n").expect("it reads");
             }

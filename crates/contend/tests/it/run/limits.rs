@@ -1,5 +1,5 @@
-//! Scarce resources: contend succeeds within limits in which bash succeeds, and never ends with
-//! part of the output and success.
+//! Tests with scarce resources: contend succeeds within limits in which bash succeeds, and never
+//! reports success for incomplete output.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -12,11 +12,11 @@ const PIPELINES: &[&str] =
     &["tr a b | sed s/b/c/ | sort | uniq -c", "grep -v foo | tr a b", "sed s/a/b/ | wc -l"];
 /// Default options, and small chunks.
 const OPTIONS: &[&str] = &["", "-j 3 --part-size 33k", "-j 7 --part-size 5k --memory 16M"];
-/// The first of the unused user ids, one for each limit on processes, so that remaining processes
-/// of one do not count for the next.
+/// First of the unused user ids. Each limit on processes has its own id, so that remaining
+/// processes of one test do not count for the next.
 const FIRST_USER: u32 = 61_300;
 
-/// Asserts that the output is bash's without limits, or that it failed with a message.
+/// Asserts that contend printed the expected output, or failed with a message.
 fn is_whole_or_failed(how: &str, output: &Output, expected: &[u8]) {
     let error = text(&output.stderr);
     assert!(!error.contains("panicked"), "{how}: {error}");
@@ -25,12 +25,13 @@ fn is_whole_or_failed(how: &str, output: &Output, expected: &[u8]) {
     }
 }
 
-/// Returns bash's output without limits.
+/// Returns the output of bash without limits.
 fn expected(pipeline: &str, folder: &Path) -> Vec<u8> {
     Place { folder, input: Input::File, locale: "C" }.run(bash(pipeline)).stdout
 }
 
-/// Returns a shell that sets a limit and runs the pipeline, which is `$0`.
+/// Sets a limit in a shell, runs the shell text `run` with the pipeline as `$0`, and returns the
+/// output.
 fn limited(limit: &str, run: &str, pipeline: &str, folder: &Path) -> Output {
     let script = format!("ulimit {limit} || exit 99; {run}");
     let mut command = Command::new("timeout");
@@ -38,7 +39,7 @@ fn limited(limit: &str, run: &str, pipeline: &str, folder: &Path) -> Output {
     command.current_dir(folder).stdin(Stdio::null()).output().expect("coreutils")
 }
 
-/// Compares contend and bash within the same limit.
+/// Asserts that contend succeeds within a limit in which bash succeeds.
 fn succeeds_if_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u8]) {
     let of_bash = limited(limit, "exec bash -o pipefail -c \"$0\" <in", pipeline, folder);
     for options in OPTIONS {
@@ -101,7 +102,7 @@ fn with_little_address_space_its_output_is_whole_or_it_fails() {
                 let output = limited(&format!("-v {kilobytes}"), &run, pipeline, folder.path());
                 let how = format!("-v {kilobytes}: {pipeline} {options}");
                 is_whole_or_failed(&how, &output, &expected);
-                // Debug information of the program uses some of that.
+                // The debug information of the program uses some of the memory.
                 if kilobytes >= 1_000_000 {
                     assert!(output.status.success(), "{how}: {}", text(&output.stderr));
                 }
@@ -123,7 +124,7 @@ fn with_few_processes_it_succeeds_if_bash_does() {
     let place = folder(&input);
     for (number, pipeline) in PIPELINES.iter().enumerate() {
         let expected = expected(pipeline, place.path());
-        // A shell also needs one process for itself and one for each stage.
+        // Like contend, a shell needs its own process and one for each stage.
         let stages = u32::try_from(pipeline.split('|').count()).expect("few");
         for more in [0, 1, 3, 6, 10, 20, 60] {
             for (place, options) in OPTIONS.iter().enumerate() {
@@ -144,7 +145,8 @@ fn with_few_processes_it_succeeds_if_bash_does() {
     }
 }
 
-/// Running a command twice needs more threads. If they cannot be started, it reports an error.
+/// Tests that contend reports an error if it cannot start threads, which comparisons with the
+/// original run need.
 #[test]
 fn a_thread_that_cannot_be_started_is_an_error() {
     let test = "a_thread_that_cannot_be_started_is_an_error";
@@ -161,7 +163,7 @@ fn a_thread_that_cannot_be_started_is_an_error() {
         &["pipe", "--try", "--budget", "2", "cat in | sort | uniq -c"],
         &["pipe", "cat in | sort | uniq -c"],
     ];
-    // Like a shell, it mostly waits for processes.
+    // Like a shell, contend mostly waits for processes, so the trials can run concurrently.
     let trials: Vec<_> =
         (0..forms.len()).flat_map(|form| [1, 2, 3, 4, 6].map(|tasks| (form, tasks))).collect();
     let run = |(number, tasks): (usize, u32)| {

@@ -1,4 +1,4 @@
-//! Random pipelines and inputs; those that differ from bash are shrunk.
+//! Compares contend with bash on random pipelines and inputs, and shrinks cases that differ.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner
 use super::{Done, Input, Place, bash, contend_run, folder};
 use crate::support::{Command, by_effort, has, skip};
 
-/// The stages, simple ones first.
+/// Stages of random pipelines, simple ones first.
 const STAGES: &[&str] = &[
     "cat",
     "wc -l",
@@ -60,7 +60,7 @@ const STAGES: &[&str] = &[
     "paste - -",
     "cat in -",
 ];
-/// The pieces of lines.
+/// Pieces from which random input is composed.
 const PIECES: &[&[u8]] = &[
     b"a",
     b"b",
@@ -80,7 +80,7 @@ const PIECES: &[&[u8]] = &[
 ];
 const CASES: u32 = 150;
 
-/// A pipeline, its input and how it is run.
+/// A pipeline with its input, chunk size and environment.
 #[derive(Debug, Clone)]
 struct Case {
     stages: Vec<&'static str>,
@@ -107,17 +107,18 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Describes how this command's outcome differs from bash's, if it does.
+/// Returns a description of how the results of a command and of bash differ, or `None` if they do
+/// not.
 fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<String> {
     let input = case.pieces.concat();
     let folder = folder(&input);
     let place = Place { folder: folder.path(), input: case.input, locale: case.locale };
-    // Every chunk may cost several processes.
+    // Limit the number of chunks, since each may start several processes.
     let part = case.part.max(input.len() / 12).to_string();
     let pipeline = case.stages.join(" | ");
     let options = ["-j", "3", "--part-size", &part];
     let [expected, found] = [bash(&pipeline), run(&options, &pipeline)].map(|it| place.run(it));
-    // The amount that grep has read when it detects binary data differs between runs.
+    // How far grep has read when it detects binary data differs between runs.
     if ["binary", "matches"].iter().all(|word| expected.stderr.iter().any(|it| it == word)) {
         return None;
     }
@@ -125,13 +126,15 @@ fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<Str
     (expected != found).then(|| format!("bash: {expected:?}, contend: {found:?}"))
 }
 
-/// Removes line numbers, which differ in chunks, from `rev`'s messages about invalid text.
+/// Removes line numbers from the messages of `rev` about invalid text, because they are relative to
+/// the chunk.
 fn without_line_numbers(mut done: Done) -> Done {
     done.stderr.retain(|word| word.trim_end_matches(':').parse::<u64>().is_err());
     done
 }
 
-/// Runs cases until one differs, and shrinks it. The cases are the same every time.
+/// Runs cases until one differs, and returns the shrunk case as the error. The cases are the same
+/// in every run.
 fn smallest(
     cases: u32,
     run: impl Fn(&[&str], &str) -> Command + Copy,
@@ -154,7 +157,7 @@ fn random_pipelines_give_bash_s_output() {
     }
 }
 
-/// A stand-in that leaves lines unchanged where `rev` reverses them.
+/// Tests the shrinking with a command that replaces `rev` by `cat`.
 #[test]
 fn a_difference_is_shrunk() {
     if !has("bash") {

@@ -1,4 +1,4 @@
-//! Reasons for stages that are not parallel, which run nevertheless.
+//! Tests of the reasons why stages are not parallel, and of the results of such pipelines.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::support::{Command, contend, has, run, skip, text};
 
 const BEFORE: &str = "its output depends on all earlier input";
 
-/// Stages that need the whole input, or that contend does not know, with the reason.
+/// Stages that need the whole input or are unknown to contend, with the reasons.
 const AWKWARD: &[(&str, &str)] = &[
     ("sed -n 2p", "`2p` counts lines"),
     ("sed =", "`=` prints line numbers"),
@@ -53,7 +53,7 @@ const AWKWARD: &[(&str, &str)] = &[
     ("./my-filter", "`./my-filter` is unknown"),
 ];
 
-/// Pipelines that a shell has to run, with the reason.
+/// Pipelines that a shell has to run, with the reasons.
 const FOR_SHELL: &[(&str, &str)] = &[
     (
         "sort | while read -r line; do echo \"$line\"; done",
@@ -67,14 +67,14 @@ const FOR_SHELL: &[(&str, &str)] = &[
     ("printf 'b\\na\\n' | sort", "`printf` is a shell builtin"),
 ];
 
-/// Returns the output of `--explain` as data.
+/// Returns the JSON output of `--explain`.
 fn explained(place: &Place<'_>, pipeline: &str) -> Value {
     let done = place.run(contend_run(&["-j", "2", "--explain", "--json", "-"], pipeline));
     assert_eq!((done.status, done.stderr.as_slice()), (0, &[][..]), "{pipeline}");
     serde_json::from_slice(&done.stdout).expect("JSON")
 }
 
-/// Makes a folder with an unknown filter.
+/// Creates a folder with a filter that is unknown to contend.
 fn folder_with_filter() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder(&words(30_000));
@@ -100,7 +100,7 @@ fn awkward_stages_are_explained_and_run_as_in_bash() {
         let [before, it, after] = [0, 1, 2].map(|index| &explained["plan"]["stages"][index]);
         assert_eq!((&it["class"], &it["why"]), (&"opaque".into(), &why.into()), "{stage}");
         assert_eq!([&before["class"], &after["class"]], ["per-record"; 2], "{stage}");
-        // A random order has to be sorted to be compared.
+        // Output in random order must be sorted before the comparison.
         let pipeline = if stage == "sort -R" { pipeline + " | sort" } else { pipeline };
         wrong.extend(place.difference(&["-j", "3", "--part-size", "3k"], &pipeline));
         wrong.extend(place.difference(&[], &pipeline));
@@ -138,7 +138,7 @@ fn the_text_for_people_has_the_same_reasons() {
     assert!(shown.contains("parallel: handles each record independently"), "{shown}");
     assert!(shown.contains("runs alone: `2p` counts lines"), "{shown}");
     assert!(shown.contains("\nplain: "), "small as it is: {shown}");
-    // It reports stages that are parallel in any case as such.
+    // With a given chunk size, the plan is parallel even for small inputs.
     let forced = ["-j", "2", "--part-size", "3k", "--explain"];
     let shown = text(&place.run(contend_run(&forced, "tr A-Z a-z | sed -n 2p")).stdout);
     assert!(shown.contains("\nparallel: the chunk size is given"), "{shown}");

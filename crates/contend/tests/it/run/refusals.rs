@@ -1,16 +1,17 @@
-//! Command lines that programs refuse: contend leaves them to the program, which reports the error,
-//! where it would otherwise drop, merge or replace the stage.
+//! Tests of command lines that programs refuse. contend must not drop, merge or replace such a
+//! stage, so that the program reports the error.
 
 use fastrand::Rng;
 
 use super::{Input, Place, folder, none, words};
 use crate::support::{by_effort, has, skip};
 
-/// Number of random command lines of `sort`, and of each other command.
+/// Number of random command lines of `sort`.
 const SORTS: usize = 150;
+/// Number of random command lines of each other command.
 const OTHERS: usize = 60;
 
-/// Options of `sort`. It refuses some of them, or some combinations.
+/// Options of `sort`, which refuses some of them, or some combinations.
 const SORT: &[&str] = &[
     "-g",
     "-i",
@@ -148,14 +149,14 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("awk", &["1", "'{'", "-v", "-F , 1", "--no-such 1", "'{ print $1 }'"]),
 ];
 
-/// Up to three of them.
+/// Returns up to three random options, joined by spaces.
 fn some(random: &mut Rng, options: &[&str]) -> String {
     let count = random.usize(..4);
     let chosen: Vec<&str> = (0..count).map(|_| options[random.usize(..options.len())]).collect();
     chosen.join(" ")
 }
 
-/// Returns a pipeline in which stages precede and follow the command so that it could be dropped.
+/// Returns the command in a random pipeline, in which contend may drop, merge or replace it.
 fn around(random: &mut Rng, command: &str) -> String {
     let before = ["", "cat | ", "tr x y | "][random.usize(..3)];
     let after = ["", " | sort", " | uniq -c", " | wc -l", " | sort -n | tail -n 4"];
@@ -169,7 +170,7 @@ fn differ(pipelines: impl Iterator<Item = String>) -> Vec<String> {
     for (number, pipeline) in pipelines.enumerate() {
         let input = if number % 2 == 0 { Input::File } else { Input::Pipe };
         let place = Place { folder: folder.path(), input, locale: "C" };
-        // Whether an early exit cuts a stage off depends on timing, in bash as well.
+        // Whether an early exit interrupts a stage depends on timing, in bash as well.
         let is_cut = ["head", "-m"].iter().any(|word| pipeline.contains(word));
         let forced = ["-j", "3", "--part-size", "7k", "--pipefail"];
         for options in [&forced[..forced.len() - usize::from(is_cut)], &[]] {

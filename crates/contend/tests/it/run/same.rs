@@ -1,9 +1,9 @@
-//! Output, status and standard error are bash's.
+//! Tests that output, exit status and standard error are the same as in bash.
 
 use super::{Input, Place, awkward, bash, folder, none, words};
 use crate::support::{contend, has, is_tried, skip, text};
 
-/// Pipelines that read standard input, or the files.
+/// Pipelines that read standard input or the files in the folder.
 const PIPELINES: &[&str] = &[
     "cat in | grep foo | cut -d ' ' -f 2 | sort | uniq -c | sort -rn | head -n 5",
     "tr A-Z a-z | tr -cs a-z '\\n' | sort | uniq -c | sort -k1,1nr -k2",
@@ -184,7 +184,7 @@ fn awkward_lines_give_bash_s_output_in_chunks() {
     all_same("awkward_lines_give_bash_s_output_in_chunks", PIPELINES, &awkward(15_000), &ways);
 }
 
-/// Commands that need ASCII in the C locale, on input with other text in between.
+/// Tests commands that run in the C locale on ASCII chunks, with non-ASCII chunks in between.
 #[test]
 fn ascii_chunks_between_others() {
     let pipelines = [
@@ -216,7 +216,7 @@ fn pipelines_give_bash_s_output_with_default_options() {
     all_same("pipelines_give_bash_s_output_with_default_options", PIPELINES, &input, &ways);
 }
 
-/// Reverse line feeds move to a line of an earlier chunk.
+/// Tests that reverse line feeds move back to a line of an earlier chunk.
 #[test]
 fn reverse_line_feeds_reach_earlier_chunks() {
     let mut input = words(60_000);
@@ -261,7 +261,7 @@ fn a_command_has_a_pipe_wherever_it_has_one_with_bash() {
     }
 }
 
-/// The file offset after commands that share a file with the caller.
+/// Tests the file offset after commands that share an open file with the caller.
 #[test]
 fn later_readers_start_where_bash_s_commands_stopped() {
     if !has("bash") {
@@ -305,7 +305,7 @@ fn failing_commands_give_bash_s_output_and_status() {
     all_same("failing_commands_give_bash_s_output_and_status", FAILING, &words(8_000), &ways);
 }
 
-/// Messages about awkward text must not be repeated for every chunk.
+/// Tests that messages about awkward text are not repeated for every chunk.
 #[test]
 fn failing_commands_on_awkward_lines_give_bash_s_output() {
     let ways: [(&[&str], _, _); 2] = [

@@ -1,4 +1,4 @@
-//! Programs, files and statuses as a shell treats them, and as `contend run` does.
+//! Tests that `contend run` treats programs, files and exit statuses like a shell.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -8,17 +8,18 @@ use std::process::Stdio;
 use super::{Input, Place, bash, code, contend_run, folder, none, words};
 use crate::support::{Command, contend, has, skip, text};
 
-/// Options that force chunks.
+/// Options that force runs in chunks.
 const FORCED: &[&str] = &["-j", "2", "--part-size", "50k"];
 
-/// Makes an executable file.
+/// Creates an executable file with the given content.
 fn program(folder: &Path, name: &str, content: &[u8]) {
     let path = folder.join(name);
     fs::write(&path, content).expect("room");
     fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// Returns the differences between these scripts with bash and with contend in the place of `RUN`.
+/// Returns the differences between the results of scripts in which `RUN` is replaced by bash, and
+/// by contend.
 fn differences(
     folder: &Path,
     scripts: &[&str],

@@ -1,4 +1,4 @@
-//! The exit codes.
+//! The page of exit codes.
 
 use crate::exit::Exit;
 
@@ -30,7 +30,7 @@ fn row(exit: Exit) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the page.
+/// Returns the page of exit codes as Markdown.
 pub(super) fn page() -> String {
     let mut page = String::from("# Exit codes\n\n| code | cause |\n|---:|---|\n");
     for (code, cause) in EXITS.map(row) {

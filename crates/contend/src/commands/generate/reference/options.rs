@@ -1,11 +1,11 @@
-//! All verbs with their options, from the definition of the command line.
+//! The page of verbs and their options, from the definition of the command line.
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 use super::{WIDTH, escaped, paragraph};
 use crate::cli::Args;
 
-/// Returns the page.
+/// Returns the page of commands and options as Markdown.
 pub(super) fn page() -> String {
     let mut root = Args::command();
     root.build();
@@ -24,7 +24,7 @@ fn is_public(command: &Command) -> bool {
     command.get_name() != "help" && !command.is_hide_set()
 }
 
-/// Appends the section of a verb, with those of the verbs below it.
+/// Appends the section of a verb, followed by the sections of its subcommands.
 fn command(page: &mut String, verb: &Command, name: &str, level: usize) {
     page.push_str(&format!("\n{} {name}\n", "#".repeat(level)));
     let about = verb.get_long_about().or_else(|| verb.get_about());
@@ -47,7 +47,7 @@ fn command(page: &mut String, verb: &Command, name: &str, level: usize) {
     }
 }
 
-/// Whether clap added the argument.
+/// Returns whether clap itself added the argument, such as `--help`.
 fn is_of_clap(argument: &Arg) -> bool {
     use ArgAction::{Help, HelpLong, HelpShort, Version};
     matches!(argument.get_action(), Help | HelpLong | HelpShort | Version)
@@ -58,7 +58,7 @@ fn usage(verb: &Command) -> String {
     usage.trim_start_matches("Usage:").trim().to_owned()
 }
 
-/// Returns the item of an option or argument.
+/// Returns the list item that describes an option or argument.
 fn item(argument: &Arg) -> String {
     let help = argument.get_long_help().or_else(|| argument.get_help());
     let help = help.map(ToString::to_string).unwrap_or_default();
@@ -79,7 +79,7 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns how an argument is written: ``**`-o`, `--output FILE`**``.
+/// Returns the names and the placeholder of an argument, such as ``**`-o`, `--output FILE`**``.
 fn names(argument: &Arg) -> String {
     let takes_value = argument.get_action().takes_values();
     let placeholders = argument.get_value_names().unwrap_or_default();
@@ -94,7 +94,7 @@ fn names(argument: &Arg) -> String {
     format!("**{short}`--{long}{value}`**")
 }
 
-/// Returns what is said of possible and default values.
+/// Returns sentences that list the possible and the default values, or `None` without such values.
 fn values(argument: &Arg) -> Option<String> {
     if !argument.get_action().takes_values() {
         return None;

@@ -1,4 +1,4 @@
-//! The fields of all records, from their JSON Schemas.
+//! The page of JSON records and their fields, from the JSON Schemas.
 
 use anyhow::{Context as _, Result};
 use contend_report::schema;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{escaped, paragraph};
 
-/// Suffixes of field names, and the units that they stand for.
+/// Suffixes of field names, with the units that they denote.
 const UNITS: [(&str, &str); 9] = [
     ("_per_second", "1/s"),
     ("_seconds", "s"),
@@ -19,7 +19,7 @@ const UNITS: [(&str, &str); 9] = [
     ("_hz", "Hz"),
 ];
 
-/// Returns the page.
+/// Returns the page of JSON records as Markdown.
 ///
 /// # Errors
 /// Returns an error if a schema cannot be made.
@@ -48,7 +48,7 @@ pub(super) fn page() -> Result<String> {
     Ok(page)
 }
 
-/// Appends the description of a type.
+/// Appends the description of a type, with a table of its fields or variants.
 fn section(page: &mut String, schema: &str, definition: &Value) {
     let text = description(definition);
     if !text.is_empty() {
@@ -91,12 +91,12 @@ fn description(value: &Value) -> String {
     escaped(value["description"].as_str().unwrap_or_default())
 }
 
-/// Returns the description for a cell of a table.
+/// Returns the description of a type or field on one line, for a table cell.
 fn cell(value: &Value) -> String {
     description(value).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a type as text.
+/// Returns the type that a schema describes as Markdown. Named types link to their sections.
 fn type_of(schema: &str, value: &Value) -> String {
     if let Some(constant) = value.get("const") {
         return format!("`{constant}`");
