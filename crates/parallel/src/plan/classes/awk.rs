@@ -1,4 +1,4 @@
-//! `awk`: programs that keep no state between lines, and programs that only add numbers up.
+//! `awk`: programs without state between lines, and programs that only add up numbers.
 
 use contend_commands::Word;
 use contend_commands::awk::{Awk, state, sums};
@@ -53,7 +53,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::Combinable(Combinable { order_unknown, ..class }))
 }
 
-/// In busybox awk, the value of a missing field depends on earlier lines.
+/// Rejects comparisons of fields in busybox awk, where the value of a missing field depends on
+/// earlier lines.
 fn known_fields(file: &str, compares: bool) -> Result<(), Why> {
     match (file, compares) {
         ("busybox", true) => Err("busybox awk compares missing fields by earlier lines".into()),

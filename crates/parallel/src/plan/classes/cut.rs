@@ -31,7 +31,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         return Err("with a newline as delimiter, lines are fields".into());
     }
     let mut output = Output::of(records);
-    // By bytes, and for now by characters, cut may split a character.
+    // With `-b`, and so far with `-c` as well, cut may split a character.
     output.keeps_utf8 = by_field;
     if let Some(text) = options.value(OUTPUT_DELIMITER) {
         let bytes = if text.is_empty() { &[0] } else { text.as_bytes() };
