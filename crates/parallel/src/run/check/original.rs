@@ -19,21 +19,21 @@ use super::{Copied, Waited, pass_on, pipe, start};
 
 /// The poll interval for signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The maximum number of bytes of the original's standard error that are shown.
+/// Maximum number of bytes of the original's standard error that are shown.
 const MAX_STDERR_BYTES: u64 = 64 << 10;
 
-/// The result of the original.
+/// The outcome of the original.
 #[derive(Debug)]
 pub(super) struct Original {
     pub digests: Digests,
     pub status: i32,
     pub wall: Duration,
-    /// The beginning of what the original wrote to standard error.
+    /// The beginning of the original's standard error.
     pub stderr: String,
 }
 
 impl Original {
-    /// Compares this with the output and the exit code of a run.
+    /// Compares the original with the output and the exit code of a run.
     pub(super) fn compared_with(&self, output: &Digests, exit_code: i32) -> Record {
         let first_difference = output.first_difference(&self.digests);
         Record {
@@ -46,17 +46,17 @@ impl Original {
         }
     }
 
-    /// Runs the original and waits for it.
+    /// Runs the original, and waits until it has ended.
     ///
     /// # Errors
-    /// Returns an error if it cannot be started or waited for.
+    /// Returns an error if the original cannot be started or waited for.
     pub(super) fn run(mut command: Command, signals: &Signals) -> Result<Waited<Self>, RunError> {
         let (reader, writer) = pipe()?;
         let no_room = "there is no room for what it remarks";
         let stderr = tempfile::tempfile().context(no_room)?;
         let (sender, ended) = mpsc::channel();
         let (started, original) = mpsc::channel();
-        // Start the thread before the shell: if it cannot be started, no shell remains.
+        // Start the thread before the shell: if that fails, no shell is left behind.
         start(move || {
             let output = pass_on(reader, None);
             let Ok(pid) = original.recv() else { return };
@@ -103,7 +103,7 @@ fn wait_for_output(
             Err(mpsc::RecvTimeoutError::Disconnected) => return Err(RunError::OriginalLost),
         };
         let step = escalation.advance(signals.next_ending(), Instant::now());
-        // A keyboard interrupt reaches the original, too, so its output is incomplete.
+        // A keyboard interrupt reaches the original as well, so its output is incomplete.
         if let (Some(signal), true) =
             (signals.interrupted(), output.is_some() || step == Some(Shutdown::Abandon))
         {
@@ -121,7 +121,8 @@ fn wait_for_output(
 /// Sends a signal to the original and all processes that it has started. contend has no other
 /// children at this point.
 fn signal_all(signal: Signal) {
-    // The children of a shell that has ended are contend's from now on; kernels before 3.4 cannot do that.
+    // From now on, the orphaned children of a shell become contend's. Kernels before 3.4 do not
+    // support this.
     let _ = child::become_subreaper();
     let own = getpid();
     for pid in with_descendants(own).into_iter().filter(|&pid| pid != own) {
@@ -132,7 +133,7 @@ fn signal_all(signal: Signal) {
     }
 }
 
-/// Reads the beginning of a file.
+/// Returns the first `MAX_STDERR_BYTES` bytes of a file as a string, without trailing whitespace.
 fn beginning_of(mut file: File) -> io::Result<String> {
     file.rewind()?;
     let mut bytes = Vec::new();
