@@ -45,7 +45,8 @@ pub fn filter(
 
 struct Filter<'s, 'a> {
     json: Json<'s, 'a>,
-    /// Shared with the input, which flushes it; never borrowed while the parser reads.
+    /// The output, which the input also holds and flushes. It is never borrowed while the parser
+    /// reads.
     output: &'s RefCell<Output<'a>>,
     matcher: PathMatcher<'s>,
     format: Format,
@@ -146,7 +147,7 @@ impl Filter<'_, '_> {
         self.end_line()
     }
 
-    /// Prints a string piece by piece, as it may be larger than memory.
+    /// Prints a string in pieces, since it may be larger than memory.
     fn print_string(&mut self) -> Result<(), Stop> {
         let quote: &[u8] = if self.format == Format::Assignments { b"\"" } else { b"" };
         self.push(quote)?;

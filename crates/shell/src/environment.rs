@@ -389,7 +389,7 @@ fn answer_of(shell: &str, question: &str, signals: &Signals) -> io::Result<Strin
     command.arg("-c").arg(question).stdin(File::open("/dev/null")?).stdout(writer);
     command.stderr(Stdio::null());
     let started = spawn::spawn(&mut command, &[0, 1, 2], signals.mask_before(), Signal::KILL)?;
-    drop(command); // closes our writing end
+    drop(command); // closes this process's write end of the pipe
     let mut answer = Vec::new();
     let read = reader.read_to_end(&mut answer);
     child::reap(Pid::from_child(&started))?;

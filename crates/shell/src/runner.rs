@@ -209,8 +209,8 @@ impl Runner<'_> {
         }
         command.arg("-c").arg(script).stdin(stdin).stdout(stdout).stderr(Stdio::null());
         command.process_group(0);
-        // Orphans of the shell become our children, so that we can reap them. Kernels before 3.4
-        // lack this.
+        // Orphans of the shell become children of contend, so that it can reap them. Kernels before
+        // 3.4 do not support this.
         let _ = child::become_subreaper();
         let begun = Instant::now();
         let child =

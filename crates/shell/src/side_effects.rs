@@ -119,8 +119,7 @@ mod tests {
         check_repeatable(&parse(text).expect("one pipeline"), None)
     }
 
-    /// Returns the texts for which the result of [`check_repeatable`] is not the one that `judged`
-    /// accepts.
+    /// Returns the texts for which `judged` rejects the result of [`check_repeatable`].
     fn others<'a>(
         texts: &[&'a str],
         judged: impl Fn(&Result<(), NotRepeatable>) -> bool,

@@ -92,7 +92,7 @@ fn what_is_printed_and_refused_does_not_depend_on_reads() {
 fn what_is_left_open_is_decided() {
     let lines = |text: &str| printed(text, &["."], Format::JsonLines);
     let tsv = |text: &str| printed(text, &["."], Format::PathValue);
-    // A byte order mark is not printed, and is one only at the beginning.
+    // A byte order mark at the beginning of the input is not printed.
     assert_eq!(lines("\u{feff}[1]"), "[1]\n");
     // A surrogate pair is one character; half of a pair is an error.
     assert_eq!(tsv(r#""\uD83D\ude00""#), ".\t\u{1f600}\n");

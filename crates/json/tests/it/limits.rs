@@ -1,4 +1,4 @@
-//! Positions of errors, nesting depth, and the output before an error.
+//! Tests positions of errors, nesting depth, and the output before an error.
 
 use std::io::{self, Read};
 

@@ -68,9 +68,9 @@ macro_rules! operators {
 }
 
 operators! {
-    /// Counts lines and bytes, as `wc` does.
+    /// An operator that counts lines and bytes, as `wc` does.
     Count(count::Count),
-    /// Translates, deletes and squeezes bytes, as `tr` does.
+    /// An operator that translates, deletes and squeezes bytes, as `tr` does.
     Translate(translate::Translate),
 }
 

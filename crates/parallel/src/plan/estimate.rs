@@ -81,7 +81,7 @@ const IMBALANCE_FACTOR: f64 = 1.08;
 /// Time that each pipe adds because its commands wait for each other, as a fraction of the CPU time
 /// of all commands divided by the number of CPUs.
 const STALL_SHARE: f64 = 0.05;
-/// Number of pipes from which on more pipes add no time.
+/// Maximum number of pipes that add time.
 const MAX_STALLING_PIPES: usize = 4;
 /// CPU time of contend's own sort, relative to that of the `sort` program.
 const OWN_SORT_FACTOR: f64 = 0.4;

@@ -108,7 +108,7 @@ pub struct Group {
     pub may_fail: bool,
 }
 
-/// Where an input may be cut: between two records that satisfy all conditions.
+/// The positions where an input may be cut: between two records that satisfy all conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// The format of the records.
@@ -135,7 +135,7 @@ pub struct Guard {
     pub terminated: bool,
 }
 
-/// How the outputs of chunks are combined into the output of the group.
+/// The method of combining the outputs of chunks into the output of the group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combine {
@@ -160,13 +160,13 @@ pub enum Combine {
     Numbers(Numbers),
     /// Concatenated in input order and piped through a command.
     Through(Command),
-    /// Totals piped through this command. The first line of each output has `exact` and an amount
-    /// unless a value was rounded. The group falls back if a value was rounded or if the amounts
-    /// add up to too much.
+    /// Totals piped through a command. The first line of each output is `exact` and an amount,
+    /// unless a value was rounded. The group falls back if a value was rounded, or if the amounts
+    /// add up to too much for an exact sum.
     Totals(Command),
 }
 
-/// How sorted outputs are merged.
+/// A merge of sorted outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merge {
     /// The command that merges the files appended to its arguments in input order.

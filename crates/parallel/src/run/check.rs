@@ -158,8 +158,8 @@ impl Input {
             }
             Self::Kept(keeping) => {
                 let (reader, mut writer) = pipe()?;
-                // This closes the only reader of the pipe, so the thread that saves the stream
-                // ends.
+                // This closes contend's reader of the pipe. The thread that saves the stream ends
+                // once the pipe has no reader.
                 dup2_stdin(&reader).context("cannot redirect standard input")?;
                 let Kept { mut file, rest } = joined(keeping)?;
                 file.rewind().context(cannot_read)?;
@@ -237,8 +237,8 @@ fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
 }
 
 impl Captured {
-    /// Restores standard output after a run, and waits until all of the output has been copied.
-    /// This may include output of background processes.
+    /// Restores standard output after a run, and waits until all of the output has been copied,
+    /// including that of background processes.
     ///
     /// # Errors
     /// Returns an error if the output could not be passed on.

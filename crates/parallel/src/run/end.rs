@@ -26,7 +26,7 @@ pub enum End {
     NotExecuted {
         /// Name of the program, for a message.
         program: String,
-        /// Why it could not be executed.
+        /// Why the program could not be executed.
         source: io::Error,
         /// The exit code that a shell uses in this case: 127 if there is no such program, else 126.
         exit_code: u8,

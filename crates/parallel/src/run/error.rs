@@ -13,7 +13,7 @@ pub enum RunError {
     Script {
         /// The path of the script.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// Why the script cannot be read.
         source: io::Error,
     },
     /// The shell could not replace this process.
@@ -21,7 +21,7 @@ pub enum RunError {
     Shell {
         /// Name or path of the shell.
         shell: String,
-        /// Why it could not be executed.
+        /// Why the shell could not be executed.
         source: io::Error,
     },
     /// The executor failed.
@@ -32,7 +32,7 @@ pub enum RunError {
     KeepInput {
         /// The directory for temporary files.
         folder: PathBuf,
-        /// Why it cannot be created or written.
+        /// Why the file cannot be created or written.
         source: io::Error,
     },
     /// The thread that waits for the original ended before the original.
@@ -41,7 +41,7 @@ pub enum RunError {
     /// The records of pipelines in shell source are not JSON.
     #[error("cannot read the records of pipelines")]
     Records(#[source] serde_json::Error),
-    /// A value that must be UTF-8 is not. The field names the value.
+    /// A value is not UTF-8 although it must be. The field names the value.
     #[error("{0} is not UTF-8")]
     NotText(&'static str),
     /// The command line of a stage in shell source is not one that contend wrote.

@@ -17,7 +17,7 @@ const FILES_EACH: usize = 4;
 const FEWEST_FILES: u64 = 16;
 /// Limit on address space, in bytes, below which threads and buffers may not fit.
 const ADDRESS_SPACE: u64 = 8 << 30;
-/// Limit on processes from which on contend does not test whether enough can be started.
+/// Limit on processes at or above which contend does not test whether enough can be started.
 const MANY_PROCESSES: u64 = 4096;
 /// Stack size in bytes of a thread that only tests whether a thread can be started.
 const STACK: usize = 16 << 10;

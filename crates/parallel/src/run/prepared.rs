@@ -176,7 +176,7 @@ fn is_the_same_as_an_argument(script: &str) -> bool {
         && !signs.iter().any(|sign| script.replace("$?", "").contains(sign))
 }
 
-/// Returns the end to append to a script that is passed as an argument.
+/// Returns the lines to append to a script that is passed as an argument.
 ///
 /// Bash executes the last command of an argument in place of itself. With a script, it waits for
 /// the command, and reports a signal that ended it. An empty line hides the end of the argument,

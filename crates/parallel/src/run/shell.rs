@@ -23,7 +23,7 @@ use crate::plan::ir::Source;
 use crate::plan::planner::{self, Situation};
 use crate::plan::script::{Explanation, Rewritten};
 
-/// Length in bytes from which on a `#!` line is not parsed.
+/// Length in bytes at which a `#!` line is too long to be parsed.
 const MAX_SHEBANG: usize = 200;
 
 /// Runs a pipeline with the shell. `why` is the reason why contend cannot run it itself.

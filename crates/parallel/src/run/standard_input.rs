@@ -14,9 +14,9 @@ const NULL: (u32, u32) = (1, 3);
 pub(super) enum Kind {
     /// A regular file, with its size in bytes.
     File(u64),
-    /// /dev/null.
+    /// The null device, /dev/null.
     Nothing,
-    /// Anything else.
+    /// Any other file, such as a pipe or a terminal.
     Stream,
 }
 

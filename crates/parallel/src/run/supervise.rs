@@ -24,7 +24,7 @@ use super::watch::Watch;
 use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
 use crate::plan::ir::{Command, Plan, Source, Step};
 
-/// Size in bytes from which on freed blocks are returned to the system if the memory budget is
+/// Minimum size in bytes of freed blocks that are returned to the system, if the memory budget is
 /// small.
 const MMAP_THRESHOLD_BYTES: u32 = 1 << 20;
 /// Memory budget in bytes below which the budget is small.

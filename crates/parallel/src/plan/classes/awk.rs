@@ -8,7 +8,7 @@ use crate::plan::ir::{ByteSet, Combine, Records};
 
 /// File names of the awk implementations that the proofs cover.
 const KNOWN: &[&str] = &["mawk", "gawk", "busybox", "original-awk"];
-/// The variables that define how a line is delimited.
+/// Variables that define the delimiters of lines.
 const LINES: &[&str] = &["RS", "ORS"];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {

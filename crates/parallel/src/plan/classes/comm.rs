@@ -56,7 +56,7 @@ pub(super) fn merging(subject: &Subject<'_>, records: Records, key: Key) -> Resu
     Ok(PerRecord { cut, arguments, may_fail: true, ..PerRecord::new(records) })
 }
 
-/// The operand that is the piped input.
+/// The position of the operand that is the piped input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     First,

@@ -1,4 +1,4 @@
-//! `grep`: each line independently, unless lines are counted, numbered or remembered.
+//! `grep`: each line independently, unless an option makes the output depend on other lines.
 
 use contend_commands::grep::{Grep, Syntax};
 use contend_shell::environment::{Encoding, Maker};

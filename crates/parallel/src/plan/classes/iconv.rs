@@ -1,4 +1,4 @@
-//! `iconv`, between stateless encodings in which a newline is a byte.
+//! `iconv` between stateless encodings in which a newline is one byte.
 
 use contend_commands::options::Table;
 use contend_shell::environment::{Encoding, Maker};

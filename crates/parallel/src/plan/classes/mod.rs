@@ -148,7 +148,7 @@ impl Output {
     /// Returns the properties of records that consist of parts of the input's records, cut between
     /// characters.
     pub fn of(records: Records) -> Self {
-        // The last record of the input may lack its separator.
+        // The last record of the input may lack its separator, which the output then adds.
         let adds = ByteSet::from_iter([records.separator()]);
         Self { records: Some(records), adds, ..Self::LINES }
     }
@@ -330,8 +330,8 @@ impl Subject<'_> {
             && environment.knows_characters(&self.simple.program.text)
     }
 
-    /// Returns the kinds of elements in the expressions. Returns `None` if the locale is C, or if
-    /// the expressions may match other ASCII text in the C locale.
+    /// Returns the kinds of elements in the expressions. Returns `None` unless the encoding is
+    /// UTF-8 and the expressions match the same ASCII text in the C locale.
     fn same_in_c<'e>(
         &self,
         mut expressions: impl Iterator<Item = &'e str>,

@@ -77,7 +77,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     };
     let merge = Merge {
         command: subject.command(&subject.simple.program.text, merging(&options)),
-        // The program that compresses temporary files may be missing.
+        // The program that compresses temporary files may be missing, which only the command
+        // reports.
         lines: if by_bytes && !options.has(COMPRESS) {
             order(subject, &options, whole, records)
         } else {

@@ -65,7 +65,7 @@ impl Drafting {
         self.stages.push(Stage { text: simple.text(), class, why: why.into() });
     }
 
-    /// Adds a command that runs once.
+    /// Adds a command that runs once, over the whole input.
     pub(super) fn serial(&mut self, command: Command) {
         self.close();
         match self.steps.last_mut() {

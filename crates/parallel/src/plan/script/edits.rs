@@ -19,7 +19,8 @@ pub(super) struct Edits<'t> {
     insertions: Vec<(usize, String)>,
     slots: usize,
     untimed: usize,
-    /// The slot shared by all straight-line pipelines after the first ones.
+    /// The slot that all pipelines outside loops share, except for the first ones, which have no
+    /// slot.
     shared_slot: Option<usize>,
 }
 

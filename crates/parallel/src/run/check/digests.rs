@@ -35,7 +35,7 @@ impl Digests {
         self.unfinished.extend_from_slice(bytes);
     }
 
-    /// Returns the number of bytes added.
+    /// Returns the length of the output in bytes.
     pub(super) fn bytes(&self) -> u64 {
         (self.blocks.len() * BLOCK_BYTES + self.unfinished.len()) as u64
     }

@@ -73,10 +73,10 @@ impl Original {
                 .stderr(stderr.try_clone().context(no_room)?);
             let child = spawn::spawn(&mut command, &[1, 2], signals.mask_before(), Signal::TERM)
                 .context("cannot start the shell for --check")?;
-            drop(command); // its end of the pipe has to be closed here
+            drop(command); // closes this process's write end of the pipe
             Pid::from_child(&child)
         };
-        let _ = started.send(pid); // the thread waits for it
+        let _ = started.send(pid); // the thread is waiting for the process ID
         let output = match wait_for_output(&ended, signals)? {
             Waited::Done(output) => output,
             Waited::Interrupted(signal) => return Ok(Waited::Interrupted(signal)),
@@ -126,7 +126,7 @@ fn signal_all(signal: Signal) {
     let _ = child::become_subreaper();
     let own = getpid();
     for pid in with_descendants(own).into_iter().filter(|&pid| pid != own) {
-        let _ = kill_process(pid, signal); // it may have ended
+        let _ = kill_process(pid, signal); // the process may have ended
         if signal == Signal::TERM {
             let _ = kill_process(pid, Signal::CONT); // a stopped process could not handle the signal
         }

@@ -63,7 +63,7 @@ struct Stage {
 /// The state of a stage before its settings are read.
 #[derive(Debug)]
 pub enum Met {
-    /// This process has nothing left to do.
+    /// The process of the stage has nothing left to do.
     Over(End),
     /// The stage needs its settings to continue. Most stages do not, which saves the time of
     /// reading them.

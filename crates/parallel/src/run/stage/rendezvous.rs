@@ -1,8 +1,8 @@
 //! Connects the processes of neighbouring stages.
 //!
 //! Two neighbours share a pipe, whose inode number is unique. The first process listens on an
-//! abstract socket named after that number, and the other one connects. A neighbour that does not
-//! arrive in time, or that has ended (its end of the pipe is closed), is left alone.
+//! abstract socket named after that number, and the other one connects. A neighbour counts as
+//! missing if it does not arrive in time, or if it has ended, which closes its end of the pipe.
 //!
 //! Each stage sends to the next one the words of all stages so far and the standard input of the
 //! first. The last stage answers with a [`Verdict`], which each stage passes on to the one before

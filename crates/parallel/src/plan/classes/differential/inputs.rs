@@ -112,7 +112,7 @@ const ODD_VALUES: &[&[u8]] = &[
     b"'a'",
 ];
 
-/// An input.
+/// Input bytes, which `Debug` escapes.
 #[derive(Clone)]
 pub(super) struct Input(pub(super) Vec<u8>);
 
@@ -202,7 +202,7 @@ fn by_lines(kind: Kind) -> impl Strategy<Value = Vec<u8>> {
                 2 => lines = lines.into_iter().flat_map(|line| [line.clone(), line]).collect(),
                 3 => lines.iter_mut().for_each(Vec::clear),
                 4 => lines.iter_mut().skip(1).step_by(2).for_each(Vec::clear),
-                // Longer than a buffer.
+                // Make the input longer than a buffer.
                 5 if matches!(kind, Kind::Lines | Kind::Text) => {
                     lines = lines.iter().cycle().take(12_000).cloned().collect();
                 }

@@ -31,7 +31,7 @@ const LOCALES: [&str; 2] = ["C", "C.UTF-8"];
 
 /// A command to test.
 struct Subjected {
-    /// The command as the table has it.
+    /// The command as written in the table, with placeholders for files.
     wording: &'static str,
     text: String,
     simple: Simple,
