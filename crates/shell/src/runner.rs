@@ -14,12 +14,12 @@ use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, kill_process_group, pidfd_open};
 
-/// Settings for running source: the shell and its options.
+/// Settings for running shell source: the shell and its options.
 #[derive(Debug, Clone, Copy)]
 pub struct Runner<'a> {
     /// Name or path of the shell.
     pub shell: &'a str,
-    /// Source that the shell executes first, with its output discarded.
+    /// Shell source to execute first, with its output discarded.
     pub setup: Option<&'a str>,
     /// Whether to set `pipefail`, so that a pipeline fails if any stage does.
     pub pipefail: bool,
@@ -85,8 +85,9 @@ struct Started {
 const ASK: Duration = Duration::from_millis(5);
 
 impl Runner<'_> {
-    /// Runs source and waits for its end. `input` is read from its start; if it is `None`, standard
-    /// input is empty. `output` is truncated first. The run is killed if it exceeds `limit`.
+    /// Runs shell source, and waits for its end. `input` is read from its start; if it is `None`,
+    /// standard input is empty. `output` is truncated first. The run is killed if it exceeds
+    /// `limit`.
     ///
     /// # Errors
     /// See [`RunError`]. No process is left running.
@@ -130,9 +131,9 @@ impl Runner<'_> {
         self.wait_for(&started, limit)
     }
 
-    /// Runs source as in the middle of a pipeline. If `fed`, standard input is a pipe that a thread
-    /// of contend fills; if `drained`, standard output is a pipe that another thread empties. The
-    /// CPU time of these threads does not count.
+    /// Runs shell source as in the middle of a pipeline. If `fed`, standard input is a pipe that a
+    /// thread of contend fills; if `drained`, standard output is a pipe that another thread
+    /// empties. The CPU time of these threads does not count.
     ///
     /// # Errors
     /// See [`Self::run`].

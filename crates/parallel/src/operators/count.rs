@@ -1,4 +1,4 @@
-//! `wc` for lines and bytes, whose counts do not depend on the locale.
+//! Counts lines and bytes as `wc` does. These counts do not depend on the locale.
 
 use std::io::Write as _;
 

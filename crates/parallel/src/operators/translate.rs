@@ -1,4 +1,4 @@
-//! `tr`: maps, deletes and squeezes bytes.
+//! Maps, deletes and squeezes bytes as `tr` does.
 
 use contend_commands::Simple;
 use contend_commands::tr::Effect;

@@ -1,4 +1,4 @@
-//! The result of a run, for its caller.
+//! The result of a run, as returned to the caller.
 
 use std::io;
 use std::time::SystemTime;

@@ -1,4 +1,5 @@
-//! `awk`: programs without state between lines, and programs that only add up numbers.
+//! Classifies `awk`: programs without state between lines are per record, and programs that only
+//! add up numbers are combinable.
 
 use contend_commands::Word;
 use contend_commands::awk::{Awk, state, sums};

@@ -1,4 +1,4 @@
-//! `cat`: forwards its input, or makes some of its bytes visible.
+//! Classifies `cat`, which forwards its input or makes some of its bytes visible.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;

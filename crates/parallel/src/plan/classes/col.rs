@@ -1,4 +1,5 @@
-//! `col`: each line independently, if the input has no bytes that move between lines.
+//! Classifies `col`, which handles each line independently if no byte of the input moves to another
+//! line.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;

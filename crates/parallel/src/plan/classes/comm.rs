@@ -1,4 +1,4 @@
-//! `comm` with a file as one operand: compares lines of the input with the file.
+//! Classifies `comm` with a file as one operand, which compares lines of the input with the file.
 
 use contend_commands::Word;
 use contend_commands::options::Table;

@@ -1,4 +1,4 @@
-//! `cut`: each line independently.
+//! Classifies `cut`, which handles each line independently.
 
 use contend_commands::cut::{List, TABLE};
 use contend_shell::environment::Maker;

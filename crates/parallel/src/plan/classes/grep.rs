@@ -1,4 +1,5 @@
-//! `grep`: each line independently, unless an option makes the output depend on other lines.
+//! Classifies `grep`, which handles each line independently, unless an option makes the output
+//! depend on other lines.
 
 use contend_commands::grep::{Grep, Syntax};
 use contend_shell::environment::{Encoding, Maker};

@@ -1,4 +1,5 @@
-//! `head` and `tail`: run over each chunk, and once more over the concatenated outputs.
+//! Classifies `head` and `tail`, which run over each chunk, and once more over the concatenated
+//! outputs.
 
 use contend_commands::head::{self, Lines, TABLE};
 use contend_commands::options::Options;

@@ -1,4 +1,5 @@
-//! `iconv` between stateless encodings in which a newline is one byte.
+//! Classifies `iconv`, which handles lines independently between stateless encodings in which a
+//! newline is one byte.
 
 use contend_commands::options::Table;
 use contend_shell::environment::{Encoding, Maker};

@@ -1,4 +1,5 @@
-//! `join` with a file as one operand: adds fields of the file to lines of the input.
+//! Classifies `join` with a file as one operand, which adds fields of the file to lines of the
+//! input.
 
 use contend_commands::options::{Options, Table};
 use contend_shell::environment::{Encoding, Maker};

@@ -1,4 +1,4 @@
-//! `jq`: each value independently.
+//! Classifies `jq`, which handles each JSON value independently.
 
 use std::path::Path;
 

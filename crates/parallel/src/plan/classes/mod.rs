@@ -251,7 +251,7 @@ pub fn is_known(name: &str) -> bool {
     TABLE.iter().any(|(names, _)| names.contains(&name))
 }
 
-/// Classifies a command. A command without a proof is [`Class::Opaque`].
+/// Classifies a command. A command without a proof is opaque.
 pub fn classify(subject: &Subject<'_>) -> Class {
     let name = subject.simple.name();
     let read = TABLE.iter().find(|(names, _)| names.contains(&name)).map(|(_, read)| read);

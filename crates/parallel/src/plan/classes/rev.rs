@@ -1,4 +1,4 @@
-//! `rev`: reverses each line.
+//! Classifies `rev`, which reverses each line.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;

@@ -1,4 +1,4 @@
-//! `sed`: scripts that handle each record independently.
+//! Classifies `sed`: scripts without state between records are per record.
 
 use contend_commands::options::Options;
 use contend_commands::sed::script::{Delimiters, Function, Regex, Script};

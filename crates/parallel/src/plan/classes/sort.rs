@@ -1,4 +1,4 @@
-//! `sort`: sorted chunks are merged in the same order.
+//! Classifies `sort`: sorted chunks are merged in the same order.
 
 use std::ops::RangeInclusive;
 

@@ -1,4 +1,4 @@
-//! `tr`: maps bytes. With `-s`, a run of equal characters must stay in one chunk.
+//! Classifies `tr`, which maps bytes. With `-s`, a run of equal characters must stay in one chunk.
 
 use contend_commands::tr::Effect;
 use contend_shell::environment::Maker;

@@ -1,4 +1,4 @@
-//! `wc`: sums the counts of the chunks; for `-L`, takes the maximum.
+//! Classifies `wc`: the counts of chunks are summed; for `-L`, the maximum is taken.
 
 use contend_commands::wc::TABLE;
 use contend_shell::environment::Maker;

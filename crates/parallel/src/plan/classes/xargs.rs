@@ -1,4 +1,4 @@
-//! `xargs` that starts one command for each of its items.
+//! Classifies `xargs`, if it starts one command for each item or line.
 
 use contend_commands::options::{Options, Table};
 use contend_commands::purity::is_pure;

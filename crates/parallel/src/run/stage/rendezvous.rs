@@ -61,7 +61,7 @@ enum Meeting {
 }
 
 impl Meeting {
-    /// Starts to wait for the process at the other end of a pipe. Returns [`Self::Missed`] if that
+    /// Starts to wait for the process at the other end of a pipe. Returns `Missed` if that
     /// fails, or if the file is not a pipe.
     fn at(pipe: BorrowedFd<'_>) -> Self {
         Self::begin(pipe).unwrap_or(Self::Missed)
