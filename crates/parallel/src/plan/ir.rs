@@ -108,7 +108,7 @@ pub struct Group {
     pub may_fail: bool,
 }
 
-/// The positions where an input may be cut: between two records that satisfy all conditions.
+/// Where an input may be cut: between two records that satisfy all conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// The format of the records.

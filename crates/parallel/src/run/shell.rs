@@ -165,8 +165,8 @@ fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
     planner::plan(stages, &situation).stages
 }
 
-/// Returns the shell that a script's `#!` line names, and the options on that line. Returns `None`
-/// if the shell is unknown. The kernel passes everything after the program as one argument.
+/// Returns the shell that a script's `#!` line names, if it is a known one, and the options on that
+/// line. The kernel passes everything after the program as one argument.
 fn named_shell(text: &str) -> Option<(String, Vec<String>)> {
     let line = text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG)?;
     let (mut program, mut options) = first_word(line);

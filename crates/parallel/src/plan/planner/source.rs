@@ -34,7 +34,7 @@ impl Found {
         Self { source: Source::Own, first: None, left_out: None, obstacle: None }
     }
 
-    /// Returns the source with its files given back to the first stage.
+    /// Gives the files back to the first stage.
     pub(super) fn left_alone(self) -> Self {
         Self { obstacle: self.obstacle, ..Self::nothing() }
     }
