@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Why filtering stopped.
+/// An error that ends filtering.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
     /// The input cannot be read.
@@ -15,9 +15,9 @@ pub enum FilterError {
     /// The input is not JSON or exceeds a limit.
     #[error("{place}: {problem}")]
     Malformed {
-        /// The position of the problem.
+        /// Position of the problem in the input.
         place: Place,
-        /// A description of the problem.
+        /// The problem, worded for users.
         problem: String,
     },
 }
@@ -25,11 +25,11 @@ pub enum FilterError {
 /// A position in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The line number, from 1.
+    /// Line number, from 1.
     pub line: u64,
-    /// The character within the line, from 1.
+    /// Number of the character within its line, from 1.
     pub column: u64,
-    /// The byte offset from the start of the input, from 0.
+    /// Byte offset from the start of the input, from 0.
     pub offset: u64,
 }
 

@@ -1,7 +1,7 @@
-//! The loop over the document: prints matching values in one pass.
+//! Prints the matching values of a document in one pass.
 //!
-//! A match inside a printed value is not printed a second time: it would have to be buffered until
-//! the outer value ends.
+//! A match inside a printed value is not printed a second time, since it would have to be buffered
+//! until the outer value ends.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use crate::matcher::{Kind, Match, PathMatcher};
 use crate::output::Output;
 use crate::path::Query;
 
-/// Size of the buffer through which strings are copied, in bytes.
+/// Length in bytes of the buffer through which strings are copied.
 const STRING_PIECE_BYTES: usize = 4096;
 
 /// Prints the values of `input` that match `query`.
@@ -45,11 +45,12 @@ pub fn filter(
 
 struct Filter<'s, 'a> {
     json: Json<'s, 'a>,
-    /// Shared with the input, which flushes it; never borrowed while the parser reads.
+    /// The output, which the input also holds and flushes. It is never borrowed while the parser
+    /// reads.
     output: &'s RefCell<Output<'a>>,
     matcher: PathMatcher<'s>,
     format: Format,
-    /// The buffer for strings.
+    /// The buffer through which strings are copied.
     piece: Vec<u8>,
 }
 
@@ -146,7 +147,7 @@ impl Filter<'_, '_> {
         self.end_line()
     }
 
-    /// Prints a string piece by piece, as it may be larger than memory.
+    /// Prints a string in pieces, since it may be larger than memory.
     fn print_string(&mut self) -> Result<(), Stop> {
         let quote: &[u8] = if self.format == Format::Assignments { b"\"" } else { b"" };
         self.push(quote)?;
@@ -182,7 +183,7 @@ impl Filter<'_, '_> {
         self.output.borrow_mut().push(text)
     }
 
-    /// Prints the whole value on one line, without white space.
+    /// Prints the current value on one line, without white space.
     fn copy(&mut self) -> Result<(), Stop> {
         let mut writer = JsonStreamWriter::new(Line(self.output));
         self.json.transfer_to(&mut writer)?;
@@ -191,7 +192,7 @@ impl Filter<'_, '_> {
     }
 }
 
-/// Appends to the unfinished line.
+/// A writer that appends to the unfinished line.
 struct Line<'s, 'a>(&'s RefCell<Output<'a>>);
 
 impl Write for Line<'_, '_> {
@@ -206,7 +207,7 @@ impl Write for Line<'_, '_> {
     }
 }
 
-/// Returns the text up to the last complete character.
+/// Returns the longest prefix that consists of complete characters.
 fn whole_characters(text: &[u8]) -> &str {
     match std::str::from_utf8(text) {
         Ok(text) => text,

@@ -5,7 +5,8 @@ use crate::path::is_bare;
 /// The format in which matching values are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// One line for each scalar and empty container in the value: path, tab, text.
+    /// One line for each scalar and empty container in the value: its path, a tab, and the scalar
+    /// or container itself.
     PathValue,
     /// One assignment for each value and container in the value, as gron prints it.
     Assignments,
@@ -14,7 +15,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the path of the root.
+    /// Returns the path of the root, to which steps are appended.
     pub(crate) fn root(self) -> &'static str {
         match self {
             Self::Assignments => "json",
@@ -22,7 +23,7 @@ impl Format {
         }
     }
 
-    /// Appends the path step of a member.
+    /// Appends the step to an object's member to a path.
     pub(crate) fn push_key(self, path: &mut Vec<u8>, key: &str) {
         let bare = match self {
             Self::Assignments => is_identifier(key),
@@ -39,7 +40,7 @@ impl Format {
         }
     }
 
-    /// Appends a piece of a string, with escapes where the format needs them.
+    /// Appends a part of a string, with the escapes that the format requires.
     pub(crate) fn push_text(self, out: &mut Vec<u8>, text: &str) {
         let special: fn(u8) -> bool = match self {
             Self::Assignments => {
@@ -76,14 +77,14 @@ impl Format {
     }
 }
 
-/// Appends the path step of an element.
+/// Appends the step to an array's element to a path.
 pub(crate) fn push_index(path: &mut Vec<u8>, index: u64) {
     push_bracket(path);
     push_decimal(path, index);
     path.push(b']');
 }
 
-/// Appends `[`, after a dot at the start of the path.
+/// Appends `[`, preceded by a dot at the start of the path.
 fn push_bracket(path: &mut Vec<u8>) {
     path.extend_from_slice(if path.is_empty() { b".[" } else { b"[" });
 }
@@ -143,7 +144,7 @@ const RESERVED: [&str; 36] = [
     "yield",
 ];
 
-/// Returns whether gron writes a key after a dot: whether it is an identifier of JavaScript.
+/// Returns whether a key is a JavaScript identifier. gron writes such keys after a dot.
 fn is_identifier(key: &str) -> bool {
     let mut chars = key.chars();
     let begins = |c: char| c == '$' || c == '_' || unicode_ident::is_xid_start(c) && !is_extra(c);
@@ -151,8 +152,8 @@ fn is_identifier(key: &str) -> bool {
     chars.next().is_some_and(begins) && chars.all(goes_on) && !RESERVED.contains(&key)
 }
 
-/// Characters that Unicode allows in identifiers as exceptions (`Other_ID_Start`, `Other_ID_Continue`)
-/// and gron does not.
+/// Returns whether Unicode allows a character in identifiers only as an exception (`Other_ID_Start`
+/// or `Other_ID_Continue`). gron does not allow these characters.
 fn is_extra(c: char) -> bool {
     matches!(
         c,

@@ -1,4 +1,4 @@
-//! The JSON parser, its input, and the translation of its errors.
+//! Configures the JSON parser, reads its input, and translates its errors.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read};
@@ -11,28 +11,29 @@ use struson::reader::{
 use crate::error::{FilterError, Place};
 use crate::output::Output;
 
-/// Maximum nesting depth. Open containers take memory on the heap; nothing here recurses.
+/// Maximum nesting depth. Open containers take memory on the heap; no function recurses.
 pub const MAX_NESTING: u32 = 100_000;
 
-/// Size of a read, in bytes.
+/// Length of a read in bytes.
 const READ_BYTES: usize = 64 * 1024;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The parser of an [`Input`].
+/// A JSON parser that reads from an [`Input`].
 pub(crate) type Json<'s, 'a> = JsonStreamReader<Input<'s, 'a>>;
 
-/// The parser's reader. It flushes complete output lines before each read that may block.
+/// The reader for the parser. It flushes complete output lines before each read that may block.
 pub(crate) struct Input<'s, 'a> {
     reader: BufReader<&'a mut dyn Read>,
     output: &'s RefCell<Output<'a>>,
-    /// The error of a failed read, as the parser only keeps its text.
+    /// The error of a failed read, because the parser keeps only its message.
     failed: Option<FilterError>,
-    /// Length of the byte order mark that was dropped, in bytes.
+    /// Length in bytes of the byte order mark that was dropped, or 0.
     dropped: u64,
 }
 
 impl<'s, 'a> Input<'s, 'a> {
-    /// Drops a byte order mark, which has no meaning in UTF-8; RFC 8259 allows parsers to ignore it.
+    /// Creates an input without its byte order mark, which has no meaning in UTF-8. RFC 8259 allows
+    /// parsers to ignore it.
     pub(crate) fn new(
         reader: &'a mut dyn Read,
         output: &'s RefCell<Output<'a>>,
@@ -68,7 +69,7 @@ impl<'s, 'a> Input<'s, 'a> {
         Place { line: line + 1, column: column + 1, offset }
     }
 
-    /// Returns the read error, or an encoding error if reading has not failed: the parser reports
+    /// Returns the read error, or an encoding error if reading has not failed. The parser reports
     /// both in the same way.
     fn failed_or_not_utf8(&mut self, position: &JsonReaderPosition) -> FilterError {
         let place = self.place(position);
@@ -95,7 +96,7 @@ fn first_byte(reader: &mut BufReader<&mut dyn Read>) -> io::Result<Option<u8>> {
     }
 }
 
-/// Creates a parser for a sequence of JSON texts that leaves numbers as text.
+/// Creates a parser for a sequence of JSON texts, which returns numbers as written.
 pub(crate) fn parser<R: Read>(input: R) -> JsonStreamReader<R> {
     let settings = ReaderSettings {
         allow_multiple_top_level: true,
@@ -107,12 +108,12 @@ pub(crate) fn parser<R: Read>(input: R) -> JsonStreamReader<R> {
     JsonStreamReader::new_custom(input, settings)
 }
 
-/// Why the loop over the document stopped early.
+/// The reason why filtering stopped early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stop {
     #[error(transparent)]
     Json(#[from] ReaderError),
-    /// Inside a string: a read failed, or the string is not UTF-8.
+    /// Inside a string, a read failed or the bytes are not UTF-8.
     #[error(transparent)]
     Text(io::Error),
     #[error(transparent)]
@@ -142,7 +143,7 @@ impl From<TransferError> for Stop {
     }
 }
 
-/// Converts the reason into an error with its position.
+/// Converts the reason into an error with its position in the input.
 pub(crate) fn explain(json: &mut Json, stop: Stop) -> FilterError {
     let position = json.current_position(false);
     let input = json.reader_mut();
@@ -168,7 +169,7 @@ fn malformed(place: Place, problem: impl Into<String>) -> FilterError {
     FilterError::Malformed { place, problem: problem.into() }
 }
 
-/// Describes a syntax error.
+/// Describes a syntax error for users.
 pub(crate) fn problem(kind: SyntaxErrorKind) -> String {
     let text = match kind {
         SyntaxErrorKind::CommentsNotEnabled => "comments are not allowed in JSON",

@@ -11,7 +11,7 @@ use crate::format::{Format, push_index};
 use crate::input::Stop;
 use crate::path::{Choice, MAX_PATH_BYTES, Query};
 
-/// How to treat a value.
+/// The result of matching a value against the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Match {
     /// No path can match inside the value.
@@ -22,7 +22,7 @@ pub(crate) enum Match {
     Print,
 }
 
-/// The kind of a container.
+/// An array or an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Array,
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns the text of an empty container of this kind.
+    /// Returns an empty container of this kind, as JSON.
     pub(crate) fn empty(self) -> &'static [u8] {
         match self {
             Self::Array => b"[]",
@@ -81,18 +81,18 @@ impl<'a> PathMatcher<'a> {
         Self { query, format, open: Vec::new(), states: Vec::new(), path: Vec::new() }
     }
 
-    /// Returns the kind of the innermost open container.
+    /// Returns the kind of the innermost open container, or `None` at the top level.
     #[inline]
     pub(crate) fn innermost(&self) -> Option<Kind> {
         self.open.last().map(|open| open.kind)
     }
 
-    /// Returns the path of the current value.
+    /// Returns the path of the current value, as printed.
     pub(crate) fn path(&self) -> &[u8] {
         if self.path.is_empty() { b"." } else { &self.path }
     }
 
-    /// Starts a JSON text: moves to its root.
+    /// Moves to the root of the next JSON text.
     pub(crate) fn begin_text(&mut self) -> Match {
         self.states.clear();
         self.path.clear();
@@ -106,14 +106,14 @@ impl<'a> PathMatcher<'a> {
         Match::Search
     }
 
-    /// Enters a container.
+    /// Enters the current value, which is a container.
     pub(crate) fn open(&mut self, kind: Kind, matched: Match) {
         let begin = self.open.last().map_or(0, |parent| parent.states.end);
         let states = begin..self.states.len();
         self.open.push(Open { kind, matched, count: 0, states, path: self.path.len() });
     }
 
-    /// Leaves the innermost container.
+    /// Leaves the innermost container and returns it, or returns `None` at the top level.
     pub(crate) fn close(&mut self) -> Option<Open> {
         let closed = self.open.pop()?;
         self.path.truncate(closed.path);
@@ -142,14 +142,15 @@ impl<'a> PathMatcher<'a> {
         Ok(matched)
     }
 
-    /// Counts a member or element, and returns how many there were before it.
+    /// Counts a member or element of the innermost container, and returns the number of those
+    /// before it.
     fn count(&mut self) -> u64 {
         let Some(parent) = self.open.last_mut() else { return 0 };
         parent.count += 1;
         parent.count - 1
     }
 
-    /// Leaves the previous member or element, and computes the states of this one.
+    /// Leaves the previous member or element, and computes the states of the given one.
     fn enter(&mut self, child: Child) -> Match {
         let Some(parent) = self.open.last() else { return Match::Skip };
         self.path.truncate(parent.path);
@@ -174,7 +175,7 @@ impl<'a> PathMatcher<'a> {
         if self.states.len() > end { Match::Search } else { Match::Skip }
     }
 
-    /// Adds a state unless it is already there: several states can advance to the same one.
+    /// Adds a state unless it is present: several states can advance to the same one.
     fn reach(&mut self, from: usize, state: State) {
         if !self.states[from..].contains(&state) {
             self.states.push(state);

@@ -1,12 +1,12 @@
-//! The line buffer of the output.
+//! Buffers lines of output.
 
 use std::io::{self, Write};
 
-/// Fill level at which the buffer is written, in bytes.
+/// Fill level in bytes at which the buffer is written.
 const FLUSH_BYTES: usize = 64 * 1024;
 
-/// Buffers lines. Only lines longer than the buffer are written before they are complete, so an
-/// error does not leave half of a shorter line.
+/// A buffer for lines. Only lines longer than the buffer are written before they are complete, so
+/// an error does not leave half of a shorter line.
 pub(crate) struct Output<'a> {
     writer: &'a mut dyn Write,
     gathered: Vec<u8>,

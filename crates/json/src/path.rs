@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! path = "." | { step }            the whole value, or steps from it
-//! step = ".name" | ".*" | '."key"' | "[" inside "]" | ".[" inside "]" | ".." (name | * | "key" | [inside])
+//! step = ".name" | ".*" | '."key"' | "[" inside "]" | ".[" inside "]"
+//!      | ".." (name | * | "key" | [inside])
 //! inside = number | '"key"' |      an element, a member, or each of them
 //! ```
 //!
@@ -12,7 +13,7 @@ use struson::reader::{JsonReader as _, ReaderError, SyntaxErrorKind};
 
 use crate::input::{parser, problem};
 
-/// Maximum length of a printed path, in bytes. Longer paths are an error, to bound memory.
+/// Maximum length of a printed path in bytes. Longer paths are an error, to bound memory.
 pub const MAX_PATH_BYTES: usize = 1024 * 1024;
 
 /// A set of paths that are matched in one pass.
@@ -24,7 +25,7 @@ pub struct Query {
 /// A step from a container to its members or elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// The step matches at any depth, not only directly inside the container.
+    /// Whether the step matches at any depth, not only directly inside the container.
     pub(crate) descends: bool,
     pub(crate) choice: Choice,
 }
@@ -32,9 +33,9 @@ pub(crate) struct Step {
 /// The members or elements of a container that a step matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// The members with this key.
+    /// The members with the given key.
     Key(String),
-    /// The element with this index, from 0.
+    /// The element with the given index, from 0.
     Index(u64),
     /// Every member.
     AnyMember,
@@ -46,26 +47,26 @@ pub(crate) enum Choice {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}\n  {text}\n  {}^", .text[..*.place].chars().map(|_| ' ').collect::<String>())]
 pub struct PathError {
-    /// A description of the problem and its remedy.
+    /// The problem and its remedy, worded for users.
     pub problem: String,
-    /// The text of the path.
+    /// The path as given.
     pub text: String,
-    /// Byte offset of the problem within the text.
+    /// Byte offset of the problem in the path.
     pub place: usize,
 }
 
 impl Query {
-    /// Parses paths.
+    /// Parses paths, which together form a query.
     ///
     /// # Errors
-    /// Returns an error if one of them has a syntax error.
+    /// Returns an error for the first path that has a syntax error.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, PathError> {
         let paths = texts.into_iter().map(|text| Parser { text, at: 0 }.path());
         Ok(Self { paths: paths.collect::<Result<_, _>>()? })
     }
 }
 
-/// Returns whether a key with this character needs no quotes.
+/// Returns whether a character may be in a key without quotes.
 pub(crate) fn is_bare(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@')
 }
@@ -146,7 +147,7 @@ impl Parser<'_> {
         Ok(key)
     }
 
-    /// Parses a key in quotes, with JSON's escapes.
+    /// Parses a key in double quotes, with JSON's escapes.
     fn quoted(&mut self) -> Result<String, PathError> {
         let mut json = parser(self.rest().as_bytes());
         let key = json.next_string();

@@ -1,4 +1,4 @@
-//! The meaning of command names in the shell, and the environment that commands depend on.
+//! Resolves command names as the shell does, and collects the environment that commands depend on.
 
 mod maker;
 
@@ -22,64 +22,65 @@ use crate::parse::Parsed;
 const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
 /// Programs that rewrites may add to a pipeline.
 const HELPERS: &[&str] = &["split", "perl", "lz4", "zstd", "gzip"];
-/// Programs that a script of the same package starts: `egrep` runs `grep`.
+/// Programs that scripts of the same package start: `egrep` runs `grep`.
 const STARTED_BY_OTHERS: &[&str] = &["grep"];
 /// Commands whose `--version` is run, to find out whether they are GNU's.
 const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
 
-/// Variables that determine the locale.
+/// Environment variables that determine the locale.
 const LOCALE: &[&str] = &["LC_ALL", "LC_CTYPE", "LC_COLLATE", "LC_NUMERIC", "LANG"];
-/// Variables that change how commands parse their arguments.
+/// Environment variables that change how commands parse their arguments.
 const CHANGING_ARGUMENTS: &[&str] = &["POSIXLY_CORRECT", "_POSIX2_VERSION", "GREP_OPTIONS"];
 
 /// The meaning of command names, the locale, and the resources of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The programs that names refer to, by name.
+    /// The programs that command names refer to, by command name.
     pub files: BTreeMap<String, Program>,
-    /// `LC_ALL`, `LC_CTYPE`, `LC_COLLATE`, `LC_NUMERIC` and `LANG`, those that are set.
+    /// Values of `LC_ALL`, `LC_CTYPE`, `LC_COLLATE`, `LC_NUMERIC` and `LANG`, as far as they are
+    /// set.
     pub locale: BTreeMap<String, String>,
-    /// Memory that a program can use without displacing others, in bytes.
+    /// Memory in bytes that a program can use without displacing others.
     pub memory_bytes: u64,
     /// Number of CPUs that this process may use.
     pub cpus: usize,
-    /// `POSIXLY_CORRECT`, `_POSIX2_VERSION` or `GREP_OPTIONS` is set, which changes how commands
-    /// parse their arguments.
+    /// Whether `POSIXLY_CORRECT`, `_POSIX2_VERSION` or `GREP_OPTIONS` is set, which changes how
+    /// commands parse their arguments.
     pub reads_arguments_otherwise: bool,
-    /// The shell option `pipefail` is set: a pipeline fails if any stage does.
+    /// Whether the shell option `pipefail` is set, so that a pipeline fails if any stage does.
     pub pipefail: bool,
-    /// `split --filter` runs its command in a shell with the syntax of sh.
+    /// Whether `split --filter` runs its command in a shell with the syntax of sh.
     pub splits_with_sh: bool,
 }
 
 /// Paths of programs, by name, as found in `PATH`.
 pub type Paths = BTreeMap<String, PathBuf>;
 
-/// A program file.
+/// The file of a program, and what is known about its origin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The file's name after symbolic links are resolved.
+    /// Name of the file after symbolic links are resolved.
     pub file_name: String,
-    /// Whether `--version` names GNU; false for programs that are not checked.
+    /// Whether the output of `--version` names GNU; `false` for programs that are not checked.
     pub gnu: bool,
-    /// The path of the file.
+    /// Path of the file, without symbolic links.
     path: PathBuf,
-    /// Facts found in the file's content, read on first use.
+    /// Facts found in the file's contents, which are read on first use.
     marks: OnceLock<Marks>,
 }
 
-/// How bytes form characters.
+/// An encoding of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// Every byte is a character.
+    /// A single-byte encoding, in which every byte is a character.
     Bytes,
     /// UTF-8.
     Utf8,
 }
 
 impl Environment {
-    /// Asks the shell which programs the pipeline's commands and their possible replacements are,
-    /// after the setup. Returns `None` if the shell does not answer.
+    /// Asks the shell, after the setup, which programs the names of the pipeline's commands and of
+    /// their possible replacements refer to. Returns `None` if the shell does not answer.
     ///
     /// # Errors
     /// Returns an error if the shell cannot be started.
@@ -105,8 +106,8 @@ impl Environment {
         Ok(Self::understand(&answer).map(|environment| Self { splits_with_sh, ..environment }))
     }
 
-    /// Returns the environment of commands that are started without a shell: these programs, with
-    /// the locale and variables of this process.
+    /// Returns the environment of commands that are started without a shell: the given programs,
+    /// with the locale and variables of this process.
     pub fn of_programs(paths: &Paths) -> Self {
         let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
         let others = STARTED_BY_OTHERS.iter().filter(|&&name| !paths.contains_key(name));
@@ -160,12 +161,13 @@ impl Environment {
         self.files.contains_key(name)
     }
 
-    /// Returns whether the name refers to a GNU program.
+    /// Returns whether the name refers to a program whose `--version` names GNU.
     pub fn is_gnu(&self, name: &str) -> bool {
         self.files.get(name).is_some_and(|program| program.gnu)
     }
 
-    /// Returns the project that the program comes from. Reads the file on the first call.
+    /// Returns the project that the named program comes from. Reads the program's file on the first
+    /// call.
     pub fn maker(&self, name: &str) -> Maker {
         let Some(program) = self.files.get(name) else { return Maker::Other };
         match program.marks().maker {
@@ -174,13 +176,14 @@ impl Environment {
         }
     }
 
-    /// Returns whether the program converts the case of multibyte characters, not only of ASCII.
-    /// Upstream coreutils do not; some distributions patch them.
+    /// Returns whether the named program may convert the case of multibyte characters, not only of
+    /// ASCII. Upstream coreutils do not; some distributions patch them.
     pub fn knows_characters(&self, name: &str) -> bool {
         self.files.get(name).is_none_or(|program| program.marks().knows_characters)
     }
 
-    /// Returns the encoding in which this command reads text, or `None` if it is unknown.
+    /// Returns the encoding in which a command reads its input, or `None` if the encoding is
+    /// unknown.
     pub fn encoding(&self, simple: &Simple) -> Option<Encoding> {
         let locale = self.ctype(simple);
         let name = locale.split_once('@').map_or(locale, |(name, _)| name);
@@ -192,7 +195,7 @@ impl Environment {
         }
     }
 
-    /// Returns whether this command treats ASCII letters and their case as in the C locale. In
+    /// Returns whether a command treats ASCII letters and their case as in the C locale. In
     /// Turkish, for example, `i` has another capital.
     pub fn has_plain_letters(&self, simple: &Simple) -> bool {
         let locale = self.ctype(simple);
@@ -205,25 +208,25 @@ impl Environment {
         self.category(simple, "LC_CTYPE")
     }
 
-    /// Returns whether a character can be several bytes long for this command.
+    /// Returns whether a character can be several bytes long in the locale of a command.
     pub fn is_multibyte(&self, simple: &Simple) -> bool {
         !is_byte_locale(self.ctype(simple))
     }
 
-    /// Returns whether this command orders lines by their bytes. glibc's C.UTF-8 orders by code
-    /// point, which is the same order in UTF-8.
+    /// Returns whether a command orders lines by their bytes. glibc's C.UTF-8 orders by code point,
+    /// which is the same order in UTF-8.
     pub fn orders_by_bytes(&self, simple: &Simple) -> bool {
         let locale = self.category(simple, "LC_COLLATE");
         is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
     }
 
-    /// Returns whether this command writes numbers as in the C locale.
+    /// Returns whether a command reads and writes numbers as in the C locale.
     pub fn has_plain_numbers(&self, simple: &Simple) -> bool {
         let locale = self.category(simple, "LC_NUMERIC");
         is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
     }
 
-    /// Returns whether all of the command's locale categories are C.
+    /// Returns whether `LC_CTYPE` and `LC_COLLATE` are C for a command.
     pub fn is_byte_locale(&self, simple: &Simple) -> bool {
         ["LC_CTYPE", "LC_COLLATE"]
             .iter()
@@ -238,7 +241,8 @@ impl Environment {
         value("LC_ALL").or_else(|| value(category)).or_else(|| value("LANG")).unwrap_or("C")
     }
 
-    /// Returns the names of the other installed implementations of awk.
+    /// Returns the names of installed implementations of awk other than the one that the command
+    /// runs.
     pub fn other_awks(&self, simple: &Simple) -> Vec<&'static str> {
         let used = self.files.get(&simple.program.text).map(|program| program.file_name.as_str());
         let mut seen: Vec<&str> = used.into_iter().collect();
@@ -281,7 +285,7 @@ impl Environment {
         }
     }
 
-    /// Returns the environment of this machine in a locale, with these programs, for tests.
+    /// Returns the environment of this machine in a locale, with the given programs, for tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn of_this_machine(names: &[&str], locale: &str) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -295,7 +299,8 @@ impl Environment {
     }
 }
 
-/// Returns the first executable file of this name in `PATH`.
+/// Returns the first executable file of the given name in `PATH`, or `None` if there is none. A
+/// name with a slash is a path.
 pub fn in_path(name: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
@@ -327,7 +332,7 @@ impl Program {
     }
 }
 
-/// Returns whether the path names a genuine program. A script may do anything under a well-known
+/// Returns whether a path names a genuine program. A script may do anything under a well-known
 /// name, unless it belongs to the system, as egrep does.
 pub fn is_what_it_says(path: &str) -> bool {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -338,7 +343,7 @@ fn is_byte_locale(name: &str) -> bool {
     ["", "C", "POSIX"].contains(&name)
 }
 
-/// Builds the script that the shell runs to answer. It writes the answer to a separate descriptor,
+/// Returns the script with which the shell answers. It writes the answer to a separate descriptor,
 /// so that output of the setup does not mix with it.
 fn question(setup: Option<&str>, names: &[String]) -> String {
     let mut text = String::from("exec 7>&1 >/dev/null 2>&1 </dev/null\n");
@@ -356,7 +361,7 @@ fn question(setup: Option<&str>, names: &[String]) -> String {
         "case \"$(export -p)\" in {}) command printf 'otherwise\\n' >&7;; esac\n",
         set.join("|")
     ));
-    // Shells without this option do not list it.
+    // Shells without the option do not list it.
     text.push_str("case \"$(command set +o)\" in *'set -o pipefail'*) ");
     text.push_str("command printf 'pipefail\\n' >&7;; esac\n");
     for name in names {
@@ -384,7 +389,7 @@ fn answer_of(shell: &str, question: &str, signals: &Signals) -> io::Result<Strin
     command.arg("-c").arg(question).stdin(File::open("/dev/null")?).stdout(writer);
     command.stderr(Stdio::null());
     let started = spawn::spawn(&mut command, &[0, 1, 2], signals.mask_before(), Signal::KILL)?;
-    drop(command); // closes our writing end
+    drop(command); // closes this process's write end of the pipe
     let mut answer = Vec::new();
     let read = reader.read_to_end(&mut answer);
     child::reap(Pid::from_child(&started))?;

@@ -1,11 +1,11 @@
-//! The shell as contend sees it: its grammar, the meaning of names, side effects, and how to run a
-//! text.
+//! The shell as contend sees it: its grammar, the meaning of names, side effects, and how to run
+//! shell source.
 //!
-//! - [`parse`]: finds the stages of a pipeline, with their positions in the text.
+//! - [`parse`]: finds the stages of a pipeline, with their positions in the source.
 //! - [`environment`]: asks the shell which program a name refers to, and collects the locale and
-//!   other circumstances that commands depend on.
-//! - [`side_effects`]: decides whether running a text again would change anything but its output.
-//! - [`runner`]: runs a text and measures its time.
+//!   other settings that commands depend on.
+//! - [`side_effects`]: decides whether running source again could change anything but its output.
+//! - [`runner`]: runs source and measures its time.
 
 pub mod environment;
 pub mod parse;

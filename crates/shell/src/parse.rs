@@ -1,8 +1,8 @@
-//! Finds the stages in the text of a pipeline.
+//! Finds the stages in the source of a pipeline.
 //!
-//! A full shell grammar (brush-parser) determines where each stage begins and ends; their meaning
-//! is left to the shell. A text that is not exactly one foreground pipeline is refused, with the
-//! position of the problem.
+//! A full shell grammar (brush-parser) determines where each stage begins and ends; the meaning of
+//! stages is left to the shell. Source that is not exactly one foreground pipeline is refused, with
+//! the position of the problem.
 
 use std::ops::Range;
 
@@ -11,37 +11,37 @@ use brush_parser::ast::{
 };
 use brush_parser::{ParseError as GrammarError, ParserOptions, Token, TokenizerError};
 
-/// The text of a pipeline, with the positions of its stages.
+/// The source of a pipeline, with the positions of its stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
-    /// The text as given.
+    /// The source as given.
     pub text: String,
-    /// Byte range of the pipeline without a leading `!`, and the stages.
+    /// The stages, first to last, without a leading `!`.
     pub stages: Vec<StageText>,
-    /// The pipeline begins with `!`, which inverts its exit status.
+    /// Whether the pipeline begins with `!`, which inverts its exit status.
     pub inverted: bool,
 }
 
-/// A stage within the text.
+/// The position of a stage in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageText {
     /// Byte range from the first to the last word of the stage. Bodies of here-documents follow the
     /// line and are not included.
     pub span: Range<usize>,
-    /// The command name, if the stage is a simple command without assignments and the name is
-    /// neither quoted nor expanded.
+    /// Name of the command, if the stage is a simple command without assignments and the name is
+    /// neither quoted nor expanded; otherwise `None`.
     pub program: Option<String>,
 }
 
 impl Parsed {
-    /// Returns the text of a stage, with line breaks and indentation folded to spaces.
+    /// Returns the source of a stage, with line breaks and indentation folded to spaces.
     pub fn stage_text(&self, index: usize) -> String {
         let text = &self.text[self.stages[index].span.clone()];
         text.split('\n').map(str::trim).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the texts of the stages. Returns `None` if they are separated by `|&`, or if
-    /// comments or here-documents follow.
+    /// Returns the source of every stage. Returns `None` if stages are separated by `|&`, or if
+    /// there are comments or here-documents.
     pub fn plain_stages(&self) -> Option<Vec<&str>> {
         let text = &self.text;
         let first = self.stages.first()?.span.start;
@@ -55,20 +55,20 @@ impl Parsed {
     }
 }
 
-/// Why a text is not a single pipeline.
+/// An error that says why source is not a single pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}{}", show_place(.text, *.place))]
 pub struct ParseError {
-    /// A description of the problem and its remedy.
+    /// The problem and its remedy, worded for users.
     pub problem: String,
-    /// The text of the pipeline.
+    /// The source of the pipeline.
     pub text: String,
-    /// Byte offset of the problem within the text.
+    /// Byte offset of the problem in the source.
     pub place: usize,
 }
 
-/// Returns the line of the text at `place` with a caret below it, each on a line of its own.
-/// Returns an empty text for a blank line.
+/// Returns the source line at `place` and a line with a caret below it. Returns an empty string if
+/// the source is blank.
 fn show_place(text: &str, place: usize) -> String {
     if text.trim().is_empty() {
         return String::new();
@@ -81,10 +81,10 @@ fn show_place(text: &str, place: usize) -> String {
     format!("\n  {}\n  {before}^", &text[start..end])
 }
 
-/// Finds the stages of `text`.
+/// Finds the stages of a pipeline.
 ///
 /// # Errors
-/// Returns an error if the text is empty, has a syntax error, or is anything but one foreground
+/// Returns an error if the source is empty, has a syntax error, or is anything but one foreground
 /// pipeline.
 pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     let error = |problem: &str, place: usize| ParseError {
@@ -214,8 +214,8 @@ fn stage_texts(
         .collect()
 }
 
-/// Returns a byte offset inside or at the end of the command. The next command cannot start before
-/// the next newline, `;` or `&` after it.
+/// Returns a byte offset inside the command or at its end. The next command cannot start before the
+/// next newline, `;` or `&` after that offset.
 fn known_end(command: &Command, offsets: &ByteOffsets, tokens: &Tokens) -> Option<usize> {
     let end = offsets.end(command)?;
     if let Command::Compound(CompoundCommand::IfClause(clause), _) = command {
@@ -239,7 +239,7 @@ fn plain_program(command: &Command) -> Option<String> {
     word.chars().all(plain).then(|| word.clone())
 }
 
-/// Converts the character offsets of the grammar into byte offsets.
+/// A map from the character offsets of the grammar to byte offsets.
 struct ByteOffsets(Vec<usize>);
 
 impl ByteOffsets {
@@ -260,7 +260,7 @@ impl ByteOffsets {
     }
 }
 
-/// The tokens, ordered by position.
+/// The tokens of the source, ordered by position.
 struct Tokens(Vec<(Range<usize>, Kind)>);
 
 enum Kind {
@@ -322,7 +322,7 @@ impl Tokens {
     }
 
     /// Returns the start of the first token after the pipe at `pipe`, or of the first token of the
-    /// text without its `!`.
+    /// source if that is `None`. With `bang`, a `!` is skipped.
     fn first_start_after(&self, pipe: Option<usize>, bang: bool) -> Option<usize> {
         let behind = |span: &Range<usize>| pipe.is_none_or(|pipe| span.start > pipe);
         let no_break = |kind: &Kind| !matches!(kind, Kind::Operator(name) if name == "\n");
@@ -332,7 +332,8 @@ impl Tokens {
         Some(span.start)
     }
 
-    /// Returns the end of the line or list that contains `place`.
+    /// Returns the end of the line or list that contains `place`, or `usize::MAX` if the source
+    /// ends without a terminator.
     fn terminator_after(&self, place: usize) -> usize {
         self.operators(&["\n", ";", "&"])
             .find(|span| span.start >= place)

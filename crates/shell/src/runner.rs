@@ -1,4 +1,4 @@
-//! Runs pieces of a pipeline and measures their total time.
+//! Runs parts of a pipeline with the shell, and measures their total time.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
@@ -14,23 +14,23 @@ use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, kill_process_group, pidfd_open};
 
-/// Settings for running texts: the shell and its options.
+/// Settings for running shell source: the shell and its options.
 #[derive(Debug, Clone, Copy)]
 pub struct Runner<'a> {
-    /// The program to start as the shell.
+    /// Name or path of the shell.
     pub shell: &'a str,
-    /// Text that the shell executes first, with its output discarded.
+    /// Shell source to execute first, with its output discarded.
     pub setup: Option<&'a str>,
-    /// Sets `pipefail`: a pipeline fails if any stage does.
+    /// Whether to set `pipefail`, so that a pipeline fails if any stage does.
     pub pipefail: bool,
-    /// Receives requests to terminate.
+    /// The signals that ask contend to terminate.
     pub signals: &'a Signals,
 }
 
 /// Resources used by a run, including all of its processes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
-    /// Wall time from before the shell's start to its exit.
+    /// Wall time from just before the shell's start to its exit.
     pub wall: Duration,
     /// User CPU time of all waited-for processes.
     pub user: Duration,
@@ -41,13 +41,13 @@ pub struct Timed {
 }
 
 impl Timed {
-    /// Returns user plus system time.
+    /// Returns user plus system CPU time.
     pub fn cpu(&self) -> Duration {
         self.user + self.system
     }
 }
 
-/// Why a run failed.
+/// An error that ends a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A signal asked contend to terminate.
@@ -59,7 +59,7 @@ pub enum RunError {
     /// A system call failed.
     #[error("cannot {what}")]
     Io {
-        /// The operation.
+        /// The failed operation, which completes "cannot …".
         what: &'static str,
         /// The error of the system call.
         source: io::Error,
@@ -73,7 +73,7 @@ impl RunError {
     }
 }
 
-/// A running process.
+/// A running shell.
 struct Started {
     pid: Pid,
     /// A pidfd, readable once the process has ended; `None` on kernels before 5.3.
@@ -81,12 +81,13 @@ struct Started {
     begun: Instant,
 }
 
-/// Interval at which processes without a pidfd are polled.
+/// Poll interval for processes without a pidfd.
 const ASK: Duration = Duration::from_millis(5);
 
 impl Runner<'_> {
-    /// Runs text and waits for its end. Standard input is a file, read from its start; standard
-    /// output is a file, truncated first. The run is killed if it exceeds `limit`.
+    /// Runs shell source, and waits for its end. `input` is read from its start; if it is `None`,
+    /// standard input is empty. `output` is truncated first. The run is killed if it exceeds
+    /// `limit`.
     ///
     /// # Errors
     /// See [`RunError`]. No process is left running.
@@ -101,10 +102,10 @@ impl Runner<'_> {
         runs.into_iter().next().ok_or(RunError::TooLong(limit))
     }
 
-    /// Runs several copies at the same time, each with its own output file.
+    /// Runs several copies of the source concurrently, each with its own output file.
     ///
     /// # Errors
-    /// As for [`Self::run`].
+    /// See [`Self::run`].
     pub fn run_copies(
         &self,
         text: &str,
@@ -130,12 +131,12 @@ impl Runner<'_> {
         self.wait_for(&started, limit)
     }
 
-    /// Runs text as in the middle of a pipeline. If `fed`, standard input is a pipe that a thread
-    /// of contend fills; if `drained`, standard output is a pipe that another thread empties. The
-    /// CPU time of these threads does not count.
+    /// Runs shell source as in the middle of a pipeline. If `fed`, standard input is a pipe that a
+    /// thread of contend fills; if `drained`, standard output is a pipe that another thread
+    /// empties. The CPU time of these threads does not count.
     ///
     /// # Errors
-    /// As for [`Self::run`].
+    /// See [`Self::run`].
     pub fn run_between(
         &self,
         text: &str,
@@ -209,8 +210,8 @@ impl Runner<'_> {
         }
         command.arg("-c").arg(script).stdin(stdin).stdout(stdout).stderr(Stdio::null());
         command.process_group(0);
-        // Orphans of the shell become our children, so that we can reap them. Kernels before 3.4
-        // lack this.
+        // Orphans of the shell become children of contend, so that it can reap them. Kernels before
+        // 3.4 do not support this.
         let _ = child::become_subreaper();
         let begun = Instant::now();
         let child =
@@ -248,7 +249,8 @@ impl Runner<'_> {
         Ok(ended.into_iter().flatten().collect())
     }
 
-    /// Sleeps until a process may have ended. Returns an error if the run must be abandoned.
+    /// Sleeps until a process may have ended. Returns an error if the run must be abandoned, and
+    /// `None` otherwise. `rest` is the part of `limit` that is left.
     fn sleep(&self, running: &[&Started], rest: Duration, limit: Duration) -> Option<RunError> {
         if rest.is_zero() {
             return Some(RunError::TooLong(limit));
@@ -276,10 +278,11 @@ fn reopened(file: &File) -> io::Result<File> {
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Time between SIGTERM and SIGKILL, for programs to remove their temporary files.
+/// Time between SIGTERM and SIGKILL, in which programs can remove their temporary files.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Terminates all processes. They get SIGTERM first, so that sort removes its temporary files.
+/// Terminates the process groups of the given shells. They get SIGTERM first, so that sort removes
+/// its temporary files.
 fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
     let groups: Vec<Pid> = started.into_iter().map(|one| one.pid).collect();
     for &group in &groups {
@@ -306,8 +309,8 @@ fn ends_by(group: Pid, deadline: Instant) -> bool {
     true
 }
 
-/// Reaps the ended processes of a group. When the shell has ended, its stages are our children.
-/// Returns whether any process remains.
+/// Reaps the ended processes of a group. When the shell has ended, its stages are children of
+/// contend. Returns whether any process remains.
 fn reap_ended(group: Pid) -> bool {
     loop {
         match child::peek(Which::Group(group)) {

@@ -1,8 +1,8 @@
-//! Decides whether a pipeline may be run repeatedly.
+//! Decides whether a pipeline may run repeatedly.
 //!
-//! The shell's grammar (brush-parser) yields every command of a text, including those in
+//! The shell's grammar (brush-parser) yields every command of the source, including those in
 //! substitutions. Each command is judged by its name and arguments, each redirection by its target.
-//! A text that cannot be parsed is refused: a needless refusal is safe.
+//! Source that cannot be parsed is refused: a needless refusal is safe.
 //!
 //! `grammar`, `words` and `called` import each other because the shell's grammar is recursive:
 //! commands have words, words have substitutions that contain commands, and some commands (`eval`,
@@ -15,7 +15,8 @@ mod words;
 use crate::parse::Parsed;
 use grammar::{command, program, stages};
 
-/// Why a pipeline must not run again. Callers put the option that would run it before the message.
+/// The reason why a pipeline must not run again. Callers prefix the message with the option that
+/// would run it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRepeatable {
     /// A stage writes to a file.
@@ -23,9 +24,9 @@ pub enum NotRepeatable {
         "reruns the pipeline, and stage {stage}, '{text}', writes to a file: remove the redirection"
     )]
     Writes {
-        /// The stage, from 1.
+        /// Number of the stage, from 1.
         stage: usize,
-        /// The text of the stage.
+        /// The source of the stage.
         text: String,
     },
     /// The setup may have a side effect.
@@ -40,11 +41,11 @@ pub enum NotRepeatable {
          effects: remove the stage"
     )]
     Changes {
-        /// The stage, from 1.
+        /// Number of the stage, from 1.
         stage: usize,
-        /// The text of the stage.
+        /// The source of the stage.
         text: String,
-        /// The name of the program.
+        /// Name of the program.
         program: String,
     },
     /// A stage cannot be parsed.
@@ -53,9 +54,9 @@ pub enum NotRepeatable {
          simplify it"
     )]
     Unread {
-        /// The stage, from 1.
+        /// Number of the stage, from 1.
         stage: usize,
-        /// The text of the stage.
+        /// The source of the stage.
         text: String,
     },
     /// The setup cannot be parsed.
@@ -63,25 +64,25 @@ pub enum NotRepeatable {
     SetUpUnread,
 }
 
-/// The side effect of a command.
+/// The reason why a command must not run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
-    /// Writes to a file.
+    /// The command writes to a file.
     Writes,
-    /// Starts a program that may have a side effect.
+    /// The command starts the named program, which may have a side effect.
     Starts(String),
-    /// Cannot be parsed.
+    /// The command cannot be parsed.
     Unread,
 }
 
-/// Checks that a pipeline has no side effects.
+/// Checks that running a pipeline again, with its setup, has no side effects.
 ///
 /// # Errors
-/// Returns an error if a stage or the setup has a side effect or cannot be parsed.
+/// Returns an error if a stage or the setup may have a side effect or cannot be parsed.
 pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotRepeatable> {
     // The setup runs before every run, and may define functions that stages call.
     setup.map_or(Ok(()), check_setup)?;
-    // Parse the whole text, since the bodies of here-documents follow the stages.
+    // Parse the whole source, since the bodies of here-documents follow the stages.
     let commands = stages(&parsed.text).filter(|found| found.len() == parsed.stages.len());
     for index in 0..parsed.stages.len() {
         let outcome = match &commands {
@@ -98,10 +99,10 @@ pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotR
     Ok(())
 }
 
-/// Checks that a setup has no side effects.
+/// Checks that running a setup again has no side effects.
 ///
 /// # Errors
-/// Returns an error if it has one, or cannot be parsed.
+/// Returns an error if the setup may have a side effect or cannot be parsed.
 pub fn check_setup(setup: &str) -> Result<(), NotRepeatable> {
     program(setup).map_err(|change| match change {
         Change::Unread => NotRepeatable::SetUpUnread,
@@ -118,7 +119,7 @@ mod tests {
         check_repeatable(&parse(text).expect("one pipeline"), None)
     }
 
-    /// Returns the texts that [`check_repeatable`] does not refuse in this way.
+    /// Returns the texts for which `judged` rejects the result of [`check_repeatable`].
     fn others<'a>(
         texts: &[&'a str],
         judged: impl Fn(&Result<(), NotRepeatable>) -> bool,

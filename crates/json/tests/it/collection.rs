@@ -1,4 +1,4 @@
-//! The collection in testdata/json.
+//! Filters the texts in testdata/json.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use contend_json::format::Format;
 
 use crate::{FORMATS, filtered, printed, refused};
 
-/// Names and bytes of the texts in a folder.
+/// Returns the names and contents of the texts in a folder.
 fn texts(folder: &str) -> Vec<(String, Vec<u8>)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/json").join(folder);
     let entries = fs::read_dir(path).expect("the collection");
@@ -22,8 +22,8 @@ fn texts(folder: &str) -> Vec<(String, Vec<u8>)> {
     texts
 }
 
-/// Returns whether the text is accepted. The answer is the same for every path, as skipped values
-/// are validated like printed ones.
+/// Returns whether a text is accepted. The answer is the same for every path, because skipped
+/// values are validated like printed ones.
 fn is_accepted(name: &str, text: &[u8]) -> bool {
     let ends = [".", ".nothing", "..nothing", ".[].nothing"].map(|path| {
         let (_, result) = filtered(text, &[usize::MAX], &[path], Format::JsonLines);
@@ -92,14 +92,14 @@ fn what_is_printed_and_refused_does_not_depend_on_reads() {
 fn what_is_left_open_is_decided() {
     let lines = |text: &str| printed(text, &["."], Format::JsonLines);
     let tsv = |text: &str| printed(text, &["."], Format::PathValue);
-    // A byte order mark is not printed, and is one only at the beginning.
+    // A byte order mark at the beginning of the input is not printed.
     assert_eq!(lines("\u{feff}[1]"), "[1]\n");
-    // A whole surrogate pair is a character; half of one is refused.
+    // A surrogate pair is one character; half of a pair is an error.
     assert_eq!(tsv(r#""\uD83D\ude00""#), ".\t\u{1f600}\n");
     assert!(refused(br#"["\ud83d\u0041"]"#).contains("unpaired surrogate"));
     // Members with the same key are all printed.
     assert_eq!(printed(r#"{"a":1,"\u0061":2}"#, &[".a"], Format::PathValue), ".a\t1\n.a\t2\n");
-    // Numbers are text.
+    // Numbers are printed as written.
     let numbers = "[1.0,1E400,-0,9007199254740993,0.10]\n";
     assert_eq!(lines(numbers), numbers);
     // Texts follow one another; only numbers and words need white space between them.

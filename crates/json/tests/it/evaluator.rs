@@ -40,7 +40,7 @@ impl Document {
         }
     }
 
-    /// Collects the values that the steps select.
+    /// Collects the routes to the values that the steps select.
     fn select(&self, steps: &[Step], route: &mut Route, found: &mut BTreeSet<Route>) {
         let Some(((descends, choice), rest)) = steps.split_first() else {
             found.insert(route.clone());
@@ -78,7 +78,7 @@ impl Document {
         }
     }
 
-    /// Returns JSON with white space and escapes where the bits demand them.
+    /// Returns JSON with white space and escapes, which `bits` determine.
     fn written(&self, bits: &mut impl Iterator<Item = u8>) -> String {
         let space = |bits: &mut dyn Iterator<Item = u8>| {
             ["", "", "", " ", "\n", "\t", "\r\n  "][usize::from(bits.next().unwrap_or(0)) % 7]
@@ -104,7 +104,7 @@ impl Document {
         out + space(bits)
     }
 
-    /// Appends the lines for this value and everything inside it.
+    /// Appends the output lines of the value and of everything inside it.
     fn lines(&self, path: &str, format: Format, out: &mut String) {
         match (format, self) {
             (Format::JsonLines, _) => *out += &format!("{}\n", self.compact()),
@@ -142,7 +142,7 @@ fn step_to(path: &str, place: usize, key: Option<&str>) -> String {
     }
 }
 
-/// Returns whether this key needs no quotes in any format.
+/// Returns whether a key needs no quotes in any format.
 fn is_plain(key: &str) -> bool {
     !key.is_empty() && key.chars().all(char::is_alphabetic)
 }

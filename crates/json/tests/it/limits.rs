@@ -1,4 +1,4 @@
-//! Positions of errors, nesting depth, and the output before an error.
+//! Tests positions of errors, nesting depth, and the output before an error.
 
 use std::io::{self, Read};
 
@@ -119,7 +119,7 @@ fn long_strings_and_numbers_go_through_whole() {
 
 #[test]
 fn many_ways_to_one_state_are_one() {
-    // As separate matches, they would be more than 10^17.
+    // The path matches in more than 10^17 ways.
     let input = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     let path = "..[]".repeat(10);
     assert_eq!(printed(&input, &[&format!("{path}.a")], Format::JsonLines), "");

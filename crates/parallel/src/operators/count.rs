@@ -1,4 +1,4 @@
-//! `wc` for lines and bytes, which need no locale.
+//! Counts lines and bytes as `wc` does. These counts do not depend on the locale.
 
 use std::io::Write as _;
 
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 
 use super::{Definition, Operation};
 
-/// The width of columns if there are several and the input is a pipe.
+/// Width of columns in characters, if there are several and the input is a pipe.
 const WIDTH: usize = 7;
 
-/// A kind of count.
+/// The counts that `wc` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// Newlines.
+    /// Whether to count newlines.
     lines: bool,
-    /// Bytes.
+    /// Whether to count bytes.
     bytes: bool,
 }
 
-/// The counts so far.
+/// A running `wc`, with the counts so far.
 struct Counting {
     wanted: Count,
     lines: u64,

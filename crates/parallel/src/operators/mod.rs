@@ -1,9 +1,8 @@
-//! Commands that contend carries out itself, without a process: one file for each, and one row of
-//! the table below.
+//! Commands that contend carries out itself, without a process. Each has a module, and a row in the
+//! table below.
 //!
-//! An operator is tried only for a command with a class. The class proves that the command's
-//! program is the one that the operator replaces, and its guard holds for the input of the
-//! operator.
+//! An operator is tried only for a classified command. The class proves that the command's program
+//! is the one that the operator replaces, and its guard holds for the operator's input.
 
 mod count;
 mod translate;
@@ -18,8 +17,8 @@ trait Definition: Sized {
     #[cfg(test)]
     const EXAMPLES: &'static [&'static str];
 
-    /// Reads a command. `None` unless the operator writes the same bytes as the command for
-    /// every input that the command's guard accepts, and neither fails nor writes to standard
+    /// Parses a command. Returns `None` unless the operator writes the same bytes as the command
+    /// for every input that the command's guard accepts, and neither fails nor writes to standard
     /// error where the command does not.
     fn read(simple: &Simple, environment: &Environment) -> Option<Self>;
 
@@ -47,8 +46,8 @@ macro_rules! operators {
         }
 
         impl Operator {
-            /// Returns the operator for a command, if there is one. The command must have a class
-            /// that is neither opaque nor declared by the user.
+            /// Returns the operator for a command, or `None` if there is none. The command must
+            /// have a class that is neither opaque nor declared by the user.
             pub(crate) fn read(simple: &Simple, environment: &Environment) -> Option<Self> {
                 None$(.or_else(|| <$definition>::read(simple, environment).map(Self::$name)))*
             }
@@ -69,9 +68,9 @@ macro_rules! operators {
 }
 
 operators! {
-    /// Counts lines and bytes, as `wc` does.
+    /// An operator that counts lines and bytes, as `wc` does.
     Count(count::Count),
-    /// Translates, deletes and squeezes bytes, as `tr` does.
+    /// An operator that translates, deletes and squeezes bytes, as `tr` does.
     Translate(translate::Translate),
 }
 

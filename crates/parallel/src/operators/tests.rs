@@ -9,10 +9,10 @@ use contend_shell::environment::Environment;
 use super::{EXAMPLES, Operator};
 use crate::plan::classes::{Class, Subject, classify};
 
-/// The number of inputs for each command.
+/// Number of inputs for each command.
 const INPUTS: u64 = 12;
 
-/// Returns the operator of a command that has a class on this machine.
+/// Returns the operator of a command, if the command has a class on this machine.
 fn operator(text: &str, locale: &str) -> Option<Operator> {
     let simple = Simple::read(text).expect("a simple command");
     let environment = Environment::of_this_machine(&[simple.program.text.as_str()], locale);
@@ -56,7 +56,7 @@ fn of_operator(
     (output, Some(status))
 }
 
-/// Bytes of text, runs of blanks, control characters, and invalid UTF-8.
+/// Returns random bytes of text, runs of blanks, control characters, and invalid UTF-8.
 fn input(random: &mut fastrand::Rng) -> Vec<u8> {
     let length = random.choice([0, 1, 2, 50, 3000]).expect("one of them");
     let bytes = b"aabbcczzAZ  \n\n\n\t\r\0,-[]\\\x7f\x80\xc3\xa9\xff";

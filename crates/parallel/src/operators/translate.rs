@@ -1,4 +1,4 @@
-//! `tr`: a map of bytes.
+//! Maps, deletes and squeezes bytes as `tr` does.
 
 use contend_commands::Simple;
 use contend_commands::tr::Effect;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Definition, Operation};
 
-/// The effect on bytes.
+/// The effect of `tr` on bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Translate {
-    /// The image of each of the 256 bytes, also of those that are deleted.
+    /// The image of each of the 256 bytes, including deleted ones.
     images: Vec<u8>,
     /// The bytes that are deleted.
     deleted: ByteSet,
@@ -63,7 +63,7 @@ impl Definition for Translate {
     }
 }
 
-/// A set of bytes, as a table.
+/// Converts a set of bytes to a table.
 fn table(set: ByteSet) -> [bool; 256] {
     let mut table = [false; 256];
     for byte in set.iter() {
@@ -72,7 +72,7 @@ fn table(set: ByteSet) -> [bool; 256] {
     table
 }
 
-/// Maps every byte.
+/// A running `tr` that only maps bytes.
 struct Substitution {
     images: [u8; 256],
 }
@@ -87,7 +87,7 @@ impl Operation for Substitution {
     }
 }
 
-/// Deletes some bytes.
+/// A running `tr` that deletes some bytes and maps the others.
 struct Deletion {
     images: [u8; 256],
     kept: [bool; 256],
@@ -112,12 +112,12 @@ impl Operation for Deletion {
     }
 }
 
-/// Squeezes equal neighbours.
+/// A running `tr` that squeezes equal neighbours.
 struct Squeezing {
     images: [u8; 256],
     kept: [bool; 256],
     squeezed: [bool; 256],
-    /// The last byte of the output so far.
+    /// The last byte of the output so far, or `None` while the output is empty.
     last: Option<u8>,
 }
 
@@ -130,7 +130,7 @@ impl Operation for Squeezing {
         let start = output.len();
         output.resize(start + input.len(), 0);
         let (mut end, mut last) = (start, self.last);
-        // Without a branch, as for deletion.
+        // This loop has no branch, for the same reason as that of `Deletion`.
         for byte in input {
             let image = self.images[usize::from(*byte)];
             let kept = self.kept[usize::from(*byte)];

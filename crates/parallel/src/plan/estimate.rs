@@ -1,4 +1,4 @@
-//! Estimates whether running over chunks is worth its cost.
+//! Estimates whether running a pipeline over chunks is worth the cost.
 
 use contend_record::run::Decision;
 
@@ -7,24 +7,25 @@ use super::flow::{Amount, Flow, Stream, USUAL_LINE_BYTES};
 use super::rates::{START_SECONDS, start_of};
 use crate::plan::ir::{Combine, Command, Group, Plan, Step};
 
-/// The time for planning and threads, in seconds.
+/// Time for planning and for starting threads, in seconds.
 const OVERHEAD_SECONDS: f64 = 0.004;
 /// Running over chunks must save at least this multiple of its cost.
 const MIN_BENEFIT_FACTOR: f64 = 2.0;
 
-/// Returns the decision if no stage can run over chunks.
+/// Returns the decision for a pipeline in which no stage can run over chunks.
 pub(crate) fn nothing_is_parallel() -> Decision {
     let why = "no stage can run on chunks of its input".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// Returns the decision if only a small part of the input will be read.
+/// Returns the decision for a pipeline that reads only a small part of its input.
 pub(crate) fn ends_early() -> Decision {
     let why = "a stage stops after a few lines, which ends the stages before it".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// Decides for this input, if its amount is known.
+/// Decides whether a plan runs over chunks on `jobs` CPUs. If `input` is `None`, the input is
+/// longer than the first chunk.
 pub fn decide(plan: &Plan, input: Option<Amount>, jobs: usize) -> Decision {
     let input_bytes = input.map(|input| input.bytes);
     let plain = |why: &str| Decision { why: why.to_owned(), input_bytes, ..Decision::default() };
@@ -55,7 +56,7 @@ impl Expectation {
         self.gain > MIN_BENEFIT_FACTOR * self.cost
     }
 
-    /// Returns the decision for an input of this size, with the reason.
+    /// Returns the decision for an input of the given size, with the reason.
     pub(crate) fn decision(&self, bytes: u64) -> Decision {
         let parallel = self.is_worth_it();
         let verdict = if parallel { "" } else { "not worth " };
@@ -66,41 +67,45 @@ impl Expectation {
     }
 }
 
-/// CPU time for handing out chunks, of files and of streams, and for collecting their outputs, in
-/// nanoseconds per byte.
+/// CPU time for handing out chunks of files, in nanoseconds per byte of input.
 const HAND_OUT_NS_PER_BYTE: f64 = 0.2;
+/// CPU time for handing out chunks of streams, in nanoseconds per byte of input.
 const HAND_OUT_STREAM_NS_PER_BYTE: f64 = 0.6;
+/// CPU time for collecting the outputs of chunks, in nanoseconds per byte of output.
 const COLLECT_NS_PER_BYTE: f64 = 0.4;
 /// Additional CPU time of commands that write to a file instead of a pipe, in nanoseconds per byte.
 const TO_FILE_NS_PER_BYTE: f64 = 0.3;
-/// Wall time of uneven work, relative to workers that have equal shares and never wait.
+/// Wall time of workers with uneven shares of the work, relative to workers with equal shares that
+/// never wait.
 const IMBALANCE_FACTOR: f64 = 1.08;
-/// Commands of a pipeline wait for each other. Each pipe, up to a maximum number, adds this share
-/// to the time that the CPU time of the commands takes on all CPUs.
+/// Time that each pipe adds because its commands wait for each other, as a fraction of the CPU time
+/// of all commands divided by the number of CPUs.
 const STALL_SHARE: f64 = 0.05;
+/// Maximum number of pipes that add time.
 const MAX_STALLING_PIPES: usize = 4;
-/// CPU time of contend's own sort, relative to that of `sort`.
+/// CPU time of contend's own sort, relative to that of the `sort` program.
 const OWN_SORT_FACTOR: f64 = 0.4;
 
-/// The smallest output that commands are assumed to have, in bytes per byte of input.
+/// Lower bound of a step's output, in bytes per byte of input.
 const MIN_OUTPUT_SHARE: f64 = 0.01;
-/// Commands of other steps may need as little as their usual CPU time divided by this.
+/// Ratio of the usual CPU time of a command in another step to the least that it may need.
 const UNCERTAINTY_FACTOR: f64 = 2.0;
 
-/// The work that chunks add, apart from that of the commands.
+/// The work that chunks add to that of the commands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handling {
-    /// The input is a stream.
+    /// Whether the input is a stream.
     pub is_stream: bool,
-    /// The output in bytes per byte of input.
+    /// Size of the output, in bytes per byte of input.
     pub output: f64,
+    /// Whether the pipeline writes to a file instead of a pipe.
     pub to_file: bool,
     /// CPU time for starting the commands of each chunk, in nanoseconds per byte.
     pub starts: f64,
 }
 
 impl Handling {
-    /// Returns the CPU time of this work, in nanoseconds per byte of input.
+    /// Returns the CPU time for handling chunks, in nanoseconds per byte of input.
     fn cpu(&self) -> f64 {
         let handing_out =
             if self.is_stream { HAND_OUT_STREAM_NS_PER_BYTE } else { HAND_OUT_NS_PER_BYTE };
@@ -108,9 +113,10 @@ impl Handling {
     }
 }
 
-/// Returns how much wall time chunks save for these commands, compared with a pipeline whose stages
-/// run concurrently, in nanoseconds per byte of their input. `concurrent` is the CPU time of each
-/// command of other steps that runs at the same time, in nanoseconds per byte of the same input.
+/// Returns the wall time that chunks save, compared with a pipeline whose stages run concurrently,
+/// in nanoseconds per byte of the commands' input. The result is negative if chunks cost time.
+/// `beside` has the CPU time of each command of other steps that runs at the same time, in
+/// nanoseconds per byte of the same input.
 pub(crate) fn gain(
     flows: &[Flow],
     beside: &[f64],
@@ -141,14 +147,14 @@ pub(crate) fn gain(
     plain - parts.max(slowest_other)
 }
 
-/// Returns whether a later step may be faster over chunks, according to the usual rates of known
-/// commands.
+/// Returns whether the group, which is the step at index `at`, may be faster over chunks, according
+/// to the usual rates of commands. A group with an unknown command may be.
 pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
     let (usual, mut stream) = before(&steps[..at]);
     let least: Vec<f64> = usual.iter().map(|rate| rate / UNCERTAINTY_FACTOR).collect();
     let known = |command: &Command| stream.known(&command.program, &command.arguments);
     let flows: Option<Vec<Flow>> = group.serial.iter().map(known).collect();
-    // Contend's own sort needs less CPU time in any case.
+    // Contend's own sort always needs less CPU time.
     let (Some(flows), false) = (flows, sorts_here(group)) else {
         return true;
     };
@@ -156,8 +162,8 @@ pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usiz
     gain(&flows, &least, handling, jobs, false) > 0.0
 }
 
-/// Returns the CPU time of each command that is still running when the output of these steps is
-/// read, in nanoseconds per byte of that output, and a description of the output.
+/// Returns the CPU time of each command of the given steps that still runs while their output is
+/// read, in nanoseconds per byte of that output, and the properties of the output.
 pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
     let mut stream = Stream::of_lines(USUAL_LINE_BYTES);
     let mut rates = Vec::new();
@@ -182,7 +188,7 @@ pub(crate) fn commands(step: &Step) -> &[Command] {
     }
 }
 
-/// Returns whether these steps may write output before their input ends.
+/// Returns whether the given steps may write output before their input ends.
 pub fn answers_early(steps: &[Step]) -> bool {
     for step in steps {
         match step {
@@ -200,7 +206,7 @@ pub fn answers_early(steps: &[Step]) -> bool {
     true
 }
 
-/// Returns whether a command of the group starts others, or is unknown.
+/// Returns whether a command of the group is unknown or starts other commands.
 pub(crate) fn runs_others(group: &Group) -> bool {
     let name = |command: &Command| {
         let name = command.program.rsplit('/').next().unwrap_or(&command.program);
@@ -219,7 +225,8 @@ pub(crate) fn sorts_here(group: &Group) -> bool {
     by_bytes && group.any_order
 }
 
-/// Returns the expected gain and cost of the groups among consecutive steps, for this input.
+/// Returns the expected gain and cost of running the groups among the given steps over chunks of an
+/// input.
 pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation {
     let mut stream = Stream::of_lines(input.line);
     let (mut cpu, mut gain, mut starts) = (0.0, 0.0, 0.0);
@@ -238,8 +245,8 @@ pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
     Expectation { cpu: cpu * seconds, gain: gain * seconds, cost: cost(starts, jobs) }
 }
 
-/// Returns the input size in bytes from which chunks are worth their cost for this step. `line` is
-/// the mean length of its lines.
+/// Returns the input size in bytes from which chunks are worth their cost for the given step.
+/// `line` is the mean length of a line in bytes.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
 pub(crate) fn enough(step: &Step, line: f64, jobs: usize) -> u64 {
     let for_a_byte = expect(std::slice::from_ref(step), Amount { bytes: 1, line }, jobs);
@@ -253,13 +260,13 @@ pub(crate) fn at_best(cpu: f64, commands: usize, bytes: u64) -> Expectation {
     Expectation { cpu, gain: cpu, cost: cost(START_SECONDS * commands as f64, 2) }
 }
 
-/// Returns the cost of running over chunks, in seconds. `starts` is the time for starting the
-/// commands once, in seconds.
+/// Returns the cost of running over chunks, in seconds. `starts` is the time for starting each
+/// command once, in seconds.
 fn cost(starts: f64, jobs: usize) -> f64 {
     OVERHEAD_SECONDS + starts * jobs as f64
 }
 
-/// Formats an estimated time for users.
+/// Formats a time in seconds for users.
 fn time(seconds: f64) -> String {
     match seconds {
         ..0.001 => "less than 1 ms".to_owned(),

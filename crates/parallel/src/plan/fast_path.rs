@@ -18,8 +18,8 @@ const STREAMING: &[&str] =
 /// A pipeline that reads at most this number of lines gains nothing from chunks.
 const FEW_LINES: u64 = 1000;
 
-/// Returns the decision to run these stages as written, if names and sizes are enough for it.
-/// `standard` is the amount of standard input, if known.
+/// Returns the decision to run the stages as written, or `None` if names and sizes are not enough
+/// to decide. `standard` is the amount of standard input, if known.
 pub fn fast_path(
     stages: &[Simple],
     annotations: &[Annotation],
@@ -56,8 +56,8 @@ pub fn fast_path(
     (!expected.is_worth_it()).then(|| expected.decision(input.bytes))
 }
 
-/// Returns whether one of these stages may write before it has read anything, so that its output
-/// must not wait for input.
+/// Returns whether one of the stages may write before it has read anything, in which case its
+/// output must not wait for input.
 pub fn may_write_first(stages: &[Simple]) -> bool {
     stages.iter().any(|stage| match Awk::given(stage) {
         Some(awk) => !awk.reads_first(),
@@ -66,8 +66,8 @@ pub fn may_write_first(stages: &[Simple]) -> bool {
     })
 }
 
-/// Returns whether a `head` ends the pipeline after a few lines, which arrive as soon as there is
-/// input.
+/// Returns whether a `head` ends the pipeline after a few lines, and the stages before it write
+/// them as soon as there is input.
 fn has_soon_enough(stages: &[Simple]) -> bool {
     let few = |stage: &Simple| head::head(stage).is_some_and(|lines| lines.count <= FEW_LINES);
     let Some(place) = stages.iter().position(few) else { return false };
@@ -80,7 +80,8 @@ mod tests {
     use crate::plan::ir::Records;
     use contend_commands::testing::simple;
 
-    /// Returns whether the fast path applies.
+    /// Returns whether the fast path applies. `standard` is the size of standard input in bytes, if
+    /// known.
     fn is_clear(pipeline: &str, standard: Option<u64>) -> bool {
         let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
         let amount = |bytes| Amount { bytes, line: 50.0 };

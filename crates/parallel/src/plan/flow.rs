@@ -1,4 +1,4 @@
-//! Estimates the data between commands from their names and arguments.
+//! Estimates the volume of data between commands from their names and arguments.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -10,25 +10,25 @@ use contend_commands::{Word, grep, head, sort, tr};
 use super::rates::{is_sort, known_rate, name_of, rate};
 use crate::plan::ir::Command;
 
-/// The usual length of a line in bytes.
+/// Typical length of a line in bytes.
 pub(crate) const USUAL_LINE_BYTES: f64 = 50.0;
-/// The usual length of a word on a line of its own, in bytes.
+/// Typical length in bytes of a line that consists of one word.
 const USUAL_WORD_BYTES: f64 = 6.0;
-/// The share of sorted lines that remains if equal ones are merged.
+/// Fraction of sorted lines that remains after equal ones are merged.
 const DISTINCT_SHARE: f64 = 0.2;
-/// The share of an input that `grep` selects.
+/// Fraction of its input that `grep` typically selects.
 const FOUND_SHARE: f64 = 0.2;
-/// How many bytes of a file are read to measure its lines.
+/// Number of bytes of a file that are read to measure its lines.
 const BEGINNING_BYTES: usize = 16 << 10;
 
-/// The data that passes through a command, and the command's rate.
+/// The volume of a command's input, and the command's rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Flow {
-    /// The CPU time that the command needs, in nanoseconds per byte.
+    /// CPU time that the command needs, in nanoseconds per byte of its input.
     pub rate: f64,
-    /// The input of the command, in bytes per byte of the pipeline's input.
+    /// Volume of the command's input, in bytes per byte of the pipeline's input.
     pub volume: f64,
-    /// The command is a sort.
+    /// Whether the command is a sort.
     pub sorts: bool,
 }
 
@@ -39,28 +39,30 @@ impl Flow {
     }
 }
 
-/// The data between two commands.
+/// Properties of the data between two commands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stream {
-    /// The amount, in bytes per byte of the pipeline's input.
+    /// Size of the data, in bytes per byte of the pipeline's input.
     pub volume: f64,
-    /// The mean length of its lines in bytes.
+    /// Mean length of a line in bytes.
     pub line: f64,
 }
 
 impl Stream {
-    /// Returns an input with lines of this mean length in bytes.
+    /// Returns the input of a pipeline, with the given mean line length in bytes.
     pub(crate) fn of_lines(line: f64) -> Self {
         Self { volume: 1.0, line }
     }
 
-    /// Passes the data through a command. Unknown properties have their usual values.
+    /// Replaces the stream by the output of a command, and returns the flow through that command.
+    /// An unknown command has a default rate.
     pub(crate) fn usual(&mut self, command: &Command) -> Flow {
         let rate = rate(&command.program, &command.arguments, self.line);
         self.at(rate, &command.program, &command.arguments)
     }
 
-    /// Passes the data through a command; `None` if the command is unknown.
+    /// Replaces the stream by the output of a command, and returns the flow through that command.
+    /// Returns `None` if the command is unknown.
     pub(crate) fn known(&mut self, program: &str, arguments: &[String]) -> Option<Flow> {
         Some(self.at(known_rate(program, arguments, self.line)?, program, arguments))
     }
@@ -103,12 +105,12 @@ impl Stream {
         }
     }
 
-    /// Puts each word on a line of its own.
+    /// Adjusts the mean line length to one word per line.
     fn becomes_words(&mut self) {
         self.line = self.line.min(USUAL_WORD_BYTES);
     }
 
-    /// Adds the CPU time of `grep` with these options.
+    /// Adjusts the stream to the output of `grep` with the given options and arguments.
     fn charge_search(&mut self, options: &Options, words: &[Word]) {
         if ['c', 'l', 'L', 'q'].into_iter().any(|letter| options.has(letter)) {
             self.volume = 0.0;
@@ -125,7 +127,7 @@ impl Stream {
     }
 }
 
-/// Returns whether `head` or `tail` with these arguments selects few lines.
+/// Returns whether `head` or `tail` with the given arguments selects at most 999 lines or bytes.
 fn is_short(words: &[Word]) -> bool {
     match words {
         [] => true,
@@ -135,27 +137,28 @@ fn is_short(words: &[Word]) -> bool {
     }
 }
 
-/// Returns whether the text is a number with few digits.
+/// Returns whether `count` is a decimal number with at most three digits.
 fn is_few(count: &str) -> bool {
     (1..=3).contains(&count.len()) && count.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns whether `tr` writes line breaks with this as its second set.
+/// Returns whether `set`, as the second set of `tr`, consists of a newline.
 fn is_line_break(set: &str) -> bool {
     ["\n", "\\n", "\\012", "[\\n*]", "[\\012*]"].contains(&set)
 }
 
-/// The size of an input, and the length of its lines.
+/// The size of an input, and the mean length of its lines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Amount {
-    /// The size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// The mean length of a line in bytes.
+    /// Mean length of a line in bytes.
     pub line: f64,
 }
 
 impl Amount {
-    /// Measures the regular files with these names; `None` if one of them is not a regular file.
+    /// Measures the total size of the named files, and the lines of the first one that is not
+    /// empty. Returns `None` if one of them is not a regular file.
     pub fn of_files<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut all = Self { bytes: 0, line: USUAL_LINE_BYTES };
         for name in names {
@@ -168,13 +171,14 @@ impl Amount {
         Some(all)
     }
 
-    /// Measures the bytes of a regular file from its current offset on; `bytes` is their number.
+    /// Measures a regular file from its current offset to its end. `bytes` is the size of the whole
+    /// file.
     pub fn of_rest(file: impl AsFd, bytes: u64) -> Self {
         let here = rustix::fs::tell(&file).unwrap_or(0);
         Self { bytes: bytes.saturating_sub(here), line: line_at(file, here) }
     }
 
-    /// Measures these bytes.
+    /// Measures a buffer: its length, and the lines at its beginning.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.len() as u64,
@@ -183,20 +187,21 @@ impl Amount {
     }
 }
 
-/// Returns the size of a regular file in bytes.
+/// Returns the size of a regular file in bytes, or `None` if there is no such file.
 pub(crate) fn size_of(name: &str) -> Option<u64> {
     let data = Path::new(name).metadata().ok()?;
     data.is_file().then_some(data.len())
 }
 
-/// Returns the mean length of these lines in bytes. A line ends with a newline or a NUL.
+/// Returns the mean length in bytes of the lines in a buffer, or `USUAL_LINE_BYTES` if it is empty.
+/// A line ends with a newline or a NUL.
 fn line_of(bytes: &[u8]) -> f64 {
     let lines = memchr::memchr2_iter(b'\n', 0, bytes).count();
     if bytes.is_empty() { USUAL_LINE_BYTES } else { bytes.len() as f64 / lines.max(1) as f64 }
 }
 
-/// Returns the mean length in bytes of the lines after this offset. The file's own offset does not
-/// change.
+/// Returns the mean length in bytes of the lines after the given offset. The file's own offset does
+/// not change.
 fn line_at(file: impl AsFd, place: u64) -> f64 {
     let mut bytes = [0; BEGINNING_BYTES];
     let read = rustix::io::pread(file, &mut bytes, place).unwrap_or(0);
@@ -207,7 +212,7 @@ fn line_at(file: impl AsFd, place: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Returns the output of this command for lines of 100 bytes.
+    /// Returns the output of the given command for lines of 100 bytes.
     fn behind(command: &str) -> Stream {
         let mut words = command.split(' ').map(str::to_owned);
         let program = words.next().expect("a program");
@@ -216,7 +221,8 @@ mod tests {
         stream
     }
 
-    /// Returns whether the output of this command has this size, in bytes per byte of input.
+    /// Returns whether the output of the given command has the given volume, in bytes per byte of
+    /// input.
     fn leaves(command: &str, volume: f64) -> bool {
         behind(command) == Stream { volume, ..behind(command) }
     }

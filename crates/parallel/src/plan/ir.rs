@@ -6,14 +6,14 @@
 //! is plain data that serializes, so that an executor may ship it to another machine.
 //!
 //! `contend run` publishes a plan as JSON in another type, `contend_record::run::PlanRecord`, which
-//! keeps the promises of a schema. The types here may change with the executor. The conversion
-//! between them, in `record.rs`, is the only code that knows both.
+//! follows a published schema. The types here may change with the executor. Only the conversion, in
+//! `record.rs`, depends on both.
 //!
-//! The types that describe a plan's structure exist twice for that reason: [`Plan`], [`Source`],
+//! For that reason, the types that describe a plan's structure exist twice: [`Plan`], [`Source`],
 //! [`Step`], [`Group`], [`Command`], [`Cut`], [`Guard`], [`Combine`] and [`Merge`]. Types that only
 //! name properties of commands and records, such as an order of lines, a set of bytes or a rule for
-//! exit codes, have no reason to differ. They are re-exported here from the record, so that planner
-//! and executor take all types of a plan from one module.
+//! exit codes, exist once. They are re-exported here from the record, so that planner and executor
+//! import all types of a plan from one module.
 
 mod record;
 
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::operators::Operator;
 
-/// A pipeline's plan.
+/// The steps that execute a pipeline, and the stages that they come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The stages of the pipeline and how each was classified, first to last.
@@ -36,50 +36,53 @@ pub struct Plan {
     pub steps: Vec<Step>,
 }
 
-/// The input of the first step.
+/// The origin of the input of a plan's first step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// Standard input.
     Standard,
-    /// These files, concatenated.
+    /// The named files, concatenated in order.
     Files(Vec<String>),
     /// No input, or files that the commands of the step open themselves.
     Own,
 }
 
-/// A step of a plan.
+/// A part of a plan that reads the output of the step before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::large_enum_variant, reason = "a plan has a handful of them")]
 pub enum Step {
-    /// Commands that run as a pipeline, once.
+    /// Commands that run once, as a pipeline over the whole input.
     Serial(Vec<Command>),
     /// Commands that run over chunks of the input concurrently.
     Parallel(Group),
 }
 
-/// A command that is started without a shell.
+/// A command to start without a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// The stage that this command carries out, from 0.
+    /// Index of the stage that the command carries out, counted from 0.
     pub stage: usize,
-    /// Environment variables that are set for this command only.
+    /// Names and values of environment variables that are set for this command only.
     pub variables: Vec<(String, String)>,
-    /// The program, by the name that the pipeline calls it.
+    /// The program, as named in the pipeline.
     pub program: String,
-    /// Its arguments.
+    /// The arguments, without the program's name.
     pub arguments: Vec<String>,
     /// The exit codes that are not failures.
     pub status: StatusRule,
-    /// The file to open as standard input, instead of the output of the command before.
+    /// The file to open as standard input; if `None`, the command reads the output of the command
+    /// before it.
     pub input: Option<String>,
-    /// It is GNU sort, whose memory, threads and temporary directory the executor chooses.
+    /// Whether the program is GNU sort, whose memory, threads and temporary directory the executor
+    /// chooses.
     pub sorts: bool,
-    /// If the group's input is ASCII without NUL, its output in the C locale is the same, and it is
-    /// faster there.
+    /// Whether the command may run in the C locale if the group's input is ASCII without NUL: its
+    /// output is the same there, and it is faster.
     pub ascii_in_c: bool,
-    /// The operator that can replace the process, if the neighbouring commands have one as well.
+    /// The operator that can replace the process, provided that the neighbouring commands have
+    /// operators as well.
     pub operator: Option<Operator>,
 }
 
@@ -88,7 +91,8 @@ pub struct Command {
 pub struct Group {
     /// The stages as written, for the fallback: one pipeline over the whole input.
     pub serial: Vec<Command>,
-    /// The first of these in the form that opens the plan's source files itself, if it named them.
+    /// The first command of `serial` in the form that opens the plan's source files itself; `None`
+    /// unless the pipeline names them there.
     pub opening: Option<Command>,
     /// Where the input may be cut.
     pub cut: Cut,
@@ -98,9 +102,9 @@ pub struct Group {
     pub each: Vec<Command>,
     /// How the outputs of the chunks are combined.
     pub combine: Combine,
-    /// The chunks may be concatenated in any order before the same commands process them.
+    /// Whether the chunks may be concatenated in any order before the commands process them.
     pub any_order: bool,
-    /// The commands may fail because of their input although the guard holds.
+    /// Whether the commands may fail because of their input although the guard holds.
     pub may_fail: bool,
 }
 
@@ -127,24 +131,25 @@ pub struct Cut {
     pub before: ByteSet,
     /// Bytes that a chunk may begin with.
     pub after: ByteSet,
-    /// The records before and after the cut must differ in this key.
+    /// The key in which the records before and after the cut must differ, if any.
     pub differ: Option<Key>,
-    /// The records must also be in ascending order of that key's bytes.
+    /// Whether the records before and after the cut must also be in ascending order of that key's
+    /// bytes.
     pub ascending: bool,
 }
 
-/// A precondition on a chunk.
+/// A precondition on a chunk, checked while the chunk is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
     /// Bytes that the chunk must not contain.
     pub without: ByteSet,
-    /// The chunk must be valid UTF-8.
+    /// Whether the chunk must be valid UTF-8.
     pub utf8: bool,
-    /// The last record of the chunk must be terminated.
+    /// Whether the last record of the chunk must be terminated.
     pub terminated: bool,
 }
 
-/// How the outputs of chunks are combined into the output of the group.
+/// The method of combining the outputs of chunks into the output of the group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combine {
@@ -152,36 +157,37 @@ pub enum Combine {
     Concatenate,
     /// Concatenated in input order, with equal lines at chunk boundaries collapsed.
     Adjoin {
-        /// Lines begin with a count, as `uniq -c` writes it; counts of collapsed lines are added.
+        /// Whether each line begins with a count, as `uniq -c` writes it. Counts of collapsed lines
+        /// are added.
         counted: bool,
     },
     /// Sorted outputs, merged.
     Merge(Merge),
     /// Sorted lines with counts as `uniq -c` writes them, merged, with counts of equal lines added.
     Counts {
-        /// The order is reversed.
+        /// Whether the order is reversed.
         reverse: bool,
         /// The directory for temporary files, if the pipeline names one.
         folder: Option<String>,
     },
-    /// Columns of numbers, added up or otherwise reduced.
+    /// Numbers, summed or otherwise reduced column by column.
     Numbers(Numbers),
-    /// Concatenated in input order and piped through this command.
+    /// Concatenated in input order and piped through a command.
     Through(Command),
-    /// Totals piped through this command. The first line of each output has `exact` and an amount
-    /// unless a value was rounded. The group falls back if a value was rounded or if the amounts
-    /// add up to too much.
+    /// Totals piped through a command. The first line of each output is `exact` and an amount,
+    /// unless a value was rounded. The group falls back if a value was rounded, or if the amounts
+    /// add up to too much for an exact sum.
     Totals(Command),
 }
 
-/// How sorted outputs are merged.
+/// A merge of sorted outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merge {
-    /// The command that merges files, which are appended to its arguments in input order.
+    /// The command that merges the files appended to its arguments in input order.
     pub command: Command,
-    /// The order, if contend can merge by it without the command.
+    /// The order of the lines if contend can merge them itself; `None` if only the command can.
     pub lines: Option<LineOrder>,
-    /// The number of records to write from the beginning, if not all.
+    /// Maximum number of records to write; `None` for all.
     pub first: Option<u64>,
     /// The directory for temporary files, if the pipeline names one.
     pub folder: Option<String>,
@@ -195,7 +201,7 @@ impl Plan {
 }
 
 impl Cut {
-    /// Allows cuts between any two records.
+    /// Returns a cut that is allowed between any two records.
     pub fn between(records: Records) -> Self {
         Self { records, before: ByteSet::ALL, after: ByteSet::ALL, differ: None, ascending: false }
     }
@@ -211,7 +217,7 @@ impl Guard {
     /// The guard that every chunk satisfies.
     pub const NONE: Self = Self { without: ByteSet::EMPTY, utf8: false, terminated: false };
 
-    /// Returns the guard that holds where both hold.
+    /// Returns the guard that requires what both guards require.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         Self {

@@ -1,10 +1,10 @@
-//! Turns the text of a pipeline into a plan for running it over chunks of its input.
+//! Parses a pipeline and plans how to run it over chunks of its input.
 //!
-//! - [`text`]: tells plain commands from text that needs a shell.
-//! - [`script`]: scripts in which contend takes over pipelines.
-//! - [`classes`]: proofs about commands: which handle each record independently, which outputs can
-//!   be combined, and why the others run alone.
-//! - [`fast_path`]: decides without a plan where names and sizes are enough.
+//! - [`text`]: distinguishes plain commands from source that needs a shell.
+//! - [`script`]: finds the pipelines of a script that contend takes over.
+//! - [`classes`]: proves properties of commands: which handle each record independently, which have
+//!   outputs that can be combined, and why the others run alone.
+//! - [`fast_path`]: decides without a plan if names and sizes are enough.
 //! - [`estimate`], [`flow`] and `rates`: estimate whether chunks are worth their cost.
 //! - [`planner`]: turns classified stages into a plan.
 //! - [`ir`]: the plan as data.

@@ -24,7 +24,7 @@ pub struct Annotation {
 }
 
 impl Annotation {
-    /// Reads the words of a command; `None` if they are not plain words.
+    /// Parses the words with which a command begins. Returns `None` if they are not plain words.
     pub fn read(command: &str, records: Records) -> Option<Self> {
         let simple = Simple::read(command).filter(|simple| simple.input.is_none())?;
         let words = std::iter::once(simple.program).chain(simple.arguments);
@@ -35,17 +35,17 @@ impl Annotation {
 /// Properties of the machine and the invocation that a plan depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
-    /// The programs and the locale.
+    /// The programs on the machine, and the locale.
     pub environment: &'a Environment,
     /// The commands that the user has annotated.
     pub annotations: &'a [Annotation],
     /// The size of standard input in bytes, if it is a regular file.
     pub input_bytes: Option<u64>,
-    /// Standard output is a terminal.
+    /// Whether standard output is a terminal.
     pub output_is_terminal: bool,
 }
 
-/// Makes a plan for these stages.
+/// Plans how to run the given stages.
 pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let found = source::find(stages, situation);
     let mut plan = draft(stages, &found, situation);
@@ -64,7 +64,7 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     }
 }
 
-/// Lets the first stage open its files itself when the stages process the whole input once.
+/// Adds the form of the group's first command that opens its files itself, for the fallback.
 fn name_files(group: &mut Group, stage: &Simple) {
     if let Some(first) = group.serial.first().filter(|first| first.stage == 0) {
         let named = command(0, stage, &stage.arguments, None);
@@ -72,7 +72,7 @@ fn name_files(group: &mut Group, stage: &Simple) {
     }
 }
 
-/// Returns whether this way of combining outputs may end before its input does.
+/// Returns whether combining outputs in the given way may end before the input does.
 pub fn ends_early(combine: &Combine) -> bool {
     match combine {
         Combine::Through(command) => !command.program.ends_with("tail"),
@@ -81,7 +81,8 @@ pub fn ends_early(combine: &Combine) -> bool {
     }
 }
 
-/// Returns the remaining stages, without the files that the source has taken.
+/// Returns the stages that have to run, with their indices. The first stage lacks the files that
+/// the plan opens.
 fn simples<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple)> {
     let first = found.first.as_ref();
     let all = stages.iter().enumerate();
@@ -119,7 +120,8 @@ fn keep_pipes_at_ends(classes: &mut [Class]) {
     }
 }
 
-/// Lets only the last stage see the terminal as its output.
+/// Makes the last stage opaque if it writes differently to a terminal, or if an opaque stage would
+/// write to the terminal without it.
 fn leave_terminal_to_last(classes: &mut [Class]) {
     let Some((last, before)) = classes.split_last_mut() else { return };
     let heeds = match last {
@@ -138,7 +140,7 @@ fn leave_terminal_to_last(classes: &mut [Class]) {
     }
 }
 
-/// Plans the stages for a given source.
+/// Plans the stages for the given source.
 fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     let simples = simples(stages, found);
     let mut classes = classified(&simples, situation);
@@ -149,7 +151,7 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     if let (Some(why), Some(class @ Class::Opaque(_))) = (&found.obstacle, classes.first_mut()) {
         *class = Class::Opaque(why.clone().into());
     }
-    // A program that reads the same file after the pipeline must find the right offset.
+    // A program that reads the same standard input after the pipeline must find the right offset.
     if let (Some((0, _)), Some(class)) = (simples.first(), classes.first_mut())
         && let Class::Combinable(Combinable { combine, .. }) = class
         && ends_early(combine)
@@ -171,8 +173,8 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     drafting.finish()
 }
 
-/// Returns a plan that runs the stages as written. Only a `cat` is dropped if the next stage can
-/// read the file itself, unless the status of every stage matters.
+/// Returns a plan that runs the stages as written. A `cat` at the beginning is dropped if the next
+/// stage can read the file itself, unless the status of every stage matters.
 pub fn plain(stages: &[Simple], paths: &Paths, pipefail: bool) -> Plan {
     let reader = if pipefail { None } else { source::reader_of_file(stages, paths) };
     let skipped = usize::from(reader.is_some());
@@ -203,7 +205,7 @@ fn classify(subject: &Subject<'_>, situation: &Situation<'_>) -> Class {
     }
 }
 
-/// Returns the user's annotation of a command, if there is one.
+/// Returns the annotation of a command, or `None` if the user has given none.
 fn annotation<'a>(simple: &Simple, situation: &Situation<'a>) -> Option<&'a Annotation> {
     let texts = std::iter::once(&simple.program).chain(&simple.arguments).map(|word| &word.text);
     situation.annotations.iter().find(|annotation| {
@@ -302,7 +304,7 @@ fn combinable(
     taken
 }
 
-/// Returns how many commands after a sort can run before it, because they only drop lines.
+/// Moves the filters that follow a sort before it if possible, and returns their number.
 fn selected_before(
     simples: &[(usize, &Simple)],
     classes: &[Class],
@@ -336,7 +338,7 @@ fn how(combine: &Combine) -> &'static str {
     }
 }
 
-/// Returns whether a sort writes fewer records than it reads.
+/// Returns whether a sort may write fewer records than it reads.
 fn drops_records(simple: &Simple) -> bool {
     contend_commands::sort::Sort::read(simple).is_none_or(|sort| sort.drops_equal_lines())
 }
@@ -391,7 +393,7 @@ mod tests {
         plan(&stages, &situation)
     }
 
-    /// The classes of these stages, first to last.
+    /// Returns the classes of the given stages, first to last.
     fn classes(stages: &[&str], output_is_terminal: bool) -> Vec<ClassName> {
         let plan = planned(stages, output_is_terminal);
         plan.stages.into_iter().map(|stage| stage.class).collect()
@@ -446,7 +448,7 @@ mod tests {
         assert_eq!(kept(&["cat", "tr a b", "cat"]), [LeftOut, PerRecord, LeftOut]);
     }
 
-    /// The programs of every group, over chunks and as written.
+    /// Returns the programs of every group, over chunks and as written.
     fn groups(pipeline: &str) -> Vec<(Vec<String>, Vec<String>)> {
         let stages: Vec<&str> = pipeline.split(" | ").collect();
         let programs = |commands: &[Command]| {

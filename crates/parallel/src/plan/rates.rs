@@ -1,15 +1,15 @@
-//! The usual CPU time of common commands over text.
+//! Typical CPU time of common commands.
 //!
-//! The rates were measured on a server's CPU. They are used for inputs so small that an error costs
-//! little, and for stages that were not measured over a sample of their input.
+//! The rates were measured on a server's CPU. The estimates use them for inputs so small that an
+//! error costs little, and for stages that have not been measured over a sample of their input.
 
 use super::classes;
 
 /// The rate of an unknown command, in nanoseconds per byte.
 const UNKNOWN_NS_PER_BYTE: f64 = 5.0;
 
-/// CPU time of commands per byte and per line, in nanoseconds. If it depends on options, it is that
-/// of the most common form.
+/// CPU time of commands per byte and per line, in nanoseconds. For a command whose CPU time depends
+/// on options, the values are those of the most common form.
 const RATES: &[(&str, f64, f64)] = &[
     ("awk", 0.5, 75.0),
     ("busybox", 10.0, 0.0),
@@ -41,13 +41,13 @@ const RATES: &[(&str, f64, f64)] = &[
     ("xargs", 1_000.0, 0.0),
 ];
 
-/// CPU time of an awk program that adds up by keys, relative to one that does not.
+/// CPU time of an awk program that sums by keys, relative to one that does not.
 const AWK_BY_KEYS_FACTOR: f64 = 3.0;
-/// The time for `xargs` to start a command, and for the command to run, in nanoseconds.
+/// Time for `xargs` to start a command and for that command to run, in nanoseconds.
 const PROCESS_NS: f64 = 1e6;
-/// The time to start a command and wait for its end, in seconds.
+/// Time to start a command and wait for its end, in seconds.
 pub(crate) const START_SECONDS: f64 = 0.0015;
-/// Commands with a long start-up time before they read anything, and that time in seconds.
+/// Commands that take long to start, with their start-up time in seconds.
 const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];
 
 /// Returns a program's name without its directory.
@@ -60,12 +60,14 @@ pub(crate) fn is_sort(program: &str) -> bool {
     name_of(program) == "sort"
 }
 
-/// Returns the rate of a command in nanoseconds per byte, for lines of this mean length in bytes.
+/// Returns the rate of a command in nanoseconds per byte, for the given mean line length in bytes.
+/// An unknown command has a default rate.
 pub(crate) fn rate(program: &str, arguments: &[String], line: f64) -> f64 {
     known_rate(program, arguments, line).unwrap_or(UNKNOWN_NS_PER_BYTE)
 }
 
-/// Returns the rate of a command in nanoseconds per byte; `None` if the command is unknown.
+/// Returns the rate of a command in nanoseconds per byte, for the given mean line length in bytes,
+/// or `None` if the command is unknown.
 pub(crate) fn known_rate(program: &str, arguments: &[String], line: f64) -> Option<f64> {
     let name = name_of(program);
     let (_, for_byte, for_line) = RATES.iter().find(|(known, ..)| *known == name)?;
@@ -83,7 +85,7 @@ pub(crate) fn known_rate(program: &str, arguments: &[String], line: f64) -> Opti
     })
 }
 
-/// Returns whether an awk program adds up in arrays, which takes longer than in variables.
+/// Returns whether an awk program adds up values in arrays, which takes longer than in variables.
 fn keeps_by_keys(arguments: &[String]) -> bool {
     arguments.iter().any(|argument| {
         let mut behind = argument.split(']').skip(1).map(str::trim_start);

@@ -1,19 +1,19 @@
-//! Reads the text of a pipeline: plain commands, or text that needs a shell.
+//! Parses a pipeline, and distinguishes plain commands from source that needs a shell.
 
 use contend_commands::Simple;
 use contend_shell::parse;
 
-/// What a text consists of.
+/// The result of parsing a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     /// One pipeline of plain commands.
     Commands {
-        /// The commands.
+        /// The commands, first to last.
         stages: Vec<Simple>,
-        /// The exit code is inverted, as after `!`.
+        /// Whether the exit code is inverted, as after `!`.
         inverted: bool,
     },
-    /// Text that only a shell can run, and why.
+    /// Source that only a shell can run, and the reason.
     Shell(String),
 }
 
@@ -85,12 +85,12 @@ const BUILT_IN: &[&str] = &[
     "wait",
 ];
 
-/// Returns whether a shell runs a command of this name itself.
+/// Returns whether a shell runs a command of the given name itself.
 pub fn is_built_in(name: &str) -> bool {
     BUILT_IN.contains(&name)
 }
 
-/// Reads a text.
+/// Parses a pipeline. Anything but plain commands joined by `|` needs a shell.
 pub fn read(text: &str) -> Reading {
     let parsed = match parse::parse(text) {
         Ok(parsed) => parsed,

@@ -1,4 +1,4 @@
-//! `--check`: the shell runs the original too, and the outputs are compared.
+//! Implements `--check`: the shell runs the original as well, and the outputs are compared.
 //!
 //! The output passes through contend, which keeps a digest of every block. The digests locate a
 //! difference and take almost no memory. Standard input that can be read only once is saved to a
@@ -27,9 +27,9 @@ pub use digests::BLOCK_BYTES;
 use digests::Digests;
 use original::Original;
 
-/// The size of the buffer for copying, in bytes.
+/// Size of the copy buffer in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
-/// The poll interval for the end of the output.
+/// Poll interval while waiting for the end of the output.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A run that will be compared with the original.
@@ -44,27 +44,27 @@ pub(super) struct Check {
 pub(super) enum Waited<T> {
     /// The event occurred.
     Done(T),
-    /// This signal asked contend to end before that.
+    /// The signal with this number asked contend to end before the event.
     Interrupted(i32),
 }
 
-/// How standard input can be read twice.
+/// Standard input, prepared to be read twice.
 #[derive(Debug)]
 enum Input {
-    /// It is not read, or it is a device that needs no preparation.
+    /// Standard input that is not read, or a device that needs no preparation.
     AsItIs,
-    /// It is a regular file, read from this offset in bytes.
+    /// A regular file, with the offset in bytes from which it is read.
     File(File, u64),
-    /// It is a stream, saved by this thread while it is read.
+    /// A stream, with the thread that saves it while it is read.
     Kept(JoinHandle<Result<Kept, RunError>>),
 }
 
-/// A stream that was saved while it was read.
+/// A stream that has been saved up to the point where reading stopped.
 #[derive(Debug)]
 struct Kept {
     /// The bytes read so far.
     file: File,
-    /// The stream, unless it has ended.
+    /// The rest of the stream; `None` if it has ended.
     rest: Option<File>,
 }
 
@@ -83,11 +83,11 @@ pub(super) struct Written {
     output: Copied,
 }
 
-/// An output that was copied.
+/// The result of copying an output.
 #[derive(Debug)]
 struct Copied {
     digests: Digests,
-    /// The copy is complete.
+    /// Whether the copy is complete.
     whole: bool,
 }
 
@@ -105,7 +105,8 @@ impl Check {
         Ok(Self { input, original })
     }
 
-    /// Replaces standard output with a pipe, and copies the bytes that arrive to the real one.
+    /// Replaces standard output with a pipe, and starts a thread that copies the pipe to the
+    /// original standard output.
     ///
     /// # Errors
     /// Returns an error if no pipe or thread can be created.
@@ -138,7 +139,8 @@ impl Input {
         }
     }
 
-    /// Replaces standard input with a pipe, and saves the bytes that pass through it.
+    /// Replaces standard input with a pipe, and starts a thread that saves the stream while copying
+    /// it to the pipe.
     fn keep(stdin: File) -> Result<Self, RunError> {
         let kept = tempfile::tempfile().map_err(cannot_keep)?;
         let (reader, writer) = pipe()?;
@@ -156,7 +158,8 @@ impl Input {
             }
             Self::Kept(keeping) => {
                 let (reader, mut writer) = pipe()?;
-                // The thread that saves the stream notices that its pipe has no reader any more.
+                // This closes contend's reader of the pipe. The thread that saves the stream ends
+                // once the pipe has no reader.
                 dup2_stdin(&reader).context("cannot redirect standard input")?;
                 let Kept { mut file, rest } = joined(keeping)?;
                 file.rewind().context(cannot_read)?;
@@ -174,8 +177,8 @@ impl Input {
 /// Copies a stream to `to` and saves it in `kept`, until it ends or `to` has no reader any more.
 fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> {
     let cannot_read = "cannot read standard input";
-    // Signals are for the main thread. They stay blocked here until the thread ends, so that
-    // signals that are pending then are left to the main thread, too.
+    // Only the main thread handles signals. They stay blocked in this thread until it ends, so that
+    // pending signals are left to the main thread.
     std::mem::forget(Signals::block().context("cannot block signals")?);
     let mut block = vec![0; BUFFER_BYTES];
     loop {
@@ -210,7 +213,8 @@ fn cannot_keep(source: io::Error) -> RunError {
     RunError::KeepInput { folder: std::env::temp_dir(), source }
 }
 
-/// Reads an output until EOF, digests it, and copies it to `to` if that is given.
+/// Reads an output until EOF, digests it, and copies it to `to`, if given. Stops early if `to` has
+/// no reader any more.
 fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
     let mut digests = Digests::default();
     let mut block = vec![0; BUFFER_BYTES];
@@ -234,7 +238,7 @@ fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
 
 impl Captured {
     /// Restores standard output after a run, and waits until all of the output has been copied,
-    /// which may include output of background processes.
+    /// including that of background processes.
     ///
     /// # Errors
     /// Returns an error if the output could not be passed on.
@@ -253,10 +257,10 @@ impl Captured {
 
 impl Written {
     /// Runs the original, compares the outputs, and notifies the observer of the result. Returns
-    /// the exit code: that of the run if the outputs are the same, else 1.
+    /// the exit code of the run, or 1 if the outputs or exit codes differ.
     ///
     /// # Errors
-    /// Returns an error if the original cannot be run, or its input was not kept.
+    /// Returns an error if the original cannot be run, or if standard input has not been saved.
     pub(super) fn compare(
         self,
         parallel: bool,

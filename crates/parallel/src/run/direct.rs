@@ -1,4 +1,4 @@
-//! A pipeline of plain commands, which needs no shell.
+//! Runs a pipeline of plain commands, which needs no shell.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -29,10 +29,10 @@ use crate::plan::flow::Amount;
 use crate::plan::ir::{Plan, Source, Step};
 use crate::plan::planner::{self, Situation};
 
-/// The maximum number of bytes of a stream that are read to decide how the pipeline runs.
+/// Maximum number of bytes of a stream that are read to decide how the pipeline runs.
 const MAX_PEEK_BYTES: usize = 1 << 20;
 
-/// A pipeline that contend can run itself.
+/// A pipeline that contend can run without a shell.
 pub(super) struct Direct<'a> {
     stages: &'a [Simple],
     paths: Paths,
@@ -40,19 +40,19 @@ pub(super) struct Direct<'a> {
     originals: Option<&'a mut dyn Originals>,
 }
 
-/// Processes that a shell has started for the stages of a pipeline, and that wait for a decision.
+/// The waiting processes that a shell has started for the stages of a pipeline.
 pub(super) trait Originals {
-    /// Makes every process execute its command. Returns only if this process failed to.
+    /// Makes every process execute its command. Returns only if this process fails to do so.
     ///
     /// # Errors
     /// Returns an error if this process cannot execute its command.
     fn run_as_written(&mut self) -> Result<End, RunError>;
 
-    /// Tells the other processes to exit. Standard input must not be read before.
+    /// Tells the other processes to exit. Standard input must not be read before that.
     fn take_over(&mut self);
 }
 
-/// Returns whether names and sizes are enough to decide that these stages run as written.
+/// Returns whether names and sizes are enough to decide that the given stages run as written.
 pub(super) fn takes_fast_path(stages: &[Simple]) -> bool {
     let input = Kind::of_standard_input();
     ends_at_first_match(stages)
@@ -70,7 +70,7 @@ fn ends_at_first_match(stages: &[Simple]) -> bool {
 }
 
 impl<'a> Direct<'a> {
-    /// Checks that contend can run these stages itself.
+    /// Checks that contend can run the given stages without a shell.
     ///
     /// # Errors
     /// Returns the reason why a shell is needed.
@@ -97,7 +97,7 @@ impl<'a> Direct<'a> {
         Ok(Self { stages, paths, input, originals: None })
     }
 
-    /// Leaves the stages to these processes if they run as written.
+    /// Sets the processes to which the stages are left if they run as written.
     pub(super) fn instead_of(self, originals: &'a mut dyn Originals) -> Self {
         Self { originals: Some(originals), ..self }
     }
@@ -178,8 +178,8 @@ impl<'a> Direct<'a> {
         planner::plan(self.stages, &situation)
     }
 
-    /// Decides whether to carry out a plan. Returns the decision, and the bytes that were read from
-    /// standard input for it.
+    /// Decides whether to carry out a plan. Returns the decision, and bytes already read from
+    /// standard input.
     fn decide(
         &mut self,
         plan: &Plan,
@@ -189,7 +189,8 @@ impl<'a> Direct<'a> {
             return Ok((decision, Vec::new()));
         }
         let input = match &plan.source {
-            // A file that has been removed since cannot be opened, as in a shell.
+            // If a file has been removed since, the stages run as written and report it, as in a
+            // shell.
             Source::Files(names) => Amount::of_files(names.iter().map(String::as_str))
                 .or_else(|| Some(Amount::of_bytes(&[]))),
             Source::Standard => self.input.amount(),
@@ -228,7 +229,7 @@ impl<'a> Direct<'a> {
         ends_at_first_match(self.stages).then(at_first_match)
     }
 
-    /// Returns whether the first step reads standard input, and that is a stream.
+    /// Returns whether the first step reads standard input, and standard input is a stream.
     fn reads_stream(&self, plan: &Plan) -> bool {
         plan.source == Source::Standard && self.input == Kind::Stream
     }
@@ -255,7 +256,7 @@ impl<'a> Direct<'a> {
     }
 }
 
-/// Reads the beginning of standard input, and decides by it. Returns the bytes as well.
+/// Decides by the beginning of standard input. Returns the decision, and the bytes read.
 fn decide_by_beginning(plan: &Plan, settings: &Settings) -> Result<(Decision, Vec<u8>), RunError> {
     let cannot_read = "cannot read standard input";
     let stdin = io::stdin().as_fd().try_clone_to_owned().context(cannot_read)?;
@@ -317,8 +318,7 @@ fn become_command(stage: &Simple) -> Result<End, RunError> {
     Ok(End::NotExecuted { program: name.clone(), source, exit_code })
 }
 
-/// Returns whether no stage of a plan can exit before the stages upstream of it, as far as that is
-/// known.
+/// Returns whether it is certain that no stage of a plan exits before the stages upstream of it.
 fn reads_all(plan: &Plan) -> bool {
     let mut steps = plan.steps.iter().skip_while(|step| matches!(step, Step::Serial(_)));
     steps.all(|step| match step {
@@ -358,8 +358,8 @@ fn writes_first() -> Decision {
     Decision { why, ..Decision::default() }
 }
 
-/// Returns the decision if users can see which stages write to a closed pipe: in the exit code, or
-/// in error messages where SIGPIPE is ignored.
+/// Returns the decision for a pipeline whose users can see which stages write to a closed pipe: in
+/// the exit code, or in error messages where SIGPIPE is ignored.
 fn cut_off() -> Decision {
     let why = "with pipefail, or with SIGPIPE ignored, the exit code depends on which stages a later one cuts off";
     let why = why.to_owned();

@@ -1,4 +1,4 @@
-//! The result of a run, for its caller.
+//! The result of a run, as returned to the caller.
 
 use std::io;
 use std::time::SystemTime;
@@ -7,48 +7,48 @@ use contend_record::run::{RunRecord, SCHEMA};
 
 use super::settings::Settings;
 
-/// How a run ended.
+/// The end of a run, from which the caller derives contend's exit code.
 #[derive(Debug)]
 pub enum End {
-    /// Nothing was run, since only the plan was requested.
+    /// Nothing ran, since only the plan was requested.
     Explained(Box<Report>),
     /// The pipeline ended.
     Finished {
         /// The exit code as a shell reports it; 1 if a comparison with the original failed.
         exit_code: i32,
-        /// What the run did.
+        /// The report on the run.
         report: Box<Report>,
     },
-    /// This signal asked contend to end, and its commands have been ended. The caller should die of
-    /// the same signal.
+    /// The signal with this number asked contend to end, and contend has ended the commands. The
+    /// caller should die of the same signal.
     Interrupted(i32),
     /// The program that should have replaced this process could not be executed.
     NotExecuted {
-        /// The program, for a message.
+        /// Name of the program, for a message.
         program: String,
-        /// Why it could not be executed.
+        /// Why the program could not be executed.
         source: io::Error,
-        /// The exit code of a shell in this case: 127 if there is no such program, else 126.
+        /// The exit code that a shell uses in this case: 127 if there is no such program, else 126.
         exit_code: u8,
     },
-    /// Another process carries out this stage.
+    /// Another process carries out the stage of this process.
     TakenOver,
 }
 
-/// What a run did, or would do.
+/// A report on what a run did or, if only the plan was requested, would do.
 #[derive(Debug)]
 pub struct Report {
-    /// The record. The caller adds `contend`, `started_at` and `host`, which only it knows.
+    /// The record, without `contend`, `started_at` and `host`, which the caller adds.
     pub record: RunRecord,
-    /// When the run started, for `started_at`.
+    /// The time at which the run started, for `started_at`.
     pub started: SystemTime,
-    /// A shell ran the text; the pipelines in it that contend took over have reported their own
-    /// figures.
+    /// Whether a shell ran the source. If so, the pipelines that contend took over have reported
+    /// their own statistics.
     pub by_shell: bool,
 }
 
 impl Report {
-    /// Starts a report on this text, now.
+    /// Creates a report on a run of `text` that starts now.
     pub(super) fn new(text: &str, settings: &Settings) -> Box<Self> {
         let mut report = Self::unwanted();
         report.record = RunRecord {
@@ -61,7 +61,7 @@ impl Report {
         report
     }
 
-    /// Starts a report that will not be used.
+    /// Creates a report that will not be used.
     pub(super) fn unwanted() -> Box<Self> {
         let (record, started) = (RunRecord::default(), SystemTime::now());
         Box::new(Self { record, started, by_shell: false })

@@ -1,11 +1,11 @@
-//! Errors of starting and supervising a run.
+//! Errors in starting and supervising a run.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::execute::ExecuteError;
 
-/// Why a run cannot be started or supervised.
+/// An error because of which a run cannot be started or supervised.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The script cannot be read.
@@ -13,7 +13,7 @@ pub enum RunError {
     Script {
         /// The path of the script.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// Why the script cannot be read.
         source: io::Error,
     },
     /// The script's first line names a program that is not a known shell.
@@ -31,9 +31,9 @@ pub enum RunError {
     /// The shell could not replace this process.
     #[error("cannot start the shell '{shell}'")]
     Shell {
-        /// The shell.
+        /// Name or path of the shell.
         shell: String,
-        /// Why it could not be executed.
+        /// Why the shell could not be executed.
         source: io::Error,
     },
     /// The executor failed.
@@ -44,27 +44,27 @@ pub enum RunError {
     KeepInput {
         /// The directory for temporary files.
         folder: PathBuf,
-        /// Why it cannot be created or written.
+        /// Why the file cannot be created or written.
         source: io::Error,
     },
-    /// The thread that waits for the original ended first.
+    /// The thread that waits for the original ended before the original.
     #[error("--check lost track of the original pipeline")]
     OriginalLost,
-    /// Records of the pipelines in shell text are not JSON.
+    /// The records of pipelines in shell source are not JSON.
     #[error("cannot read the records of pipelines")]
     Records(#[source] serde_json::Error),
-    /// A value that must be passed on as text is not UTF-8.
+    /// A value is not UTF-8 although it must be. The field names the value.
     #[error("{0} is not UTF-8")]
     NotText(&'static str),
-    /// The command line of a stage in shell text is not one that contend wrote.
+    /// The command line of a stage in shell source is not one that contend wrote.
     #[error("{0}")]
     Stage(&'static str),
     /// A system call failed.
     #[error("{operation}")]
     Io {
-        /// The operation that failed, in words for people.
+        /// The failed operation, worded for users.
         operation: String,
-        /// Why it could not be done.
+        /// Why the operation failed.
         source: io::Error,
     },
 }
@@ -74,7 +74,7 @@ pub(super) trait Context<T> {
     /// Turns the error into a [`RunError::Io`] with the failed operation.
     ///
     /// # Errors
-    /// The error of `self`.
+    /// Returns an error if `self` is one.
     fn context(self, operation: impl Into<String>) -> Result<T, RunError>;
 }
 

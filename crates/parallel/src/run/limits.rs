@@ -8,21 +8,21 @@ use rustix::process::{Resource, getrlimit};
 use super::settings::Settings;
 use crate::plan::ir::{Command, Plan, Step};
 
-/// The number of files that contend itself opens.
+/// Number of files that contend itself opens.
 const OWN_FILES: usize = 48;
-/// The number of files that each command over a chunk takes.
+/// Number of files that each command over a chunk needs.
 const FILES_EACH: usize = 4;
-/// Below this limit on open files, there is no room for contend's own files and those of a
+/// Limit on open files below which there is no room for contend's own files and those of a
 /// pipeline.
 const FEWEST_FILES: u64 = 16;
-/// Below this limit on address space, threads and buffers may not fit, in bytes.
+/// Limit on address space, in bytes, below which threads and buffers may not fit.
 const ADDRESS_SPACE: u64 = 8 << 30;
-/// Above this limit on processes, contend does not test whether enough can be started.
+/// Limit on processes at or above which contend does not test whether enough can be started.
 const MANY_PROCESSES: u64 = 4096;
-/// The stack of a thread that only tests whether a thread can be started, in bytes.
+/// Stack size in bytes of a thread that only tests whether a thread can be started.
 const STACK: usize = 16 << 10;
 
-/// Returns why chunks cannot be used, if a resource limit forbids them.
+/// Returns why chunks cannot be used, or `None` if no resource limit forbids them.
 pub(super) fn obstacle(plan: &Plan, settings: &Settings) -> Option<String> {
     let commands: usize = plan.steps.iter().map(|step| commands_of(step).len()).sum();
     let tasks = settings.jobs() * (commands + 1) + plan.steps.len();

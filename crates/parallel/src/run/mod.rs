@@ -1,9 +1,9 @@
 //! The engine of `contend run`: runs a pipeline or a script, with stages over chunks of their input
-//! where the output stays the same to the byte.
+//! where the output stays byte-identical.
 //!
 //! [`run`] takes a [`Request`] and returns an [`End`]; [`stage`] does the same for one stage of
-//! shell text. In between, an [`Observer`] is notified of events that must be shown at once.
-//! Rendering, command lines and exit codes of contend itself are left to the caller.
+//! shell source. During the run, an [`Observer`] is notified of events that must be shown at once.
+//! The caller parses command lines, renders reports, and chooses contend's own exit codes.
 //!
 //! ```text
 //! text → Direct ─┬→ exec or plain run         decided without a plan where that is possible
@@ -43,7 +43,7 @@ pub use error::RunError;
 pub use observer::{Comparison, Notice, Observer};
 pub use settings::{Request, Settings, What};
 
-/// Runs the request, or only plans it if the settings demand that.
+/// Runs a request, or only plans it if its settings ask for that.
 ///
 /// Does not return if the pipeline's only command, or the shell, replaces this process.
 ///
@@ -65,7 +65,7 @@ pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunErr
     }
 }
 
-/// Checks that bash would not warn of the locale.
+/// Checks that bash would not warn about the locale.
 ///
 /// # Errors
 /// Returns the reason why a shell is needed.

@@ -7,8 +7,9 @@ use contend_record::run::{Check, Outcome};
 use crate::execute::{ExecuteError, Tally};
 use crate::plan::ir::Plan;
 
-/// Is notified during a run. The methods about progress are called in the order `started`, `tick`
-/// any number of times, `ended`, and not at all if no plan is executed.
+/// Receives notifications during a run. If a plan is executed, the methods about progress are
+/// called in the order `started`, `tick` any number of times, `ended`; otherwise none of them is
+/// called.
 pub trait Observer {
     /// Shows the user a notice, on standard error.
     ///
@@ -16,24 +17,24 @@ pub trait Observer {
     /// Returns an error if standard error cannot be written, and the run must therefore end.
     fn notify(&mut self, notice: Notice<'_>) -> io::Result<()>;
 
-    /// A plan is about to be executed. This is the time to register [`Tally::before_output`].
-    /// Nothing has been written to standard output yet.
+    /// Called before a plan is executed, and before anything is written to standard output. This is
+    /// the time to register [`Tally::before_output`].
     fn started(&mut self, _plan: &Plan, _tally: &Tally) {}
 
-    /// The plan is being executed; called about every 20 ms.
+    /// Called about every 20 ms while the plan is executed.
     fn tick(&mut self, _tally: &Tally) {}
 
-    /// The execution has ended or was abandoned. Nothing may be drawn any more.
+    /// Called when the execution has ended or has been abandoned. Nothing may be drawn after that.
     fn ended(&mut self) {}
 }
 
 /// A message about a run that must be shown at once.
 #[derive(Debug, Clone, Copy)]
 pub enum Notice<'a> {
-    /// A file that a stage should read cannot be opened: its name and the reason, worded as in a
-    /// shell.
+    /// A file that a stage should read cannot be opened. The message has its name and the reason,
+    /// worded as in a shell.
     MissingFile(&'a str),
-    /// What commands wrote to standard error before they failed.
+    /// The standard error of commands that have failed.
     CommandStderr(&'a [u8]),
     /// Standard output cannot be written.
     CannotWrite(&'a ExecuteError),
@@ -43,15 +44,15 @@ pub enum Notice<'a> {
     Compared(&'a Comparison<'a>),
 }
 
-/// A run and the original, side by side.
+/// A comparison of a run with the original.
 #[derive(Debug, Clone, Copy)]
 pub struct Comparison<'a> {
-    /// What the comparison found.
+    /// The result of the comparison.
     pub check: &'a Check,
     /// The outcome of the run.
     pub outcome: &'a Outcome,
     /// Whether stages ran over chunks.
     pub parallel: bool,
-    /// The beginning of what the original wrote to standard error.
+    /// The beginning of the original's standard error.
     pub original_stderr: &'a str,
 }

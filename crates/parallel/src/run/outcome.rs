@@ -1,4 +1,4 @@
-//! The exit code and the figures of a run.
+//! Computes the exit code and the statistics of a run.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use super::observer::{Notice, Observer};
 use crate::execute::{ExecuteError, Tally};
 use crate::plan::ir::{Group, Plan, Step};
 
-/// Returns the exit code of the pipeline, as a shell would report it.
+/// Returns the exit code of the pipeline, as a shell would report it, and notifies the observer of
+/// failed commands and writes.
 pub(super) fn status(
     plan: &Plan,
     tally: &Tally,
@@ -42,7 +43,7 @@ pub(super) fn status(
     })
 }
 
-/// The exit codes of commands that cannot write their output, where it is not 1.
+/// Exit codes of commands that cannot write their output, where the exit code is not 1.
 const FAILED_WRITES: &[(&[&str], i32)] = &[
     (&["sort", "grep", "egrep", "fgrep", "jq"], 2),
     (&["awk", "mawk", "gawk", "nawk", "original-awk"], 2),
@@ -58,7 +59,7 @@ fn status_of_failed_write(step: &Step) -> i32 {
     known.map_or(1, |(_, status)| *status)
 }
 
-/// Returns the figures of a run that took `wall`.
+/// Returns the statistics of a run with the given wall time and exit code.
 pub(super) fn outcome(tally: &Tally, wall: Duration, exit_code: i32) -> Outcome {
     let stages = tally.stages();
     let last = stages.keys().max().map_or(0, |last| last + 1);

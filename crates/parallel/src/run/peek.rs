@@ -1,4 +1,4 @@
-//! Measures how much data a stream has, without reading it.
+//! Measures how much data a stream holds, without reading it.
 
 use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
@@ -11,18 +11,18 @@ use rustix::io::ioctl_fionread;
 use super::standard_input::Kind;
 use crate::plan::fast_path::may_write_first;
 
-/// A stream with less than this is small, in bytes.
+/// Length in bytes below which a stream is small.
 const SMALL_STREAM_BYTES: u64 = 32 << 10;
-/// How long to wait for the end of a stream after its first bytes.
+/// Time to wait for the end of a stream after its first bytes.
 const EOF_TIMEOUT: Duration = Duration::from_millis(5);
-/// The poll interval for the amount in a stream.
+/// Poll interval for the number of bytes in a stream.
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-/// How long to wait for the first bytes of a stream if a stage may write before it reads.
+/// Time to wait for the first bytes of a stream if a stage may write before it reads.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Returns whether waiting for standard input would delay output: it is a stream without data, and
-/// one of these stages may write before it reads. Blocks for up to 20 ms.
+/// one of the stages may write before it reads. Blocks for up to 20 ms.
 pub(super) fn delays_output(input: Kind, stages: &[Simple]) -> bool {
     if input != Kind::Stream || !may_write_first(stages) {
         return false;

@@ -1,4 +1,4 @@
-//! Prepares shell text so that contend may take over stages of it.
+//! Prepares shell source so that contend may take over some of its stages.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,10 +19,11 @@ use super::settings::Settings;
 use super::stage::{SEPARATOR, SHELL_OPTIONS};
 use crate::plan::script::{Dialect, Explanation, Rewriter, Rewritten};
 
-/// The longest argument of a program, in bytes: `MAX_ARG_STRLEN` is 128 KiB.
+/// Maximum length in bytes of an argument that contend passes to the shell; Linux's
+/// `MAX_ARG_STRLEN` is 128 KiB.
 const MAX_ARGUMENT: usize = 120 << 10;
 
-/// A text and the shell that runs it.
+/// Shell source, and the shell that runs it.
 #[derive(Debug)]
 pub(super) struct Prepared<'a> {
     original: &'a str,
@@ -32,12 +33,13 @@ pub(super) struct Prepared<'a> {
     settings: &'a Settings,
     dialect: Dialect,
     pub(super) rewritten: Rewritten,
-    /// Why stages are taken over or not, if the user asked for it.
+    /// Why stages are taken over or not; empty unless the user asked for it.
     pub(super) explanation: Explanation,
 }
 
 impl<'a> Prepared<'a> {
-    /// Prepares a text for this shell. `script` is the script that the text is from, if any.
+    /// Prepares source for the given shell. `script` is the path of the script that contains it, if
+    /// any.
     pub(super) fn new(
         original: &'a str,
         shell: &'a str,
@@ -60,12 +62,12 @@ impl<'a> Prepared<'a> {
         prepared
     }
 
-    /// Leaves the whole text to the shell, for this reason.
+    /// Leaves the whole source to the shell, for the given reason.
     pub(super) fn refuse(&mut self, why: &str) {
         self.rewritten.refuse(self.original, why);
     }
 
-    /// Returns the text as the argument of `-c`.
+    /// Returns the source as the argument of `-c`.
     ///
     /// # Errors
     /// Returns an error if the path of this program is unknown.
@@ -80,16 +82,15 @@ impl<'a> Prepared<'a> {
         Ok(self.original.to_owned())
     }
 
-    /// Adds the script at this path, or its replacement, to the shell's arguments.
+    /// Adds the script at `path`, or its rewritten form, to the shell's arguments.
     ///
-    /// With `-c`, the text gets the script's name, so that the shell's messages begin with it. A
+    /// With `-c`, the source gets the script's name, so that the shell's messages begin with it. A
     /// few features behave differently there (see [`is_the_same_as_an_argument`]). Bash reads
-    /// scripts with these from a file without a name, which has to stay open until then. Other
-    /// shells would use that file's name for `$0`.
+    /// scripts that use them from a file without a name. The caller must keep that file open until
+    /// bash has started. Other shells would use the file's name for `$0`.
     ///
     /// # Errors
-    /// Returns an error if there is no memory for the file, or the path of this program is not
-    /// known.
+    /// Returns an error if there is no memory for the file, or the path of this program is unknown.
     pub(super) fn give_script(
         &mut self,
         shell: &mut Command,
@@ -123,7 +124,7 @@ impl<'a> Prepared<'a> {
         Ok(file)
     }
 
-    /// Returns the text to insert before the script, on its first line.
+    /// Returns the code to insert before the script, on its first line.
     fn preamble(&self, records: Option<&Records>) -> Result<String, RunError> {
         let own = std::env::current_exe().context("cannot find this program's own path")?;
         let own = own.to_str().ok_or(RunError::NotText("the path of this program"))?;
@@ -131,17 +132,17 @@ impl<'a> Prepared<'a> {
         Ok(self.rewritten.preamble(self.dialect, own, &options))
     }
 
-    /// Returns the options for stages.
+    /// Returns the options that prefixes pass to stages.
     fn options(&self, records: Option<&Records>) -> Vec<String> {
         let mut options = self.settings.stage_options.clone();
-        // The text may change `PATH`.
+        // The script may change `PATH`, so stages receive the path of the shell.
         let shell = in_path(self.shell).and_then(|path| path.into_os_string().into_string().ok());
         options.extend([
             "--no-progress".to_owned(),
             format!("--shell={}", shell.as_deref().unwrap_or(self.shell)),
             format!("--name={}", self.name),
         ]);
-        // The shell may have inherited it from its environment.
+        // The shell may have inherited `pipefail` from its environment.
         let is_in_environment = std::env::var("SHELLOPTS")
             .is_ok_and(|options| options.split(':').any(|option| option == "pipefail"));
         options.extend(
@@ -155,10 +156,10 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Returns whether bash runs a script with `-c` as it runs it from a file. With `-c`, bash ends
-/// with 127 instead of 1 for an unset variable, has one more letter in `$-`, calls functions of a
-/// text `environment` in messages, abandons the whole text after an invalid integer, and leaves an
-/// asynchronous list its standard input after a redirected loop.
+/// Returns whether bash runs a script with `-c` as it runs it from a file. With `-c`, bash exits
+/// with 127 instead of 1 for an unset variable, has one more letter in `$-`, names `environment` as
+/// the source of functions in messages, abandons the whole script after an invalid integer, and
+/// leaves an asynchronous list its standard input after a redirected loop.
 fn is_the_same_as_an_argument(script: &str) -> bool {
     let signs =
         ["set -", "set +", "nounset", "?", "$-", "${-", "()", "function", "declare", "typeset"];
@@ -175,11 +176,12 @@ fn is_the_same_as_an_argument(script: &str) -> bool {
         && !signs.iter().any(|sign| script.replace("$?", "").contains(sign))
 }
 
-/// Returns the last line of a script that is passed as an argument.
+/// Returns the lines to append to a script that is passed as an argument.
 ///
 /// Bash executes the last command of an argument in place of itself. With a script, it waits for
 /// the command, and reports a signal that ended it. An empty line hides the end of the argument,
-/// and cannot become part of a command.
+/// and cannot become part of a command. Nothing is appended where it could: in an open
+/// here-document, or after a backslash.
 fn end_of_argument(script: &str) -> &'static str {
     let ends_document = |(place, _): (usize, &str)| {
         let (begin, below) = script[place + 2..].split_once('\n').unwrap_or_default();
@@ -193,20 +195,20 @@ fn end_of_argument(script: &str) -> &'static str {
     if is_open || script.ends_with('\\') { "" } else { "\n\n" }
 }
 
-/// Returns whether file descriptors have names here that can be opened.
+/// Returns whether file descriptors have names that can be opened, such as `/dev/fd/0`.
 fn has_descriptor_files() -> bool {
     Path::new("/dev/fd/0").symlink_metadata().is_ok()
         || Path::new("/dev/fd").read_dir().is_ok_and(|mut files| files.next().is_some())
 }
 
-/// Returns the dialect of a shell with this name.
+/// Returns the dialect of the shell with the given name.
 fn dialect(shell: &str) -> Dialect {
     let path = in_path(shell).and_then(|path| path.canonicalize().ok());
     let name = path.as_ref().and_then(|path| path.file_name()).and_then(OsStr::to_str);
     if name == Some("bash") { Dialect::Bash } else { Dialect::Posix }
 }
 
-/// Returns why names may not mean programs, if the environment allows that.
+/// Returns why names may not refer to programs in this environment, or `None` if they do.
 fn refused_by_environment() -> Option<String> {
     if std::env::var_os("PATH").is_none() {
         return Some("`PATH` is not set, and the shell's default is unknown".to_owned());

@@ -1,4 +1,5 @@
-//! Resolves command names without a shell, and checks whether the kernel can start the programs.
+//! Checks whether the kernel can start a program, and whether the environment may redefine the
+//! names of programs.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -7,12 +8,12 @@ use std::path::Path;
 
 /// The first bytes of scripts that the kernel can start.
 const SCRIPT: &[u8] = b"#!";
-/// The bytes at the beginning of an ELF file that identify the kind of machine.
+/// Ranges of bytes in an ELF header that identify the class, the byte order and the machine.
 const KIND: [Range<usize>; 2] = [0..6, 18..20];
 
-/// Returns whether the kernel can certainly start this file: a script with a `#!` line, or a
-/// program for the same kind of machine as this one. A shell may interpret other executable files
-/// itself.
+/// Returns whether the kernel can certainly start the file at the given path: a script with a `#!`
+/// line, or a program for the same kind of machine as this one. A shell may interpret other
+/// executable files itself.
 pub(super) fn can_start(path: &Path) -> bool {
     let beginning = |path: &Path| {
         let mut bytes = [0; 20];
@@ -24,15 +25,16 @@ pub(super) fn can_start(path: &Path) -> bool {
             .is_ok_and(|own| KIND.into_iter().all(|kind| own[kind.clone()] == bytes[kind]))
 }
 
-/// Returns why names may not mean programs, if the environment can define functions of the shell.
+/// Returns why names may not refer to programs, or `None` if the environment cannot define shell
+/// functions.
 pub(super) fn shadowed_by_environment() -> Option<String> {
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let name = names.find(|name| defines_functions(name))?;
     Some(format!("`{name}` is set, so that names may be functions of the shell"))
 }
 
-/// Returns whether a shell reads functions from the variable of this name, or from the file that it
-/// names.
+/// Returns whether a shell reads functions from the variable of the given name, or from the file
+/// that the variable names.
 fn defines_functions(name: &str) -> bool {
     name == "BASH_ENV" || name == "ENV" || name.starts_with("BASH_FUNC_")
 }

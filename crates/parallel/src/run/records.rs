@@ -1,4 +1,4 @@
-//! Collects the records of the pipelines in shell text that contend takes over.
+//! Collects the records of the pipelines that contend takes over in shell source.
 
 use std::fs::File;
 use std::io::{BufReader, Seek as _};
@@ -9,12 +9,12 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::error::{Context as _, RunError};
 
-/// A file in memory to which the processes of those pipelines append their records.
+/// A file in memory to which the processes of these pipelines append their records.
 #[derive(Debug)]
 pub(super) struct Records(File);
 
 impl Records {
-    /// Creates the file.
+    /// Creates an empty file.
     ///
     /// # Errors
     /// Returns an error if there is no free file descriptor.
@@ -23,7 +23,8 @@ impl Records {
         Ok(Self(file.context("cannot create a temporary file for records")?.into()))
     }
 
-    /// Returns the path of the file for other processes. It is valid as long as this process lives.
+    /// Returns the path of the file for other processes, which is valid as long as this process
+    /// lives.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }

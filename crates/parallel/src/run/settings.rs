@@ -1,4 +1,4 @@
-//! Settings of a run.
+//! Settings of a run, and their defaults.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,53 +9,53 @@ use contend_sys::{cgroup, cpu};
 
 use crate::plan::planner::Annotation;
 
-/// The default memory budget is the machine's memory divided by this.
+/// Divisor of the machine's memory for the default memory budget.
 const MEMORY_DIVISOR: u64 = 4;
-/// The smallest memory budget, in bytes.
+/// Minimum memory budget in bytes.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
 
 /// A pipeline or script to run, and how.
 #[derive(Debug)]
 pub struct Request {
-    /// What to run.
+    /// The pipeline or script.
     pub what: What,
-    /// How it is run.
+    /// How the pipeline or script runs.
     pub settings: Settings,
 }
 
-/// What to run.
+/// The source to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A pipeline's text.
+    /// A pipeline in the syntax of the shell.
     Pipeline(String),
-    /// A script and its arguments.
+    /// The path of a script, and its arguments.
     Script(PathBuf, Vec<OsString>),
 }
 
-/// How a pipeline runs, and the caller's requests apart from its output.
+/// How a pipeline runs, and what the caller needs besides its output.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The number of chunks processed concurrently, if given; see [`Settings::jobs`].
+    /// Number of chunks processed concurrently; `None` for the default of [`Settings::jobs`].
     pub jobs: Option<usize>,
-    /// The memory budget for data in bytes, if given; see [`Settings::memory`].
+    /// Memory budget for data in bytes; `None` for the default of [`Settings::memory`].
     pub memory: Option<u64>,
-    /// The size of chunks in bytes, if given. Chunks are then used regardless of their cost.
+    /// Length of chunks in bytes. If it is given, chunks are used regardless of their cost.
     pub part_bytes: Option<usize>,
-    /// Commands that process every record independently.
+    /// Commands that the user has declared to process every record independently.
     pub annotations: Vec<Annotation>,
-    /// The shell, if given; see [`Settings::shell`].
+    /// Name or path of the shell; `None` for the default of [`Settings::shell`].
     pub shell: Option<String>,
-    /// A pipeline fails if any of its stages fails.
+    /// Whether a pipeline fails if any of its stages fails.
     pub pipefail: bool,
-    /// Only the plan is requested; nothing is run.
+    /// Whether only the plan is requested, and nothing is run.
     pub explain: bool,
-    /// The shell also runs the original, and the outputs are compared.
+    /// Whether the shell also runs the original, and the outputs are compared.
     pub check: bool,
-    /// The caller prints figures of the run.
+    /// Whether the caller prints statistics of the run.
     pub stats: bool,
-    /// The caller keeps the record of the run.
+    /// Whether the caller keeps the record of the run.
     pub record: bool,
-    /// Options that give the same settings to the process of a stage in shell text, except for
+    /// Options that pass the same settings to the process of a stage in shell source, except for
     /// those that [`stage`](super::stage) adds.
     pub stage_options: Vec<String>,
 }
@@ -73,7 +73,7 @@ impl Settings {
         self.memory.unwrap_or_else(default_memory).max(MIN_MEMORY_BYTES)
     }
 
-    /// Returns the shell for text that contend does not run itself: as given, else bash or sh.
+    /// Returns the shell for source that contend does not run itself: as given, else bash or sh.
     pub fn shell(&self) -> String {
         self.shell.clone().unwrap_or_else(|| default_shell().to_owned())
     }
@@ -84,7 +84,7 @@ impl Settings {
     }
 }
 
-/// Returns the number of CPUs this process can keep busy. A quota of 1.5 CPUs takes two.
+/// Returns the number of CPUs that this process can keep busy. A quota of 1.5 CPUs counts as two.
 fn usable_cpus() -> usize {
     let quota = cpu::quota().map_or(usize::MAX, |quota| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]

@@ -1,5 +1,5 @@
-//! Text that only a shell can run. For the stages that contend can take over, the shell starts
-//! contend.
+//! Runs source that only a shell can run. The shell starts contend for the stages that contend can
+//! take over.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -23,10 +23,10 @@ use crate::plan::ir::Source;
 use crate::plan::planner::{self, Situation};
 use crate::plan::script::{Explanation, Rewritten};
 
-/// The longest `#!` line that is parsed, in bytes.
+/// Length in bytes at which a `#!` line is too long to be parsed.
 const MAX_SHEBANG: usize = 200;
 
-/// Runs a pipeline's text with the shell, since contend cannot run it itself for the reason `why`.
+/// Runs a pipeline with the shell. `why` is the reason why contend cannot run it itself.
 ///
 /// # Errors
 /// Returns an error if the shell cannot be started or supervised.
@@ -99,12 +99,12 @@ pub(super) fn script(
     run_plan(task(&command, records)?, report, settings, None, observer)
 }
 
-/// Creates the file where pipelines leave their records, if they are requested.
+/// Creates the file for the records of pipelines, if they are requested.
 fn records(settings: &Settings) -> Result<Option<Records>, RunError> {
     (settings.record && !settings.explain).then(Records::new).transpose()
 }
 
-/// Returns the task of running the shell as a child process, because a report follows.
+/// Returns a task that runs the shell as a child process, which a report on the run requires.
 fn task(command: &Command, records: Option<Records>) -> Result<Task, RunError> {
     let word = |text: &OsStr| text.to_str().map(Word::new).ok_or(RunError::NotText("an argument"));
     let simple = Simple {
@@ -118,7 +118,8 @@ fn task(command: &Command, records: Option<Records>) -> Result<Task, RunError> {
     Ok(Task { plan, paths, prefix, inverted: false, records })
 }
 
-/// Starts the report: the stages that contend takes over, and for a pipeline why it needs a shell.
+/// Creates a report with the stages that contend takes over and, for a pipeline, the reason why it
+/// needs a shell.
 fn report(
     text: &str,
     rewritten: &Rewritten,
@@ -140,7 +141,7 @@ fn report(
     report
 }
 
-/// Reports the stages that contend takes over, with the reason for every stage.
+/// Creates a report with the stages that contend takes over, and the reason for every stage.
 fn explained(
     text: &str,
     prepared: Prepared<'_>,
@@ -200,7 +201,7 @@ fn interpreter(text: &str) -> Option<Interpreter> {
         return Some(Interpreter::Other(program.to_owned()));
     }
     let options = if is_split { options.split_whitespace().collect() } else { vec![options] };
-    // These only mean that there are no options.
+    // None of these is an option.
     let options = options.into_iter().filter(|option| !["", "-", "--"].contains(option));
     let options = options.map(str::to_owned).collect();
     Some(Interpreter::Shell { program: program.to_owned(), options })
@@ -212,7 +213,7 @@ fn first_word(line: &str) -> (&str, &str) {
     line.split_once([' ', '\t']).map_or((line, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// Returns whether a shell parses and runs a text in the same way with this option.
+/// Returns whether a shell parses and runs source in the same way with the given option.
 fn is_harmless(option: &str) -> bool {
     let letters = option.strip_prefix('-').unwrap_or_default();
     !letters.is_empty() && letters.chars().all(|letter| "aefuBCE".contains(letter))

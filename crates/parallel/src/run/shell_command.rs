@@ -1,10 +1,10 @@
-//! Command lines of shells.
+//! Builds command lines of shells.
 
 use std::process::Command;
 
 use super::settings::Settings;
 
-/// Returns the shell with a text to run.
+/// Returns a command that runs `text` with the shell.
 pub(super) fn with_text(shell: &str, settings: &Settings, text: &str) -> Command {
     let mut command = with_options(shell, settings);
     command.arg("-c");
@@ -15,7 +15,7 @@ pub(super) fn with_text(shell: &str, settings: &Settings, text: &str) -> Command
     command
 }
 
-/// Returns the shell with the options that the settings require, without a text to run.
+/// Returns a command that starts the shell with the options that the settings require.
 pub(super) fn with_options(shell: &str, settings: &Settings) -> Command {
     let mut command = without_text(shell);
     if settings.pipefail {
@@ -24,7 +24,7 @@ pub(super) fn with_options(shell: &str, settings: &Settings) -> Command {
     command
 }
 
-/// Returns the shell without a text to run.
+/// Returns a command that starts the shell without options.
 pub(super) fn without_text(shell: &str) -> Command {
     let mut command = Command::new(shell);
     if shell.rsplit('/').next() == Some("busybox") {

@@ -6,19 +6,19 @@ use contend_sys::signal::Arrived;
 
 use crate::execute::Launcher;
 
-/// How long the commands get to end before the next step.
+/// Time that the commands get to end before the next step.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A step to end the commands of a run. Each step goes further than the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Shutdown {
-    /// Start no more commands. The running ones got the signal from the terminal as well.
+    /// Start no more commands. The terminal has sent the signal to the running ones as well.
     StopSpawning,
     /// Send SIGTERM to all commands, and start no more.
     Terminate,
     /// Send SIGKILL to all commands.
     Kill,
-    /// Stop waiting for them.
+    /// Stop waiting for the commands.
     Abandon,
 }
 
@@ -31,7 +31,7 @@ impl Shutdown {
         }
     }
 
-    /// Takes this step.
+    /// Carries out the step.
     pub(super) fn apply(self, launcher: &Launcher) {
         match self {
             Self::StopSpawning => launcher.start_nothing(),
@@ -42,10 +42,10 @@ impl Shutdown {
     }
 }
 
-/// Decides when to take which step. It reads no clock and sends no signal itself.
+/// The policy for when to take which step. It reads no clock and sends no signal itself.
 #[derive(Debug)]
 pub(super) struct Escalation {
-    /// Signals from the keyboard are left to the commands, which got them, too.
+    /// Whether signals from the keyboard are left to the commands, which receive them as well.
     ignores_keyboard: bool,
     last: Option<(Shutdown, Instant)>,
 }
@@ -61,8 +61,8 @@ impl Escalation {
         self.last.is_some()
     }
 
-    /// Returns the step to take at this time, if one is due, given the signal that has just
-    /// arrived.
+    /// Returns the step that is due at the given time, or `None`. `signal` is a signal that has
+    /// just arrived.
     ///
     /// The first signal starts the shutdown. Every further signal, and a grace period without one,
     /// leads to the next step.
@@ -140,7 +140,8 @@ mod tests {
         assert_eq!(escalation.advance(SENT, now), Some(Kill));
     }
 
-    /// Takes a step while this command runs, and returns the exit code that a shell would report.
+    /// Takes a step while the given script runs, and returns the exit code that a shell would
+    /// report.
     fn exit_code_after(step: Shutdown, script: &str) -> i32 {
         let signals = Signals::block().expect("a descriptor");
         let launcher = Launcher::new(signals.mask_before(), Paths::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The kind of standard input.
+//! Determines the kind of file that is standard input.
 
 use std::io;
 
@@ -9,14 +9,14 @@ use crate::plan::flow::Amount;
 /// The device numbers of /dev/null.
 const NULL: (u32, u32) = (1, 3);
 
-/// The kind of standard input.
+/// The kind of file that is standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A regular file of this size in bytes.
+    /// A regular file, with its size in bytes.
     File(u64),
-    /// /dev/null.
+    /// The null device, /dev/null.
     Nothing,
-    /// Anything else.
+    /// Any other file, such as a pipe or a terminal.
     Stream,
 }
 
@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// Returns the amount of data to read, if that is known.
+    /// Returns the amount of data to read, or `None` for a stream.
     pub(super) fn amount(self) -> Option<Amount> {
         match self {
             Self::File(bytes) => Some(Amount::of_rest(io::stdin(), bytes)),
@@ -51,7 +51,7 @@ pub(super) fn can_be_read() -> bool {
         && fcntl_getfl(&stdin).is_ok_and(may_read)
 }
 
-/// Returns whether this is the status of /dev/null.
+/// Returns whether a file status is that of /dev/null.
 pub(super) fn is_null(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
         && (major(stat.st_rdev), minor(stat.st_rdev)) == NULL

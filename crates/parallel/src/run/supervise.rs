@@ -24,12 +24,12 @@ use super::watch::Watch;
 use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
 use crate::plan::ir::{Command, Plan, Source, Step};
 
-/// With a small memory budget, freed blocks of at least this size are returned to the system, in
-/// bytes.
+/// Minimum size in bytes of freed blocks that are returned to the system, if the memory budget is
+/// small.
 const MMAP_THRESHOLD_BYTES: u32 = 1 << 20;
-/// A memory budget below this is small, in bytes.
+/// Memory budget in bytes below which the budget is small.
 const SMALL_BUDGET_BYTES: u64 = 512 << 20;
-/// If less space is free for temporary files, sort keeps its own memory settings, in bytes.
+/// Free space for temporary files, in bytes, below which sort keeps its own memory settings.
 const ALLOCATOR_RESERVE_BYTES: u64 = 64 << 20;
 /// The poll interval for signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -37,28 +37,29 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A plan to execute, with the data that its execution needs.
 #[derive(Debug)]
 pub(super) struct Task {
-    /// The plan.
+    /// The plan to execute.
     pub plan: Plan,
-    /// The paths of its programs.
+    /// Paths of the plan's programs.
     pub paths: Paths,
-    /// The bytes that have already been read from standard input.
+    /// Bytes already read from standard input.
     pub prefix: Vec<u8>,
-    /// The exit code is inverted, as after `!`.
+    /// Whether the exit code is inverted, as after `!`.
     pub inverted: bool,
-    /// The file where the pipelines that contend takes over in shell text leave their records.
+    /// The file for the records of pipelines that contend takes over in shell source, if they are
+    /// requested.
     pub records: Option<Records>,
 }
 
-/// A plan that is being executed.
+/// The execution of a plan.
 enum Running<'a> {
-    /// Commands that read and write directly; this thread only waits for them.
+    /// Commands that read and write directly, while this thread only waits.
     Plain(Plain<'a>),
     /// A thread that executes the plan and sends the result.
     Thread(mpsc::Receiver<Result<(), ExecuteError>>),
 }
 
 impl<'a> Running<'a> {
-    /// Starts the execution.
+    /// Starts to execute a plan. `prefix` is data already read from standard input.
     fn begin(
         plan: &'a Plan,
         prefix: Vec<u8>,
@@ -90,13 +91,14 @@ impl<'a> Running<'a> {
         Ok(Self::Thread(receiver))
     }
 
-    /// Waits for the end of the execution, but not longer than [`POLL_INTERVAL`].
+    /// Waits at most [`POLL_INTERVAL`] for the end of the execution. Returns `None` if it has not
+    /// ended.
     fn wait(&mut self, signals: &Signals) -> Option<Result<(), ExecuteError>> {
         match self {
             Self::Thread(end) => match end.recv_timeout(POLL_INTERVAL) {
                 Ok(result) => Some(result),
                 Err(mpsc::RecvTimeoutError::Timeout) => None,
-                // The sender is dropped before it is used only by a panic, which ends the program.
+                // Only a panic drops the sender before it is used, and a panic ends the program.
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     Some(Err(io::Error::from(io::ErrorKind::BrokenPipe).into()))
                 }
@@ -107,15 +109,15 @@ impl<'a> Running<'a> {
                     result => return Some(result.map(drop).map_err(ExecuteError::from)),
                 }
                 let time = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
-                // The end of a command is a signal, too.
+                // The end of a command raises a signal, which ends the poll.
                 let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&time));
                 None
             }
         }
     }
 
-    /// Waits for the end of the execution, calling `tick` every [`POLL_INTERVAL`]. A signal that asks contend
-    /// to end shuts it down.
+    /// Waits for the end of the execution, calling `tick` every [`POLL_INTERVAL`]. A signal that
+    /// asks contend to end shuts the execution down.
     fn end(
         mut self,
         signals: &Signals,
@@ -129,7 +131,7 @@ impl<'a> Running<'a> {
                 return result;
             }
             tick();
-            // Only contend's own threads are left, which end with the process.
+            // Only contend's own threads are left, and they end with the process.
             if escalation.has_begun() && !self.is_plain() && launcher.pids().is_empty() {
                 return Ok(());
             }
@@ -147,8 +149,8 @@ impl<'a> Running<'a> {
         matches!(self, Self::Plain(_))
     }
 
-    /// Discards a keyboard interrupt that the last command has survived. It was meant for a command
-    /// that handles it; a shell ignores it as well.
+    /// Discards a keyboard interrupt that the last command has survived, as a shell does. The
+    /// interrupt was meant for a command that handles it.
     fn discard_keyboard_interrupt(&self, signals: &Signals) {
         if let (Self::Plain(plain), Some(signal)) = (self, signals.interrupted())
             && !plain.died_of(signal)
@@ -171,8 +173,8 @@ pub(super) fn run_plan(
     check: Option<Check>,
     observer: &mut dyn Observer,
 ) -> Result<End, RunError> {
-    // Allocating it again costs a tenth of the run time; with a large budget unused memory is
-    // harmless.
+    // Allocating returned memory again costs a tenth of the run time. With a large budget, unused
+    // memory is harmless.
     if settings.memory() < SMALL_BUDGET_BYTES {
         give_back_from(MMAP_THRESHOLD_BYTES);
     }
@@ -244,7 +246,7 @@ fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
     };
     match plan.steps.iter().filter(sorts).count() {
         0 => Vec::new(),
-        // Without space for temporary files it has to use its default amount of memory.
+        // Without space for temporary files, sort has to use its default amount of memory.
         _ if has_no_room(&std::env::temp_dir()) => Vec::new(),
         groups => {
             let share = settings.memory() / (2 * settings.jobs() * groups) as u64;
@@ -253,7 +255,7 @@ fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
     }
 }
 
-/// Returns whether this directory has little free space, or does not exist.
+/// Returns whether the given directory has little free space, or does not exist.
 fn has_no_room(folder: &Path) -> bool {
     !rustix::fs::statvfs(folder)
         .is_ok_and(|of| of.f_bavail.saturating_mul(of.f_frsize) >= ALLOCATOR_RESERVE_BYTES)

@@ -11,9 +11,9 @@ use crate::plan::ir::{Command, Plan, StatusRule};
 /// An observer that records notifications.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
-    /// The calls about progress, in order.
+    /// Names of the methods about progress that were called, in order.
     pub calls: Vec<&'static str>,
-    /// The notices, in order.
+    /// Notices as strings, in order.
     pub notices: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Observer for Recorder {
     }
 }
 
-/// Returns a command with these words, for this stage.
+/// Returns a command with the given words, for the given stage.
 pub(super) fn command(stage: usize, words: &[&str]) -> Command {
     let (program, arguments) = words.split_first().expect("a program");
     Command {
@@ -58,7 +58,7 @@ pub(super) fn command(stage: usize, words: &[&str]) -> Command {
     }
 }
 
-/// Returns stages with these words.
+/// Returns stages with the given words.
 pub(super) fn stages(texts: &[&[&str]]) -> Vec<Simple> {
     let simple = |words: &&[&str]| Simple {
         variables: Vec::new(),

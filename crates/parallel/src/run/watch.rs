@@ -1,4 +1,4 @@
-//! Samples memory while a plan is executed.
+//! Samples the memory of a run while its plan is executed.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ const SAMPLING_INTERVAL: Duration = Duration::from_millis(200);
 /// The memory sampler of a run.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// When the next sample is due; `None` if no samples are wanted.
+    /// Time at which the next sample is due; `None` if no samples are wanted.
     due: Option<Instant>,
     peak: Option<u64>,
 }
 
 impl Watch {
-    /// Creates a sampler, which does nothing unless `memory` is wanted.
+    /// Creates a sampler, which does nothing if `memory` is `false`.
     pub(super) fn new(memory: bool) -> Self {
         Self { due: memory.then(Instant::now), peak: None }
     }
@@ -33,13 +33,14 @@ impl Watch {
         }
     }
 
-    /// Returns the peak of all samples in bytes; `None` without a sample.
+    /// Returns the maximum of all samples in bytes, or `None` without samples.
     pub(super) fn finish(self) -> Option<u64> {
         self.peak
     }
 }
 
-/// Returns the total memory of this process and its running commands (PSS), in bytes.
+/// Returns the total memory of this process and its running commands in bytes, as proportional set
+/// size (PSS).
 fn memory(launcher: &Launcher) -> Option<u64> {
     let own = Rollup::of(getpid()).ok()?.pss;
     // Processes that have ended have no entry.

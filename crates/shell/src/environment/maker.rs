@@ -1,5 +1,5 @@
-//! Identifies the project that a program comes from by the content of its file, without starting
-//! it.
+//! Identifies the project that a program comes from by the contents of its file, without starting
+//! the program.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use aho_corasick::packed::Searcher;
 use memchr::memmem;
 
-/// Size of the largest file that is read, in bytes.
+/// Maximum size of a program file that is read, in bytes.
 const LARGEST_PROGRAM: u64 = 16 << 20;
 
 /// The project that a program comes from, according to its file.
@@ -27,17 +27,17 @@ pub enum Maker {
     Other,
 }
 
-/// Facts found in the content of a program file.
+/// Facts found in the contents of a program file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
     /// The project that the program comes from.
     pub maker: Maker,
-    /// The program calls `towupper`, and so may know the case of multibyte characters, and
-    /// multibyte blanks.
+    /// Whether the program may know the case of multibyte characters, and multibyte blanks, because
+    /// it calls `towupper` or is unknown.
     pub knows_characters: bool,
 }
 
-/// Strings that identify projects: names and addresses in help and messages, and names for the
+/// Strings that identify projects: names and addresses in help and messages, and symbols for the
 /// dynamic linker.
 const MARKS: [&[u8]; 8] = [
     // Reimplementations may quote the manuals of the originals.
@@ -52,10 +52,10 @@ const MARKS: [&[u8]; 8] = [
 ];
 
 impl Marks {
-    /// Nothing is known about the program.
+    /// The marks of a program about which nothing is known.
     const NONE: Self = Self { maker: Maker::Other, knows_characters: true };
 
-    /// Reads a program file. One that cannot be read counts as [`Maker::Other`].
+    /// Reads a program file. A file that cannot be read counts as [`Maker::Other`].
     pub(super) fn of_file(path: &Path) -> Self {
         let is_small = std::fs::metadata(path).is_ok_and(|data| data.len() <= LARGEST_PROGRAM);
         let text = is_small.then(|| std::fs::read(path).ok()).flatten();
@@ -90,7 +90,7 @@ fn is_grep_script(text: &[u8]) -> bool {
     text.starts_with("#!") && text.len() < 100 && hands_on && !text.contains("echo")
 }
 
-/// Returns which marks the content contains at the start of a string or after punctuation.
+/// Returns which of the marks the contents have at the start of a string or after punctuation.
 fn marks_in(text: &[u8]) -> [bool; MARKS.len()] {
     static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MARKS));
     let begins = |place: usize| place > 0 && !text[place - 1].is_ascii_alphanumeric();

@@ -30,8 +30,8 @@ const CHANGE_THINGS: &str = "\
     view vim vimdiff vipw visudo wall watch wget wipefs wl-copy write xargs xclip xsel yarn yash \
     yum zip zsh zypper";
 
-/// Builtins that read names of variables. They execute substitutions in subscripts, even between
-/// single quotes.
+/// Builtins whose arguments are names of variables. They execute substitutions in subscripts, even
+/// between single quotes.
 const READ_NAMES: &[&str] = &[
     "[",
     "declare",
@@ -50,7 +50,7 @@ const READ_NAMES: &[&str] = &[
     "wait",
 ];
 
-/// A command that runs another command, given among its arguments.
+/// A command that runs the command in its arguments.
 struct Wrapper {
     name: &'static str,
     /// Options without a value.
@@ -98,7 +98,7 @@ const fn wrapper(
     Wrapper { name, alone, with_value, operands }
 }
 
-/// Judges a command by its words: its name and arguments.
+/// Judges a command by its name and arguments.
 pub(super) fn called(words: &[Word]) -> Result<(), Change> {
     let Some((name, arguments)) = words.split_first() else { return Ok(()) };
     let starts = |name: &str| Err(Change::Starts(name.to_owned()));
@@ -143,7 +143,7 @@ fn is_plain(name: &Word) -> bool {
     !expands && !name.text.contains(UNKNOWN)
 }
 
-/// Judges the arguments of `eval` and `trap`, which are commands.
+/// Judges the commands in the arguments of `eval` and `trap`.
 fn executed(name: &str, arguments: &[Word]) -> Result<(), Change> {
     let ends_options = arguments.first().is_some_and(|word| word.text == "--");
     let behind = &arguments[usize::from(ends_options)..];
@@ -169,11 +169,11 @@ fn aliased(arguments: &[Word]) -> Result<(), Change> {
 }
 
 impl Wrapper {
-    /// Returns the command among the arguments, which may be empty, or `None` if its start cannot
-    /// be determined.
+    /// Returns the command among the arguments, which may be empty. Returns `None` if the start of
+    /// the command cannot be determined.
     fn command<'a>(&self, arguments: &'a [Word]) -> Option<&'a [Word]> {
         let mut rest = arguments;
-        // These options only look a command up.
+        // These options only look up a command.
         if self.name == "command" && rest.first().is_some_and(|word| is_lookup(&word.text)) {
             return Some(&[]);
         }
@@ -200,7 +200,8 @@ impl Wrapper {
         }
     }
 
-    /// Returns the number of arguments that follow this option, or `None` for an unknown option.
+    /// Returns the number of arguments that follow the given option, or `None` if the option is
+    /// unknown.
     fn values_behind(&self, option: &str) -> Option<usize> {
         if self.alone.contains(&option) {
             return Some(0);

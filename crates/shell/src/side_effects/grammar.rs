@@ -15,7 +15,8 @@ use super::words::{UNKNOWN, arithmetic, between_quotes, read, subscript, words};
 /// Files that a command may write to without a side effect.
 const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/stderr", "/dev/stdout", "/dev/zero"];
 
-/// Returns the commands of the single pipeline in the text.
+/// Returns the commands of the pipeline, or `None` if the source cannot be parsed or is not a
+/// single pipeline.
 pub(super) fn stages(text: &str) -> Option<Vec<Command>> {
     let program = read_program(text)?;
     let mut items = program.into_iter().flat_map(|list| list.0);
@@ -31,8 +32,9 @@ fn read_program(text: &str) -> Option<Vec<CompoundList>> {
     program.ok().map(|program| program.complete_commands)
 }
 
-/// Returns whether brush-parser 0.4 misplaces text of a substitution: words after a `<<WORD` on the
-/// same line, if they look like words next to an empty one.
+/// Returns whether brush-parser 0.4 may have misplaced the content of a substitution. After a
+/// `<<WORD` on the same line, the content may appear outside of the substitution, which is then
+/// empty.
 fn is_misplaced(text: &str) -> bool {
     let tokens = tokenize_str(text).unwrap_or_default();
     let is_here =
@@ -42,7 +44,7 @@ fn is_misplaced(text: &str) -> bool {
     tokens.iter().any(is_here) && tokens.iter().any(is_empty)
 }
 
-/// Judges a complete text: a setup, or the content of a substitution.
+/// Judges complete source: a setup, or the content of a substitution.
 pub(super) fn program(text: &str) -> Result<(), Change> {
     read_program(text).ok_or(Change::Unread)?.iter().try_for_each(list)
 }
@@ -140,8 +142,8 @@ fn simple(simple: &SimpleCommand) -> Result<(), Change> {
     called(&seen)
 }
 
-/// Judges an item of a simple command. Returns the item as a word of the command, unless it is a
-/// redirection of a file.
+/// Judges an item of a simple command. Returns the item as a word of the command, or `None` if it
+/// is a redirection of a file.
 fn item_of(item: &CommandPrefixOrSuffixItem) -> Result<Option<Word>, Change> {
     match item {
         CommandPrefixOrSuffixItem::IoRedirect(found) => redirect(found).map(|()| None),
@@ -181,7 +183,7 @@ fn redirect(redirect: &IoRedirect) -> Result<(), Change> {
     match redirect {
         IoRedirect::File(_, kind, IoFileRedirectTarget::Filename(word)) => {
             let file = read(&word.value)?.text;
-            // bash connects to another machine for these paths.
+            // For these paths, bash connects to another machine.
             let connects = file.starts_with("/dev/tcp/") || file.starts_with("/dev/udp/");
             let reads = matches!(kind, IoFileRedirectKind::Read) && !connects;
             if reads || is_device(&file) { Ok(()) } else { Err(Change::Writes) }

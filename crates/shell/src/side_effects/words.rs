@@ -1,5 +1,5 @@
 //! Judges the commands that the shell executes to expand words, and expands the words as far as
-//! that is possible without running anything.
+//! possible without running anything.
 
 use brush_parser::ast::Word as RawWord;
 use brush_parser::word::{
@@ -12,15 +12,15 @@ use contend_commands::Word;
 use super::Change;
 use super::grammar::program;
 
-/// Placeholder in a word for text that is only known at run time.
+/// Placeholder for the part of a word that is known only at run time.
 pub(super) const UNKNOWN: char = '\u{fffd}';
 
 pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a RawWord>) -> Result<(), Change> {
     words.into_iter().try_for_each(|word| read(&word.value).map(drop))
 }
 
-/// Judges the commands that the shell executes to expand this word. Returns the expanded word, as
-/// far as it can be determined.
+/// Judges the commands that the shell executes to expand a word. Returns the expanded word, with
+/// `UNKNOWN` for each part that is known only at run time.
 pub(super) fn read(raw: &str) -> Result<Word, Change> {
     // Tilde expansion depends only on a user name, not on the working directory.
     let options =
@@ -29,7 +29,7 @@ pub(super) fn read(raw: &str) -> Result<Word, Change> {
     let mut text = String::new();
     for piece in &pieces {
         if let WordPiece::Text(plain) = &piece.piece {
-            // Outside of quotes these would have ended the word.
+            // Outside of quotes, these characters would have ended the word.
             if plain.contains([' ', '\t', '\n', ';', '&', '<', '>']) {
                 return Err(Change::Unread);
             }
@@ -80,7 +80,7 @@ fn read_piece(raw: &str, piece: &WordPieceWithSource, text: &mut String) -> Resu
     Ok(())
 }
 
-/// Appends the text that `$'...'` expands to, as far as it matters here.
+/// Appends the expansion of `$'...'`, with `UNKNOWN` for rare escapes.
 fn push_ansi(quoted: &str, text: &mut String) {
     let mut rest = quoted.chars();
     while let Some(c) = rest.next() {
@@ -108,14 +108,14 @@ fn substitution(text: &str) -> Result<(), Change> {
 }
 
 fn backquoted(text: &str) -> Result<(), Change> {
-    // A backslash that the shell removes first may hide a substitution.
+    // The shell first removes backslashes that may hide a substitution.
     if ["\\$", "\\\\", "\\\""].iter().any(|hidden| text.contains(hidden)) {
         return Err(Change::Unread);
     }
     program(text)
 }
 
-/// Judges the words within `${...}`.
+/// Judges the words inside `${...}`.
 fn parameter(expression: &ParameterExpr, source: &str) -> Result<(), Change> {
     let executes = matches!(
         expression,
@@ -132,7 +132,7 @@ fn parameter(expression: &ParameterExpr, source: &str) -> Result<(), Change> {
 
 /// Judges an arithmetic expression.
 pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
-    // An extra parenthesis means that this is two subshells.
+    // With an unbalanced parenthesis, the source is two subshells instead.
     let mut depth = 0_i32;
     for c in text.chars() {
         depth += i32::from(c == '(') - i32::from(c == ')');
@@ -143,14 +143,14 @@ pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
     between_quotes(text)
 }
 
-/// Judges the substitutions in a text in which quotes have no meaning. In a text where quotes do
-/// have a meaning, this may find more substitutions than the shell.
+/// Judges the substitutions in source where quotes have no meaning. Where quotes have a meaning,
+/// the function may find more substitutions than the shell.
 pub(super) fn between_quotes(text: &str) -> Result<(), Change> {
     let pieces = parse_heredoc(text, &ParserOptions::default()).map_err(|_| Change::Unread)?;
     pieces.iter().try_for_each(|piece| read_piece(text, piece, &mut String::new()))
 }
 
-/// Judges a text that may be a variable's name with a subscript.
+/// Judges a word that may be a variable's name with a subscript.
 pub(super) fn subscript(text: &str) -> Result<(), Change> {
     if text.contains('[') && text.contains(['$', '`']) { between_quotes(text) } else { Ok(()) }
 }

@@ -1,4 +1,5 @@
-//! `awk`: programs that keep no state between lines, and programs that only add numbers up.
+//! Classifies `awk`: programs without state between lines are per record, and programs that only
+//! add up numbers are combinable.
 
 use contend_commands::Word;
 use contend_commands::awk::{Awk, state, sums};
@@ -8,7 +9,7 @@ use crate::plan::ir::{ByteSet, Combine, Records};
 
 /// File names of the awk implementations that the proofs cover.
 const KNOWN: &[&str] = &["mawk", "gawk", "busybox", "original-awk"];
-/// The variables that define how a line is delimited.
+/// Variables that define the delimiters of lines.
 const LINES: &[&str] = &["RS", "ORS"];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -53,7 +54,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::Combinable(Combinable { order_unknown, ..class }))
 }
 
-/// In busybox awk, the value of a missing field depends on earlier lines.
+/// Rejects comparisons of fields in busybox awk, where the value of a missing field depends on
+/// earlier lines.
 fn known_fields(file: &str, compares: bool) -> Result<(), Why> {
     match (file, compares) {
         ("busybox", true) => Err("busybox awk compares missing fields by earlier lines".into()),

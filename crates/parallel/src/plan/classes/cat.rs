@@ -1,4 +1,4 @@
-//! `cat`: unchanged, or with some bytes made visible.
+//! Classifies `cat`, which forwards its input or makes some of its bytes visible.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;

@@ -1,4 +1,5 @@
-//! `col`: each line independently, if the input has no bytes that move between lines.
+//! Classifies `col`, which handles each line independently if no byte of the input moves to another
+//! line.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;
@@ -24,7 +25,7 @@ const REFUSED: &[(char, &str)] = &[
     ('l', "`-l` limits the lines that it buffers"),
 ];
 
-/// Control characters that move to other lines, select another character set, or end the text.
+/// Control characters that move to other lines, select another character set, or end the input.
 const MOVING: &[u8] = b"\0\x0b\x0c\x0e\x0f\x1b";
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -43,7 +44,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let added: &[u8] = if options.has('b') { b" \t\n" } else { b" \t\n\x08" };
     Ok(Class::PerRecord(PerRecord {
         // How col treats trailing blanks at the end of the input depends on the number of lines
-        // before.
+        // before it.
         guard: Guard { without, utf8, terminated: true },
         may_fail: true,
         // A reverse line feed moves back to earlier lines.

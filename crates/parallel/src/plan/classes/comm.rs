@@ -1,4 +1,4 @@
-//! `comm` with a file as one operand: which lines of the input are in the file.
+//! Classifies `comm` with a file as one operand, which compares lines of the input with the file.
 
 use contend_commands::Word;
 use contend_commands::options::Table;
@@ -42,9 +42,9 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::PerRecord(PerRecord { output, ..merging(subject, records, Key::Whole)? }))
 }
 
-/// Returns the class of a command that merges its input with a file, both sorted by this key. If a
-/// chunk is not in order, the guard must reject it even where the command would not notice, so that
-/// the fallback lets the command report it.
+/// Returns the class of a command that merges its input with a file, both sorted by the given key.
+/// If a chunk is not in order, the guard must reject it even where the command would not notice.
+/// The fallback then lets the command report it.
 pub(super) fn merging(subject: &Subject<'_>, records: Records, key: Key) -> Result<PerRecord, Why> {
     let mut arguments = subject.simple.arguments.clone();
     if arguments.iter().any(|word| word.text == "--") {
@@ -56,14 +56,14 @@ pub(super) fn merging(subject: &Subject<'_>, records: Records, key: Key) -> Resu
     Ok(PerRecord { cut, arguments, may_fail: true, ..PerRecord::new(records) })
 }
 
-/// The operand that is the piped input.
+/// The position of the operand that is the piped input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     First,
     Second,
 }
 
-/// Returns which operand is the piped input, if the other one is a regular file.
+/// Returns which operand is the piped input. Fails unless the other one is a regular file.
 pub(super) fn piped(subject: &Subject<'_>, operands: &[usize]) -> Result<Side, Why> {
     let files: Vec<&str> =
         operands.iter().map(|&place| subject.simple.arguments[place].text.as_str()).collect();

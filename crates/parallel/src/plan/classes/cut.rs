@@ -1,4 +1,4 @@
-//! `cut`: each line independently.
+//! Classifies `cut`, which handles each line independently.
 
 use contend_commands::cut::{List, TABLE};
 use contend_shell::environment::Maker;
@@ -31,7 +31,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         return Err("with a newline as delimiter, lines are fields".into());
     }
     let mut output = Output::of(records);
-    // By bytes, and for now by characters, cut may split a character.
+    // With `-b`, and so far with `-c` as well, cut may split a character.
     output.keeps_utf8 = by_field;
     if let Some(text) = options.value(OUTPUT_DELIMITER) {
         let bytes = if text.is_empty() { &[0] } else { text.as_bytes() };

@@ -1,5 +1,5 @@
-//! `fold`, `expand` and `unexpand`: each line independently, since columns are counted from its
-//! start.
+//! Classifies `fold`, `expand` and `unexpand`, which handle each line independently, since columns
+//! count from the start of the line.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;

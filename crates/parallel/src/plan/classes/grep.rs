@@ -1,4 +1,5 @@
-//! `grep`: each line independently, unless lines are counted, numbered or remembered.
+//! Classifies `grep`, which handles each line independently, unless an option makes the output
+//! depend on other lines.
 
 use contend_commands::grep::{Grep, Syntax};
 use contend_shell::environment::{Encoding, Maker};
@@ -22,7 +23,7 @@ const REFUSED: &[(char, &str)] = &[
     ('R', "it searches for files to read"),
 ];
 
-/// Options that keep lines independent. They decide which lines match, and which part of a line is
+/// Options that keep lines independent. They affect which lines match, and which part of a line is
 /// written.
 const PER_LINE: &str = "EFGPefiyvwxsahoUz\u{2}\u{6}\u{7}";
 
@@ -78,7 +79,7 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
     let without = if as_text { ByteSet::EMPTY } else { ByteSet::from_iter([0]) };
     // The Perl matcher checks the encoding beyond the current line.
     let utf8 = encoding == Encoding::Utf8 && (!as_text || grep.syntax == Syntax::Perl);
-    // A match within a character can only be bytes.
+    // Only a matcher of bytes can write a part of a character.
     let keeps_utf8 = !options.has('o') || encoding == Encoding::Utf8 && grep.syntax != Syntax::Perl;
     Ok(PerRecord {
         cut: Cut::between(records),
@@ -94,7 +95,7 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
     })
 }
 
-/// Returns whether the C locale gives the same result for ASCII in less time.
+/// Returns whether the result for ASCII is the same in the C locale, where grep is faster.
 fn is_faster_in_c(subject: &Subject<'_>, grep: &Grep) -> bool {
     let extended = match grep.syntax {
         Syntax::Basic => false,
@@ -107,14 +108,14 @@ fn is_faster_in_c(subject: &Subject<'_>, grep: &Grep) -> bool {
         && subject.same_in_c(patterns, extended).is_some_and(|it| options.has('o') || it.sets)
 }
 
-/// Returns whether matching a pattern may need unbounded memory or time.
+/// Returns whether a pattern may contain back-references, which may need unbounded memory or time.
 fn refers_back(grep: &Grep) -> bool {
     let digit = |pair: &[u8]| pair[0] == b'\\' && pair[1].is_ascii_digit();
     grep.options.has('f')
         || grep.patterns.iter().any(|pattern| pattern.text.as_bytes().windows(2).any(digit))
 }
 
-/// `-m`: the first matches of the input are among the first matches of each chunk.
+/// Classifies `grep -m`: the first matches of the input are among the first matches of each chunk.
 fn first_matches(subject: &Subject<'_>, grep: &Grep, each: PerRecord, count: &str) -> Finding {
     if grep.options.has('o') {
         return Err("`-m` with `-o` stops in the middle of its output".into());

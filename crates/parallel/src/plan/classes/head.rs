@@ -1,4 +1,5 @@
-//! `head` and `tail`: the first lines of the input are among the first lines of the chunks.
+//! Classifies `head` and `tail`, which run over each chunk, and once more over the concatenated
+//! outputs.
 
 use contend_commands::head::{self, Lines, TABLE};
 use contend_commands::options::Options;

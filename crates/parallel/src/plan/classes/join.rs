@@ -1,4 +1,5 @@
-//! `join` with a file as one operand: adds fields to lines of the input.
+//! Classifies `join` with a file as one operand, which adds fields of the file to lines of the
+//! input.
 
 use contend_commands::options::{Options, Table};
 use contend_shell::environment::{Encoding, Maker};
@@ -38,7 +39,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         return Err("`-o auto` counts the fields of the first line".into());
     }
     let (key, guard) = match options.value('t').map(str::as_bytes) {
-        // Beyond ASCII, versions disagree about blanks.
+        // Versions of join disagree about which characters beyond ASCII are blanks.
         None => {
             let beyond = ByteSet::of(|byte| !byte.is_ascii());
             let is_multibyte = subject.encoding()? == Encoding::Utf8;

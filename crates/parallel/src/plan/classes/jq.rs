@@ -1,4 +1,4 @@
-//! `jq`: each value independently.
+//! Classifies `jq`, which handles each JSON value independently.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 
 fn output(jq: &Jq) -> Output {
     let raw = jq.has('r') || jq.has('j');
-    // In strings that are written as JSON, control characters are escaped.
+    // jq escapes control characters in JSON strings.
     let escaped = ByteSet::of(|byte| byte >= b' ' || b"\n\t\x1b".contains(&byte));
     Output {
         records: match (jq.has('j'), raw || jq.has('C')) {

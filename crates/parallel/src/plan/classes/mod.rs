@@ -1,14 +1,14 @@
-//! Classifies commands: how each can run over chunks of its input. There is one file for each
-//! command, and one row in `TABLE`.
+//! Classifies commands by how they can run over chunks of their input. Each command has a row in
+//! `TABLE`, and its proof is in the module that the row names.
 //!
-//! A class is a proof, not a guess: a command about which anything is uncertain is opaque, with the
-//! reason.
+//! A class is a proof, not a guess: a command whose behaviour is uncertain in any respect is
+//! opaque, with the reason.
 //!
 //! | class | over chunks | example |
 //! |---|---|---|
 //! | [`Class::PerRecord`] | outputs are concatenated | `grep`, `cut` |
 //! | [`Class::Combinable`] | outputs are merged or added up | `sort`, `wc` |
-//! | [`Class::Nothing`] | not needed at all | `cat` |
+//! | [`Class::Nothing`] | dropped | `cat` |
 //! | [`Class::Opaque`] | runs alone | `tac` |
 
 mod awk;
@@ -42,55 +42,56 @@ use contend_commands::regex::{self, Plain};
 use contend_commands::{Simple, Word};
 use contend_shell::environment::{Encoding, Environment, Maker};
 
-/// A command in its pipeline.
+/// A command to classify, with the environment that it runs in.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The command, which reads standard input: a file that it named has been removed from its
-    /// arguments where that is possible.
+    /// The command, which reads standard input. Input files have been removed from its arguments
+    /// where that is possible.
     pub simple: &'a Simple,
-    /// The programs and the locale.
+    /// The programs on the machine, and the locale.
     pub environment: &'a Environment,
 }
 
-/// How a command can run.
+/// How a command can run over chunks of its input.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a pipeline has a handful of them")]
 pub enum Class {
-    /// Handles each record independently.
+    /// A command that handles each record independently.
     PerRecord(PerRecord),
-    /// Outputs of chunks can be combined.
+    /// A command whose outputs over chunks can be combined.
     Combinable(Combinable),
-    /// Only forwards its input.
+    /// A command that only forwards its input.
     Nothing,
-    /// Runs alone. The reason completes the sentence "it runs alone, since …".
+    /// A command that runs alone. The reason completes the sentence "it runs alone, since …".
     Opaque(Cow<'static, str>),
 }
 
 /// A command that handles each record independently.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PerRecord {
-    /// Where its input may be cut.
+    /// Where the input may be cut.
     pub cut: Cut,
-    /// The precondition on its input.
+    /// The precondition on every chunk.
     pub guard: Guard,
-    /// Its arguments over chunks, if they differ.
+    /// The arguments for a run over a chunk; `None` if they are the original ones.
     pub arguments: Option<Vec<Word>>,
     /// The exit codes that are not failures.
     pub status: StatusRule,
-    /// Its output to a terminal differs from that to a pipe, for example in colours.
+    /// Whether output to a terminal differs from output to a pipe, for example in colours.
     pub output_depends_on_tty: bool,
-    /// It may fail because of its input even if the guard holds.
+    /// Whether the command may fail because of its input even if the guard holds.
     pub may_fail: bool,
-    /// Its output for a record is the unchanged record, or nothing.
+    /// Whether the output for a record is either the unchanged record or nothing.
     pub selects: bool,
-    /// Produces output for empty input, so it must not follow a stage that can empty a chunk.
+    /// Whether the command produces output for empty input. If so, it must not follow a stage that
+    /// can empty a chunk.
     pub writes_on_empty_input: bool,
-    /// Input that the guard rejects may change the output for earlier records. So the whole input
-    /// must be checked first, or must be readable again.
+    /// Whether input that the guard rejects may change the output for earlier records. If so, the
+    /// whole input must be checked first, or must be readable again.
     pub looks_back: bool,
-    /// For ASCII input its output is the same in the C locale, where it is faster.
+    /// Whether the output for ASCII input is the same in the C locale, where the command is faster.
     pub ascii_in_c: bool,
-    /// The properties of its output.
+    /// Properties of the output.
     pub output: Output,
     /// The operator that can replace the process, if there is one.
     pub operator: Option<Operator>,
@@ -99,30 +100,31 @@ pub struct PerRecord {
 /// A command whose outputs over chunks can be combined.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Combinable {
-    /// The command over a chunk.
+    /// The command as it runs over one chunk.
     pub each: PerRecord,
-    /// How outputs are combined.
+    /// How the outputs of the chunks are combined.
     pub combine: Combine,
-    /// Chunks may be concatenated in any order and run through the same command.
+    /// Whether chunks may be concatenated in any order before the command processes them.
     pub any_order: bool,
-    /// Its output does not depend on the order of the records in its input.
+    /// Whether the output is independent of the order of the records in the input.
     pub ignores_order: bool,
-    /// The order of its output is unspecified, so only a command that ignores order may follow.
+    /// Whether the order of the output is unspecified. If so, only a command that ignores order may
+    /// follow.
     pub order_unknown: bool,
 }
 
-/// The properties of a command's output for input that satisfies its guard.
+/// Properties of a command's output for input that satisfies its guard.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Output {
-    /// The format of its records, if each record of the input ends where a record of the output
-    /// ends; `None` if the output cannot be cut. A record of [`Records::Json`] or [`Records::Csv`]
-    /// ends at the end of a line.
+    /// The format of the output's records, if each record of the input ends where a record of the
+    /// output ends; `None` if the output cannot be cut. A record of [`Records::Json`] or
+    /// [`Records::Csv`] ends at the end of a line.
     pub records: Option<Records>,
-    /// The output is UTF-8 if the input is.
+    /// Whether the output is UTF-8 if the input is.
     pub keeps_utf8: bool,
     /// Bytes that the output may contain although the input does not.
     pub adds: ByteSet,
-    /// The output is ASCII if the input is, whatever `adds` contains.
+    /// Whether the output is ASCII if the input is, whatever `adds` contains.
     pub ascii_of_ascii: bool,
     /// The image of each byte, if the output consists of exactly the images of the input's bytes.
     pub map: Option<[u8; 256]>,
@@ -143,9 +145,10 @@ impl Output {
         self.ascii_of_ascii || self.adds.iter().all(|byte| byte.is_ascii())
     }
 
-    /// Records that consist of parts of the input's records, cut between characters.
+    /// Returns the properties of records that consist of parts of the input's records, cut between
+    /// characters.
     pub fn of(records: Records) -> Self {
-        // The last record of the input may lack its separator.
+        // The last record of the input may lack its separator, which the output then adds.
         let adds = ByteSet::from_iter([records.separator()]);
         Self { records: Some(records), adds, ..Self::LINES }
     }
@@ -176,19 +179,20 @@ impl PerRecord {
 }
 
 impl Combinable {
-    /// Returns the class of a command that runs over each chunk, in order, and whose outputs are
-    /// combined in this way.
+    /// Returns the class of a command that runs over the chunks in order. `combine` defines how its
+    /// outputs are combined.
     fn ordered(each: PerRecord, combine: Combine) -> Self {
         Self { each, combine, any_order: false, ignores_order: false, order_unknown: false }
     }
 
-    /// As [`Self::ordered`], for a command that ignores the order of its input.
+    /// Returns the class of a command that ignores the order of its input, and so of the chunks.
+    /// `combine` defines how its outputs are combined.
     fn unordered(each: PerRecord, combine: Combine) -> Self {
         Self { each, combine, any_order: true, ignores_order: true, order_unknown: false }
     }
 }
 
-/// A reason, worded for users.
+/// The reason why a command runs alone, worded for users.
 type Why = Cow<'static, str>;
 
 /// A class, or the reason why the command cannot be classified.
@@ -197,7 +201,7 @@ type Finding = Result<Class, Why>;
 /// A function that classifies a command.
 type Read = fn(&Subject<'_>) -> Finding;
 
-/// The functions that classify commands, by name.
+/// The functions that classify commands, by the commands' names.
 const TABLE: &[(&[&str], Read)] = &[
     (&["grep", "egrep", "fgrep"], grep::class),
     (&["tr"], tr::class),
@@ -220,7 +224,8 @@ const TABLE: &[(&[&str], Read)] = &[
     (&["awk", "mawk", "gawk", "nawk", "original-awk", "busybox"], awk::class),
 ];
 
-/// Variables that may be set for a command: the locale, and the directory for temporary files.
+/// Environment variables that may be set for a command: the locale, and the directory for temporary
+/// files.
 const VARIABLES: &[&str] = &[
     "LC_ALL",
     "LC_COLLATE",
@@ -234,19 +239,19 @@ const VARIABLES: &[&str] = &[
     "TZ",
 ];
 
-/// Returns whether commands of this name may gain from contend.
+/// Returns whether a command of the given name may run faster over chunks.
 pub fn is_worth_a_try(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
     let trifles = ["cat", "head", "tail"];
     !trifles.contains(&name) && TABLE.iter().any(|(names, _)| names.contains(&name))
 }
 
-/// Returns whether commands of this name can be classified.
+/// Returns whether a command of the given name can be classified.
 pub fn is_known(name: &str) -> bool {
     TABLE.iter().any(|(names, _)| names.contains(&name))
 }
 
-/// Classifies a command.
+/// Classifies a command. A command without a proof is opaque.
 pub fn classify(subject: &Subject<'_>) -> Class {
     let name = subject.simple.name();
     let read = TABLE.iter().find(|(names, _)| names.contains(&name)).map(|(_, read)| read);
@@ -261,8 +266,8 @@ pub fn classify(subject: &Subject<'_>) -> Class {
     class
 }
 
-/// Returns the class of a command that the user declares to handle each record independently.
-/// Nothing else is assumed about it.
+/// Returns the class of a command that the user has declared to handle each record independently.
+/// No other property is assumed.
 pub fn annotated(records: Records) -> Class {
     let output = Output { records: Some(records), ..Output::ANYTHING };
     Class::PerRecord(PerRecord { may_fail: true, output, ..PerRecord::new(records) })
@@ -300,7 +305,7 @@ impl Subject<'_> {
         })
     }
 
-    /// Returns whether text has to be UTF-8 to consist of characters only.
+    /// Returns whether the command decodes its input as UTF-8.
     fn needs_utf8(&self) -> Result<bool, Why> {
         Ok(self.encoding()? == Encoding::Utf8)
     }
@@ -325,8 +330,8 @@ impl Subject<'_> {
             && environment.knows_characters(&self.simple.program.text)
     }
 
-    /// Returns the elements of the expressions, if the locale is not C and the expressions match
-    /// the same ASCII text in the C locale.
+    /// Returns the kinds of elements in the expressions. Returns `None` unless the encoding is
+    /// UTF-8 and the expressions match the same ASCII text in the C locale.
     fn same_in_c<'e>(
         &self,
         mut expressions: impl Iterator<Item = &'e str>,
@@ -343,7 +348,7 @@ impl Subject<'_> {
         })
     }
 
-    /// Reads the command's options, and refuses those in the list for the given reasons.
+    /// Parses the command's options, and refuses those in the list for the given reasons.
     fn options(&self, table: &Table, refused: &[(char, &'static str)]) -> Result<Options, Why> {
         let unknown = "one of its options is not supported";
         let options = Options::read(&self.simple.arguments, table).ok_or(unknown)?;
@@ -360,7 +365,8 @@ impl Subject<'_> {
         }
     }
 
-    /// Returns a command that runs like this one with other arguments. The planner sets its stage.
+    /// Returns a command with the same variables and the given program and arguments. The planner
+    /// sets its stage.
     fn command(
         &self,
         program: &str,
@@ -381,7 +387,7 @@ impl Subject<'_> {
     }
 }
 
-/// Returns an error with the reason for the first option that is in the list.
+/// Checks that no given option is in the list. The error is the reason for the first one that is.
 fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Why> {
     let reason = |(letter, _): &(char, Option<String>)| {
         refused.iter().find(|(other, _)| other == letter).map(|(_, reason)| *reason)
@@ -394,12 +400,12 @@ fn is_regular_file(name: &str) -> bool {
     std::fs::metadata(name).is_ok_and(|data| data.is_file())
 }
 
-/// Returns whether the text is an unsigned number.
+/// Returns whether a string consists of decimal digits.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the printable characters of ASCII.
+/// Returns the printable ASCII characters.
 fn printable() -> ByteSet {
     ByteSet::of(|byte| (b' '..=b'~').contains(&byte))
 }
@@ -412,7 +418,7 @@ mod tests {
     use super::*;
     use contend_commands::testing::simple;
 
-    /// The class of a command on a machine that has all programs.
+    /// Returns the class of a command on a machine that has all programs.
     pub(super) fn class_in(text: &str, locale: &str) -> Class {
         let environment = Environment::for_tests(locale);
         classify(&Subject { simple: &simple(text), environment: &environment })
@@ -430,7 +436,7 @@ mod tests {
         }
     }
 
-    /// The class of a command that handles each record independently.
+    /// Returns the class of a command, and panics unless it handles each record independently.
     pub(super) fn per_record(text: &str) -> PerRecord {
         match class(text) {
             Class::PerRecord(class) => class,
@@ -438,7 +444,7 @@ mod tests {
         }
     }
 
-    /// The class of a command whose outputs can be combined.
+    /// Returns the class of a command, and panics unless its outputs can be combined.
     pub(super) fn combinable(text: &str) -> Combinable {
         match class(text) {
             Class::Combinable(class) => class,
@@ -446,7 +452,7 @@ mod tests {
         }
     }
 
-    /// Asserts that each command is refused, with a reason that contains the given text.
+    /// Asserts that each command is opaque, for a reason that contains the given string.
     pub(super) fn all_opaque(pairs: &[(&str, &str)]) {
         for (text, part) in pairs {
             match class(text) {

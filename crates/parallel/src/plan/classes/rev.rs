@@ -1,4 +1,4 @@
-//! `rev`: reverses each line.
+//! Classifies `rev`, which reverses each line.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;
@@ -17,7 +17,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         return Err("it reads files named in its arguments".into());
     }
     Ok(Class::PerRecord(PerRecord {
-        // To rev, a NUL ends a line as well.
+        // rev ends a line at a NUL as well.
         guard: Guard { without: ByteSet::from_iter([0]), utf8, ..Guard::NONE },
         // rev fails on invalid characters.
         may_fail: true,

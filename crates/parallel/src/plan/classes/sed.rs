@@ -1,4 +1,4 @@
-//! `sed`: scripts that handle each record independently.
+//! Classifies `sed`: scripts without state between records are per record.
 
 use contend_commands::options::Options;
 use contend_commands::sed::script::{Delimiters, Function, Regex, Script};
@@ -9,7 +9,7 @@ use contend_shell::environment::{Encoding, Maker};
 use super::{Class, Finding, Output, PerRecord, Subject};
 use crate::plan::ir::{ByteSet, Records};
 
-/// The largest script file that is read, in bytes.
+/// Maximum length of a script file in bytes; a longer one is not read.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -41,7 +41,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         output,
         selects: proof.writes_at_most_its_line,
         ascii_in_c,
-        // sed fails at its start if it does not accept the script.
+        // sed fails on start-up if it rejects the script.
         may_fail: true,
         ..PerRecord::new(records)
     }))
@@ -74,7 +74,7 @@ fn is_same_in_c(subject: &Subject<'_>, script: &str, options: &Options) -> bool 
             .is_some()
 }
 
-/// Returns whether the text is ASCII without escaped letters other than `\n` and `\t`.
+/// Returns whether a string is ASCII without escaped letters other than `\n` and `\t`.
 fn is_plain(text: &str) -> bool {
     let mut signs = text.bytes();
     while let Some(sign) = signs.next() {

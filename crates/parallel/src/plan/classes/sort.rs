@@ -1,4 +1,4 @@
-//! `sort`: sorted chunks are merged in the same order.
+//! Classifies `sort`: sorted chunks are merged in the same order.
 
 use std::ops::RangeInclusive;
 
@@ -23,8 +23,8 @@ const REFUSED: &[(char, &str)] = &[
     ('\u{6}', "`--random-source` shuffles the whole input"),
 ];
 
-/// The suffixes of memory sizes, and how many digits may precede each: GNU sort refuses sizes that
-/// exceed 64 bits.
+/// Suffixes of memory sizes, each with the maximum number of digits before it. GNU sort rejects
+/// sizes that exceed 64 bits.
 const SUFFIXES: &[(&str, usize)] = &[
     ("", 9),
     ("%", 3),
@@ -38,17 +38,17 @@ const SUFFIXES: &[(&str, usize)] = &[
     ("t", 6),
     ("T", 6),
 ];
-/// The largest `--batch-size` that common limits on open files permit.
+/// Maximum `--batch-size` that common limits on open files permit.
 const MAX_BATCH_SIZE: u32 = 16;
 
-/// The letters that a key may have after its positions.
+/// Letters that may follow the positions of a key.
 const KEY_OPTIONS: &str = "bdfgiMhnr";
 
-/// GNU sort accepts only one of these orders for a key; `-d` and `-i` count as one.
+/// Orders of which GNU sort accepts at most one for a key; `-d` and `-i` count as one.
 const ORDERS: &[&str] = &["n", "g", "h", "M", "di"];
 
-/// Options that only describe the order: a `sort` without other options accepts or refuses its
-/// command line independently of the machine.
+/// Options that only describe the order. Whether a `sort` with no other options accepts its command
+/// line does not depend on the machine.
 const ONLY_ORDER: &str = "bdfgiMhnrstzuk";
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -77,7 +77,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     };
     let merge = Merge {
         command: subject.command(&subject.simple.program.text, merging(&options)),
-        // The program that compresses temporary files may be missing.
+        // The program that compresses temporary files may be missing, which only the command
+        // reports.
         lines: if by_bytes && !options.has(COMPRESS) {
             order(subject, &options, whole, records)
         } else {
@@ -90,7 +91,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::Combinable(Combinable { any_order: total, ignores_order: total, ..class }))
 }
 
-/// Returns the order, if contend can sort by it without the command.
+/// Returns the order of the lines, or `None` if contend cannot sort by it without the command.
 fn order(
     subject: &Subject<'_>,
     options: &Options,
@@ -115,8 +116,8 @@ fn order(
     })
 }
 
-/// Returns the keys, if contend knows how to compare them. Bytes must decide between lines with
-/// equal keys: contend's sort is not stable.
+/// Returns the keys, or `None` if contend cannot compare them. Bytes must decide between lines with
+/// equal keys, because contend's sort is not stable.
 fn keys(subject: &Subject<'_>, options: &Options) -> Option<Vec<SortKey>> {
     if !options.has_only("bfknrtSTz\u{1}\u{2}\u{4}") || subject.knows_characters() {
         return None;
@@ -133,7 +134,8 @@ fn keys(subject: &Subject<'_>, options: &Options) -> Option<Vec<SortKey>> {
     (numbers && letters).then_some(keys)
 }
 
-/// Reads a key. If neither position has letters, those of the whole command apply.
+/// Parses a key, or returns `None` if contend cannot compare it. If neither position has letters,
+/// those of the whole command apply.
 fn key(text: &str, general: &str) -> Option<SortKey> {
     let mut ends = text.splitn(2, ',').map(place);
     let from = ends.next()??;
@@ -161,9 +163,12 @@ fn key(text: &str, general: &str) -> Option<SortKey> {
 
 /// A position of a key: `F[.C][OPTIONS]`.
 struct Place<'t> {
-    /// The field, from 0.
+    /// Index of the field, from 0.
     field: usize,
+    /// Position of the byte within the field, from 1; 0 is the last byte. `None` if it is not
+    /// given.
     bytes: Option<usize>,
+    /// Option letters of the position.
     letters: &'t str,
 }
 
@@ -197,8 +202,8 @@ fn merging(options: &Options) -> Vec<String> {
     arguments
 }
 
-/// Returns the directory for temporary files, if the command names one. If it names several, which
-/// sort would use in turn, that is the first one.
+/// Returns the directory for temporary files, if the command names one. If it names several, among
+/// which sort would alternate, the first one is returned.
 fn folder(subject: &Subject<'_>, options: &Options) -> Option<String> {
     let variable = || {
         let mut variables = subject.simple.variables.iter();
@@ -208,7 +213,8 @@ fn folder(subject: &Subject<'_>, options: &Options) -> Option<String> {
     options.values('T').next().or_else(variable).map(str::to_owned)
 }
 
-/// Returns why GNU sort would refuse an option's value, or why its meaning is unknown.
+/// Returns why GNU sort would refuse an option's value, or why its meaning is unknown. Returns
+/// `None` if all values are supported.
 fn objection(options: &Options) -> Option<&'static str> {
     let mut separators = options.values('t');
     let first = separators.next();
@@ -237,20 +243,20 @@ fn objection(options: &Options) -> Option<&'static str> {
     (!keys.into_iter().all(has_one_order)).then_some("it rejects incompatible orders")
 }
 
-/// Returns whether this process can create files in this directory.
+/// Returns whether this process can create files in the given directory.
 fn takes_files(folder: &str) -> bool {
     use rustix::fs::{Access, access};
     std::fs::metadata(folder).is_ok_and(|data| data.is_dir())
         && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
-/// Returns whether these letters, of a key or of all options, name at most one order.
+/// Returns whether the letters of a key, or of the whole command, name at most one order.
 fn has_one_order(letters: &str) -> bool {
     let is_given = |order: &&&str| order.chars().any(|letter| letters.contains(letter));
     ORDERS.iter().filter(is_given).count() <= 1
 }
 
-/// Returns whether this is a valid key: fields and first bytes count from 1.
+/// Returns whether a string is a valid key. Fields and first bytes count from 1.
 fn is_key(text: &str) -> bool {
     let mut places = text.splitn(2, ',').map(place);
     let is_known = |place: &Option<Place<'_>>| {
@@ -262,8 +268,8 @@ fn is_key(text: &str) -> bool {
         && places.all(|place| is_known(&place))
 }
 
-/// Returns whether a `sort` of this class certainly succeeds: its command line is accepted and
-/// refers to nothing that may be missing on the machine.
+/// Returns whether a `sort` that has been classified certainly succeeds: it accepts its command
+/// line, which refers to nothing that may be missing on the machine.
 pub fn surely_succeeds(simple: &Simple) -> bool {
     Options::read(&simple.arguments, &TABLE)
         .is_some_and(|options| options.has_only(ONLY_ORDER) && objection(&options).is_none())
@@ -311,8 +317,8 @@ mod tests {
         assert!(merge.lines.is_none() && !german.any_order && german.each.may_fail);
     }
 
-    /// Abbreviates the keys of an order: the field and byte of both ends, `b` after an end that
-    /// skips blanks, and the options.
+    /// Returns the keys of an order in short: the field and byte of both ends, `b` after an end
+    /// that skips blanks, and the options.
     fn keys_of(text: &str) -> Option<String> {
         let place = |place: &FieldPlace| {
             let blanks = if place.skips_blanks { "b" } else { "" };

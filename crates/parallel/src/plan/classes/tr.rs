@@ -1,4 +1,4 @@
-//! `tr`: a map of bytes. With `-s`, a run of equal characters must stay in one chunk.
+//! Classifies `tr`, which maps bytes. With `-s`, a run of equal characters must stay in one chunk.
 
 use contend_commands::tr::Effect;
 use contend_shell::environment::Maker;
@@ -21,7 +21,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::PerRecord(PerRecord { cut, output, ..PerRecord::new(Records::Lines) }))
 }
 
-/// Returns the bytes that a chunk may begin with: their output cannot be squeezed together with the
+/// Returns the bytes that a chunk may begin with. Their output cannot be squeezed together with the
 /// output before them.
 fn beginnings(effect: &Effect) -> ByteSet {
     match effect.image(NEWLINE) {

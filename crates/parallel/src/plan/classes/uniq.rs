@@ -1,4 +1,5 @@
-//! `uniq`: adjacent equal lines are kept in one chunk, or collapsed when the outputs are combined.
+//! Classifies `uniq`: adjacent equal lines stay in one chunk, or are collapsed when outputs are
+//! combined.
 
 use contend_commands::uniq::TABLE;
 use contend_shell::environment::Maker;

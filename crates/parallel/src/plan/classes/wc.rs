@@ -1,4 +1,4 @@
-//! `wc`: the counts of the chunks are added up; for `-L`, the maximum is taken.
+//! Classifies `wc`: the counts of chunks are summed; for `-L`, the maximum is taken.
 
 use contend_commands::wc::TABLE;
 use contend_shell::environment::Maker;
@@ -6,7 +6,7 @@ use contend_shell::environment::Maker;
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
 use crate::plan::ir::{ByteSet, Column, Combine, Numbers, Records};
 
-/// The width of columns if the input is a pipe.
+/// Width of columns in characters if the input is a pipe.
 const WIDTH: usize = 7;
 
 /// The counts that wc can write, in the order of its columns.

@@ -1,4 +1,4 @@
-//! `xargs` that starts one command for each of its items.
+//! Classifies `xargs`, if it starts one command for each item or line.
 
 use contend_commands::options::{Options, Table};
 use contend_commands::purity::is_pure;
@@ -42,7 +42,7 @@ const HARMLESS: &[&str] =
     &["basename", "dirname", "echo", "file", "ls", "printf", "readlink", "realpath", "stat"];
 /// Commands whose output to a terminal differs from that to a pipe.
 const HEEDING: &[&str] = &["egrep", "fgrep", "grep", "jq", "ls"];
-/// Commands that have side effects with some arguments. An item may be such an argument.
+/// Commands that have side effects with some arguments, which may come from an item.
 const FICKLE: &[&str] = &["awk", "busybox", "gawk", "mawk", "nawk", "original-awk", "sed", "sort"];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -67,12 +67,13 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::PerRecord(PerRecord { cut, may_fail: true, output_depends_on_tty, ..class }))
 }
 
-/// Returns whether the command is not started if there is no item.
+/// Returns whether the command does not start if there is no item.
 fn may_get_nothing(options: &Options) -> bool {
     replaces(options) || options.has('r')
 }
 
-/// Returns whether a command is started for every item, or for every line.
+/// Returns whether `xargs` with the given arguments starts a command for every item, or for every
+/// line.
 pub(crate) fn starts_one_each(arguments: &[String]) -> bool {
     let words: Vec<Word> = arguments.iter().map(Word::new).collect();
     Options::read_leading(&words, &TABLE)
@@ -87,8 +88,8 @@ fn replaces(options: &Options) -> bool {
     options.has('I') || options.has('i')
 }
 
-/// Returns where the input may be cut without splitting an item. There must be one command for each
-/// item or line.
+/// Returns where the input may be cut without splitting an item, and the precondition on chunks.
+/// Fails unless there is one command for each item or line.
 fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
     let per_item = options.value('n') == Some("1");
     let ways = [replaces(options), options.has('n'), options.has('L'), options.has('l')];
@@ -110,7 +111,7 @@ fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
             let torn = if per_item { ByteSet::EMPTY } else { blanks };
             let mut cut = Cut { before: torn.complement(), ..Cut::between(Records::Lines) };
             if !may_get_nothing(options) {
-                // Every chunk has an item, and so has the rest of an input after a rejected chunk.
+                // Every chunk has an item, and so has the remaining input after a rejected chunk.
                 cut.before = blanks.complement();
                 cut.after = blanks.union(quotes).complement();
             }

@@ -1,4 +1,4 @@
-//! Converts a plan to the record that is published.
+//! Converts a plan to its published record.
 //!
 //! Every pattern names all fields, so that a new field of the plan requires a decision here:
 //! publish it as a new field of the schema, or leave it out.
@@ -41,7 +41,7 @@ fn of_commands(commands: &[Command]) -> Vec<CommandRecord> {
 }
 
 fn of_command(command: &Command) -> CommandRecord {
-    // The executor decides whether an operator replaces the process.
+    // Records have no operators: the executor decides whether one replaces the process.
     let Command {
         stage,
         variables,
@@ -124,8 +124,8 @@ mod tests {
     use crate::plan::planner::{self, Annotation, Situation};
     use crate::plan::text::{self, Reading};
 
-    /// Pipelines with their locales. Their plans have steps of every kind and combinations of every
-    /// kind, and set every field.
+    /// Pipelines with their locales. Together, their plans have every kind of step and combination,
+    /// and set every field.
     const PIPELINES: &[(&str, &str)] = &[
         ("grep -c x", "C"),
         ("tr a b | cut -d: -f2 | wc -lw", "C"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     /// Collects the names of all non-null fields and all variants in a plan as JSON, each with the
-    /// name of its parent.
+    /// name of its parent as a prefix.
     fn collect(parent: &str, value: &Value, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(fields) => {

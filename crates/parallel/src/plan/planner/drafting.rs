@@ -16,7 +16,7 @@ pub(super) struct Drafting {
     source: Source,
     steps: Vec<Step>,
     open: Option<Open>,
-    /// The input of the next step can be read again if the step fails.
+    /// Whether the input of the next step can be read again if the step fails.
     replayable: bool,
 }
 
@@ -24,11 +24,11 @@ pub(super) struct Drafting {
 #[derive(Debug, Clone)]
 struct Open {
     group: Group,
-    /// The properties of its output.
+    /// Properties of the group's output.
     output: Output,
 }
 
-/// A group whose last command has its outputs combined.
+/// A group under construction whose chunk outputs will be combined.
 #[derive(Debug)]
 pub(super) struct Combining {
     pub each: Vec<Command>,
@@ -47,8 +47,8 @@ impl Drafting {
         Self { stages: Vec::new(), source, steps: Vec::new(), open: None, replayable }
     }
 
-    /// Returns the size of the file that is the first stage's whole standard input, if there is
-    /// one.
+    /// Returns the size in bytes of the first stage's standard input, or `None` if that is not
+    /// exactly one file.
     pub(super) fn file_bytes(&self, standard_input: Option<u64>) -> Option<u64> {
         match &self.source {
             Source::Standard => standard_input,
@@ -65,7 +65,7 @@ impl Drafting {
         self.stages.push(Stage { text: simple.text(), class, why: why.into() });
     }
 
-    /// Adds a command that runs once.
+    /// Adds a command that runs once, over the whole input.
     pub(super) fn serial(&mut self, command: Command) {
         self.close();
         match self.steps.last_mut() {
@@ -94,7 +94,8 @@ impl Drafting {
         self.replayable
     }
 
-    /// Returns why the outputs of such a command cannot be combined here, or `None` if they can.
+    /// Returns why the outputs of a command of the given class cannot be combined here, or `None`
+    /// if they can.
     pub(super) fn obstacle(&self, class: &Combinable) -> Option<&'static str> {
         let is_parted = self.open.as_ref().is_some_and(|open| open.needs_neighbours(class));
         if matches!(class.combine, Combine::Totals(_)) && (!self.replayable || is_parted) {
@@ -109,8 +110,8 @@ impl Drafting {
             .then_some("equal lines must stay in input order, and a pipe cannot be re-read")
     }
 
-    /// Moves commands that only drop records before the sort that precedes them; returns `false` if
-    /// that is impossible. If the guard rejects their input, the group must read it again.
+    /// Moves filters before the sort that precedes them. Returns `false` if that is impossible,
+    /// such as for input that cannot be read again when the guard rejects a chunk.
     pub(super) fn select_before(
         &mut self,
         filters: Vec<(&PerRecord, Command)>,
@@ -128,9 +129,10 @@ impl Drafting {
         true
     }
 
-    /// Starts combining the outputs of a group's last command.
+    /// Begins a group whose last command has the given class, with the commands of the open group
+    /// if possible.
     pub(super) fn begin_combining(&mut self, class: &Combinable, stage: usize) -> Combining {
-        // Commands that fail over input which cannot be read again must do so before anything is
+        // If the input cannot be read again, commands must have failed before their outputs are
         // combined.
         let may_fail = |open: &Open| !self.replayable && open.group.may_fail;
         if self.open.as_ref().is_some_and(|open| may_fail(open) || open.needs_neighbours(class)) {
@@ -143,7 +145,7 @@ impl Drafting {
         Combining { each, serial, open, combine: at_stage(&class.combine, stage) }
     }
 
-    /// Ends the group.
+    /// Adds the finished group to the plan.
     pub(super) fn end_combining(&mut self, combining: Combining) {
         let Combining { each, serial, open, combine } = combining;
         let group = Group { serial, each, combine, ..open.group };
@@ -177,7 +179,8 @@ impl Drafting {
         }
     }
 
-    /// Returns the open group extended by the requirements of one more command, or a new group.
+    /// Returns the open group extended by the requirements of one more command, or a new group if
+    /// the open one cannot admit it.
     fn open_for(&mut self, class: &PerRecord) -> Open {
         if let Some(mut open) = self.open.take() {
             if open.admit(class) {
@@ -190,7 +193,7 @@ impl Drafting {
     }
 }
 
-/// Returns the combination with its commands attributed to a stage.
+/// Returns the combination with its commands attributed to the given stage.
 fn at_stage(combine: &Combine, stage: usize) -> Combine {
     match combine.clone() {
         Combine::Merge(merge) => {
@@ -217,16 +220,16 @@ impl Open {
         Self { group, output: class.output }
     }
 
-    /// Returns whether a worker would run the group, with this as its last command, over chunks
-    /// that are not neighbours. Equal lines could then become adjacent that are not adjacent in the
-    /// input.
+    /// Returns whether the given last command would spoil the group: workers could run it over
+    /// chunks that are not neighbours, and equal lines could become adjacent that are not adjacent
+    /// in the input.
     fn needs_neighbours(&self, class: &Combinable) -> bool {
         let cut = &self.group.cut;
         class.any_order && cut.differ.is_some() && !cut.ascending
     }
 
-    /// Adds a command's requirements on its input to the group, as far as the properties of the
-    /// group's output allow. Returns `false` if they do not.
+    /// Adds a command's requirements on its input to those of the group. Returns `false` if the
+    /// group's output cannot meet them.
     fn admit(&mut self, class: &PerRecord) -> bool {
         let Self { group, output } = self;
         let fits = output.records == Some(class.cut.records)
@@ -246,7 +249,8 @@ impl Open {
     }
 }
 
-/// Returns the bytes of the input that become these bytes of the output.
+/// Returns the bytes of the input that become bytes of `set` in the output, or `None` if the
+/// mapping is unknown.
 fn carried(set: ByteSet, output: &Output) -> Option<ByteSet> {
     if set.is_all() {
         return Some(set);
@@ -266,8 +270,8 @@ fn composed(first: &Output, second: &Output) -> Output {
 }
 
 impl Combining {
-    /// Adds the next stage as well, if the output of both can be combined better than that of one;
-    /// returns the reason to record.
+    /// Adds the next stage to the group if their combined output is cheaper to produce. Returns the
+    /// reason to record, or `None` if the stage was not added.
     pub(super) fn absorb(
         &mut self,
         stage: usize,

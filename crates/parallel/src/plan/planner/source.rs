@@ -14,12 +14,13 @@ use rustix::fs::SeekFrom;
 use super::Situation;
 use crate::plan::ir::Source;
 
-/// The source of a pipeline.
+/// The input of a plan, and what remains of the pipeline's first stage.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// The input of the plan.
+    /// Input of the plan.
     pub source: Source,
-    /// The first stage, without the files that the plan has taken.
+    /// The first stage without the files that the plan opens; `None` if it is unchanged or left
+    /// out.
     pub first: Option<Simple>,
     /// Why the first stage is not needed; `None` if it is needed.
     pub left_out: Option<&'static str>,
@@ -28,7 +29,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Takes no files from the first stage.
+    /// Returns a source that leaves all files to the first stage.
     fn nothing() -> Self {
         Self { source: Source::Own, first: None, left_out: None, obstacle: None }
     }
@@ -39,12 +40,12 @@ impl Found {
         Self { obstacle: self.obstacle.or(why), ..Self::nothing() }
     }
 
-    /// Takes files from the first stage.
+    /// Returns a source that takes the named files from the first stage.
     fn files(names: Vec<String>) -> Self {
         Self { source: Source::Files(names), ..Self::nothing() }
     }
 
-    /// Takes no files from the first stage, for this reason.
+    /// Returns a source that leaves all files to the first stage, for the given reason.
     fn left_for(obstacle: String) -> Self {
         Self { obstacle: Some(obstacle), ..Self::nothing() }
     }
@@ -69,7 +70,8 @@ const NAMELESS: &[&str] = &[
     "tail",
     "unexpand",
 ];
-/// Commands whose output does not depend on that if they read a single file.
+/// Commands whose output is the same for standard input and a single file, but not for several
+/// files.
 const NAMELESS_ALONE: &[&str] = &["grep", "egrep", "fgrep", "head", "tail", "iconv"];
 
 pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
@@ -122,8 +124,8 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
 const READERS: &[&str] =
     &["cut", "egrep", "fgrep", "fold", "grep", "head", "rev", "sort", "tr", "uniq"];
 
-/// Returns the second stage with the file as its standard input, if the first one is a `cat` that
-/// only forwards that file.
+/// Returns the second stage with the first one's file as its standard input, or `None` unless the
+/// first one is a `cat` that only forwards that file.
 pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple> {
     let [first, second, ..] = stages else { return None };
     let [file] = first.arguments.as_slice() else { return None };
@@ -149,7 +151,7 @@ pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple>
     Some(Simple { input: Some(file.clone()), ..second.clone() })
 }
 
-/// Returns whether standard output is, or may be, this file.
+/// Returns whether standard output is, or may be, the named file.
 fn is_standard_output(name: &str) -> bool {
     let [Ok(file), Ok(output)] = [rustix::fs::stat(name), rustix::fs::fstat(std::io::stdout())]
     else {
@@ -158,7 +160,8 @@ fn is_standard_output(name: &str) -> bool {
     (file.st_dev, file.st_ino) == (output.st_dev, output.st_ino)
 }
 
-/// Returns the files that a command names, and the command without them.
+/// Returns the names of a command's input files, and the command without them. Returns `None` if
+/// its output may depend on the names.
 fn named(simple: &Simple) -> Option<(Vec<String>, Simple)> {
     let name = simple.name();
     let files = purity::named_files(simple)?;
@@ -175,7 +178,8 @@ fn reads_standard_input(simple: &Simple) -> bool {
     matches!(purity::source(simple), purity::Source::Standard)
 }
 
-/// Returns why one of these is not a regular, readable, non-empty file; `None` if all are.
+/// Returns why the plan cannot read the named files itself, or `None` if all are regular, readable,
+/// non-empty files without holes, and none is the output.
 fn objection(names: &[String]) -> Option<String> {
     let objection = |name: &String| -> io::Result<Option<&str>> {
         if name == "-" {
@@ -191,7 +195,7 @@ fn objection(names: &[String]) -> Option<String> {
         if size == 0 {
             return Ok(Some("is empty, or does not report its size"));
         }
-        // grep looks for holes, which it could not see in a pipe.
+        // grep looks for holes, which a pipe cannot have.
         if rustix::fs::seek(&file, SeekFrom::Hole(0)).unwrap_or(0) < size {
             return Ok(Some("has holes"));
         }
@@ -203,9 +207,9 @@ fn objection(names: &[String]) -> Option<String> {
     })
 }
 
-/// Returns the first file, other than the last, that does not end with a newline, or a NUL if the
-/// command may use that as its separator. Without such a file, the files are equivalent to their
-/// concatenation.
+/// Returns a message about the first file, other than the last, that does not end with a newline,
+/// or a NUL if the command may use that as its separator. Returns `None` if the files are
+/// equivalent to their concatenation.
 fn open_end(names: &[String], command: &Simple) -> Option<String> {
     let mut options = command.arguments.iter().filter(|word| word.text.starts_with('-'));
     let may_be_null = options.any(|word| word.text.contains('z') || word.text.contains("null"));

@@ -1,9 +1,9 @@
-//! Guesses the values of a text's variables.
+//! Guesses the values of a script's variables.
 //!
-//! A guess only decides whether a prefix is worth its cost: the shell expands the variables anyway.
+//! A guess only decides whether a prefix is worth its cost: the shell still expands the variables.
 
-/// Returns a stage's text with the values of variables that have one value in the whole text, or
-/// that come from the environment.
+/// Returns a stage with variables replaced by their values. This includes variables that have one
+/// value in the whole script, or that come from the environment.
 pub(super) fn insert(stage: &str, text: &str) -> String {
     let mut out = String::with_capacity(stage.len());
     let mut rest = stage;
@@ -27,7 +27,8 @@ pub(super) fn insert(stage: &str, text: &str) -> String {
     out + rest
 }
 
-/// Returns the value of a variable that is assigned to once, or that is only in the environment.
+/// Returns the value of a variable, if the script assigns to it once, or if it is only in the
+/// environment, and the value needs no quotes.
 fn value(name: &str, text: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -48,13 +49,13 @@ fn value(name: &str, text: &str) -> Option<String> {
     }
 }
 
-/// Removes the quotes around a word.
+/// Removes matching quotes around a word.
 fn unquoted(word: &str) -> &str {
     let quoted = |quote| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
     quoted('"').or_else(|| quoted('\'')).unwrap_or(word)
 }
 
-/// Returns whether a loop or a `read` may set this variable.
+/// Returns whether a loop or a command such as `read` may set the variable.
 fn is_set_otherwise(name: &str, text: &str) -> bool {
     let words = || text.split_whitespace().map(|word| word.trim_end_matches(';'));
     let setters = ["for", "read", "-r", "local", "declare", "mapfile", "readarray", "getopts"];

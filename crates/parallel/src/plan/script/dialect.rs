@@ -1,10 +1,10 @@
-//! The words that are inserted into a text, in the dialect of the shell that runs it.
+//! Generates the words inserted into a script, in the dialect of the shell that runs it.
 
 use std::fmt::Write as _;
 
 use contend_commands::quote;
 
-/// A kind of shell.
+/// A family of shells that run the same scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// GNU bash.
@@ -13,16 +13,17 @@ pub enum Dialect {
     Posix,
 }
 
-/// The position of a stage among those that contend can take over together.
+/// The position of a stage in its run, which consists of neighbouring stages that contend can take
+/// over together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
-    /// No neighbour can be taken over with it.
+    /// The only stage of its run.
     Alone,
-    /// The next stage can be taken over with it.
+    /// The first of several stages.
     First,
-    /// Both neighbours can be taken over with it.
+    /// A stage between two others of its run.
     Middle,
-    /// The stage before can be taken over with it.
+    /// The last of several stages.
     Last,
 }
 
@@ -30,7 +31,7 @@ impl Position {
     /// All positions.
     pub const ALL: [Self; 4] = [Self::Alone, Self::First, Self::Middle, Self::Last];
 
-    /// Returns the position of stage `index` of `count` stages that can be taken over together.
+    /// Returns the position of stage `index` in a run of `count` stages.
     pub fn of(index: usize, count: usize) -> Self {
         match (index == 0, index + 1 == count) {
             (true, true) => Self::Alone,
@@ -40,7 +41,7 @@ impl Position {
         }
     }
 
-    /// Returns the letter for the position.
+    /// Returns the letter that encodes the position in prefixes.
     pub fn letter(self) -> &'static str {
         match self {
             Self::Alone => "a",
@@ -50,33 +51,32 @@ impl Position {
         }
     }
 
-    /// Returns the position for a letter.
+    /// Returns the position that a letter encodes, or `None` for any other string.
     pub fn from_letter(letter: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|position| position.letter() == letter)
     }
 
-    /// Returns whether the stage before can be taken over with this one.
+    /// Returns whether the run contains the stage before this one.
     pub fn has_previous(self) -> bool {
         matches!(self, Self::Middle | Self::Last)
     }
 
-    /// Returns whether the next stage can be taken over with this one.
+    /// Returns whether the run contains the stage after this one.
     pub fn has_next(self) -> bool {
         matches!(self, Self::First | Self::Middle)
     }
 }
 
-/// The hidden command-line verb for a stage.
+/// The hidden subcommand that executes a stage.
 pub const STAGE_VERB: &str = "run-stage";
 
-/// A pipeline that is executed again within this time was too short to gain from contend.
+/// Time between two executions below which a pipeline is too short to gain from contend.
 const SHORT_MS: u32 = 30;
-/// After this number of consecutive executions that were too short, the shell runs the pipeline
-/// without contend.
+/// Number of consecutive short executions after which the shell runs the pipeline without contend.
 const MAX_SHORT: u32 = 3;
 
 impl Dialect {
-    /// Returns assignments for the beginning of the text. `slots` is the number of pipelines that
+    /// Returns assignments for the beginning of the script. `slots` is the number of pipelines that
     /// read the clock.
     ///
     /// Under `set -a` a shell exports every assigned variable. Bash cannot export arrays, so
@@ -133,8 +133,9 @@ impl Dialect {
         }
     }
 
-    /// Returns a command that measures how soon the pipeline of this slot, from 1, is executed
-    /// again. Its status is 0, so that it triggers neither `set -e` nor a trap.
+    /// Returns a command that measures how soon a pipeline is executed again. `slot` is the number
+    /// of the pipeline, from 1. The command's status is 0, so that it triggers neither `set -e` nor
+    /// a trap.
     pub(super) fn tick(self, slot: usize) -> String {
         match self {
             Self::Bash => format!(
@@ -151,7 +152,7 @@ impl Dialect {
     /// if the last executions were too short. The prefix does not depend on `IFS`, `set -f` or `set
     /// -u`.
     ///
-    /// With `options`, the last of these words is the current value of the shell's options.
+    /// With `options`, the last word is the current value of the shell's options.
     pub(super) fn prefix(self, position: Position, slot: Option<usize>, options: bool) -> String {
         let name = position.letter();
         match (self, slot) {
@@ -176,9 +177,9 @@ impl Dialect {
         }
     }
 
-    /// Returns whether stages need the shell's options to run this text.
+    /// Returns whether stages need the shell's options to run the given script.
     pub(super) fn needs_options(self, text: &str) -> bool {
-        // Other shells have no such option.
+        // Other shells have no `pipefail`.
         self == Self::Bash && text.contains("pipefail")
     }
 }

@@ -9,17 +9,18 @@ use brush_parser::ast::{
 use super::walk::Found;
 use super::{Dialect, MAX_UNTIMED, Position};
 
-/// Insertions into a text.
+/// Insertions into a script.
 #[derive(Debug)]
 pub(super) struct Edits<'t> {
     text: &'t str,
-    /// The byte offset of each character.
+    /// Byte offset of each character, followed by the length of the script.
     offsets: Vec<usize>,
     dialect: Dialect,
     insertions: Vec<(usize, String)>,
     slots: usize,
     untimed: usize,
-    /// The slot shared by all straight-line pipelines after the first ones.
+    /// The slot that all pipelines outside loops share, except for the first ones, which have no
+    /// slot.
     shared_slot: Option<usize>,
 }
 
@@ -30,9 +31,9 @@ impl<'t> Edits<'t> {
         Self { text, offsets, dialect, insertions, slots: 0, untimed: 0, shared_slot: None }
     }
 
-    /// Inserts prefixes before the stages of these runs, and a clock before their pipeline if it
-    /// needs one. Returns the line, from 1, in which each run begins; `None` if the pipeline cannot
-    /// be changed.
+    /// Inserts prefixes before the stages of the given runs, and a clock before their pipeline if
+    /// it needs one. Returns the line, from 1, in which each run begins, or `None` if the pipeline
+    /// cannot be changed.
     pub(super) fn add(&mut self, found: &Found<'_>, runs: &[Range<usize>]) -> Option<Vec<usize>> {
         let names: Vec<Vec<usize>> = { runs.iter() }
             .map(|run| found.pipeline.seq[run.clone()].iter().map(|it| self.name(it)).collect())
@@ -77,12 +78,12 @@ impl<'t> Edits<'t> {
         self.text[..place].matches('\n').count() + 1
     }
 
-    /// Returns the byte offset of a command's name.
+    /// Returns the byte offset of a command's name, or `None` if it cannot be located.
     fn name(&self, command: &Command) -> Option<usize> {
         let Command::Simple(simple) = command else { return None };
         let name = simple.word_or_name.as_ref()?;
         let place = *self.offsets.get(name.location()?.start.index)?;
-        // The parser's positions are not always right.
+        // The parser may report a wrong position.
         let (before, after) = self.text.split_at(place);
         let after = after.strip_prefix(name.value.as_str())?;
         let is_separate = |c: char| c.is_whitespace() || ";|&(){}<>!`".contains(c);
@@ -91,7 +92,7 @@ impl<'t> Edits<'t> {
         is_whole.then_some(place)
     }
 
-    /// Returns the byte offset of a list of pipelines.
+    /// Returns the byte offset of a list of pipelines, or `None` if it cannot be located.
     fn start(&self, list: &AndOrList) -> Option<usize> {
         let first = &list.first;
         let command = first.seq.first()?;
@@ -106,9 +107,9 @@ impl<'t> Edits<'t> {
         Some(place)
     }
 
-    /// Returns the text with all insertions, and the number of slots.
+    /// Returns the script with all insertions, and the number of slots.
     pub(super) fn apply(mut self) -> (String, usize) {
-        // Text inserted before a list precedes the prefix of its first command.
+        // The sort is stable: a clock stays before the prefix inserted at the same offset.
         self.insertions.sort_by_key(|(place, _)| *place);
         let mut out = String::with_capacity(self.text.len() * 2);
         let mut done = 0;
@@ -127,7 +128,8 @@ fn begins_with_redirection(simple: &SimpleCommand) -> bool {
     matches!(first, Some(Item::IoRedirect(_)))
 }
 
-/// Returns whether a text uses the status of the previous command, which a clock would change.
+/// Returns whether a part of a script uses the status of the previous command, which a clock would
+/// change.
 fn asks_for_status(text: &str) -> bool {
     text.contains("$?") || text.contains("${?")
 }

@@ -1,4 +1,4 @@
-//! Explains to users why stages of a text are taken over or left to the shell.
+//! Explains to users which stages of a script are taken over, and why others are left to the shell.
 
 use brush_parser::ast::SourceLocation as _;
 use contend_commands::Simple;
@@ -8,7 +8,7 @@ use super::edits::Edits;
 use super::stages::Runs;
 use super::{Rewriter, walk};
 
-/// The explanation of a text.
+/// The stages of a script, either taken over or left to the shell.
 #[derive(Debug, Default)]
 pub struct Explanation {
     /// The stages of each run that is taken over, in the order of their lines, as plain words;
@@ -16,12 +16,12 @@ pub struct Explanation {
     pub taken: Vec<Option<Vec<Simple>>>,
     /// The stages left to the shell, in the order of the lines.
     pub left: Vec<Left>,
-    /// The number of further stages left to the shell: builtins, functions, and unknown commands.
+    /// Number of further stages left to the shell: builtins, functions, and unknown commands.
     pub others: usize,
 }
 
 impl Rewriter<'_> {
-    /// Explains a text that has been rewritten.
+    /// Explains how a script has been rewritten. `text` is the original script.
     pub fn explain(self, text: &str) -> Explanation {
         let mut explanation = Explanation::default();
         let Some(program) = walk::parse(text) else { return explanation };

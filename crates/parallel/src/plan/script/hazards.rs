@@ -1,10 +1,10 @@
-//! Finds features of a text that a prefix could disturb: code that inspects the shell itself, or
+//! Finds features of a script that a prefix could disturb: code that inspects the shell itself, or
 //! that changes the meaning of names.
 
 use super::Dialect;
 
 /// Words for features that a prefix would disturb, with reasons. They are searched in the whole
-/// text, including comments: a needless refusal only costs time.
+/// script, including comments: a needless refusal only costs time.
 const WORDS: &[(&str, &str)] = &[
     ("PIPESTATUS", "the script uses the exit code of every stage"),
     ("xtrace", "the script prints its commands"),
@@ -28,7 +28,7 @@ const WORDS: &[(&str, &str)] = &[
     ("onecmd", "the script exits after one command"),
 ];
 
-/// Returns why this text cannot be changed, if there is a reason.
+/// Returns why the script cannot be changed, or `None` if it can.
 pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
     if let Some((_, why)) = WORDS.iter().find(|(word, _)| has_word(text, word)) {
         return Some(why);
@@ -54,12 +54,12 @@ pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
     None
 }
 
-/// Returns the words of a text that could be names of commands.
+/// Returns the words of a script that could be names of commands.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || "-_./+".contains(c)))
 }
 
-/// Returns the possible commands of a text, each starting at its first word.
+/// Returns the possible commands of a script, each starting at its first word.
 fn commands(text: &str) -> impl Iterator<Item = &str> {
     text.split(['\n', ';', '&', '|', '{', '(', '`', '!']).map(|command| {
         let command = command.trim_start();
@@ -88,7 +88,7 @@ fn shows_names(command: &str) -> bool {
     }
 }
 
-/// Returns whether the text makes the shell print its commands, by `set -x`, `set -ev` or
+/// Returns whether the script makes the shell print its commands, by `set -x`, `set -ev` or
 /// `#!/bin/sh -x`, or report background jobs, by `set -m`.
 fn shows_commands(text: &str) -> bool {
     let first = text.lines().next().filter(|line| line.starts_with("#!"));
@@ -98,7 +98,7 @@ fn shows_commands(text: &str) -> bool {
         .any(|letter| sets(text, letter) || letters(options).contains(letter))
 }
 
-/// Returns whether `set` is given the option with this letter.
+/// Returns whether the script passes the option with the given letter to `set`.
 fn sets(text: &str, letter: char) -> bool {
     text.match_indices("set -")
         .any(|(at, found)| letters(&text[at + found.len()..]).contains(letter))
@@ -108,7 +108,7 @@ fn letters(text: &str) -> &str {
     text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("")
 }
 
-/// Returns whether the text sets `PATH` to a value without system directories. The shell has its
+/// Returns whether the script sets `PATH` to a value without system directories. The shell has its
 /// own messages for programs that it does not find.
 fn hides_programs(text: &str) -> bool {
     let values = text.match_indices("PATH=").map(|(at, name)| &text[at + name.len()..]);
@@ -117,7 +117,7 @@ fn hides_programs(text: &str) -> bool {
     { values }.any(|value| !["PATH", "/bin", "$("].iter().any(|part| value.contains(part)))
 }
 
-/// Returns whether the text uses `$_`, the last argument of the previous command.
+/// Returns whether the script uses `$_`, the last argument of the previous command.
 fn uses_last_argument(text: &str) -> bool {
     ["$_", "${_"].into_iter().any(|sign| {
         text.match_indices(sign).any(|(at, _)| {
@@ -127,7 +127,7 @@ fn uses_last_argument(text: &str) -> bool {
     })
 }
 
-/// Returns whether the text contains this word.
+/// Returns whether the script contains the given word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

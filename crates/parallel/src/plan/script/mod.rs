@@ -1,8 +1,8 @@
-//! Takes over stages of shell text, while the shell keeps all of its semantics.
+//! Takes over stages of shell scripts, while the shell keeps all of its semantics.
 //!
-//! The structure of the text does not change. Each stage that contend can take over gets a prefix:
-//! `sort -r <in` becomes `"${__contend_f[@]}" sort -r <in`, which starts contend with the stage's
-//! words as the shell has expanded them, in the stage's own subshell, after the stage's own
+//! The structure of the script does not change. Each stage that contend can take over gets a
+//! prefix: `sort -r <in` becomes `"${__contend_f[@]}" sort -r <in`, which starts contend with the
+//! stage's words as the shell has expanded them, in the stage's own subshell, after the stage's own
 //! redirections. The contend processes of neighbouring stages find each other through the pipe
 //! between them and decide: either one of them runs all the stages over chunks of the input, or
 //! each executes its own command.
@@ -14,7 +14,7 @@
 //!
 //! A prefix that never pays off must not cost anything. Pipelines in loops and functions measure
 //! how soon they are executed again, by a clock that the shell can read in microseconds. If a
-//! pipeline is always over at once, its prefix expands to nothing.
+//! pipeline always ends at once, its prefix expands to nothing.
 
 mod constants;
 mod dialect;
@@ -37,30 +37,30 @@ use stages::Runs;
 pub use dialect::{Dialect, Position, STAGE_VERB};
 pub use explain::Explanation;
 
-/// Settings for rewriting a text.
+/// Settings for rewriting a script.
 #[derive(Clone, Copy)]
 pub struct Rewriter<'a> {
-    /// The kind of shell that runs the text.
+    /// The dialect of the shell that runs the script.
     pub dialect: Dialect,
     /// Commands that the user has declared to process each record independently.
     pub annotations: &'a [Annotation],
-    /// Returns whether the kernel can start the program with this name. The shell handles all other
+    /// A predicate for names of programs that the kernel can start. The shell handles all other
     /// names, and their error messages.
     pub is_program: &'a dyn Fn(&str) -> bool,
 }
 
-/// A text for a shell, with prefixes.
+/// A script with prefixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
-    /// The text, with the line numbers of the original.
+    /// The source, with the line numbers of the original.
     pub text: String,
     /// The stages that contend may take over.
     pub taken: Vec<TakenOver>,
     /// Why nothing is taken over; `None` if something is.
     pub refused: Option<String>,
-    /// Stages receive the shell's options, after contend's own.
+    /// Whether stages receive the shell's options, after contend's own.
     pub has_shell_options: bool,
-    /// The number of pipelines that read the clock.
+    /// Number of pipelines that read the clock.
     slots: usize,
 }
 
@@ -70,24 +70,24 @@ impl Rewritten {
         Self { text, taken: Vec::new(), refused, has_shell_options: false, slots: 0 }
     }
 
-    /// Restores the original text, for this reason.
+    /// Restores the original script, with the reason for leaving it to the shell.
     pub fn refuse(&mut self, original: &str, why: &str) {
         *self = Self::refused(original, why);
     }
 
-    /// Returns what to insert at the beginning of the first line, so that prefixes start `program`
-    /// with these options.
+    /// Returns the code to insert at the beginning of the first line, so that prefixes start
+    /// `program` with the given options.
     pub fn preamble(&self, dialect: Dialect, program: &str, options: &str) -> String {
         dialect.preamble(program, options, self.slots)
     }
 }
 
-/// The first pipelines of a text outside loops, up to this number, do not read the clock: the cost
-/// of that few prefixes is not noticeable.
+/// Number of pipelines outside loops that do not read the clock, from the beginning of the script.
+/// The cost of so few prefixes is not noticeable.
 const MAX_UNTIMED: usize = 16;
 
 impl Rewriter<'_> {
-    /// Rewrites a text.
+    /// Inserts prefixes into a script, or returns it unchanged with the reason.
     pub fn rewrite(self, text: &str) -> Rewritten {
         const NOTHING: &str = "none of its stages can run on chunks of its input";
         let is_known = |name: &str| stages::is_known(name, self.annotations);

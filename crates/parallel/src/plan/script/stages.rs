@@ -1,4 +1,4 @@
-//! Finds the stages of a pipeline that contend can take over, and which of them together.
+//! Finds the stages of a pipeline that contend can take over, and groups them into runs.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,24 +16,24 @@ use crate::plan::fast_path::fast_path;
 use crate::plan::planner::Annotation;
 use crate::plan::text::is_built_in;
 
-/// Returns whether commands of this name may run over chunks of their input.
+/// Returns whether commands of the given name may run over chunks of their input.
 pub(super) fn is_known(name: &str, annotations: &[Annotation]) -> bool {
     classes::is_worth_a_try(name)
         || annotations.iter().any(|one| one.words.first().is_some_and(|word| word == name))
 }
 
-/// Which neighbours a stage can be taken over with.
+/// The properties of a stage that decide how it can be taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fit {
-    /// The stage before it cannot be taken over with it.
+    /// Whether the stage cannot be taken over together with the one before it.
     is_first: bool,
-    /// The stage after it cannot.
+    /// Whether the stage cannot be taken over together with the one after it.
     is_last: bool,
-    /// It may run over chunks of its input.
+    /// Whether the stage may run over chunks of its input.
     is_known: bool,
 }
 
-/// Why a stage cannot be taken over, whatever its input.
+/// The reason why a stage cannot be taken over, whatever its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Obstacle {
     Compound,
@@ -63,18 +63,18 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// Finds stages to take over.
+/// The context in which stages to take over are found.
 #[derive(Clone, Copy)]
 pub(super) struct Runs<'a> {
     pub(super) rewriter: Rewriter<'a>,
-    /// The names of functions that the text defines.
+    /// Names of the functions that the script defines.
     pub(super) functions: &'a BTreeSet<&'a str>,
     pub(super) text: &'a str,
 }
 
 impl Runs<'_> {
-    /// Returns the longest runs of stages that can be taken over. Each has at least one stage that
-    /// may run over chunks.
+    /// Returns the longest runs of stages that can be taken over. Each run has at least one stage
+    /// that may run over chunks.
     pub(super) fn of(self, pipeline: &Pipeline) -> Vec<Range<usize>> {
         let fits: Vec<_> = pipeline.seq.iter().map(|command| self.fit(command)).collect();
         let mut runs: Vec<Range<usize>> = Vec::new();
@@ -129,7 +129,7 @@ impl Runs<'_> {
                 Item::IoRedirect(redirect) => match stream(redirect) {
                     Some(Stream::Input) => fit.is_first = true,
                     Some(Stream::Output) => fit.is_last = true,
-                    // Only this stage has such a descriptor.
+                    // The neighbouring stages do not have the redirected descriptor.
                     None => (fit.is_first, fit.is_last) = (true, true),
                 },
             }
@@ -159,7 +159,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Returns stages as plain words, if these are known before the run.
+    /// Returns stages as plain words, or `None` if the words are known only at run time.
     pub(super) fn simples(self, stages: &[Command]) -> Option<Vec<Simple>> {
         let read = |stage: &Command| {
             Simple::read(&constants::insert(&without_output(stage).to_string(), self.text))
@@ -167,7 +167,7 @@ impl Runs<'_> {
         stages.iter().map(read).collect()
     }
 
-    /// Returns whether the text shows that a run gets too little input to pay off.
+    /// Returns whether the script shows that a run gets too little input to pay off.
     fn has_little_input(self, pipeline: &Pipeline, run: &Range<usize>) -> bool {
         let stages = &pipeline.seq[run.clone()];
         if let Some(before) = run.start.checked_sub(1) {
@@ -192,7 +192,7 @@ impl Runs<'_> {
         })
     }
 
-    /// Returns whether the text may change a file that these stages name, which it may if it
+    /// Returns whether the script may change a file that the given stages name. It may if it
     /// contains the name twice.
     fn may_write_files_of(self, stages: &[Simple]) -> bool {
         let words = stages.iter().flat_map(|stage| stage.arguments.iter().chain(&stage.input));
@@ -236,7 +236,7 @@ enum Stream {
     Output,
 }
 
-/// Returns the stream that a redirection changes, if it changes exactly one.
+/// Returns the stream that a redirection changes, or `None` unless it changes exactly one.
 fn stream(redirect: &IoRedirect) -> Option<Stream> {
     match redirect {
         IoRedirect::HereDocument(None | Some(0), _) | IoRedirect::HereString(None | Some(0), _) => {

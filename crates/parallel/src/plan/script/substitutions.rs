@@ -37,7 +37,7 @@ pub(super) fn read_input(stage: &SimpleCommand) -> bool {
     })
 }
 
-/// Returns whether the shell may read standard input to expand this word.
+/// Returns whether the shell may read standard input to expand the given word.
 fn reads_input(word: &str) -> bool {
     if !has_substitution(word) {
         return false;
@@ -61,8 +61,7 @@ fn piece_reads_input(word: &str, piece: &WordPieceWithSource) -> bool {
         }
         WordPiece::SingleQuotedText(_) | WordPiece::AnsiCQuotedText(_) => false,
         WordPiece::ArithmeticExpression(inner) => has_substitution(&inner.value),
-        // Nested substitutions are not read further, nor is anything that the grammar of words does
-        // not cover.
+        // Nested substitutions are not parsed, nor is anything outside the grammar of words.
         WordPiece::ParameterExpansion(_)
         | WordPiece::Text(_)
         | WordPiece::EscapeSequence(_)
@@ -72,12 +71,12 @@ fn piece_reads_input(word: &str, piece: &WordPieceWithSource) -> bool {
     }
 }
 
-/// Returns whether commands in a substitution may read their standard input: the first one of a
-/// pipeline does.
+/// Returns whether the commands of a substitution may read their standard input, which the first
+/// command of a pipeline inherits.
 fn commands_read_input(text: &str) -> bool {
     let Some(program) = parse(text) else { return true };
     Walk::of(&program).pipelines.iter().any(|found| match found.pipeline.seq.as_slice() {
-        // The walk has found the nested commands.
+        // The walk lists nested pipelines separately.
         [Command::Compound(..) | Command::Function(_), ..] => false,
         [Command::Simple(first), rest @ ..] => {
             let rest_reads = |stage: &Command| match stage {

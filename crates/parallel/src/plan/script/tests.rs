@@ -5,7 +5,8 @@ fn rewritten_for(dialect: Dialect, text: &str) -> Rewritten {
     Rewriter { dialect, annotations: &[], is_program: &is_program }.rewrite(text)
 }
 
-/// The text with prefixes as `@f` and clocks as `@@`, `@f?` where the clock decides.
+/// Returns the rewritten script with prefixes as `@f`, clocks as `@@`, and `@f?` where the clock
+/// decides.
 fn rewritten(text: &str) -> String {
     let mut text = rewritten_for(Dialect::Bash, text).text;
     for slot in 0..4 {
@@ -65,7 +66,7 @@ fn what_is_repeated_looks_at_the_clock() {
             "for i in a; do { read x; } | sort $i; done",
             "for i in a; do @@{ read x; } | @a?sort $i; done",
         ),
-        // Code that the clock would change, or places where it is not allowed.
+        // Code that the clock would change, or positions where it is not allowed.
         (
             "for i in a; do x; grep \"$?\" $i | sort; done",
             "for i in a; do x; grep \"$?\" $i | sort; done",

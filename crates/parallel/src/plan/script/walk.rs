@@ -1,4 +1,4 @@
-//! Visits every pipeline of a text at any depth, except those in substitutions.
+//! Visits every pipeline of a script at any depth, except those in substitutions.
 
 use std::collections::BTreeSet;
 
@@ -7,30 +7,30 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions};
 
-/// Parses a text; `None` if that fails. It fails for extended globs: whether a shell accepts them
-/// depends on `shopt -s extglob`, and its error message quotes the line.
+/// Parses a script, or returns `None` if that fails. Extended globs are errors: whether a shell
+/// accepts them depends on `shopt -s extglob`, and its error message quotes the line.
 pub(super) fn parse(text: &str) -> Option<Program> {
     let options = ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() };
     Parser::new(text.as_bytes(), &options).parse_program().ok()
 }
 
-/// A pipeline, and its context.
+/// A pipeline with its context.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
     pub(super) pipeline: &'a Pipeline,
-    /// The list of pipelines, joined by `&&` and `||`, that contains it.
+    /// The list of pipelines, joined by `&&` and `||`, that contains the pipeline.
     pub(super) list: &'a AndOrList,
-    /// It may run more than once: it is in a loop or a function.
+    /// Whether the pipeline may run more than once, because it is in a loop or a function.
     pub(super) is_repeated: bool,
 }
 
-/// The result of walking a text.
+/// The pipelines and functions of a script.
 #[derive(Debug, Default)]
 pub(super) struct Walk<'a> {
     pub(super) pipelines: Vec<Found<'a>>,
-    /// The names of functions that the text defines.
+    /// Names of the functions that the script defines.
     pub(super) functions: BTreeSet<&'a str>,
-    /// The current depth of loops and functions.
+    /// Number of loops and functions around the current position.
     depth: usize,
 }
 
@@ -111,8 +111,7 @@ pub(super) fn is_compound(command: &Command) -> bool {
     matches!(command, Command::Compound(..) | Command::Function(_))
 }
 
-/// Returns whether a stage's text may contain a pipeline in a substitution, which the walk does not
-/// visit.
+/// Returns whether a stage may contain a pipeline in a substitution, which the walk does not visit.
 pub(super) fn substitutes(command: &Command) -> bool {
     let text = command.to_string();
     text.contains("$(") && text.contains('|') || text.contains('`')

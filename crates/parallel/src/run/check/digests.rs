@@ -3,23 +3,23 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::LazyLock;
 
-/// The size of a block in bytes: the precision with which a difference is located.
+/// Length of a block in bytes: the precision with which a difference is located.
 pub const BLOCK_BYTES: usize = 64 << 10;
 
-/// The random key of this process. Two different blocks have the same digest with probability 2⁻⁶⁴,
-/// whatever they contain.
+/// The random key of this process. Two different blocks have the same digest with a probability of
+/// about 2⁻⁶⁴, whatever they contain.
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// An output, as digests of its blocks.
+/// Digests of an output's blocks.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Digests {
     blocks: Vec<u64>,
-    /// The beginning of a block that is not full.
+    /// The beginning of the last block, which is not full.
     unfinished: Vec<u8>,
 }
 
 impl Digests {
-    /// Adds the next bytes.
+    /// Adds the next bytes of the output.
     pub(super) fn add(&mut self, mut bytes: &[u8]) {
         while self.unfinished.len() + bytes.len() >= BLOCK_BYTES {
             let (now, later) = bytes.split_at(BLOCK_BYTES - self.unfinished.len());
@@ -35,12 +35,13 @@ impl Digests {
         self.unfinished.extend_from_slice(bytes);
     }
 
-    /// Returns the number of bytes added.
+    /// Returns the length of the output in bytes.
     pub(super) fn bytes(&self) -> u64 {
         (self.blocks.len() * BLOCK_BYTES + self.unfinished.len()) as u64
     }
 
-    /// Returns the offset in bytes of the first block that differs.
+    /// Returns the offset in bytes of the first block that differs, or `None` if the outputs are
+    /// equal.
     pub(super) fn first_difference(&self, other: &Self) -> Option<u64> {
         let both = self.blocks.iter().zip(&other.blocks);
         let equal = both.take_while(|(one, other)| one == other).count();

@@ -19,21 +19,21 @@ use super::{Copied, Waited, pass_on, pipe, start};
 
 /// The poll interval for signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The maximum number of bytes of the original's standard error that are shown.
+/// Maximum number of bytes of the original's standard error that are shown.
 const MAX_STDERR_BYTES: u64 = 64 << 10;
 
-/// The result of the original.
+/// The outcome of the original.
 #[derive(Debug)]
 pub(super) struct Original {
     pub digests: Digests,
     pub status: i32,
     pub wall: Duration,
-    /// The beginning of what the original wrote to standard error.
+    /// The beginning of the original's standard error.
     pub stderr: String,
 }
 
 impl Original {
-    /// Compares this with the output and the exit code of a run.
+    /// Compares the original with the output and the exit code of a run.
     pub(super) fn compared_with(&self, output: &Digests, exit_code: i32) -> Record {
         let first_difference = output.first_difference(&self.digests);
         Record {
@@ -46,17 +46,17 @@ impl Original {
         }
     }
 
-    /// Runs the original and waits for it.
+    /// Runs the original, and waits until it has ended.
     ///
     /// # Errors
-    /// Returns an error if it cannot be started or waited for.
+    /// Returns an error if the original cannot be started or waited for.
     pub(super) fn run(mut command: Command, signals: &Signals) -> Result<Waited<Self>, RunError> {
         let (reader, writer) = pipe()?;
         let no_room = "there is no room for what it remarks";
         let stderr = tempfile::tempfile().context(no_room)?;
         let (sender, ended) = mpsc::channel();
         let (started, original) = mpsc::channel();
-        // Start the thread before the shell: if it cannot be started, no shell remains.
+        // Start the thread before the shell: if that fails, no shell is left behind.
         start(move || {
             let output = pass_on(reader, None);
             let Ok(pid) = original.recv() else { return };
@@ -73,10 +73,10 @@ impl Original {
                 .stderr(stderr.try_clone().context(no_room)?);
             let child = spawn::spawn(&mut command, &[1, 2], signals.mask_before(), Signal::TERM)
                 .context("cannot start the shell for --check")?;
-            drop(command); // its end of the pipe has to be closed here
+            drop(command); // closes this process's write end of the pipe
             Pid::from_child(&child)
         };
-        let _ = started.send(pid); // the thread waits for it
+        let _ = started.send(pid); // the thread is waiting for the process ID
         let output = match wait_for_output(&ended, signals)? {
             Waited::Done(output) => output,
             Waited::Interrupted(signal) => return Ok(Waited::Interrupted(signal)),
@@ -103,7 +103,7 @@ fn wait_for_output(
             Err(mpsc::RecvTimeoutError::Disconnected) => return Err(RunError::OriginalLost),
         };
         let step = escalation.advance(signals.next_ending(), Instant::now());
-        // A keyboard interrupt reaches the original, too, so its output is incomplete.
+        // A keyboard interrupt reaches the original as well, so its output is incomplete.
         if let (Some(signal), true) =
             (signals.interrupted(), output.is_some() || step == Some(Shutdown::Abandon))
         {
@@ -121,18 +121,19 @@ fn wait_for_output(
 /// Sends a signal to the original and all processes that it has started. contend has no other
 /// children at this point.
 fn signal_all(signal: Signal) {
-    // The children of a shell that has ended are contend's from now on; kernels before 3.4 cannot do that.
+    // From now on, the orphaned children of a shell become contend's. Kernels before 3.4 do not
+    // support this.
     let _ = child::become_subreaper();
     let own = getpid();
     for pid in with_descendants(own).into_iter().filter(|&pid| pid != own) {
-        let _ = kill_process(pid, signal); // it may have ended
+        let _ = kill_process(pid, signal); // the process may have ended
         if signal == Signal::TERM {
             let _ = kill_process(pid, Signal::CONT); // a stopped process could not handle the signal
         }
     }
 }
 
-/// Reads the beginning of a file.
+/// Returns the first `MAX_STDERR_BYTES` bytes of a file as a string, without trailing whitespace.
 fn beginning_of(mut file: File) -> io::Result<String> {
     file.rewind()?;
     let mut bytes = Vec::new();

@@ -116,7 +116,7 @@ fn an_original_that_cannot_be_started_is_an_error() {
     assert_eq!(error.to_string(), "cannot start the shell for --check");
 }
 
-/// Compares a run that wrote `output` with this script.
+/// Compares a run that wrote `output` with a run of the given script.
 fn compared(output: &[u8], whole: bool, exit_code: i32, script: &str) -> (i32, Outcome, Recorder) {
     let signals = Signals::block().expect("a descriptor");
     let mut recorder = Recorder::default();

@@ -5,7 +5,7 @@ use contend_commands::Word;
 use super::*;
 use crate::run::testing::stages;
 
-/// Settings that do not depend on the machine.
+/// Returns settings that do not depend on the machine.
 fn settings() -> Settings {
     Settings { jobs: Some(4), memory: Some(1 << 30), ..Settings::default() }
 }
@@ -18,7 +18,7 @@ fn direct(stages: &[Simple], input: Kind) -> Direct<'_> {
     Direct { stages, paths: stages.iter().map(path).collect(), input, originals: None }
 }
 
-/// Returns the decision for these stages with a plan, from these settings and kind of input.
+/// Returns the decision for the given stages with a plan.
 fn decided(texts: &[&[&str]], input: Kind, settings: &Settings) -> Decision {
     let stages = stages(texts);
     let mut direct = direct(&stages, input);
@@ -81,7 +81,7 @@ fn an_explanation_of_a_stream_reads_none_of_it() {
     assert_eq!(decision.why, "unless its input is too short for that");
 }
 
-/// Returns why these stages need a shell.
+/// Returns why the given stages need a shell.
 fn refused(stages: &[Simple]) -> String {
     Direct::new(stages).map(drop).expect_err("it needs a shell")
 }

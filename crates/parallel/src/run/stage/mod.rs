@@ -1,7 +1,7 @@
-//! A stage of shell text, seen from the process that the shell has started for it.
+//! Runs one stage of shell source, in the process that the shell has started for it.
 //!
-//! The shell has expanded the stage's words and performed its redirections; this process stands
-//! where the stage's command would. It meets the processes of neighbouring stages (see
+//! The shell has expanded the stage's words and performed its redirections. The process takes the
+//! place of the stage's command. It connects to the processes of neighbouring stages (see
 //! `rendezvous.rs`), and the last of them decides for all:
 //!
 //! ```text
@@ -31,40 +31,42 @@ use super::observer::Observer;
 use super::settings::Settings;
 use super::shell_command;
 
-/// Separates the options in the one word by which a prefix passes them.
+/// Separator of the options that a prefix passes as one word.
 pub(super) const SEPARATOR: char = '\x1f';
 
-/// The option after which the first word is the value of `SHELLOPTS`.
+/// The option that makes the first word after the options the value of `SHELLOPTS`.
 pub(super) const SHELL_OPTIONS: &str = "--shell-options";
 
 /// The option that makes a pipeline fail if any of its stages fails.
 const PIPEFAIL: &str = "--pipefail";
 
-/// How long a stage waits for its neighbours. A neighbour whose redirection blocks on opening a
-/// fifo may never arrive; this stage then runs alone.
+/// Time that a stage waits for its neighbours. A neighbour whose redirection blocks on opening a
+/// fifo may never arrive; the stage then runs alone.
 const USUAL_PATIENCE: Duration = Duration::from_millis(50);
-/// How long a stage waits if the user has requested chunks regardless of their cost.
+/// Time that a stage waits for its neighbours if the user has requested chunks regardless of their
+/// cost.
 const LONG_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options that rule out the fast path.
 const FORCING: [&str; 3] = ["--part-size", "--stats", "--records-to"];
 
-/// A stage of shell text, as the words of its process describe it.
+/// A stage of shell source, as its process's words describe it.
 #[derive(Debug)]
 struct Stage {
     position: Position,
     /// Options of `contend run`, joined by [`SEPARATOR`].
     options: String,
-    /// The shell fails if any stage does.
+    /// Whether the shell fails a pipeline if any of its stages fails.
     has_pipefail: bool,
 }
 
 /// The state of a stage before its settings are read.
 #[derive(Debug)]
 pub enum Met {
-    /// This process has nothing left to do.
+    /// The process of the stage has nothing left to do.
     Over(End),
-    /// The settings are needed to continue. Most stages save the time of reading them.
+    /// The stage needs its settings to continue. Most stages do not, which saves the time of
+    /// reading them.
     Undecided(Box<Undecided>),
 }
 
@@ -80,13 +82,13 @@ pub struct Undecided {
 enum Next {
     /// Start a shell for the command, because the command could not replace this process.
     UseShell(Words),
-    /// Run all these stages, whose last one is the process's own, if that is better than running
-    /// them as written.
+    /// Run all stages together, if that is better than running them as written. The last stage is
+    /// the process's own.
     RunTogether(Together),
 }
 
-/// Begins a stage. The words are those after the hidden verb on the command line: contend's own,
-/// and then the words of the stage.
+/// Begins a stage. `words` are the words after the hidden subcommand on the command line: contend's
+/// own, followed by those of the stage.
 ///
 /// Does not return if the stage's command replaces this process.
 ///
@@ -113,12 +115,12 @@ pub fn begin(words: &[OsString]) -> Result<Met, RunError> {
 }
 
 impl Stage {
-    /// Connects to the neighbours, and leaves the stage to one of them or decides for all.
+    /// Connects to the neighbours, and leaves the decision to the next one or decides for all.
     fn meet(self, own: Words) -> Met {
         let patience = if self.is_forced() { LONG_PATIENCE } else { USUAL_PATIENCE };
         let mut neighbours = Neighbours::meet(self.position, patience);
         if own.names_descriptors() || (0..3).any(|fd| !inherited::was_open(fd)) {
-            // The neighbours notice, and stop waiting.
+            // The neighbours notice that the connections are closed, and stop waiting.
             drop(neighbours);
             return self.become_command(own);
         }
@@ -165,12 +167,12 @@ impl Stage {
 }
 
 impl Undecided {
-    /// Returns the options of `contend run` that the stage was given, for the caller to read.
+    /// Returns the options of `contend run` for the stage, which the caller parses.
     pub fn options(&self) -> impl Iterator<Item = &str> {
         self.stage.options()
     }
 
-    /// Continues with these settings. `name` is the shell's name in messages.
+    /// Continues with the given settings. `name` is the shell's name in messages.
     ///
     /// Does not return if the stage's command, or a shell that starts it, replaces this process.
     ///
@@ -189,7 +191,7 @@ impl Undecided {
     }
 }
 
-/// Starts a shell for the command that could not replace this process. The shell reports the error,
+/// Starts a shell for a command that could not replace this process. The shell reports the error,
 /// and runs files that the kernel cannot execute. Returns only if there is no such shell.
 fn use_shell(words: &Words, settings: &Settings, name: &str) -> End {
     let mut shell = shell_command::without_text(&settings.shell());
@@ -198,7 +200,7 @@ fn use_shell(words: &Words, settings: &Settings, name: &str) -> End {
     End::NotExecuted { program: "a shell".to_owned(), source, exit_code: 126 }
 }
 
-/// All stages that can be taken over together, seen from the process of the last one.
+/// All stages that can be taken over together, in the process of the last one.
 #[derive(Debug)]
 struct Together {
     stages: Vec<Words>,
@@ -223,7 +225,7 @@ impl Together {
     }
 }
 
-/// All stages, with the settings to run them.
+/// All stages that can be taken over together, with the settings to run them.
 struct All<'a> {
     together: Together,
     settings: &'a Settings,

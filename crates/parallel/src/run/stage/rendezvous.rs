@@ -1,8 +1,8 @@
 //! Connects the processes of neighbouring stages.
 //!
 //! Two neighbours share a pipe, whose inode number is unique. The first process listens on an
-//! abstract socket named after that number, and the other one connects. A neighbour that does not
-//! arrive in time, or that has ended (its end of the pipe is closed), is left alone.
+//! abstract socket named after that number, and the other one connects. A neighbour counts as
+//! missing if it does not arrive in time, or if it has ended, which closes its end of the pipe.
 //!
 //! Each stage sends to the next one the words of all stages so far and the standard input of the
 //! first. The last stage answers with a [`Verdict`], which each stage passes on to the one before
@@ -27,10 +27,10 @@ use rustix::stdio::dup2_stdin;
 use super::words::Words;
 use crate::plan::script::Position;
 
-/// How the stages will run.
+/// The decision of the last stage for all stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Each process becomes its command.
+    /// Each process executes its own command.
     AsWritten,
     /// The last process runs all stages.
     TakenOver,
@@ -45,12 +45,13 @@ impl Verdict {
     }
 }
 
-/// Between binding a socket and listening on it, a neighbour may be unable to connect: the number
-/// of attempts, and the delay between them.
+/// Number of attempts to listen or connect. Between binding a socket and listening on it, a process
+/// refuses connections.
 const RETRIES: u32 = 20;
+/// Delay between two attempts.
 const RETRY_AFTER: Duration = Duration::from_micros(50);
 
-/// A neighbour that may connect.
+/// The connection to a neighbour.
 #[derive(Debug)]
 enum Meeting {
     Listening(UnixListener),
@@ -60,7 +61,8 @@ enum Meeting {
 }
 
 impl Meeting {
-    /// Starts to wait for the process at the other end of this file, if the file is a pipe.
+    /// Starts to wait for the process at the other end of a pipe. Returns `Missed` if that
+    /// fails, or if the file is not a pipe.
     fn at(pipe: BorrowedFd<'_>) -> Self {
         Self::begin(pipe).unwrap_or(Self::Missed)
     }
@@ -88,7 +90,7 @@ impl Meeting {
         Ok(Self::Missed)
     }
 
-    /// Only a connection from a process of the same user counts.
+    /// Accepts a connection only from a process of the same user.
     fn of(stream: UnixStream) -> Self {
         match socket_peercred(&stream) {
             Ok(peer) if peer.uid == rustix::process::geteuid() => Self::Met(stream),
@@ -108,7 +110,7 @@ impl Meeting {
     }
 }
 
-/// Waits until each of these neighbours has connected, ended, or exceeded its time.
+/// Waits until each of the given neighbours has connected or ended, for at most `patience`.
 fn await_all(meetings: &mut [(&mut Meeting, BorrowedFd<'_>)], patience: Duration) {
     let begun = Instant::now();
     while meetings.iter().any(|(meeting, _)| meeting.is_open()) {
@@ -155,19 +157,20 @@ fn poll_once(
     Ok(())
 }
 
-/// The neighbours of a stage.
+/// The connections to the neighbours of a stage.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     previous: Meeting,
     next: Meeting,
-    /// The standard input of the first stage, if that is another stage.
+    /// Standard input of the first stage; `None` if that is this stage.
     first_input: Option<OwnedFd>,
     /// This process's own standard input, while that of the first stage replaces it.
     own_input: Option<OwnedFd>,
 }
 
 impl Neighbours {
-    /// Waits up to `patience` for the neighbours that a stage of this position has.
+    /// Connects to the neighbours of a stage at the given position. Waits for them up to
+    /// `patience`.
     pub(super) fn meet(position: Position, patience: Duration) -> Self {
         let (stdin, stdout) = (io::stdin(), io::stdout());
         let (stdin, stdout) = (stdin.as_fd(), stdout.as_fd());
@@ -178,7 +181,8 @@ impl Neighbours {
         Self { previous, next, first_input: None, own_input: None }
     }
 
-    /// Returns the words of the stages before this one, if they can be taken over with it.
+    /// Returns the words of the stages before this one that can be taken over with it. There may be
+    /// none.
     pub(super) fn stages_before(&mut self) -> Vec<Words> {
         let received = self.previous.stream().and_then(|stream| receive(stream).ok().flatten());
         if let Some((stages, input)) = received {
@@ -190,8 +194,9 @@ impl Neighbours {
         }
     }
 
-    /// Asks the next stage for the verdict; `None` if there is no next stage. If the next stage
-    /// ends without a verdict, every stage before it notices that its output pipe has no reader.
+    /// Asks the next stage for the verdict, or returns `None` if there is no next stage. If the
+    /// next stage ends without a verdict, the stages run as written, and find that their output
+    /// pipe has no reader.
     pub(super) fn ask_next(&mut self, stages: &[Words]) -> Option<Verdict> {
         let stream = self.next.stream()?;
         let stdin = io::stdin();
@@ -207,7 +212,7 @@ impl Neighbours {
         }
     }
 
-    /// Sends the verdict to the previous stage.
+    /// Sends the verdict to the previous stage, and closes the connection.
     pub(super) fn answer(&mut self, verdict: Verdict) {
         if let Some(stream) = self.previous.stream() {
             let _ = stream.write_all(&[verdict.byte()]); // the process may have been killed
@@ -238,7 +243,7 @@ impl Neighbours {
     }
 }
 
-/// Sends the words of these stages, and the standard input of the first one.
+/// Sends the words of the given stages, and the standard input of the first one.
 fn send(stream: &mut UnixStream, stages: &[Words], input: BorrowedFd<'_>) -> io::Result<()> {
     let mut message = stages.len().to_le_bytes().to_vec();
     for stage in stages {
@@ -257,7 +262,8 @@ fn send(stream: &mut UnixStream, stages: &[Words], input: BorrowedFd<'_>) -> io:
     stream.write_all(&message)
 }
 
-/// Receives a message; `None` if it is incomplete.
+/// Receives the words of stages and the standard input of the first one. Returns `None` if the
+/// message is incomplete.
 fn receive(stream: &mut UnixStream) -> io::Result<Option<(Vec<Words>, OwnedFd)>> {
     let mut length = [0; size_of::<usize>()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -19,23 +19,23 @@ pub(super) type Environment = BTreeMap<OsString, OsString>;
 /// The variable in which a shell passes the path of the command that it starts.
 const COMMAND_PATH: &str = "_";
 
-/// The command that the shell would have started.
+/// The command that the shell would have started for a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Words {
-    /// The name of the command, and its arguments.
+    /// Name of the command, followed by its arguments.
     words: Vec<OsString>,
     /// The environment of the command.
     pub(super) environment: Environment,
 }
 
 impl Words {
-    /// Returns the words of this process's stage.
+    /// Returns the command of this process's stage, with the environment of this process.
     pub(super) fn of_this_process(words: &[OsString]) -> Self {
         let environment = std::env::vars_os().filter(|(name, _)| name != COMMAND_PATH).collect();
         Self { words: words.to_vec(), environment }
     }
 
-    /// Returns whether a word may name a file descriptor of this very process.
+    /// Returns whether a word may name a file descriptor of the process itself.
     pub(super) fn names_descriptors(&self) -> bool {
         let folders: [&[u8]; 2] = [b"/dev/fd/", b"/proc/self/"];
         self.words.iter().any(|word| {
@@ -44,7 +44,7 @@ impl Words {
         })
     }
 
-    /// Returns the stage as a plain command that sets the variables which are not in `common`;
+    /// Returns the stage as a plain command that sets the variables missing from `common`. Returns
     /// `None` unless all words and variables are UTF-8.
     pub(super) fn simple(&self, common: &Environment) -> Option<Simple> {
         let (program, arguments) = self.words.split_first()?;
@@ -58,7 +58,7 @@ impl Words {
         })
     }
 
-    /// Returns the command, if its program can be found.
+    /// Returns the command, or `None` if its program cannot be found or started.
     pub(super) fn command(&self) -> Option<Command> {
         let (name, arguments) = self.words.split_first()?;
         let path = in_path(name.to_str()?).filter(|path| can_start(path))?;
@@ -74,7 +74,7 @@ impl Words {
         shell.args(["-c", "\"$@\"", name]).args(&self.words);
     }
 
-    /// Appends these words to a message.
+    /// Appends the words and the environment to a message.
     pub(super) fn write(&self, message: &mut Vec<u8>) {
         let variables = self.environment.iter().map(|(name, value)| {
             let mut pair = name.clone();
@@ -86,7 +86,8 @@ impl Words {
         write_list(message, variables);
     }
 
-    /// Reads words from a message, and advances past them.
+    /// Reads words and an environment from a message, and advances past them. Returns `None` if the
+    /// message is malformed.
     pub(super) fn read(message: &mut &[u8]) -> Option<Self> {
         let words = read_list(message)?;
         let pairs = read_list(message)?.into_iter().map(|pair| {
@@ -125,7 +126,7 @@ fn read_list(message: &mut &[u8]) -> Option<Vec<OsString>> {
     (0..usize::from_le_bytes(*count)).map(|_| read()).collect()
 }
 
-/// Returns the variables that all stages have with the same value.
+/// Returns the variables that have the same value in all stages.
 pub(super) fn common_environment(stages: &[Words]) -> Environment {
     let Some((first, others)) = stages.split_first() else { return Environment::new() };
     let mut common = first.environment.clone();
@@ -135,10 +136,10 @@ pub(super) fn common_environment(stages: &[Words]) -> Environment {
     common
 }
 
-/// Replaces the environment of this process.
+/// Removes all variables from the environment of this process, except the wanted ones.
 ///
 /// # Errors
-/// Returns an error if it cannot be changed safely any more.
+/// Returns an error if the environment cannot be changed safely any more.
 pub(super) fn adopt(wanted: &Environment) -> io::Result<()> {
     let present = std::env::vars_os().filter(|(name, _)| !wanted.contains_key(name));
     let changes: Vec<_> = present.map(|(name, _)| (name, None)).collect();

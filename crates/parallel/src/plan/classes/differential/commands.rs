@@ -1,4 +1,4 @@
-//! The commands to test.
+//! Commands whose classes are tested, each with the format of its input.
 
 use super::inputs::Kind::{self, Items, Json, Keyed, Lines, Nul, Sorted, Text};
 
@@ -88,7 +88,7 @@ pub(super) const FILTERS: &[(Kind, &str)] = &[
     (Keyed, "join --nocheck-order - @W"),
 ];
 
-/// `tr`.
+/// Commands that run `tr`.
 pub(super) const TABLES_OF_BYTES: &[(Kind, &str)] = &[
     (Lines, "tr a-z A-Z"),
     (Lines, "tr '[:lower:]' '[:upper:]'"),
@@ -201,7 +201,7 @@ pub(super) const PIECES: &[(Kind, &str)] = &[
     (Lines, "iconv -f iso-8859-15 -t iso-8859-1"),
 ];
 
-/// `xargs`.
+/// Commands that run `xargs`.
 pub(super) const ITEMS: &[(Kind, &str)] = &[
     (Items, "xargs -rn1 echo"),
     (Items, "xargs -r -n 1"),
@@ -299,7 +299,7 @@ pub(super) const COUNTED: &[(Kind, &str)] = &[
     (Lines, "tail -n 1000"),
 ];
 
-/// `jq`.
+/// Commands that run `jq`.
 pub(super) const VALUES: &[(Kind, &str)] = &[
     (Json, "jq ."),
     (Json, "jq -c ."),

@@ -1,5 +1,5 @@
 //! Tests expressions that are classified as plain: in the C locale, they must match the same ASCII
-//! as in UTF-8.
+//! text as in UTF-8.
 
 use contend_commands::regex::plain;
 use contend_shell::environment::in_path;
@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use super::programs::Program;
 use super::{asked_for, skip};
 
-/// The number of expressions tried, unless the environment sets it.
+/// Number of expressions to try, unless the environment sets it.
 const CASES: u32 = 150;
 
 /// Elements of plain and other expressions. More than half of the expressions made of them are
@@ -52,7 +52,7 @@ const PIECES: &[&str] = &[
     "\\t",
 ];
 
-/// How `sed` and `grep` use an expression.
+/// Returns `sed` and `grep` commands that use an expression.
 fn commands(expression: &str, extended: bool) -> [(&'static str, Vec<String>); 5] {
     let kind = if extended { "-E" } else { "-e" };
     let sed = |script: String| vec!["-n".to_owned(), kind.to_owned(), script];

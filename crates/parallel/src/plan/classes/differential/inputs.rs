@@ -1,16 +1,16 @@
-//! Inputs that are hard to cut.
+//! Generates inputs that are hard to cut.
 
 use proptest::prelude::*;
 
 use super::parts::key_of;
 use crate::plan::ir::Key;
 
-/// A kind of input.
+/// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Lines of all sorts.
+    /// Lines with any bytes.
     Lines,
-    /// Lines as above, mostly without invalid characters and NUL.
+    /// Lines that mostly have neither invalid characters nor NUL.
     Text,
     /// Records that end with NUL.
     Nul,
@@ -112,7 +112,7 @@ const ODD_VALUES: &[&[u8]] = &[
     b"'a'",
 ];
 
-/// An input.
+/// Input bytes, which `Debug` escapes.
 #[derive(Clone)]
 pub(super) struct Input(pub(super) Vec<u8>);
 
@@ -122,7 +122,7 @@ impl std::fmt::Debug for Input {
     }
 }
 
-/// An input, and a seed for its cuts.
+/// Generates an input, and a seed for its cuts.
 pub(super) fn cases(kind: Kind) -> impl Strategy<Value = (Input, u64)> {
     (input(kind).prop_map(Input), any::<u64>())
 }
@@ -144,7 +144,7 @@ fn line(odd: &'static [&'static [u8]], per_cent: u32, most: usize) -> BoxedStrat
     prop::collection::vec(pieces(PLAIN, odd, per_cent), 0..=most).prop_map(|p| p.concat()).boxed()
 }
 
-/// Lines of a kind, to be concatenated.
+/// Generates lines of the given kind, to be concatenated.
 fn lines(kind: Kind) -> BoxedStrategy<Vec<Vec<u8>>> {
     let many = |line: BoxedStrategy<Vec<u8>>| prop::collection::vec(line, 1..24).boxed();
     let clean = || line(AWKWARD, 0, 3);
@@ -167,7 +167,8 @@ fn lines(kind: Kind) -> BoxedStrategy<Vec<Vec<u8>>> {
     }
 }
 
-/// Input from a small alphabet, so that runs of equal bytes extend over lines and are cut.
+/// Generates input from a small alphabet, so that runs of equal bytes extend over lines and are
+/// cut.
 fn dense(kind: Kind) -> BoxedStrategy<Vec<u8>> {
     let alphabet: &[&[u8]] = match kind {
         Kind::Lines => &[b"a", b"b", b"A", b" ", b"\n", b"\n", b"\t", b",", b"\x81", b"\r"],
@@ -201,7 +202,7 @@ fn by_lines(kind: Kind) -> impl Strategy<Value = Vec<u8>> {
                 2 => lines = lines.into_iter().flat_map(|line| [line.clone(), line]).collect(),
                 3 => lines.iter_mut().for_each(Vec::clear),
                 4 => lines.iter_mut().skip(1).step_by(2).for_each(Vec::clear),
-                // Longer than a buffer.
+                // Make the input longer than a buffer.
                 5 if matches!(kind, Kind::Lines | Kind::Text) => {
                     lines = lines.iter().cycle().take(12_000).cloned().collect();
                 }
@@ -220,7 +221,7 @@ fn by_lines(kind: Kind) -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// The files that commands combine with their input: names, and the keys that they are sorted by.
+/// Files that commands combine with their input: names, and the keys that they are sorted by.
 pub(super) const FILES: &[(&str, Key)] = &[
     ("@F", Key::Whole),
     ("@W", Key::FirstWord),
@@ -228,7 +229,7 @@ pub(super) const FILES: &[(&str, Key)] = &[
     ("@D", Key::FirstField(b':')),
 ];
 
-/// The file to combine with inputs of a kind.
+/// Returns the file to combine with inputs of the given kind.
 pub(super) fn file_for(kind: Kind, key: Key) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = PLAIN.to_vec();
     lines.extend_from_slice(&[b"a", b"a 1", b"b 2", b"b", b"aab", b"foobar", b"a,1", b"ab,2"]);

@@ -25,13 +25,13 @@ use crate::plan::ir::{Combine, StatusRule};
 use inputs::Kind;
 use programs::{Program, Ran};
 
-/// The number of inputs for each command and locale, unless the environment sets it.
+/// Number of inputs for each command and locale, unless the environment sets it.
 const CASES: u32 = 2;
 const LOCALES: [&str; 2] = ["C", "C.UTF-8"];
 
 /// A command to test.
 struct Subjected {
-    /// The text of the command in the table.
+    /// The command as written in the table, with placeholders for files.
     wording: &'static str,
     text: String,
     simple: Simple,
@@ -40,7 +40,7 @@ struct Subjected {
     folder: tempfile::TempDir,
 }
 
-/// The result of a case.
+/// The outcome of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Came {
     /// The outputs were compared.
@@ -53,7 +53,7 @@ enum Came {
     Failed,
 }
 
-/// The number of cases by result.
+/// Number of cases by outcome.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     compared: u32,
@@ -79,7 +79,7 @@ fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED classes of commands: {reason}");
 }
 
-/// The number of inputs for each command and locale, if the environment sets it.
+/// Returns the number of inputs for each command and locale, if the environment sets it.
 fn asked_for() -> Option<u32> {
     std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok())
 }
@@ -124,7 +124,7 @@ fn add(tally: &mut Tally, more: Tally) {
 }
 
 impl Subjected {
-    /// Reads a command; the error says why it cannot be tested on this machine.
+    /// Prepares a command for tests. The error says why it cannot be tested on this machine.
     fn new(kind: Kind, wording: &'static str, locale: &'static str) -> Result<Self, String> {
         let folder = tempfile::tempdir().expect("a folder");
         let mut text = wording.to_owned();
@@ -164,7 +164,7 @@ impl Subjected {
         Ok(tally.into_inner())
     }
 
-    /// Each command has its own inputs, which are the same in each run.
+    /// Returns the seed of the command's inputs, which are the same in each run.
     fn seed(&self) -> [u8; 32] {
         let mut seed = [0; 32];
         for (place, byte) in self.wording.bytes().chain(self.locale.bytes()).enumerate() {
@@ -205,7 +205,7 @@ impl Subjected {
         expected && ran.errors.is_empty()
     }
 
-    /// Cuts the input at random positions and compares outputs.
+    /// Cuts the input at random positions and compares outputs. The error describes the difference.
     fn try_one(&self, input: &[u8], seed: u64) -> Result<Came, String> {
         let mut random = fastrand::Rng::with_seed(seed);
         let each = self.each();
@@ -268,7 +268,7 @@ fn tables_of_bytes() {
     tried(commands::TABLES_OF_BYTES);
 }
 
-/// Applies `tr` to bytes, by its table.
+/// Applies the effect of `tr` to bytes.
 fn by_table(effect: &Effect, input: &[u8]) -> Vec<u8> {
     let mut output: Vec<u8> = Vec::new();
     for byte in input.iter().filter_map(|byte| effect.image(*byte)) {

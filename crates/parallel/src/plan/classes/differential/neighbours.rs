@@ -1,4 +1,5 @@
-//! Tests the properties of output that a class claims: runs two commands in turn over chunks.
+//! Tests the properties of output that a class claims, by running two commands one after the other
+//! over chunks.
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -8,7 +9,7 @@ use super::programs::Ran;
 use super::{LOCALES, Subjected, commands, parts, together};
 use crate::plan::ir::{Combine, Guard, Records};
 
-/// The number of pairs tested for every input of a command.
+/// Number of pairs tested for every input of a command.
 const PAIRS: u32 = 60;
 
 #[test]
@@ -49,8 +50,8 @@ fn subjects(locale: &'static str) -> Vec<Subjected> {
     rows.filter_map(|(kind, text)| Subjected::new(*kind, text, locale).ok()).collect()
 }
 
-/// Returns the guard for the input of two neighbours; `None` if the second cannot accept the output
-/// of the first.
+/// Returns the guard for the input of two neighbours, or `None` if the second cannot accept the
+/// output of the first.
 fn joined(first: &Subjected, second: &Subjected) -> Option<Guard> {
     let (each, next) = (first.each(), second.each());
     let anywhere = next.cut.before.is_all() && next.cut.after.is_all();

@@ -4,7 +4,7 @@ use super::super::PerRecord;
 use super::programs::Ran;
 use crate::plan::ir::{Cut, Guard, Key, Records};
 
-/// Cuts at some of the permitted positions; `None` if the input cannot be cut.
+/// Cuts an input at some of the permitted positions, or returns `None` if there are none.
 pub(super) fn cut(cut: &Cut, input: &[u8], random: &mut fastrand::Rng) -> Option<Vec<Vec<u8>>> {
     let mut places: Vec<usize> = ends(cut.records, input)
         .into_iter()
@@ -20,7 +20,7 @@ pub(super) fn cut(cut: &Cut, input: &[u8], random: &mut fastrand::Rng) -> Option
     Some(parts)
 }
 
-/// The positions after separators.
+/// Returns the positions after separators.
 fn ends(records: Records, input: &[u8]) -> Vec<usize> {
     let (mut within_string, mut depth, mut escaped) = (false, 0_i32, false);
     let mut places = Vec::new();

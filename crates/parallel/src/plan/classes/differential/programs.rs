@@ -1,4 +1,4 @@
-//! Runs a command on bytes.
+//! Runs a command over bytes in memory.
 
 use std::fmt;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use contend_commands::{Simple, Word};
 /// A command in a locale.
 pub(super) struct Program(Command);
 
-/// The result of a command.
+/// The standard output, standard error and exit code of a command.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Ran {
     pub(super) output: Vec<u8>,

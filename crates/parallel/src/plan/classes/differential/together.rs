@@ -7,7 +7,7 @@ use super::programs::{Program, Ran};
 use crate::execute::order::{Equal, Kind};
 use crate::plan::ir::{Column, Combine, Command, LineOrder, Merge, Numbers};
 
-/// Returns the combined output; `None` if the command that combines fails.
+/// Returns the combined output, or `None` if the command that combines outputs fails.
 pub(super) fn combined(subject: &Subjected, outputs: &[Ran]) -> Option<Vec<u8>> {
     let outputs: Vec<&[u8]> = outputs.iter().map(|ran| ran.output.as_slice()).collect();
     match &subject.class.combine {
