@@ -49,8 +49,13 @@ pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
     out.push('\n');
     summary::stages(&mut out, record, width);
     out.push('\n');
-    verdict::bottleneck(&mut out, record, width);
-    verdict::findings(&mut out, record, detail, width);
+    if detail == Detail::Summary && record.trial.as_ref().is_some_and(|t| t.winner.is_some()) {
+        // The trial has answered what the evidence and the findings are for.
+        verdict::bottleneck_name_only(&mut out, record, width);
+    } else {
+        verdict::bottleneck(&mut out, record, width);
+        verdict::findings(&mut out, record, detail, width);
+    }
     for warning in record.warnings.iter().filter(|warning| !summary::is_disturbance(warning)) {
         warn(&mut out, &warning.message, width);
     }
@@ -78,15 +83,23 @@ pub fn answers(record: &PipeRecord, width: usize) -> String {
     out
 }
 
-/// Writes the options that show or save more.
+/// Writes the options that show or save more, with what they do if a line has room for that.
 fn more(out: &mut String, record: &PipeRecord, width: usize) {
-    let mut options = vec!["--verbose (all figures)"];
+    let mut options = vec![("--verbose", " (all figures)")];
     if record.trial.is_none() && advice::can_be_tried(record) {
-        options.push("--try (test the rewrites)");
+        options.push(("--try", " (test the rewrites)"));
     }
-    options.push("--json FILE");
+    options.push(("--json FILE", ""));
+    let line = |is_explained: bool| {
+        let each = options.iter().map(|(option, does)| match is_explained {
+            true => format!("{option}{does}"),
+            false => (*option).to_owned(),
+        });
+        format!("More: {}", each.collect::<Vec<_>>().join("   "))
+    };
+    let text = Some(line(true)).filter(|text| text.len() <= width);
     out.push('\n');
-    dimmed(out, &format!("More: {}", options.join("   ")), width);
+    dimmed(out, &text.unwrap_or_else(|| line(false)), width);
 }
 
 /// Writes the method of measurement and its cost, and the basis of predictions.
@@ -124,6 +137,7 @@ fn visible(record: &PipeRecord) -> PipeRecord {
 mod tests {
     use super::*;
     use contend_record::Host;
+    use contend_record::advice::{Trial, TrialInput};
     use contend_record::pipe::{
         Bottleneck, BottleneckKind, Boundary, Finding, FindingId, Limit, OtherWaits, Stage, Total,
         WaitingSide,
@@ -215,5 +229,30 @@ mod tests {
             assert!(full.contains(line), "{line}");
         }
         assert!(full.contains("1st out") && !summary.contains("1st out"), "{summary}");
+    }
+
+    #[test]
+    fn a_winner_replaces_evidence_and_findings_in_the_summary() {
+        let mut record = record();
+        let trial = Trial::without_candidates(TrialInput::Own, 30.0);
+        record.trial = Some(Trial { winner: Some(0), ..trial.clone() });
+        let shows = |record: &PipeRecord, detail| {
+            let report = plain(&report(record, detail, 80));
+            assert!(report.contains("Bottleneck: stage 2"), "{report}");
+            [report.contains("Stage 2 was waiting."), report.contains("reads in small pieces")]
+        };
+        assert_eq!(shows(&record, Detail::Summary), [false, false]);
+        assert_eq!(shows(&record, Detail::Full), [true, true]);
+        record.trial = Some(trial);
+        assert_eq!(shows(&record, Detail::Summary), [true, true]);
+    }
+
+    #[test]
+    fn the_options_for_more_fit_on_one_line() {
+        for width in [60, 80] {
+            let report = plain(&report(&record(), Detail::Summary, width));
+            let last = report.lines().last().expect("a line");
+            assert!(last.starts_with("More:") && last.ends_with("--json FILE"), "{last}");
+        }
     }
 }

@@ -28,6 +28,12 @@ pub(super) fn bottleneck(out: &mut String, record: &PipeRecord, width: usize) {
     paragraph_after(out, length, &format!(". {}", record.bottleneck.evidence), width);
 }
 
+/// Writes the bottleneck without the evidence.
+pub(super) fn bottleneck_name_only(out: &mut String, record: &PipeRecord, width: usize) {
+    let name = bottleneck_name(&record.bottleneck, &record.stages, width);
+    let _ = writeln!(out, "{BOLD}{name}{BOLD:#}.");
+}
+
 fn bottleneck_name(bottleneck: &Bottleneck, stages: &[Stage], width: usize) -> String {
     match (bottleneck.kind, bottleneck.stage) {
         (BottleneckKind::Stage, Some(index)) => {
