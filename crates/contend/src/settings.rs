@@ -76,8 +76,8 @@ pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
 /// Settings of `contend lab`.
 #[derive(Debug)]
 pub enum Lab {
-    /// A listing of all experiments and suites.
-    List,
+    /// List these experiments and suites.
+    List(Vec<&'static Experiment>, &'static [Suite]),
     /// A plan to print.
     DryRun(Plan),
     /// A plan to run, with the destinations of its results.
@@ -112,7 +112,11 @@ pub struct LabRun {
 /// written.
 pub fn lab(args: LabArgs) -> Result<Lab> {
     let (suite, experiments, title, measurement, detail) = match args.what {
-        LabVerb::List => return Ok(Lab::List),
+        LabVerb::List { names } if names.is_empty() => {
+            let all = REGISTRY.experiments.iter().copied().collect();
+            return Ok(Lab::List(all, REGISTRY.suites));
+        }
+        LabVerb::List { names } => return Ok(Lab::List(by_name(&names)?, &[])),
         LabVerb::Run(run) => {
             let experiments = by_name(&run.names)?;
             (None, experiments, run.names.join(" "), run.measurement, Detail::Full)

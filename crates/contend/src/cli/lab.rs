@@ -23,7 +23,11 @@ pub struct LabArgs {
 #[derive(Debug, Subcommand)]
 pub enum LabVerb {
     /// List experiments and suites, and what this machine cannot run.
-    List,
+    List {
+        /// Only experiments with this name or glob, such as 'server/*'.
+        #[arg(value_name = "NAME|GLOB")]
+        names: Vec<String>,
+    },
     #[command(after_long_help = EXAMPLES)]
     Run(LabRunArgs),
     Suite(LabSuiteArgs),

@@ -8,7 +8,6 @@ use anyhow::{Context as _, Result};
 use contend_lab::engine::experiment::{Cap, Experiment, Sampling, Scope, Size};
 use contend_lab::engine::isolate::Machine;
 use contend_lab::engine::plan::{Plan, PlannedCase};
-use contend_lab::engine::registry::Registry;
 use contend_lab::engine::runner::{self, Circumstances};
 use contend_lab::engine::suite::Suite;
 use contend_lab::experiments::REGISTRY;
@@ -30,7 +29,9 @@ use crate::{host, output, version};
 /// Returns an error if no case can be measured, or the results cannot be written.
 pub fn run(settings: Lab) -> Result<Exit> {
     match settings {
-        Lab::List => output::stdout(&list(output::width())).map(|()| Exit::Success),
+        Lab::List(experiments, suites) => {
+            output::stdout(&list(&experiments, suites, output::width())).map(|()| Exit::Success)
+        }
         Lab::DryRun(plan) => {
             output::stdout(&planned(&plan, output::width())).map(|()| Exit::Success)
         }
@@ -120,13 +121,15 @@ fn confirmed() -> Result<bool> {
 }
 
 /// Returns an entry for each experiment and suite, wrapped to `width` columns.
-fn list(width: usize) -> String {
-    let Registry { experiments, suites, .. } = REGISTRY;
+fn list(experiments: &[&'static Experiment], suites: &'static [Suite], width: usize) -> String {
     let column = listing::longest(experiments.iter().map(|experiment| experiment.name));
     let mut out = String::from("Experiments (contend lab run NAME):\n");
     for experiment in experiments {
         let text = format!("{}{}", experiment.summary, missing(experiment));
         out.push_str(&listing::entry(experiment.name, &text, column, width));
+    }
+    if suites.is_empty() {
+        return out;
     }
     out.push_str("\nSuites (contend lab suite NAME), with their duration:\n");
     for suite in suites {

@@ -11,6 +11,16 @@ use crate::support::{
     metric, output, skip, text,
 };
 
+#[test]
+fn a_list_can_be_limited_to_some_experiments() {
+    let list = text(&output(&mut lab(&["list", "server/*", "units/create"])).stdout);
+    assert!(list.contains("  server/hello ") && list.contains("  units/create "), "{list}");
+    assert!(!list.contains("  handoff/0 ") && !list.contains("Suites"), "{list}");
+    let unknown = output(&mut lab(&["list", "servr/hello"]));
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("did you mean 'server/hello'?"), "{unknown:?}");
+}
+
 /// Tests that every experiment is listed and documented, and that each of its cases, in the
 /// smallest form, is measured or skipped with a reason.
 #[test]
