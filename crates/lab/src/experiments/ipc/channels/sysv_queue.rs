@@ -10,7 +10,7 @@ use super::{
 };
 use crate::support::syscalls::{Call, Tally};
 
-/// A queue from `msgget(2)`.
+/// System V message queues (`msgget(2)`), one for each direction.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sysv-queue",
     summary: "System V message queue (msgget) for kernel.msgmnb bytes",
