@@ -296,7 +296,8 @@ impl Work {
         result
     }
 
-    /// Reads and discards input until the client has finished or has sent too much.
+    /// Reads and discards input. Returns the wait for more input, or `None` if the client has
+    /// finished or has sent too much.
     fn drain(&mut self, stream: &mut impl Stream) -> Option<WaitFor> {
         let State::Draining(mut so_far) = self.state else { return Some(WaitFor::Read) };
         let mut buffer = [0; READ_BYTES];

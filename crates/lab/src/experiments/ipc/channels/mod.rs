@@ -208,7 +208,7 @@ pub struct Mechanism {
     pub name: &'static str,
     /// Description in one line, for lists and reports.
     pub summary: &'static str,
-    /// How a partner waits for the other.
+    /// Strategy by which a partner waits for the other.
     pub waiting: WaitStrategy,
     /// Maximum length of a message on any machine, in bytes.
     pub max_message_bytes: usize,
@@ -221,7 +221,7 @@ pub struct Mechanism {
     pub make: fn(ChannelConfig) -> io::Result<Endpoints>,
 }
 
-/// How a partner waits for the other.
+/// Strategy by which a partner waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitStrategy {
     /// The partner sleeps in the kernel.
