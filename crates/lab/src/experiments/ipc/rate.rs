@@ -94,8 +94,8 @@ impl FixedRate {
     }
 }
 
-/// Spins until `due`, in nanoseconds of `CLOCK_MONOTONIC`, and returns the delay by which it was
-/// missed in nanoseconds.
+/// Spins until `due`, in nanoseconds of `CLOCK_MONOTONIC`, and returns how many nanoseconds later
+/// it is by then.
 fn spin_until(due: u64) -> u64 {
     loop {
         match now().checked_sub(due) {

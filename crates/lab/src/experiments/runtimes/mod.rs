@@ -46,8 +46,8 @@ const N: Setting = Setting::number(
     1_000_000_000,
 );
 
-/// Later cases reuse a compiled probe: it is cached in the user's cache directory, or else in the
-/// scratch directory.
+/// Demands of all cases: the scratch directory, but only if the user has no cache directory in
+/// which compiled probes are kept for later cases.
 const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..Demands::NONE };
 
 /// Runs the built-in probe for `unit`, which answers commands on standard input until end of file.

@@ -19,7 +19,7 @@ use crate::support::limits::Kind;
 use crate::support::process_tree::{self, MemoryUse};
 use crate::support::unnamed_file::unnamed_in;
 
-/// A running probe.
+/// A running probe, which receives commands on standard input and answers on standard output.
 #[derive(Debug)]
 pub struct Probe {
     child: Child,
@@ -38,7 +38,7 @@ pub struct Probe {
     _build: Option<Build>,
 }
 
-/// The answer to `park`.
+/// The probe's answer to the command `park`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parked {
     /// Mean time to create a unit, in nanoseconds.

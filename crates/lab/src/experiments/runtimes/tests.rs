@@ -81,8 +81,8 @@ fn a_probe_without_messages_says_why() {
     assert_eq!(error, "no unit receives");
 }
 
-/// Tests probes in other languages whose toolchain is installed. (Built-in probes are tested on the
-/// executable.)
+/// Tests probes in other languages whose toolchains are installed. Other tests run the built-in
+/// probes through the executable.
 #[test]
 fn every_kind_of_unit_waits_ends_and_answers() {
     let programs = TABLE.iter().filter(|row| matches!(row.source, Source::Program { .. }));

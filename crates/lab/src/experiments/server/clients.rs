@@ -43,9 +43,9 @@ pub struct Clients {
 /// Result of a load without pauses.
 #[derive(Debug)]
 pub struct FullLoad {
-    /// Requests that were answered.
+    /// Number of answered requests.
     pub answered: u64,
-    /// Requests that were not answered in time.
+    /// Number of requests that were not answered in time.
     pub unanswered: u64,
     /// Wall time from the first request to the last response, or to the deadline.
     pub took: Duration,
@@ -56,9 +56,9 @@ pub struct FullLoad {
 pub struct FixedRate {
     /// Latencies in nanoseconds, each from the time at which the request was due.
     pub times: Histogram<u64>,
-    /// Requests that were answered.
+    /// Number of answered requests.
     pub answered: u64,
-    /// Requests that were not answered in time.
+    /// Number of requests that were not answered in time.
     pub unanswered: u64,
 }
 

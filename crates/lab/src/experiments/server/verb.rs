@@ -14,7 +14,7 @@ use super::programs::{self, Launch};
 use super::{supervisor, table};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Name of the command.
+/// Name of the hidden command.
 pub const VERB: &str = "lab-server";
 
 /// Runs the model or program named `server` on a free loopback port until standard input ends.

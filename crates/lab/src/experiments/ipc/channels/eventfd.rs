@@ -1,4 +1,4 @@
-//! Eventfd counters that carry a few bytes.
+//! Channels of two eventfd counters, whose values carry a few bytes.
 
 use std::io;
 use std::os::fd::OwnedFd;

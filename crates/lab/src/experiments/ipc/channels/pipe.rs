@@ -1,4 +1,4 @@
-//! Pipes.
+//! Channels of two pipes, one for each direction.
 
 use std::io;
 use std::os::fd::OwnedFd;

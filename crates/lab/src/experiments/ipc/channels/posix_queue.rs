@@ -1,4 +1,4 @@
-//! POSIX message queues.
+//! Channels of two POSIX message queues, one for each direction.
 
 use std::io;
 use std::sync::Arc;

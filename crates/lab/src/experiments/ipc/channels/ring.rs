@@ -1,4 +1,4 @@
-//! Rings in shared memory.
+//! Channels of two rings in shared memory, one for each direction.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! TCP over the loopback interface.
+//! Channels over a TCP connection on the loopback interface.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Unix socket pairs.
+//! Channels over a pair of Unix sockets.
 
 use std::io;
 use std::os::fd::OwnedFd;
