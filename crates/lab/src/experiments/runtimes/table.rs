@@ -81,10 +81,10 @@ pub const DEFAULT: Row = Row {
     has_messages: true,
 };
 
-/// Number of processes or threads that most systems allow.
+/// Maximum number of processes or threads, which most systems allow.
 const MAX_TASKS: u64 = 10_000;
 
-// Rows with the fields that the units of a runtime share.
+// Rows with the fields that all units of a runtime share.
 const TASK: Row = Row { runtime: "Linux", most: MAX_TASKS, ..DEFAULT };
 const TOKIO: Row = Row { runtime: "tokio", ..DEFAULT };
 const GO_UNIT: Row = of("Go", &GO, &["./probe"]);

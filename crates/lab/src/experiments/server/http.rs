@@ -355,7 +355,8 @@ fn parse_fields(length: usize, is_http_1_1: bool, head_only: bool, fields: &[Hea
     Head::Complete(Request { length, body: body.unwrap_or(0), closes, head_only })
 }
 
-/// Parses a number of digits only, or returns `None`; `str::parse` would accept a sign.
+/// Parses a number that consists of digits only, or returns `None`; `str::parse` would accept a
+/// sign.
 fn decimal(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }

@@ -36,8 +36,8 @@ pub struct LimitReporter {
 }
 
 impl LimitReporter {
-    /// Watches the limits on processes or threads of kind `each`, of which every connection gets
-    /// one; none if `None`.
+    /// Creates a reporter that watches the limits on processes or threads of kind `each`, of which
+    /// every connection gets one. With `None`, it watches no limits.
     pub fn watch(each: Option<Kind>) -> Self {
         let limits = each.map(|kind| limits::applying(kind, of_unit(kind)));
         Self {

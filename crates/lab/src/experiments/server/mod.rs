@@ -59,7 +59,7 @@ const MODEL: Setting = Setting::named(
     table::names,
 );
 
-/// Parameter for the program.
+/// Parameter for the web server of another project.
 const PROGRAM: Setting = Setting::named(
     names::PROGRAM,
     "web server of another project [default: all that are installed]",

@@ -1,4 +1,4 @@
-//! `units/limit`: how many units can exist at once, and which limit stops more.
+//! `units/limit`: how many units can exist at the same time, and which limit stops more.
 //!
 //! Three kinds of processes take part:
 //!
@@ -8,8 +8,8 @@
 //!          └─ units                wait
 //! ```
 //!
-//! When one of them dies, the kernel kills those below it. When contend itself dies, the watchdog
-//! stops the search and reaps all processes.
+//! When one of these processes dies, the kernel kills those below it. When contend itself dies, the
+//! watchdog stops the search and reaps all processes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

@@ -50,7 +50,7 @@ const LARGE_PARENT_MIB: u64 = 100;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let counts = scope.choose(&[100, 1000, 2000, 5000, 10_000], &[100, 500, 1000], &[2, 4]);
-    // Each fork copies the parent's page tables: 200 KiB and a few milliseconds.
+    // Each fork copies the parent's page tables, which takes 200 KiB and a few milliseconds.
     let fewer = scope.choose(&[100, 200, 500], &[50, 100], &[2, 4]);
     let of =
         |kind: &'static str, n: &u64| Parameters::new().with(names::KIND, kind).with(names::N, *n);

@@ -80,8 +80,8 @@ impl SignalEndpoint {
         self.config.retry_interrupted(&mut self.tally, Call::Sigqueue, send)
     }
 
-    /// Waits for a number and returns it, or returns `None` if the number was an acknowledgement,
-    /// whose credit it adds.
+    /// Waits for a number and returns it, or adds the credit and returns `None` if the number is an
+    /// acknowledgement.
     fn wait(&mut self) -> io::Result<Option<[u8; 8]>> {
         let wake = self.wake.ok_or(io::ErrorKind::NotConnected)?;
         let wait = || wake.wait_for_number();

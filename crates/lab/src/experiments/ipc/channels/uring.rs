@@ -52,7 +52,7 @@ impl UringEndpoint {
         self.uring.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Reads or writes a whole message from or to the given buffer, in as many operations as
+    /// Reads a whole message into the given buffer, or writes one from it, in as many operations as
     /// necessary.
     fn transfer(&mut self, operation: Operation, buffer: usize) -> io::Result<()> {
         let Self { config, from, to, uring: Some(uring), tally } = self else {

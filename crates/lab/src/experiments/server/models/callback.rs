@@ -122,8 +122,8 @@ fn add_connection(
     }
 }
 
-/// Callback for [`Handler::Hello`]. Each handler has a function of its own, because each unit would
-/// have to store a parameter.
+/// Callback for [`Handler::Hello`]. Each handler has a callback of its own, because a unit would
+/// have to store the handler as a parameter.
 fn hello(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionState) -> Next {
     advance_connection(context, source, state, Handler::Hello, hello)
 }

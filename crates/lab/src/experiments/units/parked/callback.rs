@@ -154,8 +154,8 @@ impl ParkedUnits for Callbacks {
     }
 
     fn await_all(&mut self) -> Result<(), SubjectError> {
-        // Units wait as soon as they exist. The Worker publishes their number when it has handled
-        // its queue.
+        // Units wait as soon as they exist, but the Worker updates their number only every few
+        // turns.
         const MAX_START_TIME: Duration = Duration::from_secs(10);
         let begun = Instant::now();
         while self.receptor.alive() < self.count + 1 {
