@@ -50,7 +50,7 @@ fn messages(exchange: &Exchange, default: u64) -> u64 {
     default.min(max)
 }
 
-/// Mechanisms that can send a message without a system call.
+/// Names of the mechanisms that can send a message without a system call.
 const WITHOUT_SYSTEM_CALLS: [&str; 7] = [
     "mapped-file",
     "ring-futex",

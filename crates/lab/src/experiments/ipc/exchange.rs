@@ -68,7 +68,7 @@ const STATS_FIGURES: usize = 2 + USAGE_FIGURES + KINDS;
 const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link must hold all figures");
 
 impl PartnerStats {
-    /// Returns the usage since `before` with the given system calls; the current time is its end.
+    /// Returns the usage from `before` until now, with the given system calls.
     pub fn now(before: Used, calls: Tally) -> Self {
         let (end_ns, used) = (now(), before.since());
         // Read last, because reading the status takes several microseconds.

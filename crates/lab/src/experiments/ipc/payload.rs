@@ -50,8 +50,8 @@ pub fn is_intact(message: &[u8], number: u64) -> bool {
     differences == 0
 }
 
-/// Bytes written by one iteration, and the words in them: the compiler vectorises a loop over
-/// these.
+/// Bytes written by one iteration, and the 8-byte words in them: the compiler vectorises the loop
+/// over the words.
 const LINE_BYTES: usize = 64;
 const WORDS_PER_LINE: u64 = LINE_BYTES as u64 / 8;
 /// Makes the words of neighbouring numbers differ in many bits.

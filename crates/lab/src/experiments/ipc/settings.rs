@@ -70,8 +70,8 @@ pub fn unavailable(parameters: &Parameters) -> Option<String> {
     placement.unavailable().or_else(|| creation_error(mechanism, bytes))
 }
 
-/// Returns why a channel for messages of this length cannot be created here, or `None` if it can: a
-/// known limit, or the error of creating one. Each combination is tried once.
+/// Returns why a channel for messages of `bytes` bytes cannot be created here, or `None` if it can.
+/// The reason is a known limit or the error of a trial. Each combination is tried once.
 fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String> {
     type Cache = BTreeMap<(&'static str, usize), Option<String>>;
     static CACHE: Mutex<Cache> = Mutex::new(Cache::new());

@@ -1,7 +1,7 @@
-//! Expected durations of cases in every runtime.
+//! Expected times of cases in every runtime.
 //!
-//! A new probe starts for each sample of memory, so that the start of its runtime counts every
-//! time; the first case that uses a probe compiles it, unless an earlier run has.
+//! Each sample of memory starts a new probe, so the start of its runtime counts every time. The
+//! first case that uses a probe compiles it, unless an earlier run has.
 
 use std::time::Duration;
 

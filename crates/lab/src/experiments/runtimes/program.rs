@@ -35,7 +35,7 @@ pub struct Program {
 /// A program that has been built.
 #[derive(Debug)]
 pub struct Build {
-    /// The folder with its files.
+    /// The folder with the program's files.
     pub folder: PathBuf,
     /// Removes the folder, if it is not cached.
     _temporary: Option<TempDir>,

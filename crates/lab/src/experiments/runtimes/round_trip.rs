@@ -60,7 +60,7 @@ impl RoundTrip {
 }
 
 /// Returns the number of messages for a sample of a tenth of a second. The number is doubled until
-/// then, which also warms up JIT compilers.
+/// a sample takes that long, which also warms up JIT compilers.
 fn messages_per_sample(
     mut each: impl FnMut(u64) -> Result<f64, SubjectError>,
 ) -> Result<u64, SubjectError> {

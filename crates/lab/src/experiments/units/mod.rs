@@ -19,7 +19,7 @@
 //! - `parent`: the parent's memory, which decides what a fork costs
 //! - `parked`: waiting units of every kind
 //! - `pool`: workers that exist before the measurement
-//! - `null_write`: what every created unit does
+//! - `null_write`: the work of every created unit
 //! - `tiny`: the smallest static program
 
 pub mod callback;
