@@ -1,7 +1,7 @@
 //! The load generator oha, if it is installed.
 //!
-//! The program measures a server's throughput independently of contend's own generator. Of its JSON output
-//! (`--output-format json`), this module uses: `summary.total`, wall time in seconds;
+//! The program measures a server's throughput independently of contend's own generator. Of its JSON
+//! output (`--output-format json`), this module uses: `summary.total`, wall time in seconds;
 //! `statusCodeDistribution`, responses by status; and `errorDistribution`, failed requests by
 //! reason. Requests that were in flight at the deadline do not count as failed.
 
