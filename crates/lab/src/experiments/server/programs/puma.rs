@@ -1,8 +1,8 @@
 //! Puma: threads of one process, or of several in cluster mode.
 //!
 //! The default is Puma's own: 5 threads in one process. They share Ruby's global lock, so with many
-//! more, requests that need CPU time wait for each other. More processes use more CPUs: `--set
-//! processes=2`.
+//! more, requests that need CPU time wait for each other. More processes use more CPUs:
+//! `--set processes=2`.
 
 use super::super::client::Reuse;
 use super::{
