@@ -9,20 +9,20 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A probe for Java: it makes units of concurrency for contend to measure. README.md has the protocol.
+ * A probe for Java: creates units of concurrency for contend to measure. README.md describes the protocol.
  *
  * <pre>
  * javac -d DIR Units.java
  * java -XX:+UseSerialGC -Xmn16m -Xbatch -Xlog:disable -Xlog:all=warning:stderr -cp DIR Units platform
  * </pre>
  *
- * The process's memory says what a unit takes only if the rest of it stays the same. The serial collector has one old
- * space without holes, and neither threads nor maps of its own; a young space of a fixed size is soon touched as a
- * whole. Code that has been compiled takes smaller frames than code that has not: -Xbatch has compilation done when it
- * is due, not at some time later. Warnings go to the standard output, unless they are sent elsewhere.
+ * The memory of the process shows that of a unit only if the rest stays the same. The serial collector has one old
+ * generation without holes, and no threads or maps of its own; a young generation of fixed size is soon touched
+ * entirely. Compiled code has smaller stack frames than interpreted code: with -Xbatch, compilation is done when it
+ * is due, not some time later. Warnings go to standard output unless they are redirected.
  */
 public final class Units {
-    /** A kind of unit: how a thread of it is started. A further kind is a further entry. */
+    /** A kind of unit, which starts threads of its kind. To add one, add an entry. */
     private enum Kind {
         PLATFORM {
             @Override
@@ -47,7 +47,7 @@ public final class Units {
 
     private static final String VERSION = "Java " + System.getProperty("java.vm.version").split("[+-]")[0];
 
-    /** Looked up by its name, so that this compiles, and runs with platform threads, before Java 21. */
+    /** Looked up by name, so that the probe compiles and runs with platform threads before Java 21. */
     private static final MethodHandle START_VIRTUAL = startVirtual();
 
     private static MethodHandle startVirtual() {
@@ -66,7 +66,7 @@ public final class Units {
         this.kind = kind;
     }
 
-    /** The units of one park. It is also the code of each, so that a unit has nothing of its own but a thread. */
+    /** The units of one park. All share this object as their code, so a unit owns nothing but its thread. */
     private static final class Crowd implements Runnable {
         final AtomicInteger waiting = new AtomicInteger();
         final AtomicInteger ended = new AtomicInteger();
@@ -123,13 +123,13 @@ public final class Units {
         return "rested " + used();
     }
 
-    /** The heap that is in use after a collection. The stacks of platform threads are not in it. */
+    /** Returns the heap in use after a collection, in bytes, without the stacks of platform threads. */
     private static long used() {
         System.gc();
         return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
     }
 
-    /** Between two threads of the kind: a virtual one that talks to the main thread would pay for a platform one. */
+    /** Exchanges messages between two threads of the kind: the main thread would add the cost of a platform thread. */
     private String trips(int m) throws Throwable {
         Exchange exchange = new Exchange();
         CountDownLatch finished = new CountDownLatch(1);
@@ -184,8 +184,8 @@ public final class Units {
     }
 
     /**
-     * A hundred units, again and again until the code of a unit has been compiled: before that a virtual thread that
-     * waits takes five times as much, and a platform thread touches five times as much of its stack.
+     * Creates and ends a hundred units repeatedly, until their code has been compiled: before that, a waiting virtual
+     * thread takes five times as much memory, and a platform thread touches five times as much of its stack.
      */
     private void warmUp() throws Throwable {
         for (int i = 0; i < 50; i++) {

@@ -1,10 +1,10 @@
-%% A probe for the BEAM; README.md says what it does.
+%% A probe for the BEAM: creates units of concurrency for contend to measure. README.md describes the protocol.
 %%
 %%     erlc -o DIR beam.erl
 %%     erl +P 1048576 +sbwt none +sbwtdcpu none +sbwtdio none -noshell -pa DIR -run beam main UNIT
 %%
-%% UNIT is process, hibernated or send_after. A million processes need +P, whose default is 262,144; +sbwt and the
-%% like keep idle schedulers from spinning. With +hms 12 a process starts with a heap of 12 words instead of 233.
+%% UNIT is process, hibernated or send_after. A million processes need +P, whose default is 262,144. +sbwt and related
+%% options keep idle schedulers from spinning. With +hms 12 a process starts with a heap of 12 words instead of 233.
 -module(beam).
 -export([main/1, process/0, hibernated/0, woken/0, sink/1]).
 
@@ -13,7 +13,7 @@
 
 %% -- the units --
 
-%% A process in receive.
+%% Body of a process that waits in receive.
 process() ->
     count(?WAITING),
     wait().
@@ -24,7 +24,7 @@ wait() ->
         {Driver, Number} -> Driver ! Number, wait()
     end.
 
-%% The same, hibernated: no stack, and a heap without room to spare.
+%% Body of a process that waits in hibernation: without a stack, and with a heap of minimal size.
 hibernated() ->
     count(?WAITING),
     hibernate().
@@ -37,13 +37,14 @@ woken() ->
         {Driver, Number} -> Driver ! Number, hibernate()
     end.
 
-%% A timer has no code. It ends when this process, to which all are due, has its message.
+%% Counts the ends of N timers, which have no code of their own. All of them send to this process, and a timer has
+%% ended once its message has arrived.
 sink(0) -> ok;
 sink(N) -> receive due -> count(?ENDED), sink(N - 1) end.
 
 make(send_after, N, Due) ->
     Sink = spawn(?MODULE, sink, [N]),
-    %% The runtime does not say how many timers there are, so those that it returns are counted.
+    %% The runtime does not report the number of timers, so each returned timer is counted.
     times(N, fun() ->
         true = is_reference(erlang:send_after(Due, Sink, due, [{abs, true}])),
         count(?WAITING)
@@ -54,7 +55,7 @@ make(Process, N, _Due) ->
 wake(send_after, Due, _Others) ->
     timer:sleep(max(0, Due - erlang:monotonic_time(millisecond)));
 wake(_Process, _Due, Others) ->
-    %% The runtime knows their pids, so no list of them is measured.
+    %% The runtime knows the pids, so the probe keeps no list whose memory would be measured.
     lists:foreach(fun(Unit) -> Unit ! wake end, processes() -- Others).
 
 trips(send_after, _M) ->
@@ -77,10 +78,10 @@ trips_to(Unit, M) ->
 %% -- the commands --
 
 main([Name]) ->
-    %% The default handler writes to the standard output.
+    %% The default handler writes to standard output.
     ok = logger:remove_handler(default),
     ok = logger:add_handler(default, logger_std_h, #{config => #{type => standard_error}}),
-    %% Taking lists of characters apart would load Unicode tables of 4 MB.
+    %% Parsing lists of characters would load Unicode tables of 4 MB.
     ok = io:setopts([binary]),
     try
         Unit = unit(Name),
@@ -124,7 +125,7 @@ command([<<"wake">>], Unit, Units) ->
     answer("woken ~b ~b ~b", [Early, counted(?ENDED), Nanoseconds]),
     none;
 command([<<"rest">>], _Unit, Units) ->
-    %% Each scheduler frees in a while what the other has given back to it.
+    %% Memory returned to a scheduler by others is freed with a delay.
     timer:sleep(200),
     answer("rested ~b", [bytes()]),
     Units;
@@ -145,7 +146,8 @@ park(Unit, N, Hold) ->
 end_all(Unit, {N, Due, Others}) ->
     timed(fun() -> wake(Unit, Due, Others), await(?ENDED, N) end).
 
-%% A unit has counted itself a moment before it waits, or is gone. All do when nothing but this process is active.
+%% A unit counts itself shortly before it waits or ends. All units have done so once no process but this one is
+%% active.
 await(Counter, N) ->
     case counted(Counter) =:= N andalso erlang:statistics(total_active_tasks) =:= 1 of
         true -> ok;

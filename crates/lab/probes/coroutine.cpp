@@ -1,4 +1,5 @@
-// A probe for C++20's coroutines: it makes units of concurrency for contend to measure. README.md has the protocol.
+// A probe for C++20's coroutines: creates units of concurrency for contend to measure. README.md describes the
+// protocol.
 //
 //     g++ -std=c++20 -O2 -o probe coroutine.cpp && ./probe coroutine
 
@@ -23,12 +24,12 @@ long long nanoseconds_since(Clock::time_point began) {
     return std::chrono::nanoseconds(Clock::now() - began).count();
 }
 
-// A kind of unit. A further one is a further class, and its line in `kinds`.
+// A kind of unit. To add one, add a class and its line in `kinds`.
 struct Kind {
     virtual ~Kind() = default;
-    virtual void prepare(std::size_t n) = 0;  // makes what only the probe needs
-    virtual void start() = 0;                 // makes one unit
-    virtual std::size_t waiting() = 0;        // how many wait
+    virtual void prepare(std::size_t n) = 0;  // allocates what only the probe needs
+    virtual void start() = 0;                 // creates one unit
+    virtual std::size_t waiting() = 0;        // number of waiting units
     virtual void wake() = 0;                  // lets all units end
     virtual void forget() = 0;                // undoes `prepare`
     virtual std::string trips(long m) = 0;    // exchanges m messages with one unit
@@ -36,7 +37,7 @@ struct Kind {
     std::size_t ended = 0;  // counted by the units
 };
 
-// What a coroutine's function returns here: nothing. Its frame lives from its call to its end, and belongs to nobody.
+// Empty return type of a coroutine, whose frame lives from the call until the coroutine ends and has no owner.
 struct Detached {
     struct promise_type {
         Detached get_return_object() noexcept { return {}; }
@@ -47,7 +48,7 @@ struct Detached {
     };
 };
 
-// Suspends who awaits it, until it is opened. It is awaited itself, and not by an object in each frame.
+// A gate that suspends coroutines until it opens. They await the gate itself, which saves an awaiter in each frame.
 struct Gate {
     std::vector<std::coroutine_handle<>> handles;
     std::size_t waiting = 0;
@@ -77,7 +78,7 @@ private:
     Gate gate_;
 };
 
-// What the driver and one coroutine share: each writes a message before it lets the other go on.
+// State that the driver and one coroutine share: each writes a message before it lets the other continue.
 struct Exchange {
     std::coroutine_handle<> unit;
     long message = 0;
@@ -106,7 +107,8 @@ std::string Coroutine::trips(long m) {
     return std::to_string(m) + " " + std::to_string(took);
 }
 
-// What malloc has given out: from its heap, and as mappings of their own (the probe's array is one or the other).
+// Returns the memory that malloc has allocated in bytes, from its heap and as separate mappings. The probe's array is
+// in one or the other.
 std::string used() {
 #if __GLIBC_PREREQ(2, 33)
     auto info = mallinfo2();

@@ -1,26 +1,27 @@
-# The evaluation of "lightweight callback threads" (2018) again, as a probe with a protocol of its own: units of the
-# original scheme do not wait at the same time.
+# Repeats the evaluation of "lightweight callback threads" (2018), as a probe with a protocol of its own, because
+# units of the original scheme do not all wait at the same time.
 #
 #     elixir -pa DIR document.exs FORM
 #
-# FORM is `callback` (the scheme of 2018), `process` (plain processes), or `sister` (../../../elixir, whose
-# compiled files are in DIR). Its functions sleep, 1 s in callbacks and 10 s in processes, as those of 2018 did.
+# FORM is `callback` (the scheme of 2018), `process` (plain processes), or `sister` (../../../elixir, whose compiled
+# files are in DIR). As in 2018, functions sleep for 1 s in callbacks and for 10 s in processes.
 #
-# It answers `ready VERSION` when it has started, and each line `evaluate N` with a line
+# The probe writes `ready VERSION` once it has started, and answers each line `evaluate N` with a line
 #
 #     evaluated AT_ONCE AFTER_1S AFTER_6S BEGUN_AT_ONCE BEGUN_6S LEFT
 #
-# AT_ONCE, AFTER_1S, AFTER_6S: bytes by `:erlang.memory(:total)`, more than before, when the functions have been sent
-# or spawned (which is when the evaluation read them), and 1 s and 6 s later. BEGUN_AT_ONCE, BEGUN_6S: number of
-# functions that had started to run at these two times. LEFT: bytes after all has been stopped and garbage collected.
+# AT_ONCE, AFTER_1S, AFTER_6S: growth of `:erlang.memory(:total)` in bytes, when all functions have been sent or
+# spawned (which is when the evaluation of 2018 read it), and 1 s and 6 s later. BEGUN_AT_ONCE, BEGUN_6S: number of
+# functions that had started to run at the first and the last of these times. LEFT: growth in bytes after everything
+# has been stopped and garbage has been collected.
 
 defmodule Scheme do
-  # The scheme of 2018, rewritten with the same structure, and with those defects that affect the evaluation.
+  # The scheme of 2018, rewritten with the same structure and with those defects that affect the evaluation.
 
   defmodule Worker do
     def worker(receptor), do: worker(receptor, %{queue: [], threads: %{}, next_tid: 0})
 
-    # Messages are received before queued functions run, so none runs while more functions arrive.
+    # Messages are received before queued functions run, so no function runs while more arrive.
     def worker(receptor, env) do
       receive do
         {:spawn, func} -> worker(receptor, report(receptor, spawn(env, func)))
@@ -29,7 +30,7 @@ defmodule Scheme do
       end
     end
 
-    # Appending copies the queue, so N functions take O(N^2) steps. A thread is never taken out of `threads`.
+    # Appending copies the queue, so N functions take O(N^2) steps. Threads are never removed from `threads`.
     defp spawn(%{queue: queue, threads: threads, next_tid: tid}, func) do
       %{queue: queue ++ [{:thread, tid, func}], threads: Map.put(threads, tid, & &1), next_tid: tid + 1}
     end
@@ -39,15 +40,15 @@ defmodule Scheme do
       env
     end
 
-    # The only worker runs the function itself: one that sleeps holds all others up, and one that crashes ends the
-    # worker, and with it all threads.
+    # The only worker runs the function itself: a sleeping function delays all others, and a crashing one ends the
+    # worker and with it all threads.
     defp run(receptor, %{queue: [{:thread, tid, func} | queue]} = env) do
       env = report(receptor, %{env | queue: queue})
       func.(tid)
       env
     end
 
-    # All that the worker knows is copied to the receptor at each change: most of the memory at rest.
+    # Each change copies the worker's whole state to the receptor: most of the memory in use while nothing runs.
     defp report(receptor, env) do
       send(receptor, {:queue, env})
       env
@@ -57,7 +58,7 @@ defmodule Scheme do
   defmodule Receptor do
     def new, do: spawn(__MODULE__, :receptor, [])
 
-    # The receptor does not monitor the worker: once it is dead, functions that are sent to it are lost silently.
+    # The receptor does not monitor the worker: once the worker is dead, functions sent to it are lost silently.
     def receptor, do: receptor(spawn(Worker, :worker, [self()]), nil)
 
     def receptor(worker, env) do
@@ -82,7 +83,7 @@ defmodule Evaluation do
   def main([form]) when form in @forms do
     log_to_stderr()
     if form == "sister", do: {:ok, _} = CallbackThread.Application.start(:normal, [])
-    # A persistent term, so that the functions capture nothing, as those of 2018.
+    # A persistent term, so that the functions capture nothing, like those of 2018.
     :persistent_term.put(__MODULE__, :atomics.new(1, []))
     evaluate(form, 10, [0, 0])
     IO.puts("ready Elixir #{System.version()} on OTP #{System.otp_release()}")
@@ -110,7 +111,7 @@ defmodule Evaluation do
   defp init("process"), do: nil
   defp init("sister"), do: CallbackThread.Receptor.new()
 
-  # The recursion builds a list that is not used, and needs stack for each call. The figures of 2018 include both.
+  # The recursion builds an unused list and needs stack for each call. The measurements of 2018 include both.
   defp call(_form, _subject, number) when number <= 0, do: []
 
   defp call("process", subject, number) do
@@ -124,7 +125,7 @@ defmodule Evaluation do
   end
 
   defp stop("sister", receptor), do: CallbackThread.stop(receptor)
-  # Its processes are killed.
+  # The evaluation kills the processes of the other forms.
   defp stop(_form, _subject), do: :ok
 
   defp sleep(ms) do
@@ -138,7 +139,7 @@ defmodule Evaluation do
 
   defp evaluate(form, number, readings) do
     others = Process.list()
-    # In a process of its own, whose garbage goes with it.
+    # The measurement has a process of its own, whose garbage is freed when it ends.
     {before, figures} = fn -> measure(form, number, readings) end |> Task.async() |> Task.await(:infinity)
     Enum.each(Process.list() -- others, &kill/1)
     collect_garbage()
@@ -153,7 +154,7 @@ defmodule Evaluation do
     call(form, subject, number)
     at_once = :erlang.memory(:total)
     begun_at_once = begun()
-    # Without the list from here on.
+    # Frees the list that `call` has returned.
     :erlang.garbage_collect()
     Process.sleep(first)
     after_first = :erlang.memory(:total)
@@ -175,11 +176,11 @@ defmodule Evaluation do
 
   defp collect_garbage do
     Enum.each(Process.list(), &:erlang.garbage_collect/1)
-    # What processes have left is freed a moment after their end.
+    # Memory of ended processes is freed with a delay.
     Process.sleep(200)
   end
 
-  # What logs by default writes to the standard output.
+  # The default log handler writes to standard output.
   defp log_to_stderr do
     Enum.each(:logger.get_handler_ids(), &:logger.remove_handler/1)
     :ok = :logger.add_handler(:default, :logger_std_h, %{level: :warning, config: %{type: :standard_error}})

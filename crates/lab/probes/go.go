@@ -1,4 +1,4 @@
-// A probe for Go: it makes units of concurrency for contend to measure. README.md has the protocol.
+// A probe for Go: creates units of concurrency for contend to measure. README.md describes the protocol.
 //
 //	go build -o probe go.go && ./probe goroutine
 package main
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A kind of unit. A further one is a further entry in kinds.
+// A kind of unit. To add one, add an entry to kinds.
 type kind struct {
 	start func(due time.Time) // makes one unit
 	wake  func()              // lets all units end
@@ -96,8 +96,8 @@ func rest() string {
 	return fmt.Sprintf("rested %d", used())
 }
 
-// Bytes of pages with objects, and of stacks of goroutines, which are not part of the heap. HeapAlloc would leave
-// out fragmentation, and Sys includes memory that is no longer used.
+// Returns the size of pages with objects and of stacks of goroutines, in bytes. HeapAlloc would leave out stacks and
+// fragmentation, and Sys would include memory that is no longer used.
 func used() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)

@@ -1,9 +1,10 @@
-// A probe for Node: it makes units of concurrency for contend to measure. README.md has the protocol.
+// A probe for Node.js: creates units of concurrency for contend to measure. README.md describes the protocol.
 //
 //     node --expose-gc --max-semi-space-size=1 node.js timer
 //
-// Without --expose-gc garbage cannot be collected when the protocol wants it: BYTES is then `-`, and the process's
-// memory says little. The other option keeps the young space, which is touched bit by bit, small (in MiB).
+// Without --expose-gc, the probe cannot collect garbage when the protocol demands it: BYTES is then `-`, and the
+// memory of the process is not meaningful. The other option keeps the young generation small (in MiB), because its
+// pages are touched only gradually.
 'use strict';
 
 const { performance } = require('perf_hooks');
@@ -20,7 +21,8 @@ function end() {
   if (++ended === total && haveEnded) haveEnded();
 }
 
-// All units of a park are due at the same time, however long it takes to make them. Timers count whole milliseconds.
+// All units of a park are due at the same time, regardless of how long their creation takes. Timers count whole
+// milliseconds.
 const until = (due) => Math.ceil(due - performance.now());
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -30,11 +32,11 @@ async function sleeper(due) {
   end();
 }
 
-// A kind of unit, by its name. A further one is a further entry.
-//   prepare(n)     makes what only the probe needs for n units
-//   start(due, i)  makes the unit i
-//   count()        how many wait, by the runtime's own count; else they count themselves in `waiting`
-//   wake()         lets all units end; else time does it
+// The kinds of units, by name. To add one, add an entry.
+//   prepare(n)     allocates what only the probe needs for n units
+//   start(due, i)  creates unit i
+//   count()        number of waiting units by the runtime's own count; without it, units count themselves in `waiting`
+//   wake()         lets all units end; without it, their timers do
 //   trips(m)       exchanges m messages with one unit
 const kinds = {
   timer: {
@@ -103,7 +105,7 @@ function rest() {
   return `rested ${used()}`;
 }
 
-// Room for one message: one side awaits `take()`, then the other calls `give`.
+// A slot for one message: one side awaits `take()`, then the other calls `give`.
 class Slot {
   take() {
     return new Promise((resolve) => { this.give = resolve; });
@@ -112,7 +114,7 @@ class Slot {
 
 const wrong = (message, answer) => `none message ${message} was answered by ${answer}`;
 
-// With an async function.
+// Exchanges messages with an async function.
 async function exchangeByAwait(m) {
   const there = new Slot();
   const back = new Slot();
@@ -132,7 +134,7 @@ async function exchangeByAwait(m) {
   return `${m} ${nanoseconds(began)}`;
 }
 
-// With functions that wait for promises.
+// Exchanges messages through callbacks of promises.
 function exchangeByThen(m) {
   const there = new Slot();
   const back = new Slot();
@@ -175,7 +177,7 @@ async function main() {
   await wake(kind);
   rest();
   console.log(`ready Node ${process.versions.node}`);
-  // Commands are events among others, so that timers that are due while none comes are seen to end.
+  // Commands are read as events, so that timers also fire while no command arrives.
   for await (const command of readline.createInterface({ input: process.stdin })) {
     console.log(await answer(kind, command));
   }

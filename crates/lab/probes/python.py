@@ -1,4 +1,4 @@
-"""A probe for Python: it makes units of concurrency for contend to measure. README.md has the protocol.
+"""A probe for Python: creates units of concurrency for contend to measure. README.md describes the protocol.
 
     python3 python.py thread
 """
@@ -23,7 +23,7 @@ def wrong(message, answer):
 
 
 class Units:
-    """The units of one park. A kind of unit is a class that derives from this, and its line in KINDS."""
+    """The units of one park. To add a kind of unit, derive a class and add its line to KINDS."""
 
     Event = asyncio.Event
 
@@ -44,11 +44,11 @@ class Units:
             self.have_ended.set()
 
     async def start(self, due):
-        """Makes all units, and returns when they wait; `due` is by the loop's clock."""
+        """Creates all units and returns when they wait; `due` is a time of the loop's clock."""
         raise NotImplementedError
 
     async def wake(self):
-        """Lets all units end, and returns when they have. Here it is time that lets them."""
+        """Lets all units end and returns when they have. By default, their timers end them."""
         await self.have_ended.wait()
 
     @staticmethod
@@ -227,7 +227,7 @@ class Probe:
         await self.wake()
         await self.rest()
         print(f"ready {VERSION}", flush=True)
-        # Commands are events among others, so that timers that are due while none comes are seen to end.
+        # Commands are read as events, so that timers also fire while no command arrives.
         commands = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(commands), sys.stdin

@@ -3,8 +3,8 @@
 #     elixirc -o DIR ../../../elixir/lib/callback_thread.ex ../../../elixir/lib/callback_thread/*.ex
 #     elixir --erl "+sbwt none +sbwtdcpu none +sbwtdio none" -pa DIR sister.exs UNIT
 #
-# UNIT is `registered` or `closure`, the library's two storages. Both wait for time: to wake them by messages the
-# probe would have to keep their ids. +sbwt and the like keep idle schedulers from spinning.
+# UNIT is `registered` or `closure`, the two ways in which the library stores a unit. Both wait for time: to wake them
+# by messages, the probe would have to keep their ids. +sbwt and related options keep idle schedulers from spinning.
 
 defmodule Probe.Count do
   # A persistent term, so that units hold no reference to it.
@@ -19,7 +19,7 @@ defmodule Probe.Count do
 end
 
 defmodule Probe.Registered do
-  # A code of the library and an integer. Many are asked for in one message, as the library has it.
+  # A unit that is a registered function and an integer. The library creates many with one message.
   @bulk 4_096
 
   def init(receptor) do
@@ -28,7 +28,7 @@ defmodule Probe.Registered do
     %{receptor: receptor, ended: ended, back: back}
   end
 
-  # A delay counts from when it is asked for, so it is another one for each message.
+  # A delay starts when it is requested, so it is computed anew for each message.
   def make(state, n, due) do
     for first <- 1..n//@bulk do
       ms = max(0, due - System.monotonic_time(:millisecond))
@@ -38,7 +38,7 @@ defmodule Probe.Registered do
     end
   end
 
-  # It has no code that runs before it waits, so the library's count is taken.
+  # The unit runs no code before it waits, so the library's count is used.
   def waiting(stats), do: stats.alive - stats.ready
 
   def echo(state), do: CallbackThread.spawn_registered(state.receptor, state.back, 0, after: :infinity)
@@ -52,7 +52,7 @@ defmodule Probe.Registered do
 end
 
 defmodule Probe.Closure do
-  # A function that holds one number. Without any it would be a constant, and no closure.
+  # A unit that is a closure over one number. Without a captured value the function would be a constant.
   def init(receptor), do: %{receptor: receptor}
 
   def make(state, n, due) do
@@ -79,7 +79,7 @@ end
 
 defmodule Probe do
   @units %{"registered" => Probe.Registered, "closure" => Probe.Closure}
-  # As long as the library's workers may take, once idle, to collect their garbage.
+  # Time that the library's idle workers may take to collect their garbage.
   @idle_ms 300
 
   def main([name]) when is_map_key(@units, name) do
@@ -100,7 +100,7 @@ defmodule Probe do
     {_, units} = park(unit, state, 100, 50)
     end_all(state, units)
     trips(unit, state, 100)
-    # Frees garbage of compiling this file.
+    # Frees the garbage from compiling this file.
     Enum.each(Process.list(), &:erlang.garbage_collect/1)
   end
 
@@ -157,7 +157,7 @@ defmodule Probe do
     end)
   end
 
-  # Asks seldom, since the workers have to answer.
+  # Polls only every millisecond, since the workers have to answer.
   defp await(state, condition) do
     unless condition.(CallbackThread.stats(state.receptor)) do
       Process.sleep(1)
@@ -172,7 +172,7 @@ defmodule Probe do
     ns
   end
 
-  # One message each way; `send/2` would wait for an answer of the worker, too.
+  # Exchanges one message each way; `send/2` would also wait for an answer from the worker.
   defp trip(id, message) do
     CallbackThread.cast(id, {self(), message})
 
@@ -193,7 +193,7 @@ defmodule Probe do
     :erlang.memory(:total)
   end
 
-  # What logs by default writes to the standard output.
+  # The default log handler writes to standard output.
   defp log_to_stderr do
     Enum.each(:logger.get_handler_ids(), &:logger.remove_handler/1)
     :ok = :logger.add_handler(:default, :logger_std_h, %{level: :warning, config: %{type: :standard_error}})

@@ -1,4 +1,4 @@
-//! The experiments, a file each, and the table of them all.
+//! All experiments, a module for each family, and the table that lists them.
 
 mod copy;
 mod engine;
@@ -66,7 +66,7 @@ pub const TABLE: &[&Experiment] = &[
     &pipeline::STARTUP,
 ];
 
-/// Experiments and suites for the engine.
+/// The experiments and suites that the engine offers, and the experiments that calibrate it.
 pub const REGISTRY: Registry = Registry {
     experiments: TABLE,
     suites: suites::SUITES,
@@ -136,7 +136,7 @@ mod tests {
                 let mut scope = Scope::of(Size::Full);
                 scope.choices.add(setting.name, value.clone());
                 for case in (experiment.cases)(&scope) {
-                    // Only cases that sleep have a tick.
+                    // Only sleeping cases have a tick.
                     let untouched = setting.name == "tick_us" && case.get("tick_us").is_none();
                     let heeded = case.get(setting.name) == Some(&value);
                     assert!(heeded || untouched, "{} {}: {case}", experiment.name, setting.name);

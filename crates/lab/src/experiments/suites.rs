@@ -1,11 +1,11 @@
-//! The suites, each with the experiments of a source document.
+//! The suites, each of which compares experiments with a source document.
 
 use contend_record::lab::Chapter;
 
 use crate::engine::plan::DEFAULT_BUDGET_SECONDS;
 use crate::engine::suite::Suite;
 
-/// All suites.
+/// All suites, in the order of lists.
 pub const SUITES: &[Suite] = &[
     Suite {
         name: "process-thread",

@@ -1,5 +1,5 @@
-//! Conformance tests of all mechanisms: every message arrives once, in order and intact; a partner
-//! that dies is an error and never blocks the other one; no file or process remains.
+//! Conformance tests of all mechanisms: every message arrives once, in order and intact; the death
+//! of a partner is an error and never blocks the other one; no file or process remains.
 
 use std::fs;
 use std::ops::Range;
@@ -19,14 +19,14 @@ fn exchange(mechanism: &'static Mechanism, kind: Kind, bytes: usize) -> Exchange
     Exchange { pair, mechanism, bytes, warm_up: 3 }
 }
 
-/// The lengths of messages in bytes; more of them with `CONTEND_TEST_EFFORT=full`.
+/// Returns the message lengths to test in bytes: more of them with `CONTEND_TEST_EFFORT=full`.
 fn lengths() -> &'static [usize] {
     let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
     if is_full { &[1, 7, 64, 1000, 4096, 65_536, 1 << 20] } else { &[1, 1000, 65_536] }
 }
 
-/// Returns every mechanism, between processes and, where supported, between threads, with every
-/// message length that it can carry here.
+/// Returns the exchanges to test: every mechanism with every message length that it can carry on
+/// this machine, between processes and, where supported, between threads.
 fn all() -> impl Iterator<Item = Exchange> {
     TABLE.iter().flat_map(move |mechanism| {
         let able = lengths().iter().copied().filter(|&bytes| {
@@ -42,14 +42,15 @@ fn all() -> impl Iterator<Item = Exchange> {
     })
 }
 
-/// Returns the number of messages to send: fewer if they are long, or if each takes a time slice.
+/// Returns the number of messages to send: `default`, but at most 50 if messages are long or each
+/// takes a time slice.
 fn messages(exchange: &Exchange, default: u64) -> u64 {
     let spins = exchange.mechanism.waiting == WaitStrategy::Spin;
     let max = if exchange.bytes > 10_000 || spins { 50 } else { default };
     default.min(max)
 }
 
-/// Mechanisms that can send a message without a system call.
+/// Names of the mechanisms that can send a message without a system call.
 const WITHOUT_SYSTEM_CALLS: [&str; 7] = [
     "mapped-file",
     "ring-futex",
@@ -120,7 +121,7 @@ fn no_message_is_lost_under_random_delays() {
     }
 }
 
-/// Sub is killed after a given number of messages, while main sends or waits for a reply.
+/// Kills sub after a given number of messages, while main sends or waits for a reply.
 #[test]
 fn a_partner_killed_at_any_message_is_an_error() {
     for exchange in all().filter(|exchange| exchange.pair.kind == Kind::Processes) {
@@ -205,7 +206,8 @@ fn a_skipped_message_is_detected() {
     }
 }
 
-/// Returns queues and files of the process with this id that still exist.
+/// Returns the paths of files and POSIX queues that the given process left behind, and the lines of
+/// its System V queues in `/proc/sysvipc/msg`.
 fn leftovers(process: u32) -> Vec<String> {
     let mut left = Vec::new();
     for folder in [std::env::temp_dir(), "/dev/shm".into(), "/dev/mqueue".into()] {
@@ -213,7 +215,8 @@ fn leftovers(process: u32) -> Vec<String> {
         let names = entries.map(|entry| entry.path().display().to_string());
         left.extend(names.filter(|name| name.contains(&format!("contend-{process}-"))));
     }
-    // Fields 5 and 6 of a queue's line are the last sender and receiver.
+    // Fields 5 and 6 of a queue's line, counted from 0, are the ids of the last sender and
+    // receiver.
     let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
     let is_of =
         |line: &&str| line.split_whitespace().skip(5).take(2).any(|of| of == process.to_string());

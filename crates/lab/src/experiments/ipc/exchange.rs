@@ -37,45 +37,46 @@ pub struct Exchange {
 /// Resources that a partner has used for the measured messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartnerStats {
-    /// End of its last message, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// When the partner finished its last message, in nanoseconds of `CLOCK_MONOTONIC`.
     pub end_ns: u64,
-    /// CPU time, switches and page faults.
+    /// CPU time, context switches and page faults.
     pub used: Used,
-    /// System calls.
+    /// System calls made for messages, by kind.
     pub calls: Tally,
-    /// Peak resident set of its process so far, in bytes.
+    /// Peak resident set size of the partner's process so far, in bytes.
     pub peak_rss: u64,
 }
 
 /// The measurements of an exchange.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExchangeResult {
-    /// Start of main's first measured message, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// When main started its first measured message, in nanoseconds of `CLOCK_MONOTONIC`.
     start_ns: u64,
-    /// Time from then until the last message was received: by sub, or by main in round trips.
+    /// Time from `start_ns` until sub received the last message or, in round trips, until main
+    /// received the last reply.
     pub elapsed: Duration,
-    /// Usage of main and of sub.
+    /// Resource usage of main, then of sub.
     pub stats: [PartnerStats; 2],
-    /// Further figures from sub.
+    /// Values that sub's role returned for the measured messages.
     pub extra: [u64; EXTRA_FIGURES],
 }
 
-/// Figures that sub can report in addition to its usage.
+/// Number of values that sub can report in addition to its usage.
 pub const EXTRA_FIGURES: usize = 8;
-/// Length of [`PartnerStats`] as figures of the link.
+/// Number of values that encode a [`PartnerStats`] on the link.
 const STATS_FIGURES: usize = 2 + USAGE_FIGURES + KINDS;
 const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link must hold all figures");
 
 impl PartnerStats {
-    /// Returns the usage since `before`, as of now, with these system calls.
+    /// Returns the usage from `before` until now, with the given system calls.
     pub fn now(before: Used, calls: Tally) -> Self {
         let (end_ns, used) = (now(), before.since());
-        // Last, because it takes several microseconds.
+        // Read last, because reading the status takes several microseconds.
         let peak_rss = Status::of(getpid()).map_or(0, |status| status.peak_rss);
         Self { end_ns, used, calls, peak_rss }
     }
 
-    /// Encodes the usage as figures for the link.
+    /// Encodes the usage as values for the link.
     pub fn to_figures(self) -> [u64; STATS_FIGURES] {
         let mut figures = [0; STATS_FIGURES];
         figures[0] = self.end_ns;
@@ -85,7 +86,7 @@ impl PartnerStats {
         figures
     }
 
-    /// Decodes sub's usage and its further figures from the link.
+    /// Decodes sub's usage, and the further values that sub reports, from the values of the link.
     pub fn split(figures: &[u64; FIGURES]) -> (Self, [u64; EXTRA_FIGURES]) {
         let figure = |from: usize| move |index: usize| figures[from + index];
         let stats = Self {
@@ -98,24 +99,25 @@ impl PartnerStats {
     }
 }
 
-/// The progress of the partners before the measured messages.
+/// Progress of both partners towards the measured messages: 0, then the states below.
 type Gate = Shared<Line<AtomicU64>>;
-/// Sub can receive.
+/// State of the gate: sub can receive.
 const SUB_READY: u64 = 1;
-/// Main can receive.
+/// State of the gate: main can receive.
 const MAIN_READY: u64 = 2;
-/// Sub has received the warm-up messages.
+/// State of the gate: sub has received the warm-up messages.
 const SUB_WARMED_UP: u64 = 3;
 
 /// Main's side of an exchange: called with the numbers of the warm-up messages, then with those of
 /// the measured ones.
 pub type MainRole<'a> = &'a mut dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<()>;
-/// Sub's side of an exchange. The figures that it returns at the end reach main.
+/// Sub's side of an exchange, called with the same numbers. Main receives the values that the last
+/// call returns.
 pub type SubRole<'a> =
     &'a mut (dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<[u64; EXTRA_FIGURES]> + Send);
 
 impl Exchange {
-    /// Main sends messages; sub receives and checks them.
+    /// Runs an exchange in which main sends messages, and sub receives and checks them.
     ///
     /// # Errors
     /// See [`Exchange::run`].
@@ -128,8 +130,8 @@ impl Exchange {
         )
     }
 
-    /// Main sends messages and waits for the reply to each. `each` receives the time of every
-    /// single round trip.
+    /// Runs an exchange in which main sends messages and waits for the reply to each. `each`
+    /// receives the time of every measured round trip.
     ///
     /// # Errors
     /// See [`Exchange::run`].
@@ -152,7 +154,8 @@ impl Exchange {
         Ok(ExchangeResult { elapsed, ..result })
     }
 
-    /// Runs both sides. `observer` is called once sub has been created.
+    /// Runs both sides with `messages` measured messages, and calls `observer` once sub has been
+    /// created.
     ///
     /// # Errors
     /// Returns an error if a system call fails, a message arrives damaged or out of order, or a
@@ -203,7 +206,7 @@ impl Exchange {
     }
 }
 
-/// Whether the error only says that the other partner has exited.
+/// Returns whether the error only says that the other partner has exited.
 fn is_disconnect(error: &SubjectError) -> bool {
     let SubjectError::Refused { source, .. } = error else { return false };
     let kinds = [
@@ -215,18 +218,18 @@ fn is_disconnect(error: &SubjectError) -> bool {
     kinds.contains(&source.kind()) || source.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
-/// What a partner owns during an exchange.
+/// One partner's state during an exchange.
 struct Participant<'a> {
     end: Box<dyn Endpoint>,
     gate: &'a Gate,
     link: &'a Link,
-    /// The numbers of the warm-up messages, and of the measured ones.
+    /// Numbers of the warm-up messages, then of the measured ones.
     phases: &'a [Range<u64>; 2],
 }
 
 impl Participant<'_> {
-    /// Runs main's side. Returns the start time, main's usage, and its endpoint, which must outlive
-    /// sub's side.
+    /// Runs main's side. Returns the start time in nanoseconds of `CLOCK_MONOTONIC`, main's usage,
+    /// and main's endpoint, which must outlive sub's side.
     fn run_main(
         mut self,
         role: MainRole<'_>,
@@ -261,7 +264,8 @@ impl Participant<'_> {
         PartnerStats::now(before.0, self.end.calls().since(&before.1))
     }
 
-    /// Waits until the exchange has reached this state.
+    /// Waits until the gate has reached `state`, or fails with `BrokenPipe` if the other partner
+    /// has exited.
     fn wait(&self, state: u64) -> io::Result<()> {
         const YIELDS_BEFORE_SLEEP: u32 = 1000;
         let mut yields = 0;
@@ -280,8 +284,8 @@ impl Participant<'_> {
     }
 }
 
-/// Threads of main and sub in this process, and how to interrupt their blocking system calls: by
-/// signals, repeated until the thread has noticed.
+/// Threads of main and sub in this process, and the signal that interrupts their blocking system
+/// calls. The signal is repeated until the thread has noticed.
 struct BlockedThreads {
     nudge: Nudge,
     threads: [AtomicU32; 2],
@@ -298,7 +302,8 @@ impl BlockedThreads {
         self.threads[who].store(thread, Ordering::Release);
     }
 
-    /// Interrupts a partner's system call if the other partner has exited early.
+    /// If the other partner has exited early, interrupts the system calls of partner `who` until
+    /// `is_through` returns true.
     fn interrupt_wait(&self, who: usize, link: &Link, is_through: IsThrough<'_>) {
         while link.is_broken() && !is_through() {
             match self.threads[who].load(Ordering::Acquire) {

@@ -45,7 +45,7 @@ pub const ROUND_TRIP: Experiment = row(
     |parameters| Ok(Box::new(MessageExchange::new(parameters, Pattern::RoundTrip)?)),
 );
 
-/// Defines an experiment with messages.
+/// Returns the definition of an experiment with messages.
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -102,32 +102,32 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// The direction of messages.
+/// Whether sub answers each message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pattern {
     OneWay,
     RoundTrip,
 }
 
-/// The subject: an exchange of messages.
+/// Subject of both experiments: an exchange of messages in the given pattern.
 struct MessageExchange {
     exchange: Exchange,
     pattern: Pattern,
-    /// Messages of a sample, once calibrated.
+    /// Number of messages in a sample; `None` until it is calibrated.
     count: Option<u64>,
     overhead: Overhead,
 }
 
-/// Messages of the first calibration run, and of the warm-up of both.
+/// Number of messages of the first calibration run, and of the warm-up before each of these runs.
 const CALIBRATION_MESSAGES: u64 = 10;
-/// Messages before the measured ones, to warm caches and map pages. If a message takes long, fewer
-/// are sent: not more than the measured ones.
+/// Maximum number of messages before the measured ones, which warm caches and map pages. A warm-up
+/// never has more messages than the measured part, so slow messages get a shorter one.
 const WARM_UP_MESSAGES: u64 = 100;
 /// Target time of a sample.
 const SAMPLE_TIME: Duration = Duration::from_millis(20);
-/// Upper bound for the round trips that are timed individually.
+/// Time budget for the individually timed round trips of a sample.
 const SINGLE_TRIPS_TIME: Duration = Duration::from_millis(45);
-/// Bounds on the messages of a sample.
+/// Bounds on the number of messages in a sample.
 const MIN_MESSAGES: u64 = 10;
 const MAX_MESSAGES: u64 = 4_000_000;
 
@@ -144,9 +144,9 @@ impl MessageExchange {
         }
     }
 
-    /// Returns the number of messages of a sample. The first call finds it, and the length of the
-    /// warm-up: two partners that spin on one CPU take a time slice for each message, so that a
-    /// hundred would take a second.
+    /// Returns the number of messages in a sample. The first call calibrates this number and the
+    /// length of the warm-up: two partners that spin on one CPU take a time slice for each message,
+    /// so a warm-up of a hundred messages would take a second.
     fn calibrated_count(&mut self) -> Result<u64, SubjectError> {
         if let Some(count) = self.count {
             return Ok(count);
@@ -158,7 +158,7 @@ impl MessageExchange {
         Ok(*self.count.insert(count))
     }
 
-    /// Adds percentiles of individual round trips.
+    /// Times about `affordable` round trips individually, and adds their percentiles to the sample.
     fn with_percentiles(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
@@ -170,14 +170,14 @@ impl MessageExchange {
     }
 }
 
-/// Returns the length of the warm-up before `count` messages of this length in bytes. Long messages
-/// need fewer.
+/// Returns the number of warm-up messages before `count` messages of `bytes` bytes: at most
+/// `count`, and fewer if messages are long.
 fn warm_up(count: u64, bytes: usize) -> u64 {
     const MAX_WARM_UP_BYTES: u64 = 16 << 20;
     WARM_UP_MESSAGES.min(MAX_WARM_UP_BYTES / bytes as u64).min(count)
 }
 
-/// Returns the sample of an exchange of `count` messages.
+/// Returns the sample for an exchange of `count` messages. All of its metrics are for one message.
 pub fn sample_of(result: &ExchangeResult, count: u64) -> Sample {
     let each = |figure: f64| figure / count as f64;
     let mut sample = Sample::of(each(result.elapsed.as_nanos() as f64));
@@ -218,7 +218,7 @@ impl Subject for MessageExchange {
     }
 }
 
-/// Returns the facts of an exchange for the record.
+/// Returns the facts about an exchange for the record: its mechanism, wait strategy and CPUs.
 pub fn facts(exchange: &Exchange) -> Facts {
     let mechanism = exchange.mechanism;
     let mut facts = Facts::from([

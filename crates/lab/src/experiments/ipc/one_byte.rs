@@ -46,7 +46,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(OneByte::new(parameters)?)),
 };
 
-/// Forms of the channel, and the mechanism of each that is correct.
+/// Forms of the channel with their mechanisms. The incorrect form has none.
 const FORMS: [(&str, Option<&str>); 5] = [
     ("pipe", Some("pipe")),
     ("ring", Some("ring-spin-futex")),
@@ -76,7 +76,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(FORMS.iter().map(case).collect(), &SETTINGS)
 }
 
-/// The subject: bytes from a parent to its child.
+/// Subject that sends bytes one by one from a parent to its child.
 struct OneByte {
     pair: Pair,
     /// The mechanism; `None` for the unguarded cell.
@@ -103,7 +103,7 @@ impl OneByte {
 struct TransferResult {
     elapsed: Duration,
     stats: [PartnerStats; 2],
-    /// Bytes that the child has read.
+    /// Number of bytes that the child has read.
     received: u64,
 }
 
@@ -132,7 +132,8 @@ impl OneByte {
         })
     }
 
-    /// Transfers without synchronisation: the parent overwrites bytes that the child has not read.
+    /// Transfers bytes without synchronisation: the parent overwrites bytes that the child has not
+    /// read.
     fn transfer_unguarded(&self) -> Result<TransferResult, SubjectError> {
         let link = Link::new().attempt("map shared memory")?;
         let cell = Shared::new(Line(AtomicU32::new(0))).attempt("map shared memory")?;
@@ -171,7 +172,7 @@ impl OneByte {
                 link.finish(&[figures.as_slice(), &[received]].concat());
                 Ok(())
             },
-            // Neither side blocks, except main at the start, and that loop checks the link itself.
+            // Only main's loop at the start blocks, and it checks the link itself.
             Release { main: &|_| (), sub: &|_| over.store(true, Ordering::Release) },
             &|_| (),
         )?;

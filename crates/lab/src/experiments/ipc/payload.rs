@@ -25,7 +25,7 @@ pub fn write(message: &mut [u8], number: u64) {
     }
 }
 
-/// Reads a message in full; returns whether its content is that for this number.
+/// Reads the whole message and returns whether it has the content for the given number.
 #[inline]
 pub fn is_intact(message: &[u8], number: u64) -> bool {
     if let [byte] = message {
@@ -50,7 +50,8 @@ pub fn is_intact(message: &[u8], number: u64) -> bool {
     differences == 0
 }
 
-/// Bytes written by one iteration, and its words: the compiler vectorises a loop over them.
+/// Bytes written by one iteration, and the 8-byte words in them: the compiler vectorises the loop
+/// over the words.
 const LINE_BYTES: usize = 64;
 const WORDS_PER_LINE: u64 = LINE_BYTES as u64 / 8;
 /// Makes the words of neighbouring numbers differ in many bits.

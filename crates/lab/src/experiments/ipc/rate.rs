@@ -1,4 +1,4 @@
-//! `ipc/rate`: the latency of messages that are sent at a fixed rate.
+//! `ipc/rate`: the latency of messages sent at a fixed rate.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(FixedRate::new(parameters)?)),
 };
 
-/// The rate, in messages a second.
+/// Parameter for the rate, in messages a second.
 const RATE: Setting = Setting::number(
     "rate_per_s",
     "messages a second [default: 1000, 10000, 100000]",
@@ -74,14 +74,14 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// Time of a sample.
+/// Duration of a sample, unless the minimum number of messages takes longer.
 const SAMPLE_TIME: Duration = Duration::from_millis(250);
 /// Minimum number of messages of a sample.
 const MIN_MESSAGES: u64 = 100;
-/// A message is late if it is sent this long after it was due, in nanoseconds.
+/// Delay in nanoseconds after which a message counts as sent late.
 const LATE_THRESHOLD_NS: u64 = 10_000;
 
-/// The subject: messages at a fixed rate.
+/// Subject that sends messages at a fixed rate.
 struct FixedRate {
     exchange: Exchange,
     rate: u64,
@@ -94,8 +94,8 @@ impl FixedRate {
     }
 }
 
-/// Spins until a time in nanoseconds of `CLOCK_MONOTONIC` and returns how late it is then, in
-/// nanoseconds.
+/// Spins until `due`, in nanoseconds of `CLOCK_MONOTONIC`, and returns how many nanoseconds later
+/// it is by then.
 fn spin_until(due: u64) -> u64 {
     loop {
         match now().checked_sub(due) {

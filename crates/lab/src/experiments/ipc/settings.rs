@@ -12,11 +12,11 @@ use crate::engine::setting::Setting;
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, pair, placement};
 use crate::support::partners::{Link, Placement};
 
-/// The mechanism that carries messages.
+/// Parameter for the mechanism that carries messages.
 pub const MECHANISM: Setting =
     Setting::named(names::MECHANISM, "mechanism that carries the messages", channels::names);
 
-/// The length of a message, in bytes.
+/// Parameter for the length of a message in bytes.
 pub const BYTES: Setting = Setting::number(
     names::BYTES,
     "length of a message in bytes [default: 1, 64, 4096, 65536, 1048576]",
@@ -24,17 +24,17 @@ pub const BYTES: Setting = Setting::number(
     16 << 20,
 );
 
-/// All parameters that can be set.
+/// Parameters of the experiments with messages.
 pub const SETTINGS: [&Setting; 4] = [&MECHANISM, &BYTES, &PARTNERS, &PLACEMENT];
 
-/// Returns the case with these parameters.
+/// Returns the case with the given mechanism, message length in bytes, partners and placement.
 pub fn case(mechanism: &Mechanism, bytes: u64, partners: &str, placement: Placement) -> Parameters {
     let parameters = Parameters::new().with(MECHANISM.name, mechanism.name);
     let parameters = parameters.with(BYTES.name, bytes).with(PARTNERS.name, partners);
     parameters.with(PLACEMENT.name, placement.name())
 }
 
-/// Returns the mechanism of a case.
+/// Returns the mechanism of a case, or `None` if the parameters name none or an unknown one.
 fn mechanism(parameters: &Parameters) -> Option<&'static Mechanism> {
     channels::find(parameters.text(MECHANISM.name)?)
 }
@@ -70,8 +70,8 @@ pub fn unavailable(parameters: &Parameters) -> Option<String> {
     placement.unavailable().or_else(|| creation_error(mechanism, bytes))
 }
 
-/// Returns why a channel for messages of this length cannot be created here, or `None` if it can: a
-/// known limit, or the error of creating one. Each combination is tried once.
+/// Returns why a channel for messages of `bytes` bytes cannot be created here, or `None` if it can.
+/// The reason is a known limit or the error of a trial. Each combination is tried once.
 fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String> {
     type Cache = BTreeMap<(&'static str, usize), Option<String>>;
     static CACHE: Mutex<Cache> = Mutex::new(Cache::new());
@@ -86,7 +86,7 @@ fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String>
     why.clone()
 }
 
-/// Whether the partners are certain to run on two CPUs.
+/// Returns whether the partners are certain to run on two CPUs.
 pub fn hands_over(parameters: &Parameters) -> bool {
     placement(parameters, Placement::Free).crosses()
 }

@@ -1,7 +1,7 @@
-//! Expected durations of cases in every runtime.
+//! Expected times of cases in every runtime.
 //!
-//! A new probe starts for each sample of memory, so that the start of its runtime counts every
-//! time; the first case that uses a probe compiles it, unless an earlier run has.
+//! Each sample of memory starts a new probe, so the start of its runtime counts every time. The
+//! first case that uses a probe compiles it, unless an earlier run has.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use super::table::{DOCUMENT, Row, Source};
 use super::{N, row};
 use crate::engine::cost::{Cost, SharedCost};
 
-/// What a runtime takes.
+/// Expected times of a runtime, as measured on one machine.
 struct RuntimeCost {
     runtime: &'static str,
-    /// Time until its probe answers, in milliseconds.
+    /// Time from the start of the probe to its first answer, in milliseconds.
     start: u64,
-    /// Time until its probe has been compiled, in milliseconds.
+    /// Time to compile the probe, in milliseconds; 0 for scripts.
     compile: u64,
-    /// Time to create a unit and to end it, in microseconds.
+    /// Time to create and to end a unit, in microseconds.
     unit: u64,
 }
 
-/// Runtimes whose probes are programs of their own. A probe in Go takes its time to compile the
-/// standard library.
+/// Costs of the runtimes whose probes are programs of their own. Compiling a probe in Go takes long
+/// because it compiles the standard library.
 const RUNTIMES: [RuntimeCost; 7] = [
     RuntimeCost { runtime: "Go", start: 20, compile: 18_000, unit: 10 },
     RuntimeCost { runtime: "Java", start: 500, compile: 3000, unit: 5 },
@@ -35,19 +35,20 @@ const RUNTIMES: [RuntimeCost; 7] = [
     RuntimeCost { runtime: "Elixir", start: 2500, compile: 4000, unit: 30 },
 ];
 
-/// The others, whose probe is this program.
+/// Cost of every other runtime, whose probe is this program.
 const OWN: RuntimeCost = RuntimeCost { runtime: "", start: 20, compile: 0, unit: 1 };
 
-/// Time to create a unit that the kernel knows, and to end it.
+/// Time to create and to end a unit that is a task of the kernel.
 const TASK: Duration = Duration::from_micros(400);
 
-/// Time to read memory until it has settled, before and after, in milliseconds.
+/// Time to read memory until it has settled, once before and once after the units exist, in
+/// milliseconds.
 const READ_MS: u64 = 250;
 /// Time to exchange messages until a runtime is warm, in milliseconds.
 const WARM_UP_MS: u64 = 200;
 /// Time of a round-trip sample, in milliseconds.
 const ROUND_TRIPS_MS: u64 = 100;
-/// Time for which the program of 2018 lets its functions sleep, and then reads memory again, in
+/// Time of one run of the program of 2018, which sleeps and then reads memory again, in
 /// milliseconds.
 const EVALUATION_MS: u64 = 6500;
 
@@ -63,7 +64,8 @@ fn start(row: &Row) -> Duration {
     millis(of_runtime(row).start)
 }
 
-/// Returns the compilation of a row's probe, unless an earlier run has compiled it.
+/// Returns the cost of compiling a row's probe, which cases share, or `None` if the probe is built
+/// in or an earlier run has compiled it.
 fn compilation(row: &Row) -> Option<SharedCost> {
     let Source::Program { program, .. } = row.source else { return None };
     let known = of_runtime(row);
@@ -71,8 +73,8 @@ fn compilation(row: &Row) -> Option<SharedCost> {
     is_needed.then_some(SharedCost { name: known.runtime, time: millis(known.compile) })
 }
 
-/// Returns whether there is a compiled probe of this name. It may be of another toolchain: to find
-/// that out takes as long as to start the toolchain.
+/// Returns whether the cache has a compiled probe with the program's name. Another toolchain may
+/// have compiled it: checking that takes as long as starting the toolchain.
 fn was_compiled(program: &Program) -> bool {
     let prefix = format!("{}-", program.files[0].0);
     let entries = caches().and_then(|folder| std::fs::read_dir(folder).ok());

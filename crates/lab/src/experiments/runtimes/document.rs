@@ -1,4 +1,4 @@
-//! `runtime/document`: the evaluation of 2018, with memory read at once and later.
+//! `runtime/document`: the evaluation of 2018, with memory read immediately and again later.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -11,7 +11,7 @@ use crate::engine::experiment::{
 };
 use crate::engine::setting::Setting;
 
-/// The row of the table of experiments.
+/// The definition of `runtime/document`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "runtime/document",
     summary: "the evaluation of 2018 again: callbacks and processes in Elixir, memory read at once and later",

@@ -14,7 +14,7 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::support::process_tree::settled;
 
-/// The row of the table of experiments.
+/// The definition of `runtime/memory`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "runtime/memory",
     summary: "memory of n waiting units, and of one by a line through n, in every runtime",
@@ -51,7 +51,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases.collect(), &SETTINGS)
 }
 
-/// Returns the numbers of units, up to `max`: at least two where a line is fitted.
+/// Returns the numbers of units to measure, up to `max`: at least two if a line is fitted.
 fn counts(scope: &Scope, max: u64) -> Vec<u64> {
     let many = [100, 1000, 10_000, 100_000, 1_000_000];
     let usual = scope.choose(&many, &many[..4], &[20]);
@@ -67,7 +67,7 @@ fn counts(scope: &Scope, max: u64) -> Vec<u64> {
 struct Memory {
     n: u64,
     row: &'static Row,
-    /// Whether memory is read once more a second after the units have ended.
+    /// Whether memory is read again one second after the units have ended.
     reads_later: bool,
 }
 
@@ -79,7 +79,8 @@ impl Memory {
 }
 
 impl Memory {
-    /// Measures once, with timers that are due after `hold`.
+    /// Measures once with timers that are due after `hold`, or returns `Early` if units ended
+    /// before their memory was read.
     fn measure(&self, hold: Duration) -> Result<Result<Sample, Early>, SubjectError> {
         let mut probe = Probe::start(self.row)?;
         let none = probe.rest()?;
@@ -111,7 +112,7 @@ impl Memory {
             Some((now, none)) => sample.with("runtime", Unit::Bytes, now - none),
             None => sample,
         };
-        // Units with timers end when these are due, so there is no time to wake them.
+        // Units with timers end when their timers are due, so there is no time to wake them.
         let sample = match self.row.each {
             None => sample.with("end", Unit::Nanoseconds, end),
             Some(_) => sample,
@@ -130,8 +131,8 @@ impl Subject for Memory {
         self.reads_later = false;
     }
 
-    /// Measures again with a longer `hold` if timers fired too early: the table has creation times
-    /// of one machine only.
+    /// Measures, and repeats that with a longer `hold` if timers fired too early: the creation
+    /// times in the table come from one machine.
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         const LONGER: u32 = 4;
         let hold = self.row.hold(self.n);

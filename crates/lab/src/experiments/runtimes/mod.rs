@@ -35,10 +35,10 @@ use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
 use crate::support::limits;
 
-/// The kind of unit.
+/// Parameter for the kind of unit.
 const UNIT: Setting = Setting::named(names::UNIT, "kind of unit [default: all]", table::names);
 
-/// Number of units.
+/// Parameter for the number of units.
 const N: Setting = Setting::number(
     names::N,
     "number of units [default: several, up to --max-units]",
@@ -46,15 +46,15 @@ const N: Setting = Setting::number(
     1_000_000_000,
 );
 
-/// A compiled probe is reused by later cases: it is cached in the user's cache directory, or else
-/// in the scratch directory.
+/// Demands of all cases: the scratch directory, but only if the user has no cache directory in
+/// which compiled probes are kept for later cases.
 const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..Demands::NONE };
 
-/// Answers the commands of a built-in probe on standard input until it ends.
+/// Runs the built-in probe for `unit`, which answers commands on standard input until end of file.
 ///
 /// # Errors
-/// Returns an error if there is no such unit, a command fails or is unknown, or standard output is
-/// closed.
+/// Returns an error if there is no built-in probe for `unit`, a command fails or is unknown, or
+/// standard output is closed.
 pub fn serve(unit: &str) -> Result<(), SubjectError> {
     match table::find(unit).map(|row| &row.source) {
         Some(Source::BuiltIn(make)) => builtin::serve(*make),
@@ -64,13 +64,13 @@ pub fn serve(unit: &str) -> Result<(), SubjectError> {
     }
 }
 
-/// Returns the row that the parameters name.
+/// Returns the row for the unit in the parameters.
 fn row(parameters: &Parameters) -> Result<&'static Row, SubjectError> {
     let unit = parameters.text(UNIT.name).unwrap_or_default();
     table::find(unit).ok_or_else(|| SubjectError::wrong(format!("there is no unit '{unit}'")))
 }
 
-/// Returns the reason why these units cannot be created here, if so.
+/// Returns why the units of a case cannot be created here, or `None` if they can.
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let row = row(parameters).ok()?;
     let n = parameters.number(N.name).unwrap_or(1);
@@ -83,7 +83,8 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         })
 }
 
-/// Returns the reason why there is no memory for `n` units of `bytes` each, if so.
+/// Returns why `free` bytes are too little memory for `n` units of `bytes` each, or `None` if they
+/// suffice.
 fn memory_missing(bytes: u64, n: u64, free: u64) -> Option<String> {
     const MEGA: u64 = 1_000_000;
     let needed = bytes.saturating_mul(n);

@@ -19,40 +19,40 @@ use crate::support::limits::Kind;
 use crate::support::process_tree::{self, MemoryUse};
 use crate::support::unnamed_file::unnamed_in;
 
-/// A running probe.
+/// A running probe, which receives commands on standard input and answers on standard output.
 #[derive(Debug)]
 pub struct Probe {
     child: Child,
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// Its standard error.
+    /// File that receives the probe's standard error.
     stderr: File,
-    /// The runtime and its version.
+    /// Name and version of the runtime.
     pub version: String,
-    /// Timeout of an answer, in addition to `hold`.
+    /// Time limit for an answer, to which `hold` is added.
     pub(super) timeout: Duration,
-    /// How long units with timers wait.
+    /// Time after which the timers of units are due.
     hold: Duration,
     /// Whether each unit is a child process.
     has_processes: bool,
     _build: Option<Build>,
 }
 
-/// The answer to `park`.
+/// The probe's answer to the command `park`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parked {
-    /// Time to create one unit, in nanoseconds.
+    /// Mean time to create a unit, in nanoseconds.
     pub each: f64,
-    /// Memory in use as the runtime reports it, in bytes.
+    /// Memory in use as the runtime reports it, in bytes, or `None` if it does not.
     pub runtime: Option<f64>,
 }
 
-/// The number of units that had ended before they were woken.
+/// Number of units that had ended before they were woken.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Early(u64);
 
 impl Early {
-    /// Returns the error for a case with `n` units.
+    /// Returns the error for a case with `n` units, some of which ended early.
     pub fn of(self, n: u64) -> SubjectError {
         SubjectError::wrong(format!(
             "of {n} units {} had ended before their memory was read",
@@ -61,14 +61,15 @@ impl Early {
     }
 }
 
-/// Timeout of an answer: far longer than any takes, and shorter than the timeout of the case.
+/// Default time limit for an answer: far longer than any takes, and shorter than the timeout of the
+/// case.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl Probe {
-    /// Starts the probe of a kind of unit, and waits until it is ready.
+    /// Starts the probe for a kind of unit, and waits until the probe is ready.
     ///
     /// # Errors
-    /// Returns an error if it cannot be built or started, or does not support this unit.
+    /// Returns an error if the probe cannot be built or started, or does not support the unit.
     pub fn start(row: &Row) -> Result<Self, SubjectError> {
         let (mut command, made) = match row.source {
             Source::BuiltIn(_) => {
@@ -113,10 +114,10 @@ impl Probe {
         Ok(probe)
     }
 
-    /// Creates `n` units. Timers are due after `hold`.
+    /// Has the probe create `n` units, whose timers are due after `hold`.
     ///
     /// # Errors
-    /// Returns an error if not all of them exist and wait.
+    /// Returns an error unless all units exist and wait.
     pub fn park(&mut self, n: u64, hold: Duration) -> Result<Parked, SubjectError> {
         self.hold = hold;
         let answer = self.ask(&format!("park {n} {}", hold.as_millis()), "parked")?;
@@ -132,7 +133,7 @@ impl Probe {
         Ok(Parked { each: time / n.max(1) as f64, runtime: runtime.parse().ok() })
     }
 
-    /// Checks that the units are visible if they are processes: a kernel without
+    /// Returns an error if the units are processes but not visible: a kernel without
     /// `CONFIG_PROC_CHILDREN` lists no children, whose memory would be missing.
     fn check_processes(&self, n: u64) -> Result<(), SubjectError> {
         if !self.has_processes {
@@ -147,11 +148,11 @@ impl Probe {
         )))
     }
 
-    /// Wakes all units, and waits for their end. Returns the time for one in nanoseconds, or how
-    /// many had ended before.
+    /// Wakes all units and waits for them to end. Returns the mean time for one in nanoseconds, or
+    /// how many had ended before.
     ///
     /// # Errors
-    /// Returns an error if some have not ended.
+    /// Returns an error if some units have not ended.
     pub fn wake(&mut self, n: u64) -> Result<Result<f64, Early>, SubjectError> {
         let answer = self.ask("wake", "woken")?;
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
@@ -167,8 +168,8 @@ impl Probe {
         Ok(Ok(time as f64 / n.max(1) as f64))
     }
 
-    /// Has it free its units and collect garbage. Returns the memory in use as the runtime reports
-    /// it, in bytes.
+    /// Has the probe free its units and collect garbage. Returns the memory in use as the runtime
+    /// reports it, in bytes, or `None` if the runtime does not.
     ///
     /// # Errors
     /// Returns an error if the probe fails.
@@ -176,10 +177,11 @@ impl Probe {
         Ok(self.ask("rest", "rested")?.parse().ok())
     }
 
-    /// Exchanges messages with one unit. Returns the round-trip time in nanoseconds.
+    /// Has the probe exchange messages with one unit. Returns the mean round-trip time in
+    /// nanoseconds.
     ///
     /// # Errors
-    /// The reason why units take no messages, or that an answer was missing or wrong.
+    /// Returns an error if units take no messages, or an answer is missing or wrong.
     pub fn trips(&mut self, messages: u64) -> Result<f64, SubjectError> {
         let answer = self.ask(&format!("trips {messages}"), "trips")?;
         if let Some(reason) = answer.strip_prefix("none") {
@@ -194,7 +196,8 @@ impl Probe {
         }
     }
 
-    /// Sends a command, and waits for the answer, which begins with this word.
+    /// Sends the command `line`, waits for an answer that begins with `word`, and returns the rest
+    /// of the answer.
     pub fn ask(&mut self, line: &str, word: &str) -> Result<String, SubjectError> {
         let told = self.commands.as_mut().map(|commands| writeln!(commands, "{line}"));
         if !matches!(told, Some(Ok(()))) {
@@ -211,7 +214,7 @@ impl Probe {
         }
     }
 
-    /// Reads the next line of its output.
+    /// Reads the next line of the probe's output, the answer that should begin with `word`.
     fn line(&mut self, word: &str) -> Result<String, SubjectError> {
         const LONGEST: usize = 4096;
         let timeout = self.timeout + self.hold;
@@ -234,7 +237,7 @@ impl Probe {
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
-    /// Returns the error for a probe whose output has ended.
+    /// Returns the error for a probe whose output has ended, with the probe's exit status.
     fn how_it_ended(&mut self) -> SubjectError {
         let status = match self.end() {
             Some(Ok(status)) => format!("the probe ended: {status}"),
@@ -244,7 +247,7 @@ impl Probe {
         self.failure(&status)
     }
 
-    /// Returns the error for what happened, after what the probe wrote to standard error.
+    /// Returns an error with the message `what`, preceded by the probe's output to standard error.
     fn failure(&mut self, what: &str) -> SubjectError {
         let mut said = Vec::new();
         let _ = self.stderr.rewind().and_then(|()| self.stderr.read_to_end(&mut said));
@@ -254,8 +257,8 @@ impl Probe {
         }
     }
 
-    /// Waits for its end, as it may have to end child processes. Returns its status, or `None` if
-    /// it had to be killed.
+    /// Waits for the probe to exit, since it may have to end child processes. Returns its status,
+    /// or `None` if it had to be killed.
     fn end(&mut self) -> Option<io::Result<ExitStatus>> {
         const STEP: Duration = Duration::from_millis(5);
         const STEPS: usize = 600;
@@ -274,13 +277,13 @@ impl Probe {
     /// Reads the memory of the probe and its descendants.
     ///
     /// # Errors
-    /// Returns an error if this user may not read it.
+    /// Returns an error if this user may not read that memory.
     pub fn memory_use(&self) -> Result<MemoryUse, SubjectError> {
         process_tree::memory_use(Pid::from_child(&self.child))
     }
 }
 
-/// Returns whether there is input, or the end of it, before the deadline.
+/// Returns whether `output` has data or has ended before the deadline.
 fn is_readable_by(output: &ChildStdout, deadline: Instant) -> bool {
     loop {
         let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();

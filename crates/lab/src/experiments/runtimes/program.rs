@@ -17,36 +17,37 @@ use crate::support::programs;
 /// A probe in another language.
 #[derive(Debug)]
 pub struct Program {
-    /// Its files, the probe itself first: name and text.
+    /// Names and contents of the files, the probe itself first.
     pub files: &'static [(&'static str, &'static str)],
-    /// The programs that build and run it. The first one's version is that of the toolchain.
+    /// Programs that build and run the probe. The version of the first one is that of the
+    /// toolchain.
     pub tools: &'static [&'static str],
-    /// The argument with which the first one prints its version.
+    /// Argument with which the first tool prints its version.
     pub version: &'static str,
-    /// The command that builds it in the folder of its files; empty for scripts.
+    /// Command that builds the probe in the folder of its files; empty for scripts.
     pub make: &'static [&'static str],
-    /// Environment variables for its build and its runs.
+    /// Environment variables for the build and the runs of the probe.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Whether a build is kept for later runs. Without it, every probe has a folder of its own.
+    /// Whether builds are kept for later runs. If not, every probe has a folder of its own.
     pub is_cached: bool,
 }
 
 /// A program that has been built.
 #[derive(Debug)]
 pub struct Build {
-    /// The folder with its files.
+    /// The folder with the program's files.
     pub folder: PathBuf,
     /// Removes the folder, if it is not cached.
     _temporary: Option<TempDir>,
 }
 
 impl Program {
-    /// Returns the reason why it cannot be built or run here, if so.
+    /// Returns why the probe cannot be built or run here, or `None` if it can.
     pub fn missing(&self) -> Option<String> {
         programs::missing(self.tools.iter().copied())
     }
 
-    /// Builds it, unless the cache has a build with this toolchain.
+    /// Builds the probe, unless the cache has a build by the same toolchain.
     ///
     /// # Errors
     /// Returns an error if files cannot be written, or the build fails.
@@ -55,7 +56,8 @@ impl Program {
         self.build_in(root.as_deref())
     }
 
-    /// Builds it, and caches it in this folder if there is one.
+    /// Builds the probe and caches it in `root`, or builds it in a temporary folder if `root` is
+    /// `None`.
     fn build_in(&self, root: Option<&Path>) -> Result<Build, SubjectError> {
         let kept = root.map(|root| root.join(self.name()));
         if let Some(folder) = kept.as_ref().filter(|folder| is_whole(folder)) {
@@ -78,8 +80,9 @@ impl Program {
         })
     }
 
-    /// Returns its name in the cache: a hash of its files, its commands and its toolchain. The
-    /// version is asked for in `/`, where no project file selects another one.
+    /// Returns the name of the build in the cache: a hash of the probe's files, commands and
+    /// toolchain. The toolchain is asked for its version in `/`, where no project file selects
+    /// another one.
     fn name(&self) -> String {
         let mut version = Command::new(self.tools[0]);
         version.arg(self.version).envs(self.environment.iter().copied());
@@ -105,7 +108,7 @@ impl Program {
         command.args(arguments).current_dir(folder).stdin(Stdio::null());
         command.envs(self.environment.iter().copied());
         if caches().is_none() {
-            // Without a cache directory of the user, compilers need one, too.
+            // Compilers need a cache directory even if the user has none.
             let cache = folder.join("cache");
             command.env("HOME", folder).env("XDG_CACHE_HOME", &cache).env("GOCACHE", cache);
         }
@@ -121,10 +124,11 @@ impl Program {
     }
 }
 
-/// The file that marks a complete build, written last.
+/// Name of the file that marks a complete build. It is written last.
 const COMPLETE_MARK: &str = "made";
 
-/// Identifies an executable by path, size and time: not every tool prints its version.
+/// Returns what identifies an executable: its path, size and modification time, since not every
+/// tool prints its version. `None` if there is no such executable.
 fn identity(tool: &str) -> Option<(PathBuf, u64, Option<SystemTime>)> {
     let path = programs::find(tool)?.canonicalize().ok()?;
     let data = path.metadata().ok()?;
@@ -146,8 +150,8 @@ fn is_ours_alone(folder: &Path) -> bool {
     })
 }
 
-/// Moves a build into the cache. A build that another process has put there in the meantime is as
-/// good. Returns whether the cache has one.
+/// Moves a build into the cache, or keeps the build that another process has put there in the
+/// meantime. Returns whether the cache has one.
 fn replace(made: &Path, kept: &Path) -> bool {
     if fs::rename(made, kept).is_ok() || is_whole(kept) {
         return true;
@@ -156,10 +160,10 @@ fn replace(made: &Path, kept: &Path) -> bool {
     fs::rename(made, kept).is_ok()
 }
 
-/// The prefix of folders with unfinished builds.
+/// Prefix of the names of folders with unfinished builds.
 const BUILD_PREFIX: &str = "contend-making-";
 
-/// Removes builds of processes that were killed.
+/// Removes unfinished builds of killed processes: those more than an hour old.
 fn remove_abandoned(root: &Path) {
     const OLD: Duration = Duration::from_hours(1);
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
@@ -175,8 +179,8 @@ fn remove_abandoned(root: &Path) {
     }
 }
 
-/// Puts the output of a program on one line. Of a long one it keeps the beginning and the end,
-/// since some programs print the reason first and some last.
+/// Returns a program's output as one line. Long output is cut to its beginning and end, since some
+/// programs print the reason first and some last.
 pub fn gist(text: &str) -> String {
     const HALF: usize = 200;
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -187,14 +191,15 @@ pub fn gist(text: &str) -> String {
     if to < from { format!("{} … {}", &joined[..to], &joined[from..]) } else { joined }
 }
 
-/// Returns the folder for builds: in the user's caches, or else the scratch directory.
+/// Returns the folder for builds, in the user's caches or else the scratch directory, or `None` if
+/// there is neither.
 fn cache_root() -> Option<PathBuf> {
     let scratch = || std::env::var_os(SCRATCH_VARIABLE).map(PathBuf::from);
     caches().or_else(|| scratch().filter(|scratch| is_ours_alone(scratch)))
 }
 
-/// Returns the folder for builds in the user's caches, if this user and no other can write there:
-/// its files are executed.
+/// Returns the folder for builds in the user's caches, or `None` unless this user and no other can
+/// write there: its files are executed.
 pub fn caches() -> Option<PathBuf> {
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -220,7 +225,7 @@ mod tests {
         is_cached: true,
     };
 
-    /// A file that marks a folder as seen before.
+    /// Name of a file that the fake build adds to a folder, to recognise it later.
     const TRACE: &str = "trace";
 
     fn build_note_in(root: &Path) -> (PathBuf, bool) {

@@ -1,4 +1,5 @@
-//! What some units need in addition to the programs of their probe, found without starting the probe.
+//! Requirements of some units beyond the programs of their probe, checked without starting the
+//! probe.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,15 +10,16 @@ use crate::support::programs;
 /// The first version of Java with virtual threads.
 const VIRTUAL_THREADS_SINCE: u32 = 21;
 
-/// Returns the reason why Java has no virtual threads, if so. Reads the file `release` of the
-/// installation, since starting Java takes longer. An installation without that file may have them.
+/// Returns why Java has no virtual threads, or `None` if it may have them. Reads the file `release`
+/// of the installation, since starting Java takes longer; without that file, Java may have them.
 pub fn virtual_threads_missing() -> Option<String> {
     let java = programs::find("java")?.canonicalize().ok()?;
     let home = java.parent()?.parent()?;
     without_virtual_threads(&fs::read_to_string(home.join("release")).ok()?)
 }
 
-/// Returns the reason for the text of a `release` file.
+/// Returns why a Java installation with the given `release` file has no virtual threads, or `None`
+/// if it may have them.
 fn without_virtual_threads(release: &str) -> Option<String> {
     let version = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
     let version = version.trim().trim_matches('"');
@@ -27,15 +29,15 @@ fn without_virtual_threads(release: &str) -> Option<String> {
     })
 }
 
-/// Returns the reason why Python cannot import greenlet, if so. Starts Python once.
+/// Returns why Python cannot import greenlet, or `None` if it can. Starts Python at most once.
 pub fn greenlet_missing() -> Option<String> {
     static MISSING: OnceLock<bool> = OnceLock::new();
     let is_missing = MISSING.get_or_init(|| !imports("greenlet"));
     is_missing.then(|| "the module greenlet is not installed".to_owned())
 }
 
-/// Whether Python can import a module. The current directory does not count: its files are not part
-/// of the installation.
+/// Returns whether Python can import a module. Files in the current directory do not count, because
+/// they are not part of the installation.
 fn imports(module: &str) -> bool {
     let mut python = Command::new("python3");
     python.args(["-c", &format!("import {module}")]).current_dir("/");

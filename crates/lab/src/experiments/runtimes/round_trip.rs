@@ -11,7 +11,7 @@ use crate::engine::experiment::{
 };
 use crate::engine::setting::Setting;
 
-/// The row of the table of experiments.
+/// The definition of `runtime/round-trip`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "runtime/round-trip",
     summary: "a message to a unit and its answer, in every runtime that has messages",
@@ -59,8 +59,8 @@ impl RoundTrip {
     }
 }
 
-/// Returns the number of messages for a sample of a tenth of a second. Doubles it until then, which
-/// also warms up JIT compilers.
+/// Returns the number of messages for a sample of a tenth of a second. The number is doubled until
+/// a sample takes that long, which also warms up JIT compilers.
 fn messages_per_sample(
     mut each: impl FnMut(u64) -> Result<f64, SubjectError>,
 ) -> Result<u64, SubjectError> {
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn runs_are_made_longer_until_one_takes_a_tenth_of_a_second() {
         assert_eq!(messages_per_sample(|_| Ok(20_000.0)).expect("no error"), 8000);
-        // As with a runtime that compiles its code after 10,000 messages.
+        // Simulates a runtime that compiles its code after 10,000 messages.
         let mut before = 0;
         let warms_up = |messages| {
             before += messages;

@@ -1,4 +1,4 @@
-//! The kinds of units: one row each.
+//! The table of the kinds of units, with a row for each.
 
 use std::time::Duration;
 
@@ -7,45 +7,47 @@ use super::program::Program;
 use super::requirements;
 use crate::support::limits::Kind;
 
-/// A kind of unit.
+/// A kind of unit: one row of the table.
 #[derive(Debug)]
 pub struct Row {
-    /// The value of the parameter.
+    /// Value of the `unit` parameter.
     pub unit: &'static str,
-    /// The runtime that has it.
+    /// Name of the runtime that provides the unit.
     pub runtime: &'static str,
-    /// Description of the unit, and of the event that wakes it.
+    /// Description of the unit and of the event that wakes it.
     pub summary: &'static str,
-    /// The probe that creates it.
+    /// Probe that creates the unit.
     pub source: Source,
-    /// The probe's name for it, if that differs.
+    /// The probe's name for the unit, or an empty string if it is the same as `unit`.
     pub argument: &'static str,
-    /// Largest default number.
+    /// Largest number of units by default.
     pub most: u64,
-    /// Upper bound of the time to create one, if all are due at the same time.
+    /// Upper bound on the time to create one unit, if timers end all units at the same time; `None`
+    /// if units are woken.
     pub each: Option<Duration>,
-    /// Approximate memory of one, in bytes, to skip numbers for which there is no memory.
+    /// Approximate memory of one unit in bytes, which excludes numbers of units for which memory is
+    /// lacking.
     pub bytes: u64,
-    /// The kind of task that each unit is for the kernel, if any.
+    /// Kind of task that each unit is for the kernel, or `None` if it is not one.
     pub task: Option<Kind>,
-    /// Returns the reason why the installed runtime does not have it, if so. Called only if the
-    /// programs of its probe are installed.
+    /// Returns why the installed runtime does not have the unit, or `None` if it does. Called only
+    /// if the programs of the probe are installed.
     pub requirement_missing: fn() -> Option<String>,
-    /// Whether the probe can exchange messages with it.
+    /// Whether the probe can exchange messages with the unit.
     pub has_messages: bool,
 }
 
-/// A probe.
+/// Where a probe comes from.
 #[derive(Debug)]
 pub enum Source {
-    /// Part of this program.
+    /// A probe that is part of this program.
     BuiltIn(Make),
-    /// A program in another language, with the command that runs it in its folder.
+    /// A program in another language, with the command that runs it in the folder of its files.
     Program { program: &'static Program, run: &'static [&'static str] },
 }
 
 impl Row {
-    /// Returns the reason why it cannot be created here, if so.
+    /// Returns why the unit cannot be created here, or `None` if it can.
     pub fn missing(&self) -> Option<String> {
         match &self.source {
             Source::BuiltIn(_) => None,
@@ -55,8 +57,8 @@ impl Row {
         }
     }
 
-    /// Returns how long after the start `n` units with timers are due: once all have been created
-    /// and their memory has been read.
+    /// Returns the time from the start until the timers of `n` units are due, by which all units
+    /// have been created and their memory has been read.
     pub fn hold(&self, n: u64) -> Duration {
         const MEMORY_READ_TIME: Duration = Duration::from_millis(1500);
         let making = self.each.map_or(0.0, |each| each.as_secs_f64() * n as f64);
@@ -64,7 +66,7 @@ impl Row {
     }
 }
 
-/// The fields that most rows share.
+/// Default row, whose fields most rows share.
 pub const DEFAULT: Row = Row {
     unit: "",
     runtime: "",
@@ -79,10 +81,10 @@ pub const DEFAULT: Row = Row {
     has_messages: true,
 };
 
-/// As many processes or threads as most systems allow.
+/// Maximum number of processes or threads, which most systems allow.
 const MAX_TASKS: u64 = 10_000;
 
-// The fields that units of a runtime share.
+// Rows with the fields that all units of a runtime share.
 const TASK: Row = Row { runtime: "Linux", most: MAX_TASKS, ..DEFAULT };
 const TOKIO: Row = Row { runtime: "tokio", ..DEFAULT };
 const GO_UNIT: Row = of("Go", &GO, &["./probe"]);
@@ -92,12 +94,13 @@ const PYTHON_UNIT: Row = of("Python", &PYTHON, PYTHON_RUN);
 const BEAM_UNIT: Row = of("BEAM", &BEAM, BEAM_RUN);
 const SISTER_UNIT: Row = of("Elixir", &SISTER, SISTER_RUN);
 
-/// Returns the fields of units of a runtime, with its probe and the command that runs it.
+/// Returns a row with the fields that units of a runtime share: its probe and the command that runs
+/// the probe.
 const fn of(runtime: &'static str, program: &'static Program, run: &'static [&'static str]) -> Row {
     Row { runtime, source: Source::Program { program, run }, ..DEFAULT }
 }
 
-/// All kinds.
+/// All kinds of units, in display order.
 pub const TABLE: &[Row] = &[
     Row {
         unit: "callback",
@@ -308,7 +311,7 @@ pub const TABLE: &[Row] = &[
     },
 ];
 
-/// The evaluation of 2018: its form takes the place of a unit.
+/// The row for the evaluation of 2018, which names its form instead of a unit.
 pub const DOCUMENT: Row = Row {
     unit: "document",
     runtime: "Elixir",
@@ -335,8 +338,8 @@ const JAVA: Program = Program {
     environment: &[],
     is_cached: true,
 };
-/// A young generation of fixed size, so that memory grows with the units alone; no warnings on
-/// standard output.
+/// Command that runs the Java probe: with a young generation of fixed size, so that memory grows
+/// with the units alone, and without warnings on standard output.
 const JAVA_RUN: &[&str] = &[
     "java",
     "-XX:+UseSerialGC",
@@ -366,7 +369,8 @@ const NODE: Program = Program {
     environment: &[],
     is_cached: true,
 };
-/// A young generation of fixed size, so that memory grows with the units alone.
+/// Command that runs the Node.js probe, with a young generation of fixed size, so that memory grows
+/// with the units alone.
 const NODE_RUN: &[&str] =
     &["node", "--expose-gc", "--max-semi-space-size=1", "--max-old-space-size=8192", "node.js"];
 
@@ -380,7 +384,8 @@ const PYTHON: Program = Program {
 };
 const PYTHON_RUN: &[&str] = &["python3", "python.py"];
 
-/// Room for a million processes, no busy-waiting schedulers, and no crash dump.
+/// Environment of the Erlang emulator: a limit of a million processes, no busy-waiting schedulers,
+/// and no crash dump.
 const EMULATOR: &[(&str, &str)] = &[
     ("ERL_FLAGS", "+P 1048576 +sbwt none +sbwtdcpu none +sbwtdio none"),
     ("ERL_CRASH_DUMP_BYTES", "0"),
@@ -397,7 +402,7 @@ const BEAM: Program = Program {
 const BEAM_RUN: &[&str] = &["erl", "-noshell", "-run", "beam", "main"];
 const BEAM_RUN_SMALL: &[&str] = &["erl", "+hms", "12", "-noshell", "-run", "beam", "main"];
 
-/// A file of the library in elixir/: name and text.
+/// Expands to the name and contents of a file of the library in `elixir/`.
 macro_rules! sister {
     ($name:literal) => {
         (concat!("lib/", $name), include_str!(concat!("../../../../../elixir/lib/", $name)))
@@ -438,12 +443,12 @@ const SISTER_RUN: &[&str] = &["elixir", "-pa", ".", "sister.exs"];
 
 const EVALUATION_RUN: &[&str] = &["elixir", "-pa", ".", "document.exs"];
 
-/// Returns the kind of this name.
+/// Returns the row of the given unit, or `None` if there is none.
 pub fn find(unit: &str) -> Option<&'static Row> {
     TABLE.iter().find(|row| row.unit == unit)
 }
 
-/// Returns the names of all kinds.
+/// Returns the names of all kinds of units.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|row| row.unit).collect()
 }

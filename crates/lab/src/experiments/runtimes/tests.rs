@@ -1,4 +1,4 @@
-//! Probes with wrong answers, and real ones.
+//! Tests with fake probes that give wrong answers, and with real ones.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::table::{DEFAULT, Row, Source, TABLE};
 use crate::engine::experiment::SubjectError;
 use crate::support::limits::Kind;
 
-/// Units that do not exist: the name of the kind selects the answers.
+/// A script that simulates probes with units: the name of the unit selects its answers.
 const FAKE_PROBE: Program = Program {
     files: &[("fake-probe.sh", include_str!("fake-probe.sh"))],
     tools: &["sh"],
@@ -66,7 +66,7 @@ fn a_probe_that_never_answers_times_out_and_its_errors_are_shown() {
     assert_eq!(error, "one of them is lost (no line `woken` within 0.3 s)");
 }
 
-/// As on a kernel that does not list children.
+/// Simulates a kernel that does not list children.
 #[test]
 fn a_figure_is_void_where_processes_cannot_be_seen() {
     let row = Row { task: Some(Kind::Process), ..fake_probe("the-truth") };
@@ -81,8 +81,8 @@ fn a_probe_without_messages_says_why() {
     assert_eq!(error, "no unit receives");
 }
 
-/// Tests probes in other languages whose toolchain is installed. (Built-in probes are tested on the
-/// executable.)
+/// Tests probes in other languages whose toolchains are installed. Other tests run the built-in
+/// probes through the executable.
 #[test]
 fn every_kind_of_unit_waits_ends_and_answers() {
     let programs = TABLE.iter().filter(|row| matches!(row.source, Source::Program { .. }));

@@ -1,5 +1,4 @@
-//! One client of the load generator: it sends a request, reads the response and notes how far it
-//! is.
+//! A client of the load generator, which sends requests, reads responses and tracks its phase.
 //!
 //! ```text
 //! persistent:   Free --send--> Waiting --response--> Free
@@ -18,30 +17,31 @@ use super::response::{MAX_RESPONSE_BYTES, Response, check};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LAST_GET: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-/// How long opening a persistent connection may take.
+/// Time limit for opening a persistent connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How many requests are sent on a connection.
+/// Number of requests that a client sends on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
-    /// All of a client's: the connection stays open.
+    /// All requests of a client: the connection stays open.
     Persistent,
-    /// One: the server closes the connection after the response, and the client opens another.
+    /// One request: the server closes the connection after the response, and the client opens
+    /// another.
     PerRequest,
 }
 
-/// A client, with its place in an epoll instance.
+/// A client whose connection an epoll instance watches.
 #[derive(Debug)]
 pub struct Client {
     port: u16,
     reuse: Reuse,
-    /// The data of its epoll events.
+    /// Data of the client's epoll events.
     index: u64,
     stream: Option<TcpStream>,
     phase: Phase,
-    /// When the request in flight was due.
+    /// When the request in flight was due; `None` if there is none.
     due: Option<Instant>,
-    /// The beginning of a response that arrives in several reads.
+    /// Beginning of a response that arrives in several reads.
     received: Vec<u8>,
 }
 
@@ -52,29 +52,28 @@ enum Phase {
     Waiting,
     /// The response is complete, and the server has yet to close the connection.
     Closing,
-    /// A request failed or was not answered: no further ones are sent.
+    /// A request failed or was not answered. The client sends no further ones.
     Abandoned,
 }
 
-/// What an event has led to.
+/// Outcome of an event on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// The client waits for another event.
     Pending,
-    /// The request that was due at this moment was answered, and the client is free if its
-    /// connection is.
+    /// The request in flight was answered.
     Answered {
-        /// When the request was due.
+        /// When the answered request was due.
         due: Instant,
-        /// Whether the next request can be sent.
+        /// Whether the client can send the next request.
         is_free: bool,
     },
-    /// The connection of an answered request was closed: the client is free.
+    /// The server closed the connection of an answered request, so the client is free.
     Closed,
 }
 
 impl Client {
-    /// Creates a client, and opens its connection if that is persistent.
+    /// Creates a client, and opens its connection if connections are persistent.
     ///
     /// # Errors
     /// Returns an error if the server cannot be reached, or this process has no free descriptor.
@@ -89,7 +88,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Adds the stream to the epoll instance.
+    /// Adds the stream to the epoll instance with the given events.
     fn watch(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -105,10 +104,10 @@ impl Client {
         Ok(())
     }
 
-    /// Sends a request that is due at this moment, on a new connection if each is for one request.
+    /// Sends a request that was due at `due`, on a new connection if each is for one request.
     ///
     /// # Errors
-    /// Returns an error if it cannot be sent.
+    /// Returns an error if the request cannot be sent.
     pub fn send(&mut self, epoll: impl AsFd, due: Instant) -> io::Result<()> {
         self.due = Some(due);
         match self.reuse {
@@ -124,17 +123,18 @@ impl Client {
         }
     }
 
-    /// Whether a request was sent and has not been answered.
+    /// Returns whether a request has been sent but not answered.
     pub fn is_waiting(&self) -> bool {
         self.due.is_some()
     }
 
-    /// Whether it sends no further requests.
+    /// Returns whether the client sends no further requests.
     pub fn is_abandoned(&self) -> bool {
         self.phase == Phase::Abandoned
     }
 
-    /// Stops watching the connection, which stays open, and returns when its request was due.
+    /// Stops watching the connection, which stays open. Returns when its request in flight was due,
+    /// or `None` if it had none.
     pub fn abandon(&mut self, epoll: impl AsFd) -> Option<Instant> {
         self.phase = Phase::Abandoned;
         if let Some(stream) = &self.stream {
@@ -143,10 +143,10 @@ impl Client {
         self.due.take()
     }
 
-    /// Continues after an event on its connection.
+    /// Handles an event on the client's connection and returns the outcome.
     ///
     /// # Errors
-    /// Returns an error if the connection was closed too early, or the response is a wrong one.
+    /// Returns an error if the connection was closed too early, or the response is wrong.
     pub fn handle_event(&mut self, epoll: impl AsFd) -> io::Result<Progress> {
         match self.phase {
             Phase::Connecting => self.send_first(epoll.as_fd()).map(|()| Progress::Pending),
@@ -214,7 +214,7 @@ impl Client {
         Progress::Answered { due, is_free: self.phase == Phase::Free }
     }
 
-    /// Whether the server has closed the connection after a complete response.
+    /// Returns whether the server has closed the connection after a complete response.
     fn is_closed(&self) -> bool {
         let Some(mut stream) = self.stream.as_ref() else { return true };
         let read = stream.read(&mut [0; 1]);
@@ -231,7 +231,7 @@ fn address(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Begins to open a connection. It is open, or has failed, once it is writable.
+/// Starts to open a connection, which is open or has failed once it is writable.
 fn connect(port: u16) -> io::Result<TcpStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;

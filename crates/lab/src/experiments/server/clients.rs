@@ -1,9 +1,9 @@
-//! The load generator: clients in one thread, which send requests when these are due.
+//! The load generator: clients in one thread, which send requests when they are due.
 //!
 //! A generator that waits for each response before it sends the next request leaves out the
-//! requests that were due while the server stalled: coordinated omission. Here every request is due
-//! at a moment that does not depend on the server, and its latency counts from then, also while it
-//! waits for a free client.
+//! requests that were due while the server stalled (coordinated omission). Here every request is
+//! due at a time that does not depend on the server. Its latency counts from that time, and so
+//! includes waiting for a free client.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,50 +19,52 @@ use super::client::{Client, Progress, Reuse};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::histogram::{histogram, note};
 
-/// Events fetched with one system call at most, and first requests in flight at a time.
+/// Maximum number of events fetched by one system call, and of first requests in flight.
 const EVENTS_PER_WAIT: usize = 512;
 
 /// The clients of one server.
 #[derive(Debug)]
 pub struct Clients {
     epoll: OwnedFd,
-    /// By the index in their epoll events.
+    /// All clients, by the index in their epoll events.
     all: Vec<Client>,
-    /// Those that have no request in flight and have not been abandoned.
+    /// Indices of clients that have no request in flight and are not abandoned.
     free: VecDeque<usize>,
-    /// Requests without a response so far.
+    /// Number of requests without a response so far.
     in_flight: usize,
-    /// Clients whose connection was closed by the server, or refused, or got a wrong response.
+    /// Number of clients whose connection was closed by the server or refused, or that got a wrong
+    /// response.
     pub failed: u64,
-    /// Why there are fewer connections than wanted.
+    /// Error that kept further connections from being opened, or `None` if there are as many as
+    /// wanted.
     pub refused: Option<io::Error>,
 }
 
-/// The result of a load without pauses.
+/// Result of a load without pauses.
 #[derive(Debug)]
 pub struct FullLoad {
-    /// Requests that were answered.
+    /// Number of answered requests.
     pub answered: u64,
-    /// Requests that were not answered in time.
+    /// Number of requests that were not answered in time.
     pub unanswered: u64,
     /// Wall time from the first request to the last response, or to the deadline.
     pub took: Duration,
 }
 
-/// The result of a load at a fixed rate.
+/// Result of a load at a fixed rate.
 #[derive(Debug)]
 pub struct FixedRate {
-    /// Latencies in nanoseconds, each from the moment at which the request was due.
+    /// Latencies in nanoseconds, each from the time at which the request was due.
     pub times: Histogram<u64>,
-    /// Requests that were answered.
+    /// Number of answered requests.
     pub answered: u64,
-    /// Requests that were not answered in time.
+    /// Number of requests that were not answered in time.
     pub unanswered: u64,
 }
 
 impl Clients {
-    /// Creates clients and opens their connections, as many as possible up to `wanted`. Where each
-    /// connection is for one request, none is opened yet.
+    /// Creates clients and opens their connections, as many as possible up to `wanted`. If each
+    /// connection is for one request, opens none yet.
     ///
     /// # Errors
     /// Returns an error if the kernel refuses an epoll instance.
@@ -92,9 +94,8 @@ impl Clients {
         self.all.len() as u64
     }
 
-    /// Sends a request from every client, and waits until all were answered. If there is no
-    /// response for `timeout`, the clients that wait are abandoned. Returns the number of
-    /// responses.
+    /// Sends a request from every client and waits until all have been answered. If there is no
+    /// response for `timeout`, the waiting clients are abandoned. Returns the number of responses.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.
@@ -103,7 +104,7 @@ impl Clients {
         let mut last = Instant::now();
         let mut unsent = std::mem::take(&mut self.free);
         loop {
-            // Not all at once: the test is not of the server's accept queue.
+            // Not all at the same time: the server's accept queue is not under test.
             while self.in_flight < EVENTS_PER_WAIT
                 && let Some(index) = unsent.pop_front()
             {
@@ -173,8 +174,8 @@ impl Clients {
         Ok(FixedRate { times, answered, unanswered })
     }
 
-    /// Has every client send its next request immediately after a response, for `lasts`, and waits for the
-    /// last responses, at most as long again.
+    /// Has every client send its next request immediately after a response, for `lasts`, and waits
+    /// for the last responses, at most as long again.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.
@@ -200,7 +201,7 @@ impl Clients {
         Ok(FullLoad { answered, unanswered, took: begin.elapsed() })
     }
 
-    /// Whether every client has been abandoned.
+    /// Returns whether every client has been abandoned.
     fn is_exhausted(&self) -> bool {
         self.in_flight == 0 && self.all.iter().all(Client::is_abandoned)
     }
@@ -223,7 +224,7 @@ impl Clients {
         }
     }
 
-    /// Abandons a client, and returns when its request in flight was due.
+    /// Abandons a client. Returns when its request in flight was due, or `None` if it had none.
     fn abandon(&mut self, index: usize) -> Option<Instant> {
         self.free.retain(|&free| free != index);
         let due = self.all[index].abandon(&self.epoll);
@@ -231,7 +232,7 @@ impl Clients {
         due
     }
 
-    /// Abandons the clients whose requests have not been answered, and returns when those were due.
+    /// Abandons the clients with unanswered requests, and returns when these requests were due.
     fn abandon_unanswered(&mut self) -> Vec<Instant> {
         let unanswered = (0..self.all.len()).filter(|&index| self.all[index].is_waiting());
         let unanswered: Vec<_> = unanswered.collect();
@@ -261,8 +262,8 @@ impl Clients {
         Ok(())
     }
 
-    /// Waits up to `limit` for events. `epoll_wait` counts in milliseconds and would delay the next
-    /// request by up to one, so `poll` waits in its place.
+    /// Waits up to `limit` for events and returns them. The wait uses `poll`, because `epoll_wait`
+    /// counts in milliseconds and would delay the next request by up to one.
     fn events(&self, limit: Duration) -> io::Result<Vec<epoll::Event>> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         let fetch = |events: &mut Vec<_>| {

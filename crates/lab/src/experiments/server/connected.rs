@@ -1,4 +1,4 @@
-//! A server with its connections: how many are answered, and which limit stops it.
+//! A server with its connections: the number of answered ones, and the limit that stops it.
 
 use std::time::Duration;
 
@@ -11,33 +11,33 @@ use super::verb::raise_descriptors;
 use crate::engine::experiment::{Attempt, Facts, SubjectError};
 use crate::support::limits::Kind;
 
-/// Time without a response after which the requests in flight count as unanswered.
+/// Time without any response after which the requests in flight count as unanswered.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server with its clients, each answered once, as far as limits allow.
+/// A server and its clients, each of which has been answered once, as far as limits allow.
 #[derive(Debug)]
 pub struct ConnectedServer {
     /// The server.
     pub server: ServerProcess,
-    /// The clients, including those that were not answered.
+    /// The clients, including unanswered ones.
     pub clients: Clients,
-    /// Clients that were answered.
+    /// Number of clients that were answered.
     pub answered: u64,
-    /// The limit that stopped it, if not all were answered.
+    /// The limit that stopped the server, or `None` if all clients were answered.
     pub stopped_by: Option<String>,
 }
 
 impl ConnectedServer {
-    /// Starts a server.
+    /// Raises the limit on open files and starts a server.
     ///
     /// # Errors
-    /// Returns an error if it cannot be started.
+    /// Returns an error if the server cannot be started.
     pub fn start(setup: &Setup, handler: Handler) -> Result<ServerProcess, SubjectError> {
         raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
         ServerProcess::start(setup, handler)
     }
 
-    /// Opens the connections of a case, and sends a request on each.
+    /// Opens the connections of a case and sends a request on each.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched, or processes of the server are not visible.
@@ -53,7 +53,7 @@ impl ConnectedServer {
         Ok(Self { server, clients, answered, stopped_by })
     }
 
-    /// Facts for the record.
+    /// Returns the facts for the record.
     pub fn facts(&self, setup: &Setup) -> Facts {
         let mut facts = setup.server.facts();
         facts.insert("opened".to_owned(), self.clients.opened().into());
@@ -64,8 +64,8 @@ impl ConnectedServer {
     }
 }
 
-/// Checks that all processes of the server are visible: a kernel without `CONFIG_PROC_CHILDREN`
-/// lists no children, whose memory and CPU time would be missing.
+/// Returns an error unless all processes of the server are visible: a kernel without
+/// `CONFIG_PROC_CHILDREN` lists no children, whose memory and CPU time would be missing.
 fn check_processes(
     setup: &Setup,
     server: &ServerProcess,
@@ -83,7 +83,7 @@ fn check_processes(
     )))
 }
 
-/// Returns the known limits that were reached.
+/// Returns the known limits that were reached, or that there was no response.
 fn stopped_by(
     setup: &Setup,
     server: &mut ServerProcess,
@@ -121,13 +121,15 @@ fn stopped_by(
     reasons.join("; ")
 }
 
-/// Returns how often an accept queue was full so far, in this network namespace.
+/// Returns how often an accept queue has been full so far in this network namespace, or 0 if the
+/// kernel does not say.
 fn queue_overflows() -> u64 {
     let text = std::fs::read_to_string("/proc/net/netstat").unwrap_or_default();
     overflows_in(&text).unwrap_or(0)
 }
 
-/// Parses the file, in which a line of names precedes each line of numbers.
+/// Returns the count in `/proc/net/netstat`, where a line of names precedes each line of numbers,
+/// or `None` if it is missing.
 fn overflows_in(text: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
     let (names, numbers) = (lines.next()?, lines.next()?);

@@ -5,25 +5,24 @@ use contend_sys::procfs::{Rollup, Stat, read_once, with_descendants};
 
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// What a process and its descendants have at a moment.
+/// Memory, processes and threads of a process and its descendants at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Proportional set size (PSS), in bytes: a page that n processes map counts for an nth.
     pub pss: u64,
     /// Unique set size (USS), in bytes: pages that only one process maps.
     pub uss: u64,
-    /// Processes.
+    /// Number of processes.
     pub processes: u64,
-    /// Threads of all processes.
+    /// Number of threads of all processes.
     pub threads: u64,
 }
 
 impl Footprint {
-    /// Reads the footprint of a process and its descendants. Processes that end during the reading
-    /// are left out.
+    /// Reads the footprint of a process and its descendants, without processes that end meanwhile.
     ///
     /// # Errors
-    /// Returns an error if this user may not read the memory of the first one.
+    /// Returns an error if this user may not read the memory of `root`.
     pub fn of(root: Pid) -> Result<Self, SubjectError> {
         Rollup::of(root).attempt("read the memory of the server")?;
         let mut all = Self::default();

@@ -1,12 +1,13 @@
 //! HTTP/1.1 as every model speaks it: requests, responses and connection state, without blocking.
 //!
-//! A model decides what waits, and where. [`advance`] is what a connection does between two waits,
-//! the same for all models:
+//! A model decides what waits, and where. [`advance`] does a connection's work between two waits,
+//! which is the same for all models:
 //!
 //! - connections stay open unless either side asks to close them;
 //! - pipelined requests are answered in order;
 //! - bodies of a known length are skipped;
-//! - a head that is too large gets status 431, a malformed one 400, and a body of unknown length 501.
+//! - a head that is too large gets status 431, a malformed one 400, and a body of unknown length
+//!   501.
 //!
 //! There are no timeouts: a silent client keeps its connection, and with it a member of a pool.
 
@@ -16,28 +17,28 @@ use std::time::Duration;
 
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 
-/// What a server does with a request.
+/// How a server handles a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
-    /// Responds at once.
+    /// The server responds immediately.
     Hello,
-    /// Responds after [`HANDLER_DELAY`], as after a database query.
+    /// The server responds after [`HANDLER_DELAY`], as after a database query.
     Wait,
 }
 
-/// The delay of [`Handler::Wait`].
+/// Delay of each response with [`Handler::Wait`].
 pub const HANDLER_DELAY: Duration = Duration::from_millis(100);
 
 impl Handler {
     /// All handlers, by name.
     pub const ALL: [(&'static str, Self); 2] = [("hello", Self::Hello), ("wait", Self::Wait)];
 
-    /// Returns the handler of this name.
+    /// Returns the handler with the given name, or `None` if there is none.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, handler)| handler)
     }
 
-    /// Returns its name.
+    /// Returns the handler's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hello => "hello",
@@ -46,22 +47,23 @@ impl Handler {
     }
 }
 
-/// Longest head of a request.
+/// Maximum length of a request's head in bytes.
 pub const MAX_HEAD_BYTES: usize = 16 << 10;
-/// Most fields in the head of a request.
+/// Maximum number of fields in the head of a request.
 const MAX_HEADER_FIELDS: usize = 64;
-/// Size of the read buffer.
+/// Size of the read buffer in bytes.
 const READ_BYTES: usize = 4096;
-/// Most bytes read and discarded before a connection is closed on a client that is still sending.
+/// Maximum number of bytes read and discarded before a connection is closed while the client is
+/// still sending.
 const MAX_DRAINED_BYTES: usize = 256 << 10;
 
-/// The response.
+/// Response to a valid request.
 pub const HELLO: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nhello\n";
-/// The response to a request that asks to close the connection.
+/// Response to a request that asks to close the connection.
 const LAST_HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\
                             Connection: close\r\n\r\nhello\n";
-/// The body of the response.
+/// Body of both responses.
 pub const BODY: &[u8] = b"hello\n";
 const BAD_REQUEST: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -70,9 +72,9 @@ const TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConte
 const NOT_IMPLEMENTED: &[u8] =
     b"HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// A connection.
+/// A connection to a client, whose reads and writes do not have to block.
 pub trait Stream: Read + Write {
-    /// Shuts down the sending side.
+    /// Shuts down the sending side of the connection.
     ///
     /// # Errors
     /// Returns an error if the client has closed the connection.
@@ -85,7 +87,7 @@ impl Stream for &TcpStream {
     }
 }
 
-/// What a connection waits for.
+/// Event that a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitFor {
     /// Input.
@@ -99,7 +101,7 @@ pub enum WaitFor {
 /// Unfinished work on a connection between two waits. Most connections have no unfinished work.
 #[derive(Debug, Default)]
 struct Work {
-    /// Bytes received and not yet parsed.
+    /// Bytes received but not yet parsed.
     incoming: Vec<u8>,
     /// Bytes of responses still to be written.
     outgoing: Vec<u8>,
@@ -120,7 +122,7 @@ enum State {
     /// As `Closes`, but the client may still be sending. Closing now would reset the connection
     /// before the client has read the response, so the sending side is shut down first.
     ShutsDown,
-    /// The sending side is shut down; counts the bytes discarded since.
+    /// The sending side is shut down, and the given number of bytes has been discarded since.
     Draining(usize),
 }
 
@@ -129,15 +131,15 @@ enum State {
 pub struct ConnectionState(Option<Box<Work>>);
 
 impl ConnectionState {
-    /// Whether the connection is idle.
+    /// Returns whether the connection is idle.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 }
 
-/// Serves a connection until it would block, and returns the event that it waits for, or `None` if the
-/// connection must be closed. Reads at most once, so that other connections get their turn, except for
-/// input that is discarded at the end.
+/// Serves a connection until it would block, and returns the event that it waits for, or `None` if
+/// the connection must be closed. Reads at most once, so that other connections get their turn,
+/// except for input that is discarded at the end.
 pub fn advance(
     state: &mut ConnectionState,
     stream: &mut impl Stream,
@@ -154,14 +156,14 @@ pub fn advance(
     Some(waits)
 }
 
-/// The head at the start of the received bytes.
+/// Result of parsing the head at the start of the bytes received.
 #[derive(Debug, PartialEq, Eq)]
 enum Head {
-    /// The end is missing.
+    /// A valid beginning without the end.
     Incomplete,
     /// A valid head.
     Complete(Request),
-    /// An invalid one, with the response.
+    /// An invalid head, with the response to it.
     Rejected(&'static [u8]),
 }
 
@@ -172,7 +174,7 @@ struct Request {
     /// Length of the request body, in bytes.
     body: u64,
     closes: bool,
-    /// A HEAD request: the response has no body.
+    /// Whether it is a HEAD request, whose response has no body.
     head_only: bool,
 }
 
@@ -229,7 +231,7 @@ impl Work {
         Ok(read)
     }
 
-    /// Answers the complete requests in `incoming`. Returns whether the delay has to pass first.
+    /// Answers the complete requests in `incoming`. Returns whether the delay must pass first.
     fn answer(&mut self, handler: Handler) -> bool {
         let mut begin = 0;
         let mut pauses = false;
@@ -294,7 +296,8 @@ impl Work {
         result
     }
 
-    /// Reads and discards input.
+    /// Reads and discards input. Returns the wait for more input, or `None` if the client has
+    /// finished or has sent too much.
     fn drain(&mut self, stream: &mut impl Stream) -> Option<WaitFor> {
         let State::Draining(mut so_far) = self.state else { return Some(WaitFor::Read) };
         let mut buffer = [0; READ_BYTES];
@@ -352,7 +355,8 @@ fn parse_fields(length: usize, is_http_1_1: bool, head_only: bool, fields: &[Hea
     Head::Complete(Request { length, body: body.unwrap_or(0), closes, head_only })
 }
 
-/// Parses digits alone; `str::parse` would accept a sign.
+/// Parses a number that consists of digits only, or returns `None`; `str::parse` would accept a
+/// sign.
 fn decimal(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }

@@ -14,7 +14,7 @@ use crate::engine::experiment::{
 };
 use crate::support::process_tree::{MemoryUse, settled};
 
-/// The row of the table of experiments.
+/// The definition of `server/idle`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "server/idle",
     summary: "memory of idle connections, by each model and program",
@@ -39,7 +39,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(Idle::new(parameters)?)),
 };
 
-/// Returns the reason why idle connections cannot be measured here, if so.
+/// Returns why idle connections cannot be measured here, or `None` if they can.
 fn unavailable_idle(parameters: &Parameters) -> Option<String> {
     let closes = |setup: Setup| {
         let name = setup.server.name();
@@ -59,7 +59,7 @@ impl Idle {
     }
 }
 
-/// Reads the memory of a server once it has `processes` processes.
+/// Reads the memory of a server once it has `processes` processes and its memory has settled.
 fn settled_with(server: &ServerProcess, processes: u64) -> Result<MemoryUse, SubjectError> {
     server.await_processes(|now| now == processes);
     settled(|| server.memory_use())

@@ -1,4 +1,4 @@
-//! Which resource limit keeps a model from serving more connections.
+//! Detection of the resource limit that keeps a model from serving more connections.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,13 +21,13 @@ pub fn print_line(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns whether an error of accept(2) concerns that connection alone.
+/// Returns whether an error of `accept(2)` concerns only the connection to be accepted.
 pub fn concerns_one(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
-/// Reports once which resource limit stopped the server.
+/// Reporter of the first resource limit that stops the server. It reports at most once.
 #[derive(Debug)]
 pub struct LimitReporter {
     /// Limits on the processes or threads created for connections.
@@ -36,7 +36,8 @@ pub struct LimitReporter {
 }
 
 impl LimitReporter {
-    /// Watches the limits on the processes or threads of connections, if each gets one.
+    /// Creates a reporter that watches the limits on processes or threads of kind `each`, of which
+    /// every connection gets one. With `None`, it watches no limits.
     pub fn watch(each: Option<Kind>) -> Self {
         let limits = each.map(|kind| limits::applying(kind, of_unit(kind)));
         Self {
@@ -45,19 +46,19 @@ impl LimitReporter {
         }
     }
 
-    /// Prints which limit was reached, and what failed.
+    /// Prints, on the first call only, which limit was reached and what failed.
     pub fn report(&self, what: &str, error: &io::Error) {
         if self.has_reported.swap(true, Ordering::Relaxed) {
             return;
         }
         let limit = of_error(error).or_else(|| self.spent());
         let limit = limit.unwrap_or_else(|| "unknown limit".to_owned());
-        // If it fails, the case has ended.
+        // If printing fails, the case has ended.
         let _ = print_line(&format!("stopped cannot {what}: {error}: {limit}"));
     }
 
-    /// Returns the limit that was reached: one that has refused a request, or the first that is
-    /// full.
+    /// Returns the limit that was reached: one that has refused a request, or else the first full
+    /// one. `None` if there is neither.
     fn spent(&self) -> Option<String> {
         let watched = self.watched.lock().ok()?;
         let mut full = None;
@@ -72,8 +73,8 @@ impl LimitReporter {
         full
     }
 
-    /// Accepts a connection. If a limit prevents that, reports it and pauses, so that other
-    /// connections can close.
+    /// Accepts a connection, or returns `None` if it got none. If a limit prevents accepting,
+    /// reports it and pauses, so that other connections can close.
     pub fn accept(&self, listener: &TcpListener) -> Option<TcpStream> {
         const HANDLER_DELAY: Duration = Duration::from_millis(100);
         match listener.accept() {
@@ -88,7 +89,7 @@ impl LimitReporter {
     }
 }
 
-/// Returns the limit that causes this error number, if any.
+/// Returns the limit that causes the error, or `None` if it has no such cause.
 fn of_error(error: &io::Error) -> Option<String> {
     let error = rustix::io::Errno::from_io_error(error)?;
     if error == rustix::io::Errno::MFILE {

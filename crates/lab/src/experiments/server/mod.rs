@@ -10,13 +10,13 @@
 //!  +----------------------------+              +-------------------------------------------+
 //! ```
 //!
-//! A sample starts a server, opens the connections (`connected.rs`) and has each answered once.
-//! Then it times: first a load without pauses, then a load at a fixed rate (`requests.rs`).
-//! `idle.rs` reads memory while nothing happens. `oha.rs` runs another load generator, if that is
-//! installed.
+//! A sample starts a server, opens the connections (`connected.rs`) and has each answered once. It
+//! then times two loads: the first without pauses, the second at a fixed rate (`requests.rs`).
+//! `idle.rs` reads memory while all connections are idle. `oha.rs` runs another load generator, if
+//! that is installed.
 //!
-//! All models share the same HTTP (`http.rs`) and differ in what waits for a request, and where.
-//! Programs have an application that answers with the same body.
+//! All models share one implementation of HTTP (`http.rs`) and differ in what waits for a request,
+//! and where. Programs have an application that answers with the same body.
 
 mod client;
 mod clients;
@@ -53,21 +53,21 @@ use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
 use crate::support::limits;
 
-/// The model.
+/// Parameter for the concurrency model.
 const MODEL: Setting = Setting::named(
     names::MODEL,
     "concurrency model of our own servers [default: all]",
     table::names,
 );
 
-/// The program.
+/// Parameter for the web server of another project.
 const PROGRAM: Setting = Setting::named(
     names::PROGRAM,
     "web server of another project [default: all that are installed]",
     programs::names,
 );
 
-/// Number of connections.
+/// Parameter for the number of connections.
 const CONNECTIONS: Setting = Setting::number(
     names::CONNECTIONS,
     "open connections [default: 10, 100, 1000 and 10000]",
@@ -75,7 +75,7 @@ const CONNECTIONS: Setting = Setting::number(
     1_000_000,
 );
 
-/// Whether connections stay open.
+/// Parameter for whether connections stay open between requests.
 const KEEP_ALIVE: Setting = Setting::named(
     names::KEEP_ALIVE,
     "whether connections stay open between requests [default: on if the server can]",
@@ -84,7 +84,7 @@ const KEEP_ALIVE: Setting = Setting::named(
 const ON: &str = "on";
 const OFF: &str = "off";
 
-/// Number of a program's processes.
+/// Parameter for the number of a program's processes.
 const PROCESSES: Setting = Setting::number(
     names::PROCESSES,
     "processes of a program that serve requests [default: 2 per CPU and one more for unicorn and \
@@ -93,7 +93,7 @@ const PROCESSES: Setting = Setting::number(
     1024,
 );
 
-/// Number of a program's threads.
+/// Parameter for the number of threads in each of a program's processes.
 const THREADS: Setting = Setting::number(
     names::THREADS,
     "threads in each process of a program, for puma [default: 5]",
@@ -101,11 +101,11 @@ const THREADS: Setting = Setting::number(
     1024,
 );
 
-/// Programs get their files in a folder of the scratch directory.
+/// Demands of all cases: the scratch directory, which has a folder for each program's files.
 const DEMANDS: Demands = Demands { scratch: || true, ..Demands::NONE };
 
 /// Returns the cases of the chosen models and programs, with the chosen values of `settings`. If
-/// only models are chosen there are no programs, and vice versa.
+/// only models are chosen, there are no cases with programs, and vice versa.
 fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     let chosen = |setting: &Setting| scope.choices.of(setting.name);
     let named = |setting: &Setting, other: &Setting| {
@@ -126,7 +126,7 @@ fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     scope.choices.applied(cases.collect(), settings)
 }
 
-/// Adds few processes to the smallest cases of programs that would start many.
+/// Limits the processes of programs that would start many in the smallest cases.
 fn of_size(program: Parameters, size: Size) -> Parameters {
     const FEW: u64 = 2;
     let starts_many =
@@ -134,11 +134,12 @@ fn of_size(program: Parameters, size: Size) -> Parameters {
     if size == Size::Smallest && starts_many { program.with(PROCESSES.name, FEW) } else { program }
 }
 
-/// Descriptors that a process needs in addition to its connections.
+/// Number of descriptors that a process needs in addition to its connections.
 const SPARE_DESCRIPTORS: u64 = 100;
 
-/// Returns the reason why a case cannot be measured here, if so. A limit on processes or threads
-/// that would be reached is named and not tried: other programs of this user need some, too.
+/// Returns why a case cannot be measured here, or `None` if it can. A limit on processes or threads
+/// that a case would reach is named and not tried, because other programs of this user need some,
+/// too.
 fn unavailable(parameters: &Parameters, handler: Handler) -> Option<String> {
     let setup = match Setup::of(parameters) {
         Ok(setup) => setup,
@@ -167,7 +168,8 @@ fn program_unavailable(server: Server, handler: Handler) -> Option<String> {
     program.missing().or_else(refused).or_else(|| limits::not_so_many(kind, processes))
 }
 
-/// All connections are from one address to one port of another.
+/// Returns an explanation if there are fewer than `n` local ports, or `None` otherwise: all
+/// connections lead from one address to one port of another.
 fn too_few_ports(n: u64) -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let ports =

@@ -1,7 +1,7 @@
 //! The load generator oha, if it is installed.
 //!
-//! An independent measurement of a server's throughput. These fields of its output
-//! (`--output-format json`) are used: `summary.total`, wall time in seconds;
+//! The program measures a server's throughput independently of contend's own generator. Of its JSON
+//! output (`--output-format json`), this module uses: `summary.total`, wall time in seconds;
 //! `statusCodeDistribution`, responses by status; and `errorDistribution`, failed requests by
 //! reason. Requests that were in flight at the deadline do not count as failed.
 
@@ -17,9 +17,9 @@ use super::setup::Setup;
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::programs;
 
-/// The command.
+/// Name of the command.
 const NAME: &str = "oha";
-/// The reason of requests that were in flight at the deadline.
+/// Reason that oha gives for requests in flight at the deadline.
 const ABORTED: &str = "aborted due to deadline";
 
 #[derive(Debug, Deserialize)]
@@ -33,30 +33,30 @@ struct Report {
 
 #[derive(Debug, Deserialize)]
 struct Summary {
-    /// Wall time in seconds.
+    /// Wall time of the load in seconds.
     total: f64,
 }
 
-/// The throughput of a server.
+/// Throughput of a server, as oha has measured it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Throughput {
-    /// Requests with status 200.
+    /// Number of requests answered with status 200.
     pub answered: f64,
-    /// The same, per second.
+    /// Requests answered with status 200, per second of wall time.
     pub per_second: f64,
-    /// Requests that failed.
+    /// Number of failed requests, without those in flight at the deadline.
     pub errors: f64,
 }
 
-/// Returns whether it is installed.
+/// Returns whether oha is installed.
 pub fn is_there() -> bool {
     programs::find(NAME).is_some()
 }
 
-/// Sends requests on every connection without pauses, for `lasts`.
+/// Has oha send requests on every connection without pauses, for `lasts`.
 ///
 /// # Errors
-/// Returns an error if it cannot be started, or its output cannot be parsed.
+/// Returns an error if oha cannot be started, or its output cannot be parsed.
 pub fn flat_out(port: u16, setup: &Setup, lasts: Duration) -> Result<Throughput, SubjectError> {
     let mut command = Command::new(NAME);
     command.args(["--no-tui", "--output-format", "json", "-c", &setup.connections.to_string()]);

@@ -76,7 +76,7 @@ const ABOUT: &str = "A server in processes of its own gets n connections, each o
      threads. Unicorn and Gunicorn close each connection after the response, so their clients open one for \
      each request; `keep_alive=off` does the same to all servers.";
 
-/// Duration of each load.
+/// Parameter for the duration of each load, in milliseconds.
 const LOAD_MS: Setting = Setting::number(
     "load_ms",
     "duration of each load, in milliseconds [default: 2000, with --quick 250]",
@@ -91,8 +91,8 @@ pub(super) fn load(parameters: &Parameters) -> Duration {
     Duration::from_millis(parameters.number(LOAD_MS.name).unwrap_or(DEFAULT_LOAD_MS))
 }
 
-/// Requests a second at the fixed rate. Latencies of two servers can be compared at the same rate
-/// only.
+/// Parameter for the fixed rate, in requests per second. Latencies of two servers are comparable
+/// only at the same rate.
 const RATE_PER_S: Setting = Setting::number(
     "rate_per_s",
     "requests a second at the fixed rate [default: half of each server's throughput]",
@@ -108,7 +108,7 @@ fn requests_cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &[&LOAD_MS, &RATE_PER_S])
 }
 
-/// The default of the fixed rate, as a share of the throughput.
+/// Default of the fixed rate, as a share of the server's throughput.
 const RATE_SHARE: f64 = 0.5;
 
 struct Requests {
@@ -116,11 +116,11 @@ struct Requests {
     handler: Handler,
     /// Duration of each load.
     lasts: Duration,
-    /// The fixed rate, if one was chosen.
+    /// The chosen fixed rate, in requests per second, or `None` for the default.
     rate: Option<u64>,
 }
 
-/// Returns the CPU time of a server for each request, in nanoseconds.
+/// Returns the CPU time per answered request, in nanoseconds.
 fn each(cpu: Duration, answered: u64) -> f64 {
     cpu.as_nanos() as f64 / (answered as f64).max(1.0)
 }
@@ -132,7 +132,8 @@ impl Requests {
         Ok(Self { setup, handler, lasts: load(parameters), rate })
     }
 
-    /// Runs the load without pauses. Returns its result, and the server's CPU time for a request.
+    /// Runs the load without pauses. Returns its result, and the server's CPU time per request in
+    /// nanoseconds.
     fn flat_out(&self, served: &mut ConnectedServer) -> Result<(FullLoad, f64), SubjectError> {
         let before = served.server.cpu();
         let full = served.clients.flat_out(self.lasts).attempt("wait for responses")?;
@@ -143,7 +144,8 @@ impl Requests {
         Ok((full, cpu))
     }
 
-    /// Runs the load at a fixed rate. Returns its result, and the server's CPU time for a request.
+    /// Runs the load at a fixed rate. Returns its result, and the server's CPU time per request in
+    /// nanoseconds.
     fn at_rate(
         &self,
         served: &mut ConnectedServer,
@@ -155,7 +157,8 @@ impl Requests {
         Ok((rated, cpu))
     }
 
-    /// Measures another server with oha, since the first one may be busy closing its connections.
+    /// Measures a fresh server with oha, since the first one may be busy closing its connections.
+    /// Returns `None` if oha is not installed.
     fn measure_with_oha(&self) -> Result<Option<Throughput>, SubjectError> {
         if !oha::is_there() {
             return Ok(None);

@@ -1,25 +1,25 @@
-//! Responses of a server, as the load generator reads them.
+//! Responses of a server, as the load generator parses them.
 
 use httparse::{EMPTY_HEADER, Header, Status};
 
 use super::http::{BODY, HELLO};
 
-/// Bytes of a response at most, head and body.
+/// Maximum length of a response in bytes, head and body.
 pub const MAX_RESPONSE_BYTES: usize = 4096;
-/// Fields of a response's head at most.
+/// Maximum number of fields in the head of a response.
 const MAX_HEADER_FIELDS: usize = 32;
 
-/// What the bytes of a response amount to so far.
+/// Result of parsing the bytes received of a response so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Response {
     /// The beginning of a response.
     Incomplete,
     /// The expected response.
     Complete {
-        /// Whether the server closes the connection after it.
+        /// Whether the server closes the connection after the response.
         closes: bool,
     },
-    /// Anything else.
+    /// Any other bytes.
     Wrong,
 }
 

@@ -1,4 +1,4 @@
-//! A server that runs, as the process of a case sees it.
+//! A running server, as the process of a case sees it.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
@@ -20,15 +20,15 @@ use super::verb::VERB;
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::process_tree::{self, MemoryUse};
 
-/// A server in processes of its own. The process of the case has no other children. Dropping it
-/// ends all of them and reaps them.
+/// A server in processes of its own. The process of the case has no other children. Dropping the
+/// server ends and reaps all of its processes.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
-    /// The server ends at the end of this, its standard input.
+    /// Standard input of the child, at whose end the child exits; `None` once it has been closed.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// The port on loopback.
+    /// Port of the server on loopback.
     pub port: u16,
     stopped: Option<String>,
     /// The program that the child supervises, if the child is not the server itself.
@@ -44,10 +44,10 @@ struct Supervised {
 }
 
 impl ServerProcess {
-    /// Starts a server, and waits until it listens.
+    /// Starts a server and waits until it listens.
     ///
     /// # Errors
-    /// Returns an error if it cannot be started.
+    /// Returns an error if the server cannot be started.
     pub fn start(setup: &Setup, handler: Handler) -> Result<Self, SubjectError> {
         // Processes of the server become children of this one when their parent ends.
         child::become_subreaper().attempt("become the parent of orphans")?;
@@ -77,7 +77,7 @@ impl ServerProcess {
         Ok(server)
     }
 
-    /// Reads the next line, which consists of this name and a value.
+    /// Reads the next line, which consists of `name` and a value, and returns the value.
     fn value<T: FromStr>(&mut self, name: &str) -> Result<T, SubjectError> {
         let line = self.line().unwrap_or_default();
         if let Some(reason) = line.strip_prefix("failed ") {
@@ -93,31 +93,32 @@ impl ServerProcess {
         (read > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// The server's first process.
+    /// Returns the id of the server's first process.
     fn pid(&self) -> Pid {
         self.supervised.as_ref().map_or_else(|| Pid::from_child(&self.child), |server| server.pid)
     }
 
-    /// Returns the version of the program, and of the language that its application runs in.
+    /// Returns the versions of the program and of its application's language, or `None` for a
+    /// model.
     pub fn version(&self) -> Option<&str> {
         self.supervised.as_ref().map(|server| server.version.as_str())
     }
 
-    /// Reads memory, processes and threads.
+    /// Reads the server's memory and counts its processes and threads.
     ///
     /// # Errors
-    /// Returns an error if this user may not read them.
+    /// Returns an error if this user may not read the memory.
     pub fn footprint(&self) -> Result<Footprint, SubjectError> {
         Footprint::of(self.pid())
     }
 
-    /// Returns the number of its processes.
+    /// Returns the number of the server's processes.
     pub fn processes(&self) -> u64 {
         procfs::with_descendants(self.pid()).len() as u64
     }
 
-    /// Waits up to five seconds for a number of processes: those of closed connections have yet to
-    /// end, and those of a pool to be forked. Returns whether it was reached.
+    /// Waits up to five seconds until `wanted` accepts the number of processes: those of closed
+    /// connections have yet to end, and those of a pool to be forked. Returns whether it did.
     pub fn await_processes(&self, wanted: impl Fn(u64) -> bool) -> bool {
         const STEP: Duration = Duration::from_millis(20);
         const STEPS: usize = 250;
@@ -130,20 +131,20 @@ impl ServerProcess {
         })
     }
 
-    /// Reads the memory of all its processes.
+    /// Reads the memory of all of the server's processes.
     ///
     /// # Errors
-    /// Returns an error if this user may not read it.
+    /// Returns an error if this user may not read that memory.
     pub fn memory_use(&self) -> Result<MemoryUse, SubjectError> {
         process_tree::memory_use(self.pid())
     }
 
-    /// Returns the CPU time of all its processes so far.
+    /// Returns the CPU time of all of the server's processes so far.
     pub fn cpu(&self) -> Duration {
         process_tree::cpu(self.pid())
     }
 
-    /// Returns the limit that stopped it, if it has reported one by now.
+    /// Returns the limit that stopped the server, or `None` if it has not reported one yet.
     pub fn stopped(&mut self) -> Option<String> {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let has_line = |output: &ChildStdout| {
@@ -161,7 +162,7 @@ impl ServerProcess {
 }
 
 impl ServerProcess {
-    /// Waits until the child ends, for some seconds at most.
+    /// Waits up to ten seconds until the child exits.
     fn await_end(&mut self) {
         const STEP: Duration = Duration::from_millis(5);
         const STEPS: usize = 2000;
@@ -182,7 +183,7 @@ impl Drop for ServerProcess {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The processes that it has started are children of this process now.
+        // The child's own children are children of this process now.
         end_descendants();
     }
 }

@@ -1,4 +1,4 @@
-//! What a case measures: a server, the number of connections, and whether these stay open.
+//! Subject of a case: a server, the number of connections, and whether these stay open.
 
 use contend_record::parameters::{Parameters, names};
 
@@ -9,31 +9,31 @@ use super::{CONNECTIONS, KEEP_ALIVE, MODEL, OFF, PROCESSES, PROGRAM, THREADS};
 use crate::engine::experiment::{Facts, SubjectError};
 use crate::support::limits::Kind;
 
-/// A server, and the connections that it gets.
+/// A server and its load of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
-    /// The server.
+    /// Model or program that serves the connections.
     pub server: Server,
-    /// Connections, or clients that open one for each request.
+    /// Number of connections, or of clients that open one for each request.
     pub connections: u64,
-    /// Whether connections stay open.
+    /// Whether connections stay open between requests.
     pub reuse: Reuse,
 }
 
-/// What serves the connections.
+/// Server of the connections.
 #[derive(Debug, Clone, Copy)]
 pub enum Server {
-    /// One of our own models.
+    /// One of contend's own concurrency models.
     Model(&'static Model),
-    /// A web server that another project makes.
+    /// A web server of another project, and its numbers of processes and threads.
     Program(&'static Program, Concurrency),
 }
 
 impl Setup {
-    /// Reads the parameters of a case.
+    /// Returns the setup that the parameters of a case describe.
     ///
     /// # Errors
-    /// Returns an error if there is no such server, or it does not work like this.
+    /// Returns an error if there is no such server, or it does not support the parameters.
     pub fn of(parameters: &Parameters) -> Result<Self, SubjectError> {
         let server = Server::of(parameters)?;
         let reuse = match parameters.text(KEEP_ALIVE.name) {
@@ -92,7 +92,7 @@ impl Server {
         }
     }
 
-    /// Returns what each connection needs, if that is a process or a thread of its own.
+    /// Returns the kind of task that each connection has of its own, or `None` if it has none.
     pub fn each(self) -> Option<Kind> {
         match self {
             Self::Model(model) => model.each,
@@ -100,7 +100,7 @@ impl Server {
         }
     }
 
-    /// Returns how many persistent connections it serves at the same time, if that is limited by a
+    /// Returns how many persistent connections a pool serves at the same time, or `None` without a
     /// pool.
     pub fn members(self) -> Option<u64> {
         match self {
@@ -109,7 +109,8 @@ impl Server {
         }
     }
 
-    /// Returns the number of processes in addition to its first one, without those for connections.
+    /// Returns the number of processes in addition to the server's first one, without those of
+    /// connections.
     pub fn other_processes(self) -> u64 {
         match self {
             Self::Model(model) => model.processes,
@@ -117,7 +118,8 @@ impl Server {
         }
     }
 
-    /// Returns the number of processes or threads that serve requests, if that is fixed.
+    /// Returns the fixed number of processes or threads that serve requests, or `None` if it
+    /// varies.
     fn workers(self) -> Option<u64> {
         match self {
             Self::Model(model) => model.members,
@@ -125,7 +127,7 @@ impl Server {
         }
     }
 
-    /// Returns facts for the record: its description, and the unit that serves a request.
+    /// Returns facts for the record: the server's description, and the unit that serves a request.
     pub fn facts(self) -> Facts {
         let (summary, unit) = match self {
             Self::Model(model) => (model.summary, model.unit),

@@ -1,4 +1,4 @@
-//! Starts a web server for a case, and ends all of its processes afterwards.
+//! Starts a web server for a case, and ends all of the server's processes afterwards.
 //!
 //! ```text
 //! process of the case --stdin, stdout--> supervisor ----> puma, unicorn, … ----> its workers
@@ -33,15 +33,15 @@ use crate::engine::experiment::{Attempt, SubjectError};
 use crate::engine::isolate::SCRATCH_VARIABLE;
 use crate::experiments::runtimes::gist;
 
-/// Timeout until a server answers and has all of its processes.
+/// Time limit for a server to answer and have all of its processes.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 /// Time between two attempts to get a response.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Timeout of the first response.
+/// Time limit for each read of the first response.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// What the server writes to standard output and standard error.
+/// Name of the file that receives the server's standard output and standard error.
 const LOG_FILE: &str = "log";
-/// Variables that would change how the programs run.
+/// Environment variables that would change how the programs run.
 const VARIABLES: [&str; 9] = [
     "RACK_ENV",
     "RAILS_ENV",
@@ -54,12 +54,12 @@ const VARIABLES: [&str; 9] = [
     "NODE_OPTIONS",
 ];
 
-/// Starts a program, checks its response, and prints its port, PID and version. Ends it when
-/// standard input ends. Sets the port of `launch`.
+/// Starts a program on a free port, checks its response, and prints its port, PID and version. Ends
+/// the program when standard input ends.
 ///
 /// # Errors
-/// Returns an error if the program does not start, does not answer as expected, or ends early, and
-/// if a signal ends this process.
+/// Returns an error if the program does not start, answers wrongly or ends early, and if a signal
+/// ends this process.
 pub fn serve(program: &'static Program, mut launch: Launch) -> Result<(), SubjectError> {
     child::become_subreaper().attempt("become the parent of orphans")?;
     let (interrupt, terminate, hang_up) = (Signal::INT, Signal::TERM, Signal::HUP);
@@ -77,7 +77,7 @@ pub fn serve(program: &'static Program, mut launch: Launch) -> Result<(), Subjec
     Ok(())
 }
 
-/// Why a wait has ended.
+/// Reason why a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wake {
     Timeout,
@@ -85,8 +85,8 @@ enum Wake {
     EndOfInput,
 }
 
-/// Reserves a port on loopback: bound without listening, it is not given to other programs, and a
-/// server can listen there all the same.
+/// Reserves a port on loopback by binding a socket without listening. Other programs do not get the
+/// port, but a server can still listen on it.
 fn reserve_port() -> io::Result<(OwnedFd, u16)> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
@@ -96,12 +96,12 @@ fn reserve_port() -> io::Result<(OwnedFd, u16)> {
     Ok((socket, address.port()))
 }
 
-/// A program that runs, with its folder.
+/// A running program and its folder.
 struct Server {
     program: &'static Program,
     child: Child,
     folder: TempDir,
-    /// The directory that cases share, which the folder is in.
+    /// Directory that contains the folder and that cases share.
     shared: Option<PathBuf>,
     ancestors: Ancestors,
 }
@@ -137,7 +137,7 @@ impl Server {
         Pid::from_child(&self.child)
     }
 
-    /// Waits for its first response, and until it has all of its processes.
+    /// Waits for the server's first response, and until it has all of its processes.
     fn wait_until_ready(&self, launch: &Launch, signals: &SignalFd) -> Result<(), SubjectError> {
         let deadline = Instant::now() + START_TIMEOUT;
         let processes = 1 + (self.program.other_processes)(launch.concurrency);
@@ -154,7 +154,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns whether it answers; `false` if it does not listen yet.
+    /// Returns whether the server answers as expected, or `false` if it does not listen yet.
     fn answers(&self, port: u16) -> Result<bool, SubjectError> {
         match first_response(port) {
             Ok(response) => match check(&response) {
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// Waits for the end of standard input, up to `limit`.
+    /// Waits for the end of standard input for at most `limit`, or without a limit if `None`.
     fn wait(&self, signals: &SignalFd, limit: Option<Duration>) -> Result<Wake, SubjectError> {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let stdin = io::stdin();
@@ -195,7 +195,7 @@ impl Server {
         Ok(Wake::Timeout)
     }
 
-    /// Returns the error for this reason, with the output of the program.
+    /// Returns an error with the given reason and the program's output.
     fn failed(&self, reason: &str) -> SubjectError {
         let name = self.program.name;
         let log = fs::read(self.folder.path().join(LOG_FILE)).unwrap_or_default();
@@ -205,7 +205,7 @@ impl Server {
         }
     }
 
-    /// Returns the versions of the program and of the language that its application runs in.
+    /// Returns the versions of the program and of its application's language.
     fn version(&self) -> String {
         let mut command = Command::new(self.program.path().unwrap_or_default());
         let output = command.arg(self.program.version).stdin(Stdio::null()).output();
@@ -222,7 +222,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill(); // first, or it would start new workers
         end_descendants();
-        // Normally the run removes the directory that cases share, but it may have been killed.
+        // Normally the run removes the shared directory, but it may have been killed.
         let shared = self.shared.take().filter(|_| Ancestors::now() != self.ancestors);
         if let Some(shared) = shared {
             let _ = fs::remove_dir_all(self.folder.path());
@@ -231,8 +231,8 @@ impl Drop for Server {
     }
 }
 
-/// The process of the case, and the one that runs the experiment. Another one takes their place
-/// when they end.
+/// The process of the case and the one that runs the experiment. If either ends, another parent
+/// takes its place.
 #[derive(Debug, PartialEq, Eq)]
 struct Ancestors {
     case: Option<Pid>,
@@ -250,7 +250,7 @@ impl Ancestors {
     }
 }
 
-/// Kills the descendants of this process, and reaps them.
+/// Kills and reaps the descendants of this process.
 pub fn end_descendants() {
     while let Ok(found) = child::peek(Which::Any) {
         if let Some((pid, _)) = found {
@@ -286,8 +286,8 @@ fn first_response(port: u16) -> io::Result<Vec<u8>> {
     Ok(response)
 }
 
-/// Returns the first word of a text that begins with a digit, after a `v` or a slash if there is
-/// one.
+/// Returns the first word of `text` that begins with a digit, after a `v` or a slash if there is
+/// one, or `None` if there is no such word.
 fn version_number(text: &str) -> Option<&str> {
     let words = text.split(|c: char| c.is_whitespace() || "()/".contains(c));
     let mut numbers = words.map(|word| word.strip_prefix('v').unwrap_or(word));

@@ -1,4 +1,4 @@
-//! The models: one row each.
+//! The table of concurrency models, with a row for each.
 
 use std::io;
 use std::net::TcpListener;
@@ -10,26 +10,26 @@ use crate::support::limits::Kind;
 /// A concurrency model of a server.
 #[derive(Debug)]
 pub struct Model {
-    /// The value of the parameter.
+    /// Name of the model, which is its value of the `model` parameter.
     pub name: &'static str,
-    /// What serves a connection, in one line.
+    /// Description of the model, in one line.
     pub summary: &'static str,
-    /// What serves a connection.
+    /// Kind of unit that serves a connection.
     pub unit: &'static str,
-    /// What each connection needs, if that is a process or a thread of its own.
+    /// Kind of task that each connection has of its own, or `None` if it has none.
     pub each: Option<Kind>,
-    /// Connections served at the same time, for a pool.
+    /// Number of connections that a pool serves at the same time; `None` without a pool.
     pub members: Option<u64>,
-    /// Processes in addition to the first one, however many connections there are.
+    /// Number of processes in addition to the first one, without those of connections.
     pub processes: u64,
-    /// Serves until standard input ends.
+    /// Function that serves connections until standard input ends.
     pub serve: Serve,
 }
 
-/// Serves the connections of a listener.
+/// Function that serves the connections of a listener.
 pub type Serve = fn(TcpListener, Handler) -> io::Result<()>;
 
-/// Every model.
+/// All models, in display order.
 pub const TABLE: &[Model] = &[
     Model {
         name: "process-per-connection",
@@ -87,7 +87,7 @@ pub const TABLE: &[Model] = &[
     },
 ];
 
-/// Returns the model of this name.
+/// Returns the model with the given name, or `None` if there is none.
 pub fn find(name: &str) -> Option<&'static Model> {
     TABLE.iter().find(|model| model.name == name)
 }

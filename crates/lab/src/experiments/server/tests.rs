@@ -1,4 +1,4 @@
-//! The load generator on servers that misbehave.
+//! Tests of the load generator on misbehaving servers.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use super::clients::Clients;
 use super::http::{ConnectionState, Handler, advance};
 
 /// Starts a server with one thread for all connections, which stalls once after `stall_at`
-/// requests.
+/// requests. Returns its port.
 fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
@@ -38,7 +38,7 @@ fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
     port
 }
 
-/// Counts reads.
+/// A connection that counts its reads in `asked`.
 struct Counted<'a> {
     stream: &'a TcpStream,
     asked: &'a mut u64,
@@ -79,9 +79,9 @@ fn requests_due_during_a_stall_are_all_late() {
     let rated = clients.at_rate(350.0, Duration::from_secs(1), patience).expect("answers");
     assert_eq!((rated.answered, rated.unanswered), (350, 0));
     assert_eq!(rated.times.len(), 350);
-    // With a generator that waits for responses only four would be late, one for each connection.
-    // Requests that were due in the first half of the stall have waited for the second half at
-    // least.
+    // If the generator waited for responses, only four requests would be late: one for each
+    // connection. Requests due in the first half of the stall have waited at least for the second
+    // half.
     let half = u64::try_from(STALL.as_nanos() / 2).expect("a number");
     let late = rated.times.count_between(half, u64::MAX);
     assert!(late >= 50, "{late} of them were late");

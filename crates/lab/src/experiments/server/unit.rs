@@ -1,11 +1,11 @@
-//! Resources of a process or a thread for a connection.
+//! Resources of a process or thread that serves one connection.
 
 use crate::support::limits::{self, Kind, OfUnit};
 
-/// Address space of a thread's stack: the default of Rust's threads.
+/// Address space of a thread's stack in bytes: the default of Rust's threads.
 pub const STACK_BYTES: usize = 2 << 20;
 
-/// Returns what a process or a thread needs.
+/// Returns the resources that a process or thread needs for a connection.
 pub fn of_unit(kind: Kind) -> OfUnit {
     OfUnit { stack: STACK_BYTES as u64, ..limits::usual_unit(kind) }
 }

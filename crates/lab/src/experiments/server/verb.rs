@@ -1,4 +1,4 @@
-//! The hidden verb with which this program becomes a server, in a process of its own.
+//! Hidden command that turns this program into a server, in a process of its own.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,17 +14,17 @@ use super::programs::{self, Launch};
 use super::{supervisor, table};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// The verb.
+/// Name of the hidden command.
 pub const VERB: &str = "lab-server";
 
-/// Runs the model or the program of this name on a loopback port of its own until standard input
-/// ends. Prints `port` and the number; for a program also `pid` and `version`, or `failed` and the
+/// Runs the model or program named `server` on a free loopback port until standard input ends.
+/// Prints `port` and the number; for a program also `pid` and `version`, or `failed` and the
 /// reason; for a model `stopped` and the reason once a limit stops it.
 ///
 /// `concurrency` and `connections` configure a program.
 ///
 /// # Errors
-/// Returns an error if there is no such server or handler, and if it cannot listen or start.
+/// Returns an error if there is no such server or handler, or the server cannot listen or start.
 pub fn serve(
     server: &str,
     handler: &str,
@@ -35,8 +35,7 @@ pub fn serve(
     let handler =
         found.ok_or_else(|| SubjectError::wrong(format!("there is no handler {handler}")))?;
     raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
-    // For all servers alike, and inherited by their processes: a pause ends on time, not 50 µs
-    // later.
+    // All servers' processes inherit this: a pause ends on time, not 50 µs later.
     rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
     if let Some(program) = programs::find(server) {
         let concurrency = concurrency.unwrap_or_else(program.default);
@@ -53,7 +52,7 @@ pub fn serve(
     (model.serve)(listener, handler).attempt("serve")
 }
 
-/// Raises the limit on open files of this process as far as it may.
+/// Raises the soft limit on open files of this process to its hard limit.
 ///
 /// # Errors
 /// Returns an error if the kernel refuses.

@@ -50,7 +50,8 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     kinds.into_iter().flat_map(|(kind, counts)| counts.iter().map(move |n| of(kind, n))).collect()
 }
 
-/// Returns the kind of unit in the kernel; `None` for callback threads, which are not tasks.
+/// Returns the kind of task that the kernel has for each unit, or `None` for callback threads,
+/// which are not tasks.
 fn kind(parameters: &Parameters) -> Option<Kind> {
     match parameters.text(names::KIND) {
         Some(CALLBACK) => None,

@@ -1,4 +1,4 @@
-//! `units/limit`: how many units can exist at once, and which limit stops more.
+//! `units/limit`: how many units can exist at the same time, and which limit stops more.
 //!
 //! Three kinds of processes take part:
 //!
@@ -8,8 +8,8 @@
 //!          └─ units                wait
 //! ```
 //!
-//! When one of them dies, the kernel kills those below it. When contend itself dies, the watchdog
-//! stops the search and reaps all processes.
+//! When one of these processes dies, the kernel kills those below it. When contend itself dies, the
+//! watchdog stops the search and reaps all processes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -62,7 +62,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-/// The default cap for a size.
+/// Returns the default cap on the number of units for the given size.
 fn default_cap(size: Size) -> u64 {
     match size {
         Size::Full => 10_000,
@@ -71,18 +71,19 @@ fn default_cap(size: Size) -> u64 {
     }
 }
 
-/// The default cap, lowered to half of the tightest limit that other programs share.
+/// Returns the default cap, lowered to half of the tightest limit that other programs share.
 fn considerate_cap(size: Size) -> u64 {
     let limits = [Kind::Process, Kind::Thread].into_iter().filter_map(limits::tightest_shared);
     lower_cap(default_cap(size), limits.map(|limit| limit.allows / 2).min())
 }
 
-/// Lowers a cap to a safe number, but not below one unit.
+/// Returns `default`, lowered to the safe number of units if there is one, but to no less than one.
 fn lower_cap(default: u64, safe: Option<u64>) -> u64 {
     safe.map_or(default, |safe| default.min(safe.max(1)))
 }
 
-/// Returns the limit, shared with other programs, that this case would nearly exhaust.
+/// Returns the limit, shared with other programs, that the case would nearly exhaust, or `None` if
+/// there is none.
 fn exhausts(parameters: &Parameters) -> Option<Limit> {
     let limit = limits::tightest_shared(kind(parameters))?;
     let cap = parameters.number("cap");
@@ -117,12 +118,12 @@ struct LimitSearch {
     cap: Option<u64>,
 }
 
-/// Messages from the creator to the watchdog.
+/// A message from the creator to the watchdog.
 #[derive(Debug, Serialize, Deserialize)]
 enum CreatorMessage {
-    /// Number of units so far.
+    /// Number of units created so far.
     Created(u64),
-    /// The search has ended.
+    /// The search has ended with the given outcome.
     Finished(SearchOutcome),
 }
 
@@ -134,9 +135,9 @@ struct SearchOutcome {
     evidence: Vec<String>,
 }
 
-/// Units whose memory is measured before the search.
+/// Number of units whose memory is measured before the search.
 const SAMPLE_UNITS: u64 = 64;
-/// Units between two progress messages and memory checks of the creator.
+/// Number of units that the creator adds between two progress messages and memory checks.
 const REPORT_INTERVAL_UNITS: u64 = 64;
 
 impl Subject for LimitSearch {
@@ -165,7 +166,7 @@ impl Subject for LimitSearch {
     }
 }
 
-/// Accounts for the creator, which is a further process.
+/// Counts the creator, which is a further process, against limits on processes.
 fn with_creator_process(mut limit: Limit) -> Limit {
     if limit.name.contains("pid")
         || [limits::NPROC, "kernel.threads-max"].contains(&limit.name.as_str())
@@ -176,15 +177,15 @@ fn with_creator_process(mut limit: Limit) -> Limit {
     limit
 }
 
-/// Tolerated difference between the number and its prediction, because other programs start and end
-/// tasks.
+/// Tolerated difference between the number of units and its prediction, because other programs
+/// start and end tasks.
 const TOLERANCE_RATIO: f64 = 0.02;
 const TOLERANCE_UNITS: f64 = 4.0;
-/// The same for memory, which is estimated from a few units.
+/// Tolerated relative difference for a limit by memory, which is estimated from a few units.
 const MEMORY_TOLERANCE_RATIO: f64 = 0.3;
 
-/// Whether the prediction was right, as far as the search went; `None` if the search does not show
-/// it.
+/// Returns whether the prediction was right, as far as the search went, or `None` if the search
+/// does not show it.
 fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
     let predicted = predicted?;
     let about = (predicted.allows as f64 * TOLERANCE_RATIO).max(TOLERANCE_UNITS);
@@ -201,8 +202,8 @@ fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option
     })
 }
 
-/// Estimates the memory of a unit, including the kernel's, from a few units. If these cannot be
-/// created, the search itself will report why.
+/// Estimates the memory of a unit, including the kernel's, from a few units. If they cannot be
+/// created, returns the default and leaves the reason to the search itself.
 fn estimate_unit(kind: Kind) -> OfUnit {
     let default = limits::usual_unit(kind);
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
@@ -211,7 +212,7 @@ fn estimate_unit(kind: Kind) -> OfUnit {
     let Ok(mut units) = of_kind(kind) else { return default };
     let stack = units.stack_bytes();
     let complete = units.add(SAMPLE_UNITS).is_ok() && units.await_all().is_ok();
-    // Processes also have private pages; those shared with the creator do not count.
+    // Processes also have private pages. Pages shared with the creator do not count.
     let own = if kind == Kind::Process { 36e3 } else { 0.0 };
     let each = memory().saturating_sub(before) as f64 / SAMPLE_UNITS as f64 + own;
     let mappings = limits::own_mappings().saturating_sub(mappings) as f64 / SAMPLE_UNITS as f64;
@@ -224,7 +225,7 @@ fn estimate_unit(kind: Kind) -> OfUnit {
 }
 
 impl LimitSearch {
-    /// Starts the creator and supervises it.
+    /// Starts the creator, watches it, and returns the outcome of its search.
     fn search(&self, watched: &[Watched]) -> Result<SearchOutcome, SubjectError> {
         child::become_subreaper().attempt("become a subreaper")?;
         let (reader, messages) =
@@ -243,7 +244,7 @@ impl LimitSearch {
         outcome
     }
 
-    /// Creates units until that fails, and identifies the limit.
+    /// Creates units until creation fails, and identifies the limit.
     fn create_until_refused(
         &self,
         watched: &[Watched],
@@ -282,7 +283,7 @@ impl LimitSearch {
     }
 }
 
-/// Identifies the limit while all units still exist.
+/// Identifies the limit that refused a unit, while all units still exist.
 fn identify_limit(outcome: &mut SearchOutcome, watched: &[Watched], units: &mut dyn ParkedUnits) {
     let mut full = Vec::new();
     for watched in watched {
@@ -299,7 +300,7 @@ fn identify_limit(outcome: &mut SearchOutcome, watched: &[Watched], units: &mut 
             Spent::No => {}
         }
     }
-    // Retrying with this limit raised is the best evidence either way, because the user's processes
+    // Retrying with the limit raised is the best evidence either way, because the user's processes
     // outside of this container cannot be counted.
     let counts = watched.iter().any(|watched| watched.limit.name == limits::NPROC);
     match if counts { retry_with_raised_nproc(units) } else { None } {
@@ -322,8 +323,8 @@ fn identify_limit(outcome: &mut SearchOutcome, watched: &[Watched], units: &mut 
     }
 }
 
-/// Retries with the soft limit on processes raised, if that is permitted. Returns whether another
-/// unit could be created, and the evidence.
+/// Retries with the soft limit on processes raised. Returns whether another unit could be created,
+/// and the evidence, or `None` if the limit cannot be raised.
 fn retry_with_raised_nproc(units: &mut dyn ParkedUnits) -> Option<(bool, String)> {
     let before = getrlimit(Resource::Nproc);
     if before.current == before.maximum {
@@ -377,7 +378,7 @@ fn send_message(messages: &OwnedFd, message: &CreatorMessage) -> Result<(), Subj
 /// Interval of the watchdog's memory checks.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Receives the creator's messages, and kills it when memory runs out.
+/// Receives the creator's messages until its search ends, and kills it if memory runs out.
 fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, SubjectError> {
     let mut reader = BufReader::new(File::from(reader));
     let mut created = 0;
@@ -419,14 +420,14 @@ fn wait_readable(file: &File) -> bool {
     poll(&mut fds, Some(&wait)).is_ok_and(|ready| ready > 0)
 }
 
-/// Waits without a deadline while the creator releases and reaps its units.
+/// Waits, without a deadline, until the creator has released and reaped its units and ended.
 fn await_end(creator: Pid) {
     while matches!(child::peek(Which::One(creator)), Ok(None)) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Reaps units whose creator was killed; the kernel has made them children of this process.
+/// Reaps units whose creator was killed. The kernel has made them children of this process.
 fn reap_orphans() {
     while let Ok(found) = child::peek(Which::Any) {
         match found {

@@ -1,4 +1,4 @@
-//! `units/memory`: the memory of n units that wait.
+//! `units/memory`: the memory of n waiting units.
 
 use std::time::{Duration, Instant};
 
@@ -44,13 +44,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(UnitMemory::new(parameters)?)),
 };
 
-/// The size in the workshop on processes and threads: what a server may have loaded before it
-/// forks.
+/// Size of the parent in the workshop on processes and threads, in MiB: what a server may have
+/// loaded before it forks.
 const LARGE_PARENT_MIB: u64 = 100;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let counts = scope.choose(&[100, 1000, 2000, 5000, 10_000], &[100, 500, 1000], &[2, 4]);
-    // Each fork copies the parent's page tables: 200 KiB and a few milliseconds.
+    // Each fork copies the parent's page tables, which takes 200 KiB and a few milliseconds.
     let fewer = scope.choose(&[100, 200, 500], &[50, 100], &[2, 4]);
     let of =
         |kind: &'static str, n: &u64| Parameters::new().with(names::KIND, kind).with(names::N, *n);
@@ -80,21 +80,21 @@ struct UnitMemory {
     parked: Box<dyn ParkedUnits>,
 }
 
-/// Memory of this process, its children and the kernel at one time, in bytes.
+/// Memory of this process, of its children and of the kernel at one time, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct MemorySnapshot {
     machine: MemInfo,
     own: Rollup,
     page_tables: u64,
-    /// Number of tasks on the machine.
+    /// Number of tasks on the whole machine.
     tasks: u64,
     children: Rollup,
     children_page_tables: u64,
 }
 
 impl MemorySnapshot {
-    /// Reads a snapshot. Kernel memory comes first, because reading `/proc` of a process allocates
-    /// some.
+    /// Reads a snapshot. It reads kernel memory first, because reading `/proc` of a process
+    /// allocates some.
     fn read(children: &[Pid]) -> Result<Self, SubjectError> {
         let own = getpid();
         let mut snapshot = Self {
@@ -116,7 +116,8 @@ impl MemorySnapshot {
     }
 }
 
-/// Waits until the kernel has freed the memory of ended tasks, which it does later and in batches.
+/// Waits up to half a second until the kernel has freed the memory of ended tasks, which it does
+/// later and in batches.
 fn wait_for_reclaim() {
     const POLL_INTERVAL: Duration = Duration::from_millis(15);
     const MAX_POLLS: usize = 30;
@@ -131,21 +132,22 @@ fn wait_for_reclaim() {
     }
 }
 
-/// The memory of n units while they were parked, and the time to create and to end them.
+/// Memory of n units while they were parked, and the times to create and to end them.
 pub(super) struct ParkedMeasurement {
     n: u64,
     before: MemorySnapshot,
     waiting: MemorySnapshot,
-    /// Whether other programs have created or ended tasks, so that the counts of the whole machine
-    /// do not describe these units.
+    /// Whether other programs created or ended tasks meanwhile, so that the counts of the whole
+    /// machine do not describe the units.
     disturbed: bool,
-    /// Time from the first creation until all wait, and from the release until all have ended.
+    /// Time from the first creation until all units wait, and from their release until all have
+    /// ended.
     pub create_time: Duration,
     pub end_time: Duration,
 }
 
 impl ParkedMeasurement {
-    /// Measures, with up to two retries if it was disturbed.
+    /// Measures `n` units, with up to two retries if other programs disturbed the measurement.
     pub fn measure(parked: &mut dyn ParkedUnits, n: u64) -> Result<Self, SubjectError> {
         const MAX_ATTEMPTS: usize = 3;
         parked.reserve(n)?;
@@ -179,7 +181,7 @@ impl ParkedMeasurement {
         Ok(Self { n, before, waiting, disturbed, create_time, end_time })
     }
 
-    /// Returns the memory of all units, with its composition.
+    /// Returns a sample with the memory of all units and its composition.
     pub fn sample(&self) -> Sample {
         let Self { before, waiting, .. } = self;
         let growth = |of: fn(&MemorySnapshot) -> u64| of(waiting) as f64 - of(before) as f64;
@@ -198,7 +200,7 @@ impl ParkedMeasurement {
             .with("kernel_objects", Unit::Bytes, objects)
     }
 
-    /// Divides a time by the number of units; in nanoseconds.
+    /// Returns the given time divided by the number of units, in nanoseconds.
     pub fn per_unit_ns(&self, time: Duration) -> f64 {
         time.as_nanos() as f64 / self.n.max(1) as f64
     }

@@ -17,9 +17,9 @@
 //! Every case runs in a process of its own, which is the parent of its units:
 //!
 //! - `parent`: the parent's memory, which decides what a fork costs
-//! - `parked`: units that wait until they are released, of every kind
+//! - `parked`: waiting units of every kind
 //! - `pool`: workers that exist before the measurement
-//! - `null_write`: what every created unit does
+//! - `null_write`: the work of every created unit
 //! - `tiny`: the smallest static program
 
 pub mod callback;

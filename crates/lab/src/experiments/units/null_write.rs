@@ -21,7 +21,7 @@ pub fn null_device() -> io::Result<&'static OwnedFd> {
     Ok(NULL_DEVICE.get_or_init(|| opened))
 }
 
-/// Writes one byte, if [`null_device`] has been called.
+/// Writes one byte to `/dev/null`, if [`null_device`] has been called; otherwise does nothing.
 pub fn write_one_byte() {
     if let Some(null) = NULL_DEVICE.get() {
         let _ = rustix::io::write(null, b"x");

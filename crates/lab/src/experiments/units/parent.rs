@@ -10,17 +10,17 @@ use crate::support::limits;
 
 /// Name of the parameter for the memory that the creator has touched, in MiB.
 pub const PARENT_MIB: &str = "parent_mib";
-/// Name of the parameter for huge pages in that memory.
+/// Name of the parameter that selects huge pages for that memory.
 pub const HUGE_PAGES: &str = "huge_pages";
 
 const BYTES_PER_MIB: u64 = 1 << 20;
 
-/// Memory that the creator holds, if any.
+/// Memory that the creating process has touched, if any.
 #[derive(Debug)]
 pub struct Parent(Option<Pages>);
 
 impl Parent {
-    /// Touches the memory that the parameters ask for.
+    /// Allocates and touches as much memory as the parameters specify.
     ///
     /// # Errors
     /// Returns an error if there is not enough memory.
@@ -39,7 +39,7 @@ impl Parent {
         Ok(Self(Some(Pages::touched(length, size).attempt("touch the parent's memory")?)))
     }
 
-    /// Returns the size of this process, as the kernel reports it.
+    /// Returns facts about the memory of this process, as the kernel reports it.
     pub fn facts(&self) -> Facts {
         let rollup = Rollup::of(getpid()).unwrap_or_default();
         let status = Status::of(getpid()).unwrap_or_default();
@@ -60,7 +60,7 @@ fn bytes(parameters: &Parameters) -> u64 {
     parameters.number(PARENT_MIB).unwrap_or(0) * BYTES_PER_MIB
 }
 
-/// Returns why such a parent cannot exist here, or `None` if it can.
+/// Returns why a parent with the given parameters cannot exist here, or `None` if it can.
 pub fn unavailable(parameters: &Parameters) -> Option<String> {
     let bytes = bytes(parameters);
     let available = limits::memory_available();

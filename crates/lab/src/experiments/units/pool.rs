@@ -11,7 +11,7 @@ use rustix::pipe::PipeFlags;
 
 use super::null_write::write_one_byte;
 
-/// Threads that take jobs from a queue.
+/// A pool of threads that take jobs from a queue.
 pub struct ThreadPool {
     shared: Arc<PoolState>,
 }
@@ -30,7 +30,7 @@ struct JobQueue {
 }
 
 impl ThreadPool {
-    /// Creates a pool of threads. They live until the process exits.
+    /// Creates a pool of `workers` threads, which live until the process exits.
     ///
     /// # Errors
     /// Returns an error if a thread cannot be created.
@@ -43,7 +43,7 @@ impl ThreadPool {
         Ok(Self { shared })
     }
 
-    /// Runs jobs, each on the first free thread, and waits for all of them.
+    /// Runs `jobs` jobs, each on the first free thread, and waits for all of them.
     pub fn run(&self, jobs: u64) {
         for _ in 0..jobs {
             let mut queue = self.shared.lock();
@@ -82,7 +82,7 @@ impl PoolState {
     }
 }
 
-/// Forked processes that take jobs from a pipe.
+/// A pool of forked processes that take jobs from a pipe.
 pub struct ProcessPool {
     jobs: OwnedFd,
     answers: OwnedFd,
@@ -90,7 +90,7 @@ pub struct ProcessPool {
 }
 
 impl ProcessPool {
-    /// Creates a pool of processes. They exit with this process.
+    /// Creates a pool of `workers` processes, which exit with this process.
     ///
     /// # Errors
     /// Returns an error if a process cannot be created.
@@ -113,12 +113,12 @@ impl ProcessPool {
         Ok(pool)
     }
 
-    /// Returns the processes of the pool.
+    /// Returns the process ids of the pool's workers.
     pub fn workers(&self) -> &[Pid] {
         &self.workers
     }
 
-    /// Runs jobs, each on the first free process, and waits for all of them.
+    /// Runs `jobs` jobs, each on the first free process, and waits for all of them.
     ///
     /// # Errors
     /// Returns an error if the processes have exited.

@@ -43,12 +43,12 @@ pub const EXPERIMENT: Experiment = Experiment {
 /// A command to start.
 struct StartupCommand {
     name: &'static str,
-    /// The program, which must be installed; `None` for processes that are built in.
+    /// The program, which must be installed; `None` for built-in processes.
     program: Option<&'static str>,
     arguments: &'static [&'static str],
-    /// The body of a loop in bash, for loops.
+    /// The body of a bash loop; `None` for a single command.
     repeated: Option<&'static str>,
-    /// Arguments that print its version; empty if it has no such option.
+    /// Arguments with which the program prints its version; empty if it has no such option.
     version: &'static [&'static str],
 }
 
@@ -158,8 +158,8 @@ pub(in crate::experiments) fn subject(
     }
 }
 
-/// Returns the script of a loop. It names a program by its path, because `true` is also a builtin
-/// of bash.
+/// Returns a bash script that runs `repeated` `turns` times. The script names a program by its
+/// path, because `true` is also a builtin of bash.
 fn loop_script(repeated: &'static str, turns: u64) -> Result<String, SubjectError> {
     let body = match repeated_program(repeated) {
         None => repeated.to_owned(),
@@ -173,7 +173,7 @@ fn loop_script(repeated: &'static str, turns: u64) -> Result<String, SubjectErro
     Ok(format!("i=0; while [ $i -lt {turns} ]; do {body}; i=$((i+1)); done"))
 }
 
-/// A command with its arguments, ready to be started repeatedly.
+/// A command and its arguments in the form that `exec` takes, to be started repeatedly.
 struct PreparedCommand {
     program: CString,
     arguments: Vec<CString>,

@@ -1,4 +1,4 @@
-//! The smallest program: it exits with status 0 and does nothing else.
+//! The smallest program, which exits with status 0 and does nothing else.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -40,7 +40,7 @@ pub fn unavailable() -> Option<String> {
 }
 
 impl TinyProgram {
-    /// Creates the program.
+    /// Writes the program to a memfd.
     ///
     /// # Errors
     /// Returns an error if the kernel does not support memfd.
@@ -59,7 +59,7 @@ impl TinyProgram {
         Ok(Self { _file: file, path })
     }
 
-    /// Returns its path, valid in this process and its children.
+    /// Returns the program's path, which is valid in this process and its children.
     pub fn path(&self) -> &CString {
         &self.path
     }

@@ -9,7 +9,7 @@ use super::ring::{SPIN_THEN_SLEEP, ring_calls, shape};
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::syscalls::Tally;
 
-/// The sender hands over a page of messages at a time.
+/// A ring in shared memory on which the sender hands over a page of messages at a time.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "ring-batches",
     summary: "ring in shared memory, handed over a page of messages at a time (spin, then futex)",
@@ -36,7 +36,7 @@ pub const MECHANISM: Mechanism = Mechanism {
 };
 
 const PAGE_BYTES: usize = 4096;
-/// Size of the message count before the messages, in bytes.
+/// Length of the message count at the start of a batch, in bytes.
 const COUNT_BYTES: usize = 8;
 
 struct BatchEndpoint {
@@ -45,9 +45,9 @@ struct BatchEndpoint {
     from: Receiver,
     /// Maximum number of messages in a batch.
     batch: usize,
-    /// Messages written into the next batch.
+    /// Number of messages written into the next batch.
     filled: usize,
-    /// Messages consumed from the last batch.
+    /// Number of messages consumed from the last batch.
     consumed: usize,
 }
 

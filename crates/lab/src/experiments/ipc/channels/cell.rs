@@ -34,7 +34,7 @@ type Cell = Arc<Shared<Line<AtomicU32>>>;
 const EMPTY: u32 = 0;
 const FULL: u32 = 1 << 8;
 
-/// Polls before the CPU is yielded.
+/// Number of polls before each yield of the CPU.
 const SPINS_BEFORE_YIELD: u32 = 100;
 
 struct CellEndpoint {
@@ -46,7 +46,7 @@ struct CellEndpoint {
     tally: Tally,
 }
 
-/// Polls until the cell is empty or full, as asked.
+/// Polls until the cell is empty if `until_empty`, or else until it is full, and returns its value.
 fn wait(
     config: &ChannelConfig,
     tally: &mut Tally,

@@ -1,4 +1,4 @@
-//! Eventfd counters that carry a few bytes.
+//! Channels of two eventfd counters, whose values carry a few bytes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,8 +9,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy, always_available, duplex};
 use crate::support::syscalls::{Call, Tally};
 
-/// The message is in the lower bytes of a number that the kernel adds to a counter. Two of them
-/// exceed the capacity of the counter, so the second write blocks until the first was read.
+/// An eventfd to whose counter the sender adds a number with the message in its lower bytes. Two
+/// such numbers exceed the capacity of the counter, so the second write blocks until the first has
+/// been read.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "eventfd",
     summary: "eventfd whose value is the message, one at a time",

@@ -1,4 +1,4 @@
-//! Named pipes.
+//! Channels of two named pipes, one for each direction.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use super::stream::duplex_streams;
 use super::{Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::unnamed_file::name_in;
 
-/// A named pipe, as `mkfifo` creates it.
+/// Named pipes, as `mkfifo` creates them.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "fifo",
     summary: "named pipe (mkfifo)",

@@ -1,4 +1,4 @@
-//! A file that one side writes and the other one reads.
+//! Files that one side writes and the other side reads.
 
 use std::fs::File;
 use std::io;
@@ -12,8 +12,8 @@ use super::{
 use crate::support::syscalls::{Call, Tally};
 use crate::support::unnamed_file::unnamed_in;
 
-/// A channel for programs that share only a file system: the file is a ring of messages, and each side
-/// polls the position of the other.
+/// A channel for programs that share only a file system: for each direction, a file is a ring of
+/// messages, and each side polls the position of the other.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "file",
     summary: "ring in a file (pwrite, pread), polled with sched_yield",
@@ -41,11 +41,11 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Offset of the number of messages sent, 8 bytes.
+/// Offset in bytes of the 8-byte count of messages sent.
 const SENT_OFFSET: u64 = 0;
-/// Offset of the number of messages that the receiver has freed, 8 bytes.
+/// Offset in bytes of the 8-byte count of messages that the receiver has freed.
 const FREED_OFFSET: u64 = 4096;
-/// Offset of the messages.
+/// Offset of the first slot, in bytes.
 const SLOTS_OFFSET: u64 = 8192;
 /// Capacity of the ring, in messages.
 const SLOT_COUNT: u64 = 16;
@@ -54,10 +54,10 @@ struct FileEndpoint {
     config: ChannelConfig,
     from: Arc<File>,
     to: Arc<File>,
-    /// Messages sent, and messages freed when last polled.
+    /// Number of messages sent, and of messages that the receiver had freed when last polled.
     sent: u64,
     freed: u64,
-    /// Messages available when last polled, and messages received.
+    /// Number of messages that the sender had sent when last polled, and of messages received.
     available: u64,
     received: u64,
     draft: Vec<u8>,
@@ -70,7 +70,8 @@ impl FileEndpoint {
         SLOTS_OFFSET + message % SLOT_COUNT * self.config.bytes.next_multiple_of(64) as u64
     }
 
-    /// Polls a counter of the other side until it exceeds `above`, and returns it.
+    /// Polls the partner's counter, of freed messages for a sender and of sent ones for a receiver,
+    /// until it exceeds `above`, and returns it.
     fn wait(&mut self, sender: bool, above: u64) -> io::Result<u64> {
         let (file, offset) =
             if sender { (&self.to, FREED_OFFSET) } else { (&self.from, SENT_OFFSET) };

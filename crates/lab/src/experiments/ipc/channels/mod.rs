@@ -1,4 +1,4 @@
-//! Mechanisms that carry messages: one file each, and the table of them.
+//! Mechanisms that carry messages, one file each, and the table that lists them.
 
 mod batches;
 mod cell;
@@ -29,8 +29,8 @@ use crate::support::syscalls::{Call, Tally};
 /// An endpoint of a channel that carries whole messages of one length in both directions. Both
 /// endpoints are created before the partners separate, and each partner owns one.
 pub trait Endpoint: Send {
-    /// Prepares the endpoint. Called once by the thread that uses it, before any message; by main
-    /// after sub.
+    /// Prepares the endpoint for the calling thread. Each partner calls this once on the thread
+    /// that uses the endpoint, before any message: first sub, then main.
     ///
     /// # Errors
     /// Returns the error of the system call that failed.
@@ -51,13 +51,13 @@ pub trait Endpoint: Send {
     /// See [`Endpoint::draft`].
     fn send(&mut self) -> io::Result<()>;
 
-    /// Blocks until there is a message and returns it. It is valid until the next call.
+    /// Blocks until a message arrives, and returns it. The message is valid until the next call.
     ///
     /// # Errors
     /// See [`Endpoint::draft`], or `UnexpectedEof` if the partner has exited.
     fn receive(&mut self) -> io::Result<&[u8]>;
 
-    /// Sends messages that are still queued.
+    /// Sends all queued messages.
     ///
     /// # Errors
     /// See [`Endpoint::draft`].
@@ -65,13 +65,13 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// Returns the system calls that this endpoint has made for messages.
+    /// Returns the system calls that the endpoint has made for messages.
     fn calls(&self) -> Tally;
 
     // These loops are trait methods so that each mechanism gets its own copy, without dynamic
     // dispatch inside.
 
-    /// Sends the messages with these numbers.
+    /// Sends the messages with the given numbers, and flushes.
     ///
     /// # Errors
     /// See [`Endpoint::send`].
@@ -83,7 +83,7 @@ pub trait Endpoint: Send {
         self.flush()
     }
 
-    /// Receives and checks the messages with these numbers.
+    /// Receives and checks the messages with the given numbers.
     ///
     /// # Errors
     /// See [`Endpoint::receive`], or `InvalidData` if a message is not the expected one.
@@ -94,7 +94,7 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// Sends each message and waits for its reply, which has the same content.
+    /// Sends each message and waits for its reply, which has the same content and is checked.
     ///
     /// # Errors
     /// See [`Endpoint::receive_all`].
@@ -108,7 +108,8 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// As [`Endpoint::request_all`], and passes the time of each round trip to `each`.
+    /// Does the same as [`Endpoint::request_all`], and passes the time of each round trip to
+    /// `each`.
     ///
     /// # Errors
     /// See [`Endpoint::request_all`].
@@ -128,7 +129,7 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// Replies to each message with the same content.
+    /// Receives and checks each message, and replies with the same content.
     ///
     /// # Errors
     /// See [`Endpoint::receive_all`].
@@ -143,7 +144,7 @@ pub trait Endpoint: Send {
     }
 }
 
-/// Checks a message in full.
+/// Returns an error unless the whole message has the content for `number`.
 #[inline]
 fn verify(message: &[u8], number: u64) -> io::Result<()> {
     if payload::is_intact(message, number) { Ok(()) } else { Err(corrupt_message(number)) }
@@ -155,18 +156,18 @@ fn corrupt_message(number: u64) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// What a channel is created for.
+/// Parameters of a channel.
 #[derive(Debug, Clone)]
 pub struct ChannelConfig {
-    /// Length of a message, in bytes.
+    /// Length of each message in bytes.
     pub bytes: usize,
-    /// Shows whether the other partner has exited.
+    /// Link between the partners, which shows whether the other one has exited.
     pub link: Arc<Link>,
 }
 
 impl ChannelConfig {
-    /// Makes a system call and retries it when a signal interrupts it, unless the partner has
-    /// exited.
+    /// Makes a system call, counting it in `tally`, and retries it when a signal interrupts it,
+    /// unless the partner has exited.
     fn retry_interrupted<T>(
         &self,
         tally: &mut Tally,
@@ -190,8 +191,8 @@ impl ChannelConfig {
 /// The endpoints of main and of sub.
 pub type Endpoints = [Box<dyn Endpoint>; 2];
 
-/// Builds both endpoints from two one-way channels. `endpoint` gets the channel to receive from and the
-/// one to send to.
+/// Builds both endpoints from two one-way channels. `endpoint` gets the channel to receive from and
+/// the one to send to.
 fn duplex<T>(
     make: impl Fn() -> io::Result<T>,
     endpoint: impl Fn(&Arc<T>, &Arc<T>) -> Box<dyn Endpoint>,
@@ -203,38 +204,38 @@ fn duplex<T>(
 /// A row of the table: a mechanism that carries messages.
 #[derive(Debug)]
 pub struct Mechanism {
-    /// The value of the `mechanism` parameter.
+    /// Name of the mechanism, which is its value of the `mechanism` parameter.
     pub name: &'static str,
-    /// One line for lists and reports.
+    /// Description in one line, for lists and reports.
     pub summary: &'static str,
-    /// How a partner waits for the other.
+    /// Strategy by which a partner waits for the other.
     pub waiting: WaitStrategy,
-    /// The longest message that it can carry on any machine, in bytes.
+    /// Maximum length of a message on any machine, in bytes.
     pub max_message_bytes: usize,
-    /// Whether it can be used between threads.
+    /// Whether the mechanism also works between threads.
     pub between_threads: bool,
-    /// Returns why messages of this length cannot be carried on this machine, or `None` if they
-    /// can.
+    /// Returns why messages of the given length in bytes cannot be carried on this machine, or
+    /// `None` if they can.
     pub unavailable: fn(usize) -> Option<String>,
     /// Creates both endpoints.
     pub make: fn(ChannelConfig) -> io::Result<Endpoints>,
 }
 
-/// How a partner waits for the other.
+/// Strategy by which a partner waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitStrategy {
-    /// Sleeps in the kernel.
+    /// The partner sleeps in the kernel.
     Sleep,
-    /// Spins for about 25 µs, then sleeps.
+    /// The partner spins for about 25 µs, then sleeps.
     SpinThenSleep,
-    /// Spins, and keeps its CPU busy.
+    /// The partner spins and keeps its CPU busy.
     Spin,
-    /// Spins, but yields the CPU between two polls.
+    /// The partner spins, but yields the CPU between two polls.
     Yield,
 }
 
 impl WaitStrategy {
-    /// Returns the text for facts.
+    /// Returns the strategy's description for the facts of a record.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sleep => "asleep",
@@ -245,10 +246,10 @@ impl WaitStrategy {
     }
 }
 
-/// For mechanisms without a limit of their own.
+/// Maximum message length of mechanisms without a limit of their own.
 const UNLIMITED_BYTES: usize = usize::MAX;
 
-/// For mechanisms that work everywhere.
+/// Returns `None`, for mechanisms that work on every machine.
 fn always_available(_: usize) -> Option<String> {
     None
 }
@@ -283,17 +284,19 @@ pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|mechanism| mechanism.name).collect()
 }
 
-/// Returns the mechanism with this name.
+/// Returns the mechanism with the given name, or `None` if there is none.
 pub fn find(name: &str) -> Option<&'static Mechanism> {
     TABLE.iter().copied().find(|mechanism| mechanism.name == name)
 }
 
-/// Reads a kernel limit, by its path below `/proc/sys`.
+/// Returns the kernel limit in the file `name` below `/proc/sys`, or `None` if the file cannot be
+/// read or has no number.
 fn sysctl(name: &str) -> Option<usize> {
     std::fs::read_to_string(format!("/proc/sys/{name}")).ok()?.trim().parse().ok()
 }
 
-/// Returns an explanation if messages of this length exceed a kernel limit.
+/// Returns an explanation if messages of `bytes` bytes exceed a kernel limit, or `None` if they do
+/// not or the limit is unknown.
 fn exceeds_sysctl(bytes: usize, name: &str) -> Option<String> {
     let max = sysctl(name).filter(|&max| bytes > max)?;
     let name = name.replace('/', ".");

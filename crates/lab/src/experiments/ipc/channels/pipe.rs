@@ -1,4 +1,4 @@
-//! Pipes.
+//! Channels of two pipes, one for each direction.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use super::{
     ChannelConfig, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available, sysctl,
 };
 
-/// With the default capacity, as in shell pipelines.
+/// Pipes with the default capacity, as in shell pipelines.
 pub const PIPE: Mechanism = Mechanism {
     name: "pipe",
     summary: "pipe with a capacity of 64 KiB",
@@ -21,7 +21,7 @@ pub const PIPE: Mechanism = Mechanism {
     make: |config| endpoints(&config, None),
 };
 
-/// With the largest capacity that any user may have by default.
+/// Pipes with the largest capacity that any user may have by default.
 pub const LARGE: Mechanism = Mechanism {
     name: "pipe-1m",
     summary: "pipe with a capacity of 1 MiB (F_SETPIPE_SZ)",
@@ -41,7 +41,7 @@ fn endpoints(config: &ChannelConfig, capacity: Option<usize>) -> io::Result<Endp
     Ok(duplex_streams(config, pipe(capacity)?, pipe(capacity)?))
 }
 
-/// Creates a pipe, with this capacity if one is given.
+/// Creates a pipe with at least the given capacity in bytes, or with the default one if `None`.
 fn pipe(capacity: Option<usize>) -> io::Result<(OwnedFd, OwnedFd)> {
     let pipe = pipe_with(PipeFlags::CLOEXEC)?;
     if let Some(capacity) = capacity {

@@ -1,4 +1,4 @@
-//! POSIX message queues.
+//! Channels of two POSIX message queues, one for each direction.
 
 use std::io;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::support::syscalls::{Call, Tally};
 
-/// A queue from `mq_open(3)` with the largest capacity that any user may have by default, and a
-/// smaller one for long messages.
+/// POSIX message queues (`mq_open(3)`) with the largest capacity that any user may have by default,
+/// or a smaller one for long messages.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "posix-queue",
     summary: "POSIX message queue (mq_open) for up to 10 messages",
@@ -47,9 +47,9 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Returns the capacity of each of two queues, in messages.
+/// Returns the capacity, in messages, of each of two queues for messages of `bytes` bytes.
 fn queue_capacity(bytes: usize) -> usize {
-    /// Upper bound of the kernel's memory for each message, in bytes.
+    /// Upper bound on the kernel's overhead for each message, in bytes.
     const KERNEL_BYTES_PER_MESSAGE: usize = 256;
     let default = sysctl("fs/mqueue/msg_max").unwrap_or(10).min(10);
     let allowed = getrlimit(Resource::Msgqueue).current;

@@ -1,4 +1,4 @@
-//! Writes into the memory of the other process.
+//! Messages that the kernel writes into the memory of the other process (`process_vm_writev(2)`).
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::ring::{SPIN_THEN_SLEEP, ring_calls, small_ring_slots};
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy};
 use crate::support::syscalls::{Call, Tally};
 
-/// The kernel copies once from memory to memory; a ring announces the messages.
+/// Messages that the kernel copies once, from memory to memory, and a ring that announces them.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "process-vm-writev",
     summary: "written into the other process by the kernel (process_vm_writev); ring",
@@ -67,12 +67,12 @@ struct ProcessVmEndpoint {
     /// The other process, once its id is known.
     partner: Option<Other>,
     slots: usize,
-    /// Announcements of messages to and from this side.
+    /// Rings that announce messages to and from this side.
     inbound: Receiver,
     outbound: Sender,
     landing: Arc<Landing>,
     partners: Arc<Landing>,
-    /// Slots of the next messages.
+    /// Slots of the next messages to send and to receive.
     sent: usize,
     received: usize,
     draft: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Rings in shared memory.
+//! Channels of two rings in shared memory, one for each direction.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use super::{
 use crate::support::syscalls::{Call, Tally};
 use crate::support::unnamed_file::unnamed_in;
 
-/// The ring in the pages of a file.
+/// A ring in the pages of a file that both sides map.
 pub const MAPPED_FILE: Mechanism = Mechanism {
     name: "mapped-file",
     summary: "ring in a file that both sides map (mmap); spin, then futex",
@@ -33,7 +33,7 @@ pub const MAPPED_FILE: Mechanism = Mechanism {
     },
 };
 
-/// The ring, with a futex wait when it is empty or full.
+/// A ring on which partners wait with a futex when it is empty or full.
 pub const FUTEX: Mechanism = Mechanism {
     name: "ring-futex",
     summary: "ring in shared memory; futex when empty or full",
@@ -44,7 +44,7 @@ pub const FUTEX: Mechanism = Mechanism {
     make: |config| endpoints(&config, Patience::Sleep(1), anonymous),
 };
 
-/// The ring, with a futex wait after spinning.
+/// A ring on which partners spin, and then wait with a futex.
 pub const SPIN_FUTEX: Mechanism = Mechanism {
     name: "ring-spin-futex",
     summary: "ring in shared memory; spin, then futex",
@@ -55,7 +55,7 @@ pub const SPIN_FUTEX: Mechanism = Mechanism {
     make: |config| endpoints(&config, SPIN_THEN_SLEEP, anonymous),
 };
 
-/// The ring, with spinning only.
+/// A ring on which partners only spin.
 pub const SPIN: Mechanism = Mechanism {
     name: "ring-spin",
     summary: "ring in shared memory; spin",
@@ -66,17 +66,18 @@ pub const SPIN: Mechanism = Mechanism {
     make: |config| endpoints(&config, Patience::Spin, anonymous),
 };
 
-/// Spins for about 25 µs: as long as waking a sleeper on another CPU takes.
+/// Patience for spinning about 25 µs before sleeping: as long as waking a sleeper on another CPU
+/// takes.
 pub const SPIN_THEN_SLEEP: Patience = Patience::Sleep(1000);
 
 fn anonymous(shape: Shape) -> io::Result<Mapping> {
     Mapping::new(Backing::Shared, shape.length_of_pair())
 }
 
-/// Returns the shape of a ring for messages of this length. With short messages, it fits into the
-/// L1 caches. With long ones, it is larger than the private caches of a CPU: lines that the
+/// Returns the shape of a ring for messages of `bytes` bytes. A ring for short messages fits into
+/// an L1 cache. A ring for long ones is larger than the private caches of a CPU: lines that the
 /// sender's cache has evicted come from the shared cache, which is several times faster than
-/// fetching them from the sender's.
+/// fetching them from the sender's private caches.
 pub fn shape(bytes: usize) -> Shape {
     const LARGE_RING_BYTES: usize = 8 << 20;
     let slots = if bytes <= SMALL_RING_BYTES {
@@ -87,7 +88,8 @@ pub fn shape(bytes: usize) -> Shape {
     Shape { slots, bytes }
 }
 
-/// Returns the number of slots of a ring that fits into an L1 cache.
+/// Returns the number of slots of a small ring for messages of `bytes` bytes. The ring fits into an
+/// L1 cache if messages are short.
 pub fn small_ring_slots(bytes: usize) -> u32 {
     slots(SMALL_RING_BYTES, bytes, 64)
 }
@@ -98,7 +100,7 @@ const SMALL_RING_BYTES: usize = 8 << 10;
 /// Minimum number of slots of a ring.
 const MIN_SLOTS: u32 = 4;
 
-/// Returns as many slots as fit, from [`MIN_SLOTS`] to `max`.
+/// Returns how many messages fit into `ring_bytes`, but at least [`MIN_SLOTS`] and at most `max`.
 fn slots(ring_bytes: usize, message_bytes: usize, max: u32) -> u32 {
     u32::try_from(ring_bytes / message_bytes.max(1)).map_or(max, |fit| fit.clamp(MIN_SLOTS, max))
 }
@@ -116,7 +118,7 @@ fn endpoints(
     Ok(endpoints.map(endpoint))
 }
 
-/// Returns the system calls of both directions.
+/// Returns the futex calls made by the given sender and receiver.
 pub fn ring_calls(to: &Sender, from: &Receiver) -> Tally {
     let mut tally = Tally::default();
     for calls in [to.calls(), from.calls()] {

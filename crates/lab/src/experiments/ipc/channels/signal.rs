@@ -1,4 +1,4 @@
-//! Signals that carry a number.
+//! Queued signals, each of which carries a number.
 
 use std::io;
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use rustix::process::{Resource, getrlimit};
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy};
 use crate::support::syscalls::{Call, Tally};
 
-/// A signal as `sigqueue(3)` sends it, to a thread. The kernel limits the queued signals of a user,
-/// so the receiver grants credit: it acknowledges messages in groups.
+/// Real-time signals with a value, as `sigqueue(3)` sends them, but to a thread. The kernel limits
+/// the queued signals of a user, so the sender spends credit, which the receiver renews by
+/// acknowledging messages in groups.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "signal",
     summary: "real-time signals that carry a number (sigqueue), at most 32 in flight",
@@ -46,22 +47,22 @@ pub const MECHANISM: Mechanism = Mechanism {
 
 /// Maximum number of messages in flight, in each direction.
 const WINDOW_MESSAGES: u32 = 32;
-/// Queued signals that both directions need, acknowledgements included, with a reserve for other
-/// programs of the user.
+/// Minimum `RLIMIT_SIGPENDING`: enough for both directions, acknowledgements included, with a
+/// reserve for other programs of the user.
 const MIN_PENDING_SIGNALS: u64 = 4 * WINDOW_MESSAGES as u64;
-/// The last byte of a number that grants credit.
+/// Last byte of a number that acknowledges messages and grants credit.
 const CREDIT_MARK: u8 = 1;
 
 struct SignalEndpoint {
     config: ChannelConfig,
     /// 0 for main, 1 for sub.
     who: usize,
-    /// Process and thread id of main, then of sub.
+    /// Process id and thread id of main, then of sub.
     threads: Arc<Shared<[Line<AtomicU32>; 4]>>,
     wake: Option<Wake>,
-    /// Messages that may still be sent.
+    /// Number of messages that may be sent before the next acknowledgement.
     credit: u32,
-    /// Messages received and not yet acknowledged.
+    /// Number of messages received but not yet acknowledged.
     uncredited: u32,
     draft: [u8; 8],
     message: [u8; 8],
@@ -79,7 +80,8 @@ impl SignalEndpoint {
         self.config.retry_interrupted(&mut self.tally, Call::Sigqueue, send)
     }
 
-    /// Receives a number. Returns `None` if it grants credit.
+    /// Waits for a number and returns it, or adds the credit and returns `None` if the number is an
+    /// acknowledgement.
     fn wait(&mut self) -> io::Result<Option<[u8; 8]>> {
         let wake = self.wake.ok_or(io::ErrorKind::NotConnected)?;
         let wait = || wake.wait_for_number();
@@ -107,7 +109,7 @@ impl Endpoint for SignalEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
         while self.credit == 0 {
             if self.wait()?.is_some() {
-                // Both sides send without receiving, which no exchange does.
+                // Both sides are sending without receiving, which no exchange does.
                 return Err(io::ErrorKind::Deadlock.into());
             }
         }

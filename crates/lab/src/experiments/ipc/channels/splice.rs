@@ -1,4 +1,4 @@
-//! Pages lent to a pipe.
+//! Pipes to which the sender lends its pages (`vmsplice(2)`).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use super::stream::read_whole;
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::syscalls::{Call, Tally};
 
-/// The pipe refers to the sender's pages, so bytes are copied once instead of twice.
+/// A pipe that refers to the sender's pages, so bytes are copied once instead of twice.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "vmsplice",
     summary: "pipe that refers to the sender's pages (vmsplice), then read",

@@ -1,4 +1,4 @@
-//! System V message queues.
+//! Channels of two System V message queues, one for each direction.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::support::syscalls::{Call, Tally};
 
-/// A queue from `msgget(2)`.
+/// System V message queues (`msgget(2)`).
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sysv-queue",
     summary: "System V message queue (msgget) for kernel.msgmnb bytes",

@@ -1,4 +1,4 @@
-//! TCP over the loopback interface.
+//! Channels over a TCP connection on the loopback interface.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::stream::StreamEndpoint;
 use super::{Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 
-/// How clients reach a local service.
+/// A TCP connection over loopback, as between a client and a local service.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "tcp",
     summary: "TCP over loopback, without Nagle's algorithm (TCP_NODELAY)",

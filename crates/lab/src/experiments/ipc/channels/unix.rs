@@ -1,4 +1,4 @@
-//! Unix socket pairs.
+//! Channels over a pair of Unix sockets.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use super::{
     ChannelConfig, Endpoint, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available,
 };
 
-/// A byte stream, as with TCP.
+/// A socket pair for a byte stream, as with TCP.
 pub const STREAM: Mechanism = Mechanism {
     name: "unix-stream",
     summary: "Unix socket pair, byte stream (SOCK_STREAM)",
@@ -22,7 +22,7 @@ pub const STREAM: Mechanism = Mechanism {
     make: |config| endpoints(&config, SocketType::STREAM),
 };
 
-/// Messages without end of file.
+/// A socket pair for datagrams, whose receiver sees no end of file.
 pub const DATAGRAM: Mechanism = Mechanism {
     name: "unix-datagram",
     summary: "Unix socket pair, datagrams (SOCK_DGRAM)",
@@ -33,7 +33,7 @@ pub const DATAGRAM: Mechanism = Mechanism {
     make: |config| endpoints(&config, SocketType::DGRAM),
 };
 
-/// Messages with end of file.
+/// A socket pair for messages, whose receiver sees the end of file.
 pub const SEQPACKET: Mechanism = Mechanism {
     name: "unix-seqpacket",
     summary: "Unix socket pair, messages with end of file (SOCK_SEQPACKET)",
@@ -53,9 +53,10 @@ fn endpoints(config: &ChannelConfig, kind: SocketType) -> io::Result<Endpoints> 
     Ok([endpoint(main), endpoint(sub)])
 }
 
-/// Returns an explanation if a message exceeds the send buffer, into which it must fit.
+/// Returns an explanation if messages of `bytes` bytes exceed the send buffer, into which each must
+/// fit; `None` if they do not or the size of the buffer is unknown.
 fn exceeds_send_buffer(bytes: usize, kind: SocketType) -> Option<String> {
-    /// The kernel's memory for each message, which counts against the buffer, in bytes.
+    /// The kernel's overhead for each message in bytes, which counts against the buffer.
     const KERNEL_BYTES_PER_MESSAGE: usize = 1024;
     let (socket, _) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).ok()?;
     let buffer_bytes = sockopt::socket_send_buffer_size(&socket).ok()?;

@@ -1,4 +1,4 @@
-//! A pipe that is read and written through `io_uring`.
+//! Pipes that are read and written through `io_uring`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,7 +9,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy};
 use crate::support::syscalls::{Call, Tally};
 
-/// One submission and one system call for each message.
+/// Pipes with one submission and one system call for each read or write.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "io-uring",
     summary: "pipe, read and written through io_uring, one submission at a time",
@@ -42,7 +42,7 @@ struct UringEndpoint {
     config: ChannelConfig,
     from: OwnedFd,
     to: OwnedFd,
-    /// Created by the thread that uses it.
+    /// `None` until the thread that uses the endpoint has created it.
     uring: Option<Uring>,
     tally: Tally,
 }
@@ -52,7 +52,8 @@ impl UringEndpoint {
         self.uring.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Transfers a whole message.
+    /// Reads a whole message into the given buffer, or writes one from it, in as many operations as
+    /// necessary.
     fn transfer(&mut self, operation: Operation, buffer: usize) -> io::Result<()> {
         let Self { config, from, to, uring: Some(uring), tally } = self else {
             return Err(io::ErrorKind::NotConnected.into());

@@ -1,4 +1,4 @@
-//! Units that the family `units` can park: processes, threads and callback threads.
+//! Probes for the units that the family `units` parks: processes, threads and callback threads.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -12,19 +12,19 @@ use crate::engine::experiment::{Attempt, SubjectError};
 use crate::experiments::units::parked::{self, Callbacks, ParkedUnits};
 use crate::support::limits::Kind;
 
-/// Creates the probe of processes that wait for the end of a pipe.
+/// Creates the probe for processes that wait for the end of a pipe.
 pub fn fork() -> Result<Box<dyn Units>, SubjectError> {
     let (park, version) = (parked::of_kind(Kind::Process)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_process }))
 }
 
-/// Creates the probe of threads that wait on a condition variable.
+/// Creates the probe for threads that wait on a condition variable.
 pub fn thread() -> Result<Box<dyn Units>, SubjectError> {
     let (park, version) = (parked::of_kind(Kind::Thread)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_thread }))
 }
 
-/// Creates the probe of callback threads that wait for a message.
+/// Creates the probe for callback threads that wait for a message.
 pub fn callback() -> Result<Box<dyn Units>, SubjectError> {
     let version = format!("contend-callback {}", env!("CARGO_PKG_VERSION"));
     let (park, version) = (Box::new(Callbacks::new()?), version);
@@ -36,11 +36,11 @@ fn kernel() -> String {
     format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
 }
 
-/// A park, and what a probe needs in addition.
+/// A set of parked units, with the version and the message exchange that a probe needs.
 struct Parked {
     park: Box<dyn ParkedUnits>,
     version: String,
-    /// Units that ended after they were woken.
+    /// Number of units that ended after they were woken.
     ended: u64,
     exchange: fn(u64) -> Result<Duration, SubjectError>,
 }
@@ -84,8 +84,8 @@ impl Units for Parked {
     }
 }
 
-/// Exchanges messages, checks the answers, and returns how long that took. A first message, which
-/// shows that the other side is ready, is not timed.
+/// Exchanges `messages` messages, checks the answers, and returns the time taken. A first message,
+/// which shows that the other side is ready, is not timed.
 fn ask_all(
     messages: u64,
     mut ask: impl FnMut(u64) -> Result<u64, SubjectError>,
@@ -100,7 +100,8 @@ fn ask_all(
     Ok(begun.elapsed())
 }
 
-/// Exchanges messages over two channels of the standard library.
+/// Exchanges messages with a thread over two channels of the standard library. Returns the time
+/// taken.
 fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
     let gone = |_| SubjectError::wrong("the other thread has ended");
     let echo = |comes: Receiver<u64>, back: SyncSender<u64>| {
@@ -116,7 +117,7 @@ fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
     })
 }
 
-/// Exchanges messages over two pipes.
+/// Exchanges messages with a child process over two pipes. Returns the time taken.
 fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
     let pipe = || rustix::pipe::pipe().attempt("make a pipe");
     let ((comes, there), (answers, back)) = (pipe()?, pipe()?);
@@ -154,10 +155,10 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
     }
 }
 
-/// A message with the address to send the answer to.
+/// A number to echo, and the address to send the answer to.
 struct Asked(Address<u64>, u64);
 
-/// Exchanges messages between two units on one Worker.
+/// Exchanges messages between two units on one Worker. Returns the time taken.
 fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
     let failed = |error: &dyn std::fmt::Display| SubjectError::wrong(error.to_string());
     let receptor = Receptor::builder().workers(1).start().attempt("start a Worker")?;
@@ -170,8 +171,8 @@ fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
     took.ok_or_else(|| SubjectError::wrong("a message was answered by another one"))
 }
 
-/// Spawns a unit that answers and one that asks. The latter replies with the time that its messages
-/// took after the first answer, if all answers were right.
+/// Spawns a unit that answers and one that asks. The latter replies with the time from its first
+/// answer to its last, if all answers were right.
 fn ask_callback(
     context: &mut Context<'_>,
     messages: u64,

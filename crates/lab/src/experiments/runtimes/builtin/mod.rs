@@ -19,57 +19,57 @@ pub use kernel::{callback, fork, thread};
 pub use smol::smol;
 pub use tokio::{mpsc, oneshot, pending, sleep};
 
-/// The hidden verb with which this program becomes a probe.
+/// Hidden command that turns this program into a probe.
 pub const VERB: &str = "lab-probe";
 
-/// Units of one kind. `probes/README.md` describes the commands.
+/// Units of one kind, as a built-in probe controls them. `probes/README.md` describes the commands.
 pub trait Units {
-    /// Returns the runtime and its version.
+    /// Returns the name and version of the runtime.
     fn version(&self) -> String;
 
-    /// Allocates what the probe itself needs for `n` units.
+    /// Allocates the memory that the probe itself needs for `n` units.
     ///
     /// # Errors
     /// Returns an error if there is no memory.
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError>;
 
-    /// Creates `n` units, and blocks until all of them wait. Timers are due at `due`. Returns how
-    /// many wait, as counted by the units themselves.
+    /// Creates `n` units and blocks until all of them wait. Timers are due at `due`. Returns the
+    /// number of waiting units, as counted by the units themselves.
     ///
     /// # Errors
-    /// Returns an error if one cannot be created.
+    /// Returns an error if a unit cannot be created.
     fn park(&mut self, n: u64, due: Instant) -> Result<u64, SubjectError>;
 
-    /// Returns how many have ended since, as counted by the units themselves.
+    /// Returns how many of these units have ended, as counted by the units themselves.
     fn ended(&self) -> u64;
 
-    /// Wakes all of them, and blocks until they have ended.
+    /// Wakes all units and blocks until they have ended.
     ///
     /// # Errors
-    /// Returns an error if one has not waited, or does not end.
+    /// Returns an error if a unit was not waiting, or does not end.
     fn wake(&mut self) -> Result<(), SubjectError>;
 
-    /// Frees what `reserve` has allocated.
+    /// Frees the memory that `reserve` has allocated.
     ///
     /// # Errors
     /// Returns an error if the memory cannot be freed.
     fn forget(&mut self) -> Result<(), SubjectError>;
 
-    /// Exchanges messages with one unit, after a first one that is not timed. Returns how long they
-    /// took.
+    /// Exchanges messages with one unit, after a first message that is not timed. Returns the time
+    /// taken.
     ///
     /// # Errors
-    /// The reason why the unit takes no messages, or which answer was wrong.
+    /// Returns why the unit takes no messages, or which answer was wrong.
     fn trips(&mut self, messages: u64) -> Result<Duration, String>;
 }
 
-/// Creates the probe of a kind.
+/// Function that creates the probe for a kind of unit.
 pub type Make = fn() -> Result<Box<dyn Units>, SubjectError>;
 
-/// Units created at the start, so that lazy initialisation of the runtime is complete.
+/// Number of units created at the start, to complete lazy initialisation of the runtime.
 const FIRST: u64 = 100;
 
-/// Answers commands on standard input until it ends.
+/// Runs a probe, which answers commands on standard input until end of file.
 ///
 /// # Errors
 /// Returns an error if a command fails or is unknown, or standard output is closed.
@@ -135,10 +135,10 @@ fn answer(line: &str) -> Result<(), SubjectError> {
         .map_err(|error| SubjectError::wrong(error.to_string()))
 }
 
-/// Blocks until a count has reached `wanted`.
+/// Blocks until `count` returns `wanted` or more.
 ///
 /// # Errors
-/// Returns an error if it stays the same for a minute.
+/// Returns an error if the count does not change for a minute.
 fn await_count(what: &str, wanted: u64, count: impl Fn() -> u64) -> Result<(), SubjectError> {
     const STALL_TIMEOUT: Duration = Duration::from_mins(1);
     let (mut last, mut since) = (count(), Instant::now());

@@ -1,4 +1,4 @@
-//! Tasks of smol on one thread, from two of the crates that smol consists of.
+//! Tasks of smol on one thread, with two of the crates that smol consists of.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use async_io::{Timer, block_on};
 use super::{Units, await_count};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Creates the probe of tasks that wait for a timer.
+/// Creates the probe for tasks that wait for a timer.
 pub fn smol() -> Result<Box<dyn Units>, SubjectError> {
     let executor = Arc::new(Executor::new());
     let thread = std::thread::Builder::new();
@@ -22,7 +22,7 @@ pub fn smol() -> Result<Box<dyn Units>, SubjectError> {
 
 struct Tasks {
     executor: Arc<Executor<'static>>,
-    /// Tasks that wait, and tasks that have ended.
+    /// Numbers of waiting tasks and of ended tasks.
     counts: Arc<[AtomicU64; 2]>,
     n: u64,
 }

@@ -9,16 +9,16 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Units, await_count};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Tasks that wait. A static, so that no task has to store a reference.
+/// Number of waiting tasks. A static, so that no task has to store a reference.
 static WAITING: AtomicU64 = AtomicU64::new(0);
-/// Tasks that have ended.
+/// Number of ended tasks.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Counts the start and, when dropped, the end of a task.
+/// Guard that a task owns: counts the task as waiting on request and, when dropped, as ended.
 struct Ends;
 
 impl Ends {
-    /// Counts that the task waits.
+    /// Counts the task as waiting.
     #[expect(clippy::unused_self, reason = "a task that waits owns one")]
     fn wait(&self) {
         WAITING.fetch_add(1, Ordering::Relaxed);
@@ -33,21 +33,21 @@ impl Drop for Ends {
 
 /// A kind of task, named for the event that wakes it.
 trait Kind {
-    /// Reserves memory for what wakes `n` tasks.
+    /// Reserves memory for the wakers of `n` tasks.
     fn reserve(&mut self, _n: usize) {}
 
     /// Frees the memory that `reserve` reserved.
     fn forget(&mut self) {}
 
-    /// Spawns a task that counts itself, waits, and drops `ends`. (The awaited future is created in
-    /// the task: a captured one would be stored twice.)
+    /// Spawns a task that counts itself as waiting, waits, and drops `ends`. The task creates the
+    /// future that it awaits: a captured one would be stored twice.
     fn spawn(&mut self, runtime: &Runtime, ends: Ends, due: Instant);
 
-    /// Wakes all tasks. Returns whether that takes the end of the runtime.
+    /// Wakes all tasks. Returns whether only the end of the runtime ends them.
     fn wake(&mut self) -> bool;
 }
 
-/// Tasks and their runtime.
+/// Tasks of one kind and the runtime on which they wait.
 struct Tasks<K> {
     runtime: Option<Runtime>,
     kind: K,
@@ -133,7 +133,7 @@ impl<K: Kind> Units for Tasks<K> {
     }
 }
 
-/// Returns the version of a library that this program was built with.
+/// Returns the name and version of a library that this program was built with.
 pub(super) fn version(library: &str) -> String {
     let lock = include_str!("../../../../../../Cargo.lock");
     let found = lock.split("[[package]]").find_map(|package| {
@@ -145,7 +145,7 @@ pub(super) fn version(library: &str) -> String {
     format!("{library} {number}")
 }
 
-/// Creates the probe of tasks that sleep.
+/// Creates the probe for sleeping tasks.
 pub fn sleep() -> Result<Box<dyn Units>, SubjectError> {
     tasks(Sleep)
 }
@@ -166,7 +166,7 @@ impl Kind for Sleep {
     }
 }
 
-/// Creates the probe of tasks that are pending for ever, and end with the runtime.
+/// Creates the probe for tasks that stay pending and end with the runtime.
 pub fn pending() -> Result<Box<dyn Units>, SubjectError> {
     tasks(Pending)
 }
@@ -187,7 +187,7 @@ impl Kind for Pending {
     }
 }
 
-/// Creates the probe of tasks that each wait on a oneshot channel.
+/// Creates the probe for tasks that each wait on a oneshot channel.
 pub fn oneshot() -> Result<Box<dyn Units>, SubjectError> {
     tasks(Oneshot(Vec::new()))
 }
@@ -221,7 +221,7 @@ impl Kind for Oneshot {
     }
 }
 
-/// Creates the probe of tasks that each wait on an mpsc channel with a capacity of one.
+/// Creates the probe for tasks that each wait on an mpsc channel with a capacity of one.
 pub fn mpsc() -> Result<Box<dyn Units>, SubjectError> {
     tasks(Mpsc(Vec::new()))
 }

@@ -1,14 +1,14 @@
-//! Requests and responses split into reads and writes of every size.
+//! Tests with requests and responses that are split into reads and writes of every size.
 
 use std::collections::VecDeque;
 
 use super::*;
 
-/// A connection whose reads return these pieces; an empty piece means "would block".
+/// A connection whose reads return the given pieces. An empty piece represents "would block".
 struct Pieces {
     incoming: VecDeque<Vec<u8>>,
     outgoing: Vec<u8>,
-    /// Most bytes that a write accepts.
+    /// Maximum number of bytes that a write accepts.
     room: usize,
     is_blocked: bool,
     finished: bool,
@@ -55,13 +55,13 @@ impl Stream for Pieces {
     }
 }
 
-/// Returns the responses to this input, in pieces of `piece` bytes, and the number of delays.
+/// Returns the responses to `text`, received in pieces of `piece` bytes, and the number of delays.
 fn responses(text: &[u8], piece: usize, room: usize, handler: Handler) -> (String, usize) {
     let (stream, pauses) = run_to_end(text, piece, room, handler);
     (String::from_utf8(stream.outgoing).expect("text"), pauses)
 }
 
-/// Returns the connection at its end, and the number of delays.
+/// Serves a connection to its end. Returns the connection and the number of delays.
 fn run_to_end(text: &[u8], piece: usize, room: usize, handler: Handler) -> (Pieces, usize) {
     let incoming = text.chunks(piece).flat_map(|piece| [piece.to_vec(), Vec::new()]).collect();
     let mut stream =

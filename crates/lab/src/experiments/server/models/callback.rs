@@ -1,7 +1,7 @@
 //! Callback threads: a waiting connection is a closure that owns its descriptor and its state.
 //!
-//! One unit accepts connections and passes them on in turn to a unit on each Worker, which spawns a
-//! unit for the connection there.
+//! One unit accepts connections and passes them round robin to a unit on each Worker, which spawns
+//! a unit for the connection there.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use super::super::http::{ConnectionState, HANDLER_DELAY, Handler, Stream, WaitFo
 use super::super::limit_reporter::{LimitReporter, concerns_one};
 use super::wait_for_stdin_eof;
 
-/// Serves with a Worker for each CPU.
+/// Serves connections with one Worker for each CPU.
 ///
 /// # Errors
 /// Returns an error if a Worker cannot be started.
@@ -45,7 +45,7 @@ pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
 
 /// State of the unit that accepts connections.
 struct Acceptor {
-    /// The unit on each Worker that adds connections there.
+    /// Addresses of the units, one on each Worker, that add connections there.
     workers: Vec<Address<TcpStream>>,
     /// Index of the Worker that gets the next connection (round robin).
     next: usize,
@@ -64,7 +64,7 @@ fn accept(
             return pass_on(context, listener, acceptor, to, stream);
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock || concerns_one(&error) => {}
-        // Mostly out of descriptors: open connections are still served.
+        // Usually the process is out of descriptors. Open connections are still served.
         Err(error) => {
             acceptor.reporter.report("accept", &error);
             return context.after(HANDLER_DELAY, |context| accept(context, listener, acceptor));
@@ -75,7 +75,7 @@ fn accept(
     })
 }
 
-/// Sends a connection to a Worker, once that has room for it.
+/// Sends a connection to a Worker, once the Worker's inbox has room for it.
 fn pass_on(
     context: &mut Context<'_>,
     listener: Source<TcpListener>,
@@ -122,7 +122,8 @@ fn add_connection(
     }
 }
 
-/// Two functions instead of a parameter, which each unit would have to store.
+/// Callback for [`Handler::Hello`]. Each handler has a callback of its own, because a unit would
+/// have to store the handler as a parameter.
 fn hello(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionState) -> Next {
     advance_connection(context, source, state, Handler::Hello, hello)
 }
@@ -152,7 +153,7 @@ where
         Some(WaitFor::Write) => Interest::Write,
     };
     if state.is_empty() {
-        // Not moved into the closure, the empty state takes no memory.
+        // The empty state is not moved into the closure, so it takes no memory.
         return context.when_ready(source, interest, |context, source| {
             then(context, source, ConnectionState::default())
         });
@@ -160,7 +161,7 @@ where
     context.when_ready(source, interest, |context, source| then(context, source, state))
 }
 
-/// A connection on a Worker. When an operation would block, the Worker notes it.
+/// A connection on a Worker, which learns when an operation would block.
 struct WorkerStream<'a, 'b> {
     context: &'a mut Context<'b>,
     source: &'a Source<TcpStream>,

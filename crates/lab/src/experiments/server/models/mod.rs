@@ -1,4 +1,5 @@
-//! The models: those with processes share a file, and those with threads.
+//! Concurrency models of contend's own servers. Both models with processes share a file, and so do
+//! those with threads.
 
 pub mod callback;
 pub mod process;
@@ -13,7 +14,7 @@ use super::http::{ConnectionState, HANDLER_DELAY, Handler, WaitFor, advance};
 /// Length of the accept queue; the kernel caps it at `net.core.somaxconn`.
 pub const BACKLOG: i32 = 65_535;
 
-/// Processes or threads of a pool, as web servers have on large machines.
+/// Number of processes or threads in a pool, as web servers have on large machines.
 pub const POOL_SIZE: u64 = 64;
 
 /// Serves a connection with blocking reads and writes until it must be closed.

@@ -1,5 +1,5 @@
-//! Processes: one for each connection, or a fixed number. The parent has a single thread, so that
-//! children may allocate and lock after fork.
+//! Servers with a process for each connection or a fixed number of processes. The parent has a
+//! single thread, so that children may allocate and lock after fork.
 
 use std::io;
 use std::net::TcpListener;
@@ -19,7 +19,7 @@ use crate::support::limits::Kind;
 /// Forks a process for each connection.
 ///
 /// # Errors
-/// Returns an error if it can no longer wait for connections.
+/// Returns an error if the parent can no longer wait for connections.
 #[expect(clippy::needless_pass_by_value, reason = "same signature as the other models")]
 pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(Kind::Process));
@@ -56,7 +56,7 @@ pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
 /// Forks a fixed number of processes, each of which serves one connection until that is closed.
 ///
 /// # Errors
-/// Returns an error if one cannot be forked.
+/// Returns an error if a process cannot be forked.
 pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     for _ in 0..POOL_SIZE {
         bound(|| {
@@ -72,7 +72,7 @@ pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     wait_for_stdin_eof()
 }
 
-/// Forks a process that runs this function. The kernel kills it when its parent ends.
+/// Forks a process that runs `run` and that the kernel kills when its parent ends.
 fn bound(run: impl FnOnce()) -> io::Result<Pid> {
     let parent = rustix::process::getpid();
     fork(|| {

@@ -1,4 +1,4 @@
-//! Threads: one for each connection, or a fixed number.
+//! Servers with a thread for each connection or a fixed number of threads.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -33,7 +33,7 @@ pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
 /// Starts a fixed number of threads, each of which serves one connection until that is closed.
 ///
 /// # Errors
-/// Returns an error if one cannot be started.
+/// Returns an error if a thread cannot be started.
 pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let shared = Arc::new((listener, LimitReporter::watch(Some(Kind::Thread))));
     for _ in 0..POOL_SIZE {

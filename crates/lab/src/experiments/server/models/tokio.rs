@@ -1,5 +1,6 @@
-//! Tasks of tokio. Each is a hand-written future, as small as possible: a connection and its state.
-//! Reads go into a buffer on the worker's stack, and a timer exists only while it runs.
+//! Server with a task of tokio for each connection. The task is a hand-written future, as small as
+//! possible: a connection and its state. Reads go into a buffer on the worker's stack, and a timer
+//! exists only while it runs.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,7 +17,7 @@ use super::super::http::{ConnectionState, HANDLER_DELAY, Handler, Stream, WaitFo
 use super::super::limit_reporter::{LimitReporter, concerns_one};
 use super::wait_for_stdin_eof;
 
-/// Serves with a worker for each CPU.
+/// Serves connections with one worker thread for each CPU.
 ///
 /// # Errors
 /// Returns an error if the runtime cannot be started.
@@ -50,7 +51,7 @@ async fn accept(listener: &tokio::net::TcpListener, handler: Handler, reporter: 
                 }
             },
             Err(error) if concerns_one(&error) => {}
-            // Mostly out of descriptors: open connections are still served.
+            // Usually the process is out of descriptors. Open connections are still served.
             Err(error) => {
                 reporter.report("accept", &error);
                 sleep(HANDLER_DELAY).await;
@@ -59,7 +60,7 @@ async fn accept(listener: &tokio::net::TcpListener, handler: Handler, reporter: 
     }
 }
 
-/// A connection with [`Handler::Hello`].
+/// Task that serves a connection with [`Handler::Hello`].
 struct Hello {
     stream: TcpStream,
     state: ConnectionState,
@@ -73,17 +74,17 @@ impl Future for Hello {
         let mut stream = WorkerStream { stream, context };
         match advance(state, &mut stream, Handler::Hello) {
             None => Poll::Ready(()),
-            // It has had its turn: other tasks run before it continues.
+            // Let other tasks run before this one continues.
             Some(waits) => stream.wait(waits),
         }
     }
 }
 
-/// A connection with [`Handler::Wait`].
+/// Task that serves a connection with [`Handler::Wait`].
 struct Wait {
     stream: TcpStream,
     state: ConnectionState,
-    /// Boxed, as most connections have no pause.
+    /// Timer of the current pause. Boxed, because most connections have no pause.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -107,15 +108,15 @@ impl Future for Wait {
     }
 }
 
-/// A connection, and the task that is woken when it can continue.
+/// A connection and the context of the task that is woken when it can continue.
 struct WorkerStream<'a, 'b> {
     stream: &'a mut TcpStream,
     context: &'a mut Context<'b>,
 }
 
 impl WorkerStream<'_, '_> {
-    /// Has the task woken when the connection can continue. If it already can, the task is queued
-    /// again at once.
+    /// Arranges for the task to be woken when the connection can continue, and queues it
+    /// immediately if the connection already can.
     fn wait(&mut self, waits: WaitFor) -> Poll<()> {
         let ready = match waits {
             WaitFor::Read => self.stream.poll_read_ready(self.context),
@@ -156,7 +157,7 @@ impl Write for WorkerStream<'_, '_> {
 
 impl Stream for WorkerStream<'_, '_> {
     fn finish(&mut self) -> io::Result<()> {
-        // A system call that does not block.
+        // `poll_shutdown` makes a system call that does not block.
         would_block(pin!(&mut *self.stream).poll_shutdown(self.context))
     }
 }

@@ -1,8 +1,8 @@
 //! Gunicorn with sync workers: processes that are forked in advance, each with one request at a
 //! time.
 //!
-//! The default is two for each CPU and one more, as Gunicorn's documentation advises. They share
-//! the memory of the application, which is loaded before the fork (`preload_app`).
+//! The default is two processes for each CPU and one more, as Gunicorn's documentation advises.
+//! They share the memory of the application, which is loaded before the fork (`preload_app`).
 
 use super::super::client::Reuse;
 use super::super::http::{HANDLER_DELAY, Handler};

@@ -1,9 +1,9 @@
-//! Web servers that other projects make, one file and one row of the table each.
+//! Web servers of other projects, each a file and a row of the table.
 //!
 //! contend writes a configuration and an application into a scratch folder, starts the program
-//! there on a loopback port of its own, and ends it with all of its processes
-//! ([`supervisor`](super::supervisor)). The application answers as our models do: `hello\n`, at
-//! once or after a pause.
+//! there on a free loopback port, and ends it with all of its processes
+//! ([`supervisor`](super::supervisor)). The application answers as contend's own models do:
+//! `hello\n`, immediately or after a pause.
 
 mod gunicorn;
 mod nginx;
@@ -20,79 +20,80 @@ use super::http::Handler;
 use super::models::BACKLOG;
 use crate::support::programs;
 
-/// A web server.
+/// A web server of another project: one row of the table.
 #[derive(Debug)]
 pub struct Program {
-    /// The value of the parameter, and the command that starts it.
+    /// Name of the server, which is its value of the `program` parameter and the command that
+    /// starts it.
     pub name: &'static str,
-    /// The Debian package that has it.
+    /// Debian package that contains the server.
     pub package: &'static str,
-    /// What serves a request, in one line.
+    /// Description of the server's concurrency, in one line.
     pub summary: &'static str,
-    /// What serves a request.
+    /// Kind of unit that serves a request.
     pub unit: &'static str,
-    /// Whether it keeps connections open between requests.
+    /// Whether the server keeps connections open between requests.
     pub reuse: Reuse,
-    /// The argument with which it prints its version.
+    /// Argument with which the command prints its version.
     pub version: &'static str,
-    /// The numbers of processes and threads, unless others are chosen.
+    /// Returns the default numbers of processes and threads.
     pub default: fn() -> Concurrency,
-    /// The reason why it cannot run with these numbers, if so.
+    /// Returns why the server cannot run with the given numbers, or `None` if it can.
     pub refuses: fn(Concurrency) -> Option<&'static str>,
-    /// The reason why it cannot answer like this, if so.
+    /// Returns why the server cannot answer as the given handler does, or `None` if it can.
     pub cannot_answer: fn(Handler) -> Option<&'static str>,
-    /// Processes in addition to its first one.
+    /// Returns the number of processes in addition to the server's first one.
     pub other_processes: fn(Concurrency) -> u64,
-    /// The directives that set the numbers, for reports.
+    /// Returns the directives that set the numbers of processes and threads, for reports.
     pub configured: fn(Concurrency) -> String,
-    /// Its configuration and application.
+    /// Returns the server's configuration and application.
     pub files: fn(&Launch) -> Vec<File>,
-    /// Its arguments. It runs in the folder of the files.
+    /// Arguments of the command, which runs in the folder of the files.
     pub arguments: &'static [&'static str],
 }
 
-/// A file in the scratch folder: name and text.
+/// Name and contents of a file in the scratch folder.
 pub type File = (&'static str, String);
 
-/// The number of requests that a program serves at the same time, and the units that serve them.
+/// Number of processes and threads with which a program serves requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concurrency {
-    /// Processes that serve requests.
+    /// Number of processes that serve requests.
     pub processes: u64,
-    /// Threads that serve requests, in each of these processes.
+    /// Number of threads that serve requests in each of these processes.
     pub threads: u64,
 }
 
-/// What a program is started for.
+/// Parameters of the start of a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch {
-    /// The port on loopback.
+    /// Port on loopback where the program listens.
     pub port: u16,
-    /// How it answers a request.
+    /// Handler that the application implements.
     pub handler: Handler,
-    /// Number of processes, and of threads in each, with which the program serves requests.
+    /// Numbers of processes, and of threads in each, that serve requests.
     pub concurrency: Concurrency,
-    /// Connections that it has to keep open.
+    /// Number of connections that the program has to keep open.
     pub connections: u64,
 }
 
-/// Timeout of connections without a request, in seconds: longer than any case.
+/// Timeout of connections without a request in seconds, longer than any case.
 const IDLE_TIMEOUT_S: u64 = 86_400;
-/// The file into which an application writes the language that it runs in, and its version.
+/// Name of the file into which an application writes the name and version of its language.
 pub const INTERPRETER_FILE: &str = "interpreter";
 
-/// Every program.
+/// All programs, in display order.
 pub const TABLE: &[Program] = &[puma::ROW, unicorn::ROW, gunicorn::ROW, nginx::ROW, node::ROW];
 
 impl Program {
-    /// Returns the path of the executable. Ordinary users often lack `/usr/sbin` in their search
-    /// path.
+    /// Returns the path of the executable, or `None` if it is not installed. Looks in `/usr/sbin`
+    /// as well, which ordinary users often lack in their search path.
     pub fn path(&self) -> Option<PathBuf> {
         let installed = || Path::new("/usr/sbin").join(self.name);
         programs::find(self.name).or_else(|| Some(installed()).filter(|path| path.is_file()))
     }
 
-    /// Returns the reason why it cannot be started here, if so.
+    /// Returns why the program cannot be started here, or `None` if it can.
     pub fn missing(&self) -> Option<String> {
         let Self { name, package, .. } = self;
         match self.path() {
@@ -102,12 +103,12 @@ impl Program {
     }
 }
 
-/// Returns the program of this name.
+/// Returns the program with the given name, or `None` if there is none.
 pub fn find(name: &str) -> Option<&'static Program> {
     TABLE.iter().find(|program| program.name == name)
 }
 
-/// Returns the names of all.
+/// Returns the names of all programs.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|program| program.name).collect()
 }
@@ -118,17 +119,17 @@ fn worker_processes() -> u64 {
     2 * cpu::allowed() as u64 + 1
 }
 
-/// For programs that answer in every way.
+/// Returns `None`, for programs that can answer as any handler does.
 fn can_answer(_: Handler) -> Option<&'static str> {
     None
 }
 
-/// For programs that run with any numbers.
+/// Returns `None`, for programs that run with any numbers.
 fn accepts_all(_: Concurrency) -> Option<&'static str> {
     None
 }
 
-/// The application for servers that speak Rack.
+/// Returns the application for servers that speak Rack.
 fn rack_application(handler: Handler) -> File {
     let pause = match handler {
         Handler::Hello => String::new(),

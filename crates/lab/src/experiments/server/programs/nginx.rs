@@ -29,8 +29,9 @@ pub const ROW: Program = Program {
     arguments: &["-e", "stderr", "-p", ".", "-c", "nginx.conf"],
 };
 
-/// Returns the connections that a worker needs room for: all of the load, as it may get all of them,
-/// and listeners and channels. When less than a sixteenth is free, nginx closes idle connections.
+/// Returns the number of connections that a worker needs room for: all of the load, as one worker
+/// may get all of it, and listeners and channels. When less than a sixteenth is free, nginx closes
+/// idle connections.
 fn worker_connections(of_load: u64) -> u64 {
     const SPARE_CONNECTIONS: u64 = 64;
     of_load + of_load / 8 + SPARE_CONNECTIONS
@@ -39,7 +40,7 @@ fn worker_connections(of_load: u64) -> u64 {
 fn files(launch: &Launch) -> Vec<File> {
     let Launch { port, connections, concurrency: Concurrency { processes, .. }, .. } = launch;
     let connections = worker_connections(*connections);
-    // The workers of root would run as another user.
+    // Started by root, the workers would run as another user.
     let user = if rustix::process::geteuid().is_root() { "user root;\n" } else { "" };
     let text = format!(
         "daemon off;\n\

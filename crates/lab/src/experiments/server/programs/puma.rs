@@ -14,7 +14,7 @@ use super::{
     rack_application,
 };
 
-/// Puma's default for Ruby's own interpreter.
+/// Number of threads that Puma has by default on Ruby's own interpreter.
 const DEFAULT_THREADS: u64 = 5;
 
 pub const ROW: Program = Program {

@@ -1,7 +1,7 @@
 //! Unicorn: processes that are forked in advance, each with one request at a time.
 //!
-//! The default is two for each CPU and one more, as Gunicorn's documentation advises. They share
-//! the memory of the application, which is loaded before the fork (`preload_app`).
+//! The default is two processes for each CPU and one more, as Gunicorn's documentation advises.
+//! They share the memory of the application, which is loaded before the fork (`preload_app`).
 
 use super::super::client::Reuse;
 use super::{
@@ -23,7 +23,7 @@ pub const ROW: Program = Program {
         format!("worker_processes {}; preload_app true", concurrency.processes)
     },
     files,
-    // Without middleware for development and logs.
+    // Without middleware for development and logging.
     arguments: &["-N", "-E", "none", "-c", "unicorn.rb", "config.ru"],
 };
 

@@ -9,30 +9,30 @@ use contend_callback::{Address, Context, Never, Next, Receptor, Reply};
 use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Callback threads that each wait for one message, with a closure of 8 bytes. One further unit,
-/// the spawner, creates them and sends the messages.
+/// A set of callback threads that each wait for one message, with a closure of 8 bytes. One further
+/// unit, the spawner, creates them and sends the messages.
 #[derive(Debug)]
 pub struct Callbacks {
     receptor: Receptor,
     spawner: Address<SpawnerCommand>,
-    /// Units that have received their message.
+    /// Number of units that have received their message.
     ended: &'static AtomicU64,
     count: u64,
 }
 
-/// Commands to the spawner.
+/// A command to the spawner.
 enum SpawnerCommand {
-    /// Allocate room for a number of addresses.
+    /// Allocate room for the given number of addresses.
     Reserve(usize, Reply<()>),
-    /// Create a number of units; the reply is the number actually created.
+    /// Create the given number of units; the reply is the number actually created.
     Add(u64, Reply<u64>),
-    /// Send the message to all units from this index on.
+    /// Send a message to all units from the given index on.
     Release(usize, Reply<()>),
-    /// Free the addresses of released units, and spare room.
+    /// Free the addresses of released units and spare room.
     Forget(Reply<()>),
 }
 
-/// Messages sent in one callback.
+/// Maximum number of messages sent in one callback.
 const BATCH_MESSAGES: usize = 4096;
 
 /// State of the spawner.
@@ -65,7 +65,7 @@ impl SpawnerState {
                     let _ = context.send(address, ()); // units that get it count themselves
                 }
                 if from < to {
-                    // This message is delivered after those above.
+                    // The core delivers this message after those above.
                     let _ = context.send(context.address(), SpawnerCommand::Release(to, reply));
                 } else {
                     self.count = 0;
@@ -75,7 +75,8 @@ impl SpawnerState {
         }
     }
 
-    /// Fills the list with placeholders, so that its memory exists before units are created.
+    /// Fills the list of addresses with placeholders, so that its memory exists before units are
+    /// created.
     fn reserve(&mut self, context: &mut Context<'_, SpawnerCommand>, count: usize) {
         let placeholder = context.spawn_receiving(|context: &mut Context<'_, ()>| context.end());
         if let Ok(placeholder) = placeholder {
@@ -100,7 +101,7 @@ impl SpawnerState {
 }
 
 impl Callbacks {
-    /// Starts a Worker and the spawner on it; no unit is parked yet.
+    /// Starts a Worker with the spawner on it, and no parked units.
     ///
     /// # Errors
     /// Returns an error if the Worker cannot start.
@@ -133,7 +134,7 @@ impl Callbacks {
     }
 }
 
-/// Converts an error for `map_err`.
+/// Converts any error to a `SubjectError` with its message, for `map_err`.
 #[expect(clippy::needless_pass_by_value, reason = "that is how `map_err` passes it")]
 fn subject_error(error: impl ToString) -> SubjectError {
     SubjectError::Wrong(error.to_string())
@@ -153,8 +154,8 @@ impl ParkedUnits for Callbacks {
     }
 
     fn await_all(&mut self) -> Result<(), SubjectError> {
-        // Units wait as soon as they exist. The Worker publishes their number at the end of its
-        // turn.
+        // Units wait as soon as they exist, but the Worker updates their number only every few
+        // turns.
         const MAX_START_TIME: Duration = Duration::from_secs(10);
         let begun = Instant::now();
         while self.receptor.alive() < self.count + 1 {

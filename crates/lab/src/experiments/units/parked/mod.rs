@@ -1,4 +1,4 @@
-//! Units that wait until they are released, of every kind.
+//! Parked units of every kind, which wait until they are released.
 //!
 //! [`ParkedUnits`] and [`of_kind`] form one interface: every kind of unit is a child module that
 //! implements the trait, and [`of_kind`] names the children, so the modules import each other.
@@ -28,7 +28,7 @@ pub trait ParkedUnits: Debug {
     /// Creates `more` units.
     ///
     /// # Errors
-    /// Returns an error if one cannot be created. Those before it exist.
+    /// Returns an error if a unit cannot be created. Units created before it remain.
     fn add(&mut self, more: u64) -> io::Result<()>;
 
     /// Returns the number of units created since the last release.
@@ -40,13 +40,14 @@ pub trait ParkedUnits: Debug {
     /// Returns an error if a unit has ended instead.
     fn await_all(&mut self) -> Result<(), SubjectError>;
 
-    /// Wakes all units and blocks until they have ended. The set can be filled again.
+    /// Wakes all units and blocks until they have ended. The set is empty then and can be filled
+    /// again.
     ///
     /// # Errors
     /// Returns an error if a unit did not wait or did not end normally.
     fn release(&mut self) -> Result<(), SubjectError>;
 
-    /// Allocates the creator's bookkeeping for a number of units.
+    /// Allocates the creator's bookkeeping for the given number of units.
     ///
     /// # Errors
     /// Returns an error if there is not enough memory.
@@ -54,24 +55,24 @@ pub trait ParkedUnits: Debug {
         Ok(())
     }
 
-    /// Frees the creator's bookkeeping of units that were released.
+    /// Frees the creator's bookkeeping for released units.
     ///
     /// # Errors
-    /// Returns an error if it cannot be freed.
+    /// Returns an error if the memory cannot be freed.
     fn forget(&mut self) -> Result<(), SubjectError>;
 
-    /// Returns the units that are processes.
+    /// Returns the process ids of the units, or an empty slice if they are not processes.
     fn pids(&self) -> &[Pid] {
         &[]
     }
 
-    /// Whether every unit is a task of the kernel.
+    /// Returns whether every unit is a task of the kernel.
     fn are_tasks(&self) -> bool {
         true
     }
 
-    /// Returns the address space of a unit's stack in bytes; 0 if it has no stack inside its
-    /// creator.
+    /// Returns the address space of a unit's stack in bytes, or 0 if units have no stack inside
+    /// their creator.
     fn stack_bytes(&self) -> u64 {
         0
     }

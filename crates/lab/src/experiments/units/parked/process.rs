@@ -12,16 +12,16 @@ use rustix::pipe::PipeFlags;
 use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Processes that wait. They exit when they are released, and the kernel kills them if their
+/// A set of waiting processes. They exit when they are released, and the kernel kills them if their
 /// creator dies.
 #[derive(Debug)]
 pub struct ParkedProcesses {
     pids: Vec<Pid>,
-    /// The write end of a pipe that the processes read; closing it releases them.
+    /// Write end of a pipe that the processes read; closing it releases them. `None` once closed.
     gate: Option<OwnedFd>,
     gate_reader: OwnedFd,
     ready: (OwnedFd, OwnedFd),
-    /// Processes that have announced that they wait.
+    /// Number of processes that have announced that they wait.
     ready_count: usize,
 }
 
@@ -47,7 +47,7 @@ impl ParkedProcesses {
         }
     }
 
-    /// Blocks until a process has announced itself, for at most 100 ms; returns whether one has.
+    /// Blocks for at most 100 ms until a process announces itself, and returns whether one did.
     fn wait_for_ready(&self) -> Result<bool, SubjectError> {
         let mut fds = [PollFd::new(&self.ready.0, PollFlags::IN)];
         let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

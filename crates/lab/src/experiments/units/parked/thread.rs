@@ -8,7 +8,7 @@ use contend_sys::thread::{Attributes, Job, Thread, start};
 use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Threads that wait.
+/// A set of waiting threads.
 #[derive(Debug)]
 pub struct ParkedThreads {
     waiting: Vec<Thread>,
@@ -28,7 +28,7 @@ struct Gate {
 struct GateState {
     waiting: usize,
     open: bool,
-    /// Threads that have passed the open gate.
+    /// Number of threads that have passed the open gate.
     released: u64,
 }
 
