@@ -9,7 +9,7 @@ use super::setup::{Server, Setup};
 use super::{CONNECTIONS, oha};
 use crate::engine::cost::Cost;
 
-/// What a server takes before it is under load.
+/// Time that a server needs before it is under load.
 struct ServerCost {
     server: &'static str,
     /// Time until it accepts connections, in milliseconds.
@@ -46,7 +46,8 @@ pub fn idle(parameters: &Parameters) -> Cost {
     with_connections(parameters, Duration::from_millis(3 * SETTLE_MS))
 }
 
-/// Returns the cost of a case whose samples take this long once all connections have a response.
+/// Returns the cost of a case whose samples take the time `then` after all connections have a
+/// response.
 fn with_connections(parameters: &Parameters, then: Duration) -> Cost {
     let connections = parameters.number(CONNECTIONS.name).unwrap_or(0);
     let server = Setup::of(parameters).ok().map(|setup| setup.server);
