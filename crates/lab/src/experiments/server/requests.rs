@@ -39,7 +39,7 @@ pub const HELLO: Experiment = Experiment {
         &LOAD_MS,
         &RATE_PER_S,
     ],
-    cases: requests_cases,
+    cases: |scope| requests_cases(scope, QUICK_LOAD_MS),
     unavailable: |parameters| unavailable(parameters, Handler::Hello),
     hands_over: never_hands_over,
     demands: DEMANDS.lasting_by(cost::requests),
@@ -50,6 +50,7 @@ pub const HELLO: Experiment = Experiment {
 pub const WAIT: Experiment = Experiment {
     name: "server/wait",
     summary: "requests answered after 100 ms on n connections, by each model and program",
+    cases: |scope| requests_cases(scope, QUICK_WAITING_LOAD_MS),
     unavailable: |parameters| unavailable(parameters, Handler::Wait),
     demands: DEMANDS.lasting_by(cost::requests),
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Wait)?)),
@@ -79,12 +80,16 @@ const ABOUT: &str = "A server in processes of its own gets n connections, each o
 /// Parameter for the duration of each load, in milliseconds.
 const LOAD_MS: Setting = Setting::number(
     "load_ms",
-    "duration of each load, in milliseconds [default: 2000, with --quick 250]",
+    "duration of each load, in milliseconds [default: 2000; with --quick 250, or 1000 for server/wait]",
     250,
     600_000,
 );
 const DEFAULT_LOAD_MS: u64 = 2000;
 const QUICK_LOAD_MS: u64 = 250;
+/// A quick load of requests that take 100 ms each.
+const QUICK_WAITING_LOAD_MS: u64 = 1000;
+/// A load that only shows that everything works.
+const SMALLEST_LOAD_MS: u64 = 250;
 
 /// Returns the duration of each load of a case.
 pub(super) fn load(parameters: &Parameters) -> Duration {
@@ -100,10 +105,15 @@ const RATE_PER_S: Setting = Setting::number(
     10_000_000,
 );
 
-fn requests_cases(scope: &Scope) -> Vec<Parameters> {
+fn requests_cases(scope: &Scope, quick_load_ms: u64) -> Vec<Parameters> {
     let mut cases = cases(scope, &[&CONNECTIONS, &KEEP_ALIVE, &PROCESSES, &THREADS]);
-    if scope.size != Size::Full {
-        cases = cases.into_iter().map(|case| case.with(LOAD_MS.name, QUICK_LOAD_MS)).collect();
+    let load = match scope.size {
+        Size::Full => None,
+        Size::Quick => Some(quick_load_ms),
+        Size::Smallest => Some(SMALLEST_LOAD_MS),
+    };
+    if let Some(load) = load {
+        cases = cases.into_iter().map(|case| case.with(LOAD_MS.name, load)).collect();
     }
     scope.choices.applied(cases, &[&LOAD_MS, &RATE_PER_S])
 }
