@@ -46,22 +46,28 @@ pub fn requests(cases: &[&Case], width: usize) -> String {
     columns.retain(|(heading, _)| width >= least_width(*heading));
     let mut out = table(&columns, cases, width);
     let has = |heading: &str| columns.iter().any(|(other, _)| *other == heading);
-    paragraph(&mut out, "", &legend(has("oha"), has("memory")), width);
+    let has_errors = has("errors") && cases.iter().any(|case| case.metric("errors") > Some(0.0));
+    paragraph(&mut out, "", &legend(has("oha"), has("memory"), has_errors), width);
     out.push_str(&servers(cases, width));
     out.push_str(&stopped(cases, width));
     out
 }
 
 /// Returns an explanation of the columns.
-fn legend(has_oha: bool, has_memory: bool) -> String {
+fn legend(has_oha: bool, has_memory: bool, has_errors: bool) -> String {
     let oha =
         if has_oha { " oha: the same, measured by oha including connection set-up." } else { "" };
     let memory =
         if has_memory { " memory: PSS of all processes of the server after the load." } else { "" };
+    let errors = if has_errors {
+        " errors: requests that failed, or got no response within a second after the load."
+    } else {
+        ""
+    };
     format!(
         "req/s: completed requests per second under full load.{oha} The other columns are at the fixed rate: \
          CPU/req is the server's CPU time for a request, p50 to p99.9 are latencies from when a request was \
-         due.{memory} The load generator runs on the same machine."
+         due.{errors}{memory} The load generator runs on the same machine."
     )
 }
 
