@@ -118,8 +118,8 @@ impl Location {
     }
 }
 
-/// Returns why files in a tmpfs may not use `needed` bytes, or `None` if they may. The free space
-/// of a tmpfs does not tell, because a tmpfs can be larger than the machine's memory.
+/// Returns why files in a tmpfs may not use `needed` bytes, or `None` if they may. Checking the
+/// free space of the tmpfs is not enough, because it can exceed the machine's memory.
 fn insufficient_memory(needed: u64, available: u64) -> Option<String> {
     let free = available.saturating_sub(limits::memory_floor());
     (needed > free).then(|| format!("needs {needed} bytes of memory, but only {free} may be used"))

@@ -16,7 +16,7 @@ use crate::support::unnamed_file::unnamed_in;
 pub struct UnitCosts {
     /// Time of a system call that reads or writes one byte of a cached page.
     pub call: f64,
-    /// Time of the first access to a cached page through a mapping: a minor page fault.
+    /// Time of a minor page fault: the first access to a cached page through a mapping.
     pub fault: f64,
     /// Time to add a page to the page cache in a write, without the copying.
     pub new_page: f64,

@@ -3,7 +3,7 @@
 use super::Mechanism;
 use super::polling::polling;
 
-/// The fastest primitive between two CPUs, and the slowest on one.
+/// The `spin` mechanism: the fastest between two CPUs, and the slowest on one.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "spin",
     summary: "poll without a pause (spin)",

@@ -3,7 +3,8 @@
 use super::Mechanism;
 use super::polling::polling;
 
-/// Gives way to programs on the same CPU, but never lets the CPU become idle.
+/// The `yield` mechanism. The waiter yields to other tasks on its CPU, but never lets the CPU
+/// become idle.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "yield",
     summary: "poll, with sched_yield in between",
