@@ -61,7 +61,7 @@ impl FilePair {
     /// fraction of pages that are still cached.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     pub fn evict_source(&self) -> io::Result<f64> {
         fsync(&self.source)?; // dirty pages cannot be evicted
         fadvise(&self.source, 0, None, Advice::DontNeed)?;
@@ -74,7 +74,7 @@ impl FilePair {
     /// Reads the whole source into the page cache.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     pub fn cache_source(&self) -> io::Result<()> {
         let (mut block, mut offset) = (vec![0; BLOCK_BYTES], 0);
         loop {

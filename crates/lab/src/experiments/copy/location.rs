@@ -21,7 +21,7 @@ pub enum Location {
 pub enum Storage {
     /// Memory only.
     Memory,
-    /// A disk.
+    /// A local disk.
     Disk,
     /// A network, another file system as the backing store, or an unknown medium.
     Other,

@@ -75,7 +75,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(FileCopy::new(parameters)?)),
 };
 
-/// The copy method.
+/// Name of the copy method.
 const WAY: Setting = Setting::named(names::WAY, "how to copy the file", methods::names);
 /// Block size of `read-write` in bytes.
 const BLOCK: Setting = Setting::number(
@@ -239,7 +239,7 @@ struct CopyMeasurement {
     /// Time spent queued for a CPU.
     queued: Duration,
     tally: Tally,
-    /// Numbers of read and write calls as counted by the kernel, including the read of the counters
+    /// Numbers of read and of write calls counted by the kernel, including the read of the counters
     /// themselves; `None` if the kernel does not report them.
     io: Option<[u64; 2]>,
 }
@@ -329,7 +329,7 @@ impl Subject for FileCopy {
 /// Measured totals of a copy; times in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct CopyTotals<'a> {
-    /// Wall time.
+    /// Wall time of the copy.
     time: f64,
     /// The part of the wall time spent queued for a CPU.
     queued: f64,

@@ -36,7 +36,7 @@ impl UnitCosts {
     /// them, which takes a few tenths of a second.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         static CACHE: Mutex<Vec<(PathBuf, UnitCosts)>> = Mutex::new(Vec::new());
         let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);

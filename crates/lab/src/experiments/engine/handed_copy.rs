@@ -41,7 +41,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 const SHAPE: Shape = Shape { slots: 4, bytes: 1152 };
 /// Number of slots copied before the measured ones.
 const WARM_UP_SLOTS: u64 = 100;
-/// Length of the message whose time is the value of a sample.
+/// Length of a message. The value of a sample is the time for one message.
 const MESSAGE_BYTES: usize = 64;
 
 /// The subject: the CPUs of the sender and the receiver.

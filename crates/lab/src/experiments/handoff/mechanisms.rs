@@ -114,7 +114,7 @@ impl HandOff {
 const CALIBRATION_TURNS: u64 = 10;
 /// Target time for the turns that are timed together.
 const SAMPLE_TIME: Duration = Duration::from_millis(15);
-/// Time limit for individually timed turns that are added to a sample with too few turns for a
+/// Maximum time of the individually timed turns, if the other turns of the sample are too few for a
 /// 99.9th percentile.
 const SINGLE_TURNS_TIME: Duration = Duration::from_millis(45);
 /// Minimum number of turns in a sample.

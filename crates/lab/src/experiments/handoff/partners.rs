@@ -20,7 +20,7 @@ pub struct Partners {
     pub mechanisms: [&'static Mechanism; 4],
     /// Sleep times of polling primitives.
     pub timing: SleepTiming,
-    /// Number of turns before the measured ones.
+    /// Number of unmeasured turns at the start of a session.
     pub warm_up: u64,
 }
 

@@ -15,7 +15,7 @@ pub const PERIOD: Setting = Setting::number(
     1_000_000,
 );
 
-/// Simulated clock tick, at whose multiples sleeps end, in microseconds.
+/// Simulated clock tick in microseconds; 0 disables the simulation.
 pub const TICK: Setting = Setting::number(
     names::TICK_US,
     "simulated clock tick in microseconds: sleeps end at a multiple of it; 0 disables it [default: \
@@ -75,8 +75,7 @@ pub const END: Setting = Setting::named(
     primitives::names,
 );
 
-/// Returns the duration that `setting` has in microseconds, or `default` if the user has not set
-/// it.
+/// Returns the value of a setting in microseconds, or `default` if the setting has no value.
 pub fn microseconds(parameters: &Parameters, setting: &Setting, default: Duration) -> Duration {
     parameters.number(setting.name).map_or(default, Duration::from_micros)
 }

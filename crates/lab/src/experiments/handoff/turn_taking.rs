@@ -102,7 +102,7 @@ impl ResolvedCase {
         Partners { pair: self.pair, mechanisms: self.mechanisms, timing: self.timing, warm_up: 0 }
     }
 
-    /// Returns the model's category of main's wait for sub.
+    /// Returns how the model classifies main's wait for sub.
     fn main_wait(&self) -> MainWait {
         let SleepTiming { period, tick } = self.timing;
         match self.mechanisms[2] {
@@ -191,8 +191,8 @@ impl TurnTaking {
     }
 
     /// Predicts the time of a turn, or returns `None` if the model does not cover the case.
-    /// `not_ready` is the fraction of turns in which main finds sub not ready. Measuring hand-offs
-    /// takes at most `taken`, the time of the session itself.
+    /// `not_ready` is the fraction of turns in which main finds sub not ready. If main is notified,
+    /// this measures hand-offs for at most `taken`, the time of the session itself.
     fn predict(&self, not_ready: f64, taken: Duration) -> Result<Option<Duration>, SubjectError> {
         let work = self.case.work;
         if !self.case.is_modelled() {

@@ -8,7 +8,7 @@ pub const TOKENIZER: &str = include_str!("awk/tokenizer.awk");
 pub const JOIN: &str = include_str!("awk/join.awk");
 /// Program that parses tokens and calls a function for each event.
 pub const PARSER: &str = include_str!("awk/parser.awk");
-/// Functions that print the parser's events. Users can replace them.
+/// Callback functions of the parser, which print its events. Users can replace them.
 pub const CALLBACKS: &str = include_str!("awk/callbacks.awk");
 
 /// Supported awk implementations and their commands.
@@ -25,7 +25,8 @@ pub fn command(kind: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Returns the tokenizer as one command. The input must not contain NUL and must end with a
-/// newline. The inputs of experiments do so, and need no program that prepares them.
+/// newline. The inputs of experiments satisfy both conditions, so no other program has to prepare
+/// them.
 pub(super) fn tokenizer(awk: &[&str]) -> Vec<Stage> {
     vec![stage("tokenizer", awk, &["-v", "direct=1", TOKENIZER])]
 }

@@ -96,7 +96,7 @@ fn steps(stage: &str, produced: &[Duration], arrived: &[Duration]) -> Vec<Step> 
     steps
 }
 
-/// Times at which lines were produced, and at which they arrived, since the start of the sample.
+/// Production times and arrival times of all lines, since the start of the sample.
 type LineTimes = (Vec<Duration>, Vec<Duration>);
 
 /// Writes lines to `input` in a thread, with a pause after each, while reading `output`. Each word

@@ -168,7 +168,8 @@ fn await_all(pipelines: &mut [Vec<RunningStage>]) -> io::Result<()> {
 }
 
 /// Returns an error unless all stages have exited with status 0. If a stage fails, SIGPIPE may kill
-/// the stages before it, so the error names the first stage that failed otherwise.
+/// the stages before it, so the error names the first failed stage that SIGPIPE has not killed, if
+/// any.
 fn check(
     stages: &[Stage],
     pipeline: &[RunningStage],

@@ -39,7 +39,7 @@ pub struct WorkerGroup {
 pub struct GroupResult {
     /// Wall time from the opening of the gate until the last worker has finished.
     pub elapsed: Duration,
-    /// CPU time of all workers in that time.
+    /// CPU time of all workers since the opening of the gate.
     pub cpu: Duration,
     /// Involuntary context switches of all workers.
     pub involuntary_switches: u64,
@@ -84,7 +84,7 @@ impl SharedState {
         let _ = futex::wake(&self.gate, Flags::empty(), all_waiters); // cannot fail for a valid address
     }
 
-    /// Prepares the work of one worker, waits for the gate, does the work, and adds its
+    /// Runs one worker: prepares its work, waits for the gate, does the work, and adds the
     /// measurements.
     fn run_worker(&self, workload: &dyn Workload) {
         let work = workload.prepare();

@@ -115,7 +115,7 @@ fn task(pid: i32, tid: i32) -> Task {
     }
 }
 
-/// Waits, for at most 100 ms, until a process that is about to block sleeps.
+/// Waits, for at most 100 ms, until process `pid`, which is about to block, is asleep.
 fn wait_until_asleep(pid: i32) {
     for _ in 0..200 {
         if task(pid, pid).state == "S" {

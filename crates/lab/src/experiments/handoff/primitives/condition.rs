@@ -1,4 +1,4 @@
-//! A mutex and a condition variable.
+//! Hand-offs with a mutex and a condition variable.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Events with the semantics of Windows, on a futex.
+//! Hand-offs with events that have the semantics of Windows, built on a futex.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! An eventfd in semaphore mode.
+//! Hand-offs with an eventfd in semaphore mode.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! A futex without a lock around it.
+//! Hand-offs with a bare futex, without a lock.
 
 use std::io;
 

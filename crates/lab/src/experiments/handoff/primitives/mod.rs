@@ -29,7 +29,7 @@ pub trait SyncPrimitive: Sync {
     /// Registers the calling thread as the waiter, before any post.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     fn register_waiter(&self) -> io::Result<()> {
         Ok(())
     }
@@ -37,7 +37,7 @@ pub trait SyncPrimitive: Sync {
     /// Wakes the waiter, or makes its next wait return.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     fn post(&self) -> io::Result<()>;
 
     /// Wakes the waiter on behalf of a poster that has exited. Never blocks.
@@ -49,7 +49,7 @@ pub trait SyncPrimitive: Sync {
     /// return without a post.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     fn wait(&self) -> io::Result<WaitOutcome>;
 }
 

@@ -1,4 +1,4 @@
-//! No synchronisation.
+//! Sessions without synchronisation, for comparison.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! A byte written to a pipe.
+//! Hand-offs with a byte written to a pipe.
 
 use std::io;
 use std::os::fd::OwnedFd;

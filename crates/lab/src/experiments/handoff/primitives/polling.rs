@@ -1,4 +1,4 @@
-//! Polling with an action between two polls.
+//! Hand-offs by polling, with an action between two polls.
 
 use std::io;
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::shared::{Line, Shared};
 
-/// A counter of posts and a counter of consumed posts. Each is written by one partner only, on a
-/// cache line of its own, so that a turn moves each line to the other CPU and back once. The
+/// A counter of posts and a counter of consumed posts. Each counter has its own cache line, to
+/// which only one partner writes, so a turn moves each line to the other CPU and back once. The
 /// counters wrap around.
 #[derive(Debug)]
 pub struct PostCounter(Shared<[Line<AtomicU32>; 2]>);

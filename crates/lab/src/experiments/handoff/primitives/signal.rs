@@ -1,4 +1,4 @@
-//! A signal that the waiter receives synchronously.
+//! Hand-offs with a signal that the waiter receives synchronously.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,5 @@
-//! Polling with a sleep between two polls, as in the original program of the test report.
+//! Hand-offs by polling, with a sleep between two polls, as in the original program of the test
+//! report.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Polling without a pause.
+//! Hand-offs by polling without a pause.
 
 use super::Mechanism;
 use super::polling::polling;

@@ -1,4 +1,4 @@
-//! Spinning for a bounded time, then sleeping.
+//! Hand-offs by spinning for a bounded number of polls, then sleeping on a futex.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering, fence};

@@ -1,4 +1,4 @@
-//! A System V semaphore.
+//! Hand-offs with a System V semaphore.
 
 use std::io;
 

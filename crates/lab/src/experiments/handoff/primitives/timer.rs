@@ -1,4 +1,4 @@
-//! Polling with a timer between two polls.
+//! Hand-offs by polling, with a timer between two polls.
 
 use std::io;
 use std::os::fd::OwnedFd;

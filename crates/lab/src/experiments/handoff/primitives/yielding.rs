@@ -1,4 +1,4 @@
-//! Polling with `sched_yield` between two polls.
+//! Hand-offs by polling, with `sched_yield` between two polls.
 
 use super::Mechanism;
 use super::polling::polling;
