@@ -23,7 +23,7 @@ pub enum Storage {
     Memory,
     /// A local disk.
     Disk,
-    /// A network, another file system as the backing store, or an unknown medium.
+    /// A network, another file system, or an unknown medium.
     Other,
 }
 

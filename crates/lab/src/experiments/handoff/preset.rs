@@ -12,7 +12,7 @@ pub struct Preset {
     pub factor: u64,
     /// Whether main computes as much as sub in each turn.
     pub main_works: bool,
-    /// CPUs of the partners, which the test report specifies for two programs only.
+    /// Placement of the partners, which the test report specifies for two programs only.
     pub placement: Placement,
 }
 

@@ -75,7 +75,8 @@ pub const END: Setting = Setting::named(
     primitives::names,
 );
 
-/// Returns the value of a setting in microseconds, or `default` if the setting has no value.
+/// Returns the duration given by a parameter in microseconds, or `default` if the parameter is not
+/// set.
 pub fn microseconds(parameters: &Parameters, setting: &Setting, default: Duration) -> Duration {
     parameters.number(setting.name).map_or(default, Duration::from_micros)
 }

@@ -36,7 +36,7 @@ const DEFAULT_PERIOD: Duration = Duration::from_millis(1);
 const DEFAULT_TIMER_SLACK: Duration = Duration::from_micros(50);
 /// Maximum expected time of a sample. A case that would take longer is refused.
 const MAX_SAMPLE_TIME: Duration = Duration::from_secs(200);
-/// Maximum time for measuring hand-offs for the model.
+/// Maximum time of the hand-off measurement on which the model's prediction is based.
 const MAX_CALIBRATION_TIME: Duration = Duration::from_millis(300);
 
 /// A case: a preset, overridden by the user's parameters.

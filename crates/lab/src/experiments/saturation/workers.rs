@@ -25,7 +25,7 @@ pub trait Workload: Sync {
     }
 }
 
-/// A group of workers: a number of processes with the same number of threads each.
+/// A group of workers: one or more processes with equally many threads each.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerGroup {
     /// Number of processes.
@@ -103,7 +103,7 @@ impl SharedState {
     }
 }
 
-/// Processes of a group, which are killed and reaped on drop.
+/// Worker processes, which are killed and reaped on drop.
 #[derive(Debug, Default)]
 struct WorkerProcesses(Vec<Pid>);
 

@@ -159,7 +159,7 @@ impl CopyJob<'_> {
         drop(files);
     }
 
-    /// Maps a file with the advice of the job.
+    /// Maps a file, gives the kernel the job's advice, and counts the calls.
     fn map(&mut self, backing: Backing<'_>) -> io::Result<Mapping> {
         let (advice, bytes) = (self.advice, self.bytes);
         let mapping = self.call(Call::Mmap, || match advice {
