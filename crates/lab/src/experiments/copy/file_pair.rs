@@ -22,7 +22,8 @@ pub struct FilePair {
 }
 
 impl FilePair {
-    /// Creates an empty target and a source with pseudo-random bytes, the same in every run.
+    /// Creates an empty target, and a source of `bytes` pseudo-random bytes that are the same in
+    /// every run.
     ///
     /// # Errors
     /// Returns an error if no folder is writable or a file cannot be created or written.
@@ -41,26 +42,26 @@ impl FilePair {
         Ok(Self { folder, source, target, bytes })
     }
 
-    /// Returns a path that opens the source.
+    /// Returns a path by which the source can be opened.
     pub fn source(&self) -> PathBuf {
         path_of(&self.source)
     }
 
-    /// Returns a path that opens the target.
+    /// Returns a path by which the target can be opened.
     pub fn target(&self) -> PathBuf {
         path_of(&self.target)
     }
 
-    /// Returns the folder of both files.
+    /// Returns the folder in which both files were created.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Evicts the source from the page cache, as far as the kernel permits. Returns the share of
-    /// its pages that are still cached.
+    /// Evicts the source from the page cache, as far as the kernel permits, and returns the
+    /// fraction of pages that are still cached.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     pub fn evict_source(&self) -> io::Result<f64> {
         fsync(&self.source)?; // dirty pages cannot be evicted
         fadvise(&self.source, 0, None, Advice::DontNeed)?;
@@ -70,10 +71,10 @@ impl FilePair {
         Ok(resident as f64 / all.max(1) as f64)
     }
 
-    /// Reads the source, so that all of it is in the page cache.
+    /// Reads the whole source into the page cache.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     pub fn cache_source(&self) -> io::Result<()> {
         let (mut block, mut offset) = (vec![0; BLOCK_BYTES], 0);
         loop {
@@ -109,7 +110,7 @@ impl FilePair {
     }
 }
 
-/// The size of the blocks that are written and compared.
+/// Length of the blocks in which the files are written, read and compared.
 const BLOCK_BYTES: usize = 1 << 20;
 
 #[cfg(test)]

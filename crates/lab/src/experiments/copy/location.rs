@@ -1,4 +1,4 @@
-//! Where files are copied: on a disk or in memory (tmpfs).
+//! Locations of copied files, on a disk or in memory (tmpfs), and the file systems there.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,28 @@ use rustix::fs::{fstatfs, statvfs};
 
 use crate::support::limits;
 
-/// A kind of file system.
+/// The kind of file system that holds the source and target of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Location {
     /// A file system on a disk, or any other that is not purely in memory.
     Disk,
-    /// A tmpfs.
+    /// A tmpfs, which is in memory.
     Tmpfs,
 }
 
-/// The storage of a file system, as far as its type tells.
+/// The storage medium of a file system, derived from its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Storage {
     /// Memory only.
     Memory,
-    /// A disk.
+    /// A local disk.
     Disk,
-    /// A network, another file system, or an unknown type.
+    /// A network, another file system, or an unknown medium.
     Other,
 }
 
 impl Storage {
-    /// Returns what a copy on this storage waits for when it is off the CPU.
+    /// Returns the `limit` fact of a copy that spends most of its time waiting on this storage.
     pub fn waiting(self) -> &'static str {
         match self {
             Self::Memory => "waiting, but not for a disk",
@@ -38,7 +38,7 @@ impl Storage {
     }
 }
 
-/// Types of file systems: the magic number in `statfs(2)`, the name, and the storage.
+/// Known file system types: magic number in `statfs(2)`, name, and storage medium.
 const FILE_SYSTEMS: [(i64, &str, Storage); 13] = [
     (0x0102_1994, "tmpfs", Storage::Memory),
     (0x8584_58f6, "ramfs", Storage::Memory),
@@ -55,14 +55,15 @@ const FILE_SYSTEMS: [(i64, &str, Storage); 13] = [
     (0xff53_4d42, "cifs", Storage::Other),
 ];
 
-/// Returns the file system type of a folder, if it is in [`FILE_SYSTEMS`].
+/// Returns the name and storage medium of the folder's file system, or `None` if its type cannot be
+/// read or is not in [`FILE_SYSTEMS`].
 fn known_file_system(folder: &Path) -> Option<(&'static str, Storage)> {
     let magic = fstatfs(File::open(folder).ok()?).ok()?.f_type;
     FILE_SYSTEMS.iter().find(|kind| kind.0 == magic).map(|&(_, name, storage)| (name, storage))
 }
 
 impl Location {
-    /// The values of the `place` parameter.
+    /// Values of the `place` parameter, by name.
     pub const NAMED: [(&'static str, Self); 2] = [("tmpfs", Self::Tmpfs), ("disk", Self::Disk)];
 
     /// Returns the names of all locations.
@@ -70,12 +71,13 @@ impl Location {
         Self::NAMED.iter().map(|(name, _)| *name).collect()
     }
 
-    /// Returns the location with this name.
+    /// Returns the location with the given name, or `None` if there is none.
     pub fn find(name: &str) -> Option<Self> {
         Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, location)| location)
     }
 
-    /// Returns a writable folder at this location.
+    /// Returns a writable folder at this location, or `None` if none of the usual folders
+    /// qualifies.
     pub fn folder(self) -> Option<PathBuf> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let known = ["/dev/shm", "/run/shm", "/var/tmp"].map(PathBuf::from);
@@ -90,9 +92,10 @@ impl Location {
         }
     }
 
-    /// Returns why two files of this size cannot be stored here, or `None` if they can.
+    /// Returns why two files of `bytes` bytes each cannot be stored at this location, or `None` if
+    /// they can or the free space is unknown.
     pub fn unavailable(self, bytes: u64) -> Option<String> {
-        /// Left free for other programs, in bytes.
+        /// Free space left to other programs.
         const RESERVED_BYTES: u64 = 64 << 20;
         let Some(folder) = self.folder() else {
             return Some(match self {
@@ -115,8 +118,8 @@ impl Location {
     }
 }
 
-/// Returns why files in a tmpfs may not use `needed` bytes, or `None` if they may. A tmpfs can be
-/// configured larger than the memory of the machine.
+/// Returns why files in a tmpfs may not use `needed` bytes, or `None` if they may. Checking the
+/// free space of the tmpfs is not enough, because it can exceed the machine's memory.
 fn insufficient_memory(needed: u64, available: u64) -> Option<String> {
     let free = available.saturating_sub(limits::memory_floor());
     (needed > free).then(|| format!("needs {needed} bytes of memory, but only {free} may be used"))
@@ -126,12 +129,12 @@ fn is_writable(folder: &Path) -> bool {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Returns the name of the file system type of a folder, or `unknown`.
+/// Returns the name of the folder's file system type, or `unknown`.
 pub fn file_system_name(folder: &Path) -> &'static str {
     known_file_system(folder).map_or("unknown", |(name, _)| name)
 }
 
-/// Returns the storage of the file system of a folder.
+/// Returns the storage medium of the folder's file system.
 pub fn storage_of(folder: &Path) -> Storage {
     known_file_system(folder).map_or(Storage::Other, |(_, storage)| storage)
 }

@@ -10,15 +10,15 @@
 //! read usage counters         close both               start with an empty target
 //! ```
 //!
-//! The target is empty at the start, and nothing waits for it to reach the disk. The time is then
-//! attributed to causes ([`TimeBreakdown`]): counts of calls, faults, pages and bytes times the
-//! unit costs measured on the same file system ([`UnitCosts`]), plus the time off the CPU. The
+//! The target is empty at the start, and the copy does not wait for it to reach the disk. The time
+//! is then attributed to causes ([`TimeBreakdown`]): counts of calls, faults, pages and bytes times
+//! the unit costs measured on the same file system ([`UnitCosts`]), plus the time off the CPU. The
 //! largest share is reported as the limit.
 //!
-//! - [`methods`]: one file for each method, and the table of them
-//! - [`location`]: disk or tmpfs, and what storage a file system has
+//! - [`methods`]: the copy methods and their table
+//! - [`location`]: disk or tmpfs, and the storage medium of a file system
 //! - [`file_pair`]: the source and target of a copy
-//! - [`unit_costs`]: what a call, a fault, a page and a byte cost here
+//! - [`unit_costs`]: the time of a call, a fault, a page and a byte on the file system
 
 mod file_pair;
 mod location;
@@ -75,36 +75,36 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(FileCopy::new(parameters)?)),
 };
 
-/// The copy method.
+/// Name of the copy method.
 const WAY: Setting = Setting::named(names::WAY, "how to copy the file", methods::names);
-/// The block size, in bytes.
+/// Block size of `read-write` in bytes.
 const BLOCK: Setting = Setting::number(
     names::BLOCK,
     "bytes that `read-write` moves with each call [default: 1, 512, 4096, 65536, 1048576, 4194304]",
     1,
     64 << 20,
 );
-/// The advice for mappings.
+/// Advice to the kernel about mappings.
 const ADVICE: Setting = Setting::named(
     names::ADVICE,
     "advice to the kernel about mappings: `none`, `sequential` (MADV_SEQUENTIAL), `populate` \
      (MAP_POPULATE) or `huge-pages` (MADV_HUGEPAGE)",
     || MappingAdvice::NAMED.iter().map(|(name, _)| *name).collect(),
 );
-/// The size of the file, in bytes.
+/// Length of the file in bytes.
 const BYTES: Setting = Setting::number(
     names::BYTES,
     "size of the file in bytes [default: 104857600; 1048576 with a block of 1 byte]",
     1,
     1 << 32,
 );
-/// The kind of file system.
+/// Location of both files: a disk or a tmpfs.
 const PLACE: Setting = Setting::named(
     names::PLACE,
     "where both files are: on a disk (`disk`) or in memory (`tmpfs`)",
     Location::names,
 );
-/// The state of the page cache.
+/// State of the page cache before the copy: `warm` if it contains the source, or `cold`.
 const CACHE: Setting = Setting::named(
     names::CACHE,
     "whether the source is in the page cache before the copy (`warm`) or not (`cold`)",
@@ -113,11 +113,13 @@ const CACHE: Setting = Setting::named(
 
 const SETTINGS: [&Setting; 6] = [&WAY, &BLOCK, &ADVICE, &BYTES, &PLACE, &CACHE];
 
-/// The size of the file in the article on mmap and shared memory.
+/// Length of the file in the article on mmap and shared memory.
 const ARTICLE_FILE_BYTES: u64 = 104_857_600;
-/// Larger than most CPU caches, and faster to copy than the full size.
+/// Length of the file in quick runs: larger than most CPU caches, and faster to copy than the full
+/// size.
 const QUICK_FILE_BYTES: u64 = 32 << 20;
-/// For copies with one system call for each byte.
+/// Length of the file in the smallest runs, and with blocks of one byte, which take two system
+/// calls each.
 const SMALL_FILE_BYTES: u64 = 1 << 20;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
@@ -144,7 +146,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// The parameters of a case, parsed.
+/// The parsed parameters of a case.
 struct CopyCase {
     method: &'static CopyMethod,
     block: usize,
@@ -237,11 +239,12 @@ struct CopyMeasurement {
     /// Time spent queued for a CPU.
     queued: Duration,
     tally: Tally,
-    /// Calls that read and write, counted by the kernel, including the read of the counter itself.
+    /// Numbers of read and of write calls counted by the kernel, including the read of the counters
+    /// themselves; `None` if the kernel does not report them.
     io: Option<[u64; 2]>,
 }
 
-/// Returns the resources that this process and its reaped children have used.
+/// Returns the resources used so far by this process and its reaped children.
 fn resource_usage() -> Usage {
     let mut usage = own_usage();
     usage += children_usage();
@@ -254,13 +257,15 @@ fn run_queue_time() -> Duration {
     run_queue_time_of(Path::new("/proc/thread-self/schedstat"))
 }
 
-/// Returns the time that a task has spent queued for a CPU, from its `schedstat` file.
+/// Returns the time that a task has spent queued for a CPU, from its `schedstat` file; zero if the
+/// file cannot be read.
 fn run_queue_time_of(schedstat: &Path) -> Duration {
     let text = std::fs::read(schedstat).unwrap_or_default();
     SchedStat::parse(&text).map_or(Duration::ZERO, |known| Duration::from_nanos(known.run_queue))
 }
 
-/// Returns the kernel's I/O counters of this process and its reaped children.
+/// Returns the kernel's I/O counters of this process and its reaped children, or `None` if they
+/// cannot be read.
 fn io_counters() -> Option<Io> {
     let mut buffer = [0; 512];
     Io::parse(ProcFile::open("/proc/self/io").ok()?.read(&mut buffer).ok()?)
@@ -321,12 +326,12 @@ impl Subject for FileCopy {
     }
 }
 
-/// What a copy has used; times in nanoseconds.
+/// Measured totals of a copy; times in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct CopyTotals<'a> {
-    /// Wall time.
+    /// Wall time of the copy.
     time: f64,
-    /// The part of it spent queued for a CPU.
+    /// The part of the wall time spent queued for a CPU.
     queued: f64,
     /// CPU time, page faults and context switches, as the kernel counts them.
     used: &'a Usage,
@@ -334,14 +339,15 @@ struct CopyTotals<'a> {
     calls: u64,
 }
 
-/// The wall time of a copy, attributed to causes: the name of the metric, the text for the `limit`
-/// fact, and nanoseconds. The first four are products of counts and unit costs.
+/// The wall time of a copy, attributed to causes. Each entry has the name of the metric, the value
+/// of the `limit` fact, and the time in nanoseconds. The first four times are products of counts
+/// and unit costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TimeBreakdown([(&'static str, &'static str, f64); 8]);
 
 impl TimeBreakdown {
-    /// Attributes the time of a copy. `reads` says whether the kernel reads the source through the
-    /// page cache, rather than through page faults of a mapping.
+    /// Attributes the time of a copy to causes. `reads` is true if the method reads the source with
+    /// system calls, and false if it reads a mapping by page faults.
     fn attribute(
         unit_costs: &UnitCosts,
         bytes: u64,
@@ -374,7 +380,7 @@ impl TimeBreakdown {
         ])
     }
 
-    /// Returns the cause with the largest share.
+    /// Returns the cause with the largest share of the time, as the value of the `limit` fact.
     fn limit(&self) -> &'static str {
         let largest = self.0.into_iter().max_by(|a, b| a.2.total_cmp(&b.2));
         largest.map_or("", |(_, limit, _)| limit)

@@ -1,4 +1,4 @@
-//! Unit costs of the operations that a copy consists of, measured on this machine.
+//! Unit costs of the operations in a copy, measured on this machine.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,32 +11,32 @@ use rustix::fs::ftruncate;
 
 use crate::support::unnamed_file::unnamed_in;
 
-/// The cost of single operations, in nanoseconds: the minimum of [`ROUNDS`] measurements.
+/// Times of single operations in nanoseconds, each the minimum of [`ROUNDS`] measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct UnitCosts {
-    /// A system call that reads or writes one byte of a cached page.
+    /// Time of a system call that reads or writes one byte of a cached page.
     pub call: f64,
-    /// The first access to a cached page through a mapping: a minor page fault.
+    /// Time of a minor page fault: the first access to a cached page through a mapping.
     pub fault: f64,
-    /// A page that a write adds to the page cache, without the copying.
+    /// Time to add a page to the page cache in a write, without the copying.
     pub new_page: f64,
-    /// A page read from the page cache, without the copying.
+    /// Time to read a page from the page cache, without the copying.
     pub read_page: f64,
-    /// A byte copied from memory to memory, beyond the size of all CPU caches.
+    /// Time to copy a byte between buffers that are larger than most CPU caches.
     pub byte: f64,
 }
 
 const PAGE_BYTES: usize = 4096;
-/// Size of the files and buffers that are measured: far larger than CPU caches.
+/// Length of the measured files and buffers, which exceeds most CPU caches.
 const PROBE_BYTES: usize = 64 << 20;
 const ROUNDS: usize = 2;
 
 impl UnitCosts {
-    /// Returns the unit costs on the file system of a folder. The first call for a folder measures
+    /// Returns the unit costs on the folder's file system. The first call for a folder measures
     /// them, which takes a few tenths of a second.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         static CACHE: Mutex<Vec<(PathBuf, UnitCosts)>> = Mutex::new(Vec::new());
         let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +99,7 @@ fn time_fault(folder: &Path) -> io::Result<f64> {
     Ok(ns_per(time, faults))
 }
 
-/// Returns the times to write and to read a page, in nanoseconds, the copying included.
+/// Returns the times to write and to read a page in nanoseconds, including the copying.
 fn time_pages(folder: &Path) -> io::Result<[f64; 2]> {
     let file = unnamed_in(folder)?;
     let mut bytes = vec![1; 1 << 20];

@@ -30,7 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |_| Ok(Box::new(PingPong::<SpinWait>::new()?)),
 };
 
-/// Waits by spinning.
+/// The wait style of a spinning thread.
 pub struct SpinWait;
 
 impl WaitStyle for SpinWait {

@@ -28,7 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |_| Ok(Box::new(PingPong::<FutexWait>::new()?)),
 };
 
-/// Waits by sleeping on a futex.
+/// The wait style of a thread that sleeps on a futex.
 pub struct FutexWait;
 
 impl WaitStyle for FutexWait {

@@ -37,14 +37,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-/// The slots of the buffer.
+/// Number and size of the buffer's slots.
 const SHAPE: Shape = Shape { slots: 4, bytes: 1152 };
-/// Slots copied before the measured ones.
+/// Number of slots copied before the measured ones.
 const WARM_UP_SLOTS: u64 = 100;
-/// The bytes that the value refers to.
+/// Length of a message. The value of a sample is the time for one message.
 const MESSAGE_BYTES: usize = 64;
 
-/// The subject, with the two CPUs.
+/// The subject: the CPUs of the sender and the receiver.
 struct HandedCopy([usize; 2]);
 
 fn copy_in(sender: &mut Sender, slots: u64) -> std::io::Result<()> {

@@ -1,5 +1,5 @@
-//! Family `engine`: the accuracy of the lab, and the elementary costs that other figures are
-//! compared with.
+//! Family `engine`: the accuracy of the lab, and elementary costs as a reference for other
+//! experiments.
 
 pub mod cache_line;
 pub mod clock;

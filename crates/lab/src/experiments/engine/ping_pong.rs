@@ -1,4 +1,4 @@
-//! A number that two threads, each on a CPU of its own, pass back and forth.
+//! A number passed back and forth by two threads, each on a CPU of its own.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -12,34 +12,35 @@ use contend_sys::{cpu, topology};
 
 use crate::engine::experiment::{Attempt, Sample, Subject, SubjectError};
 
-/// How one thread notices that the other one has written.
+/// The strategy by which a thread waits for the other thread's write.
 pub trait WaitStyle: Send + 'static {
     /// Writes a number and wakes the other thread if necessary.
     fn publish(line: &AtomicU32, number: u32);
 
-    /// Waits while the number is unchanged. May return early.
+    /// Waits while the line contains `number`. May return early.
     fn wait_while(line: &AtomicU32, number: u32);
 }
 
-/// Returns why this cannot run here, or `None` if it can.
+/// Returns why two threads cannot run on different CPUs, or `None` if they can.
 pub fn unavailable() -> Option<String> {
     (cpu::allowed() < 2).then(|| "needs two CPUs, and only one may be used".to_owned())
 }
 
-/// Aligned so that no other data shares its cache lines, or those that are prefetched with them.
+/// A shared number, aligned so that no other data is on its cache line or on adjacent lines that
+/// are prefetched with it.
 #[repr(align(256))]
 struct CacheLine(AtomicU32);
 
-/// Stops the partner.
+/// Value that makes the partner exit.
 const STOP: u32 = u32::MAX;
-/// Parks the partner.
+/// Value that makes the partner park until it is unparked.
 const PARK: u32 = u32::MAX - 1;
-/// Batches of a sample, whose median is the value.
+/// Number of batches in a sample. The sample's value is their median.
 const BATCHES_PER_SAMPLE: u64 = 20;
-/// Maximum round trips of a sample.
+/// Maximum number of round trips in a sample, which keeps the numbers below `PARK`.
 const MAX_ROUND_TRIPS: u64 = 1 << 30;
 
-/// The number and the thread that replies.
+/// A shared number and the partner thread that replies to it.
 pub struct PingPong<H> {
     line: Arc<CacheLine>,
     partner: Option<JoinHandle<()>>,
@@ -47,10 +48,12 @@ pub struct PingPong<H> {
 }
 
 impl<H: WaitStyle> PingPong<H> {
-    /// Creates a pair on two cores that are as close to each other as possible.
+    /// Creates the partner thread, and binds it and the calling thread to two cores that are as
+    /// close to each other as possible.
     ///
     /// # Errors
-    /// Returns an error if there is only one CPU or the thread cannot be created.
+    /// Returns an error if there is only one CPU, the partner thread cannot be created, or the
+    /// calling thread cannot be bound to its CPU.
     pub fn new() -> Result<Self, SubjectError> {
         let Some([here, there]) = topology::apart(&topology::allowed()) else {
             return Err(SubjectError::Wrong("needs two CPUs".to_owned()));
@@ -67,7 +70,7 @@ impl<H: WaitStyle> PingPong<H> {
         Ok(Self { line, partner: Some(partner), wait_style: PhantomData })
     }
 
-    /// Writes a number for a partner that may be parked.
+    /// Writes a number and unparks the partner, which may be parked.
     fn publish_and_unpark(&self, number: u32) {
         H::publish(&self.line.0, number);
         if let Some(partner) = &self.partner {
@@ -84,7 +87,7 @@ impl<H: WaitStyle> PingPong<H> {
     }
 }
 
-/// Replies to every odd number with the next even one.
+/// Replies to every odd number with the next even one, until `STOP` arrives.
 fn answer<H: WaitStyle>(line: &AtomicU32) {
     loop {
         match line.load(Ordering::Acquire) {
@@ -139,7 +142,7 @@ mod tests {
     #[test]
     fn numbers_come_back_in_repeated_samples() {
         fn twice<H: WaitStyle>() {
-            // `new` binds its thread to a CPU.
+            // `new` binds the calling thread to a CPU.
             let thread = std::thread::spawn(|| {
                 let mut ping_pong = PingPong::<H>::new().expect("two CPUs");
                 for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! The largest CPU load of two partners during a session.
+//! Measures the peak CPU load of two partners during a session.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +8,11 @@ use contend_sys::cpu::{self, Clock};
 
 use crate::support::partners::Sub;
 
-/// Samples the CPU time of main and sub at a fixed interval.
+/// A meter that samples the CPU time of main and sub at a fixed interval.
 #[derive(Debug)]
 pub struct LoadMeter {
     main: Option<Clock>,
-    /// The clock of sub, once it has started.
+    /// CPU clock of sub, set once sub has started.
     sub: OnceLock<Clock>,
     done: AtomicBool,
 }
@@ -26,15 +26,15 @@ impl LoadMeter {
         Self { main: Clock::of_this_thread(), sub: OnceLock::new(), done: AtomicBool::new(false) }
     }
 
-    /// Includes sub from now on.
+    /// Includes the CPU time of `sub` in samples from now on.
     pub fn watch(&self, sub: Sub) {
         if let Some(clock) = sub.clock() {
             let _ = self.sub.set(clock); // already set only if `watch` was called twice
         }
     }
 
-    /// Returns the time and the CPU time of both partners so far; `None` if sub has not started or
-    /// is gone, or if this thread was preempted between the readings.
+    /// Returns the current time and the total CPU time of both partners; `None` if sub has not
+    /// started or has exited, or if this thread was preempted between the readings.
     fn read_cpu_time(&self) -> Option<(Instant, Duration)> {
         let begun = Instant::now();
         let cpu = self.main?.time()? + self.sub.get()?.time()?;
@@ -42,8 +42,8 @@ impl LoadMeter {
         (now - begun < Self::SAMPLING_INTERVAL / 100).then_some((now, cpu))
     }
 
-    /// Runs `body` and returns its result with the largest load between two samples, in percent of
-    /// all CPUs; `None` for the load if `body` was too short for two samples.
+    /// Runs `body` and returns its result and the largest load between two samples, in percent of
+    /// all CPUs. The load is `None` if `body` was too short for two samples.
     pub fn measure_during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
         std::thread::scope(|scope| {
             let meter = scope.spawn(|| {

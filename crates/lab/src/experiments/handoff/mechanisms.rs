@@ -65,15 +65,15 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// Parameters that can be set.
+/// Parameters that the user can set.
 const SETTINGS: [&Setting; 5] = [&MECHANISM, &PARTNERS, &PLACEMENT, &SLACK, &PERIOD];
 
 /// The subject: turns without work.
 pub struct HandOff {
     partners: Partners,
-    /// Turns of a sample, once calibrated.
+    /// Number of turns in a sample; `None` until calibrated.
     turns: Option<u64>,
-    /// The description of the mechanism.
+    /// Description of the mechanism, for the record.
     mechanism_summary: &'static str,
     overhead: Overhead,
 }
@@ -88,7 +88,7 @@ impl HandOff {
         Ok(Self { partners, ..hand_off })
     }
 
-    /// Creates a subject that uses this mechanism in both directions.
+    /// Creates a subject that uses the mechanism called `name` in both directions.
     ///
     /// # Errors
     /// Returns an error if the mechanism does not exist.
@@ -110,15 +110,16 @@ impl HandOff {
     }
 }
 
-/// Turns of the first calibration run, and of the warm-up of every session.
+/// Number of turns in the first calibration run and in the warm-up of every session.
 const CALIBRATION_TURNS: u64 = 10;
 /// Target time for the turns that are timed together.
 const SAMPLE_TIME: Duration = Duration::from_millis(15);
-/// Upper bound for the turns that are timed individually, if they are too few for a 99.9th
-/// percentile otherwise.
+/// Maximum time of the individually timed turns, if the other turns of the sample are too few for a
+/// 99.9th percentile.
 const SINGLE_TURNS_TIME: Duration = Duration::from_millis(45);
-/// Bounds on the turns of a sample.
+/// Minimum number of turns in a sample.
 const MIN_TURNS: u64 = 4;
+/// Maximum number of turns in a sample.
 const MAX_TURNS: u64 = 100_000;
 
 impl HandOff {

@@ -15,12 +15,12 @@
 //! ```
 //!
 //! The elapsed time of a session runs from main's first turn after the warm-up until main has
-//! received `end`, or until sub has exited if `end` does not wait. Single turns, for percentiles,
-//! are timed by main from its post until its wait returns. A partner that dies releases the other
-//! one, which then reports an error.
+//! received `end`, or until sub has exited if `end` does not wait. For percentiles, main times
+//! single turns from its post until its wait returns. If a partner dies, the other one is woken and
+//! reports an error.
 //!
 //! - `partners`: sessions, as drawn above
-//! - `primitives`: one file for each synchronisation primitive, and the table of them
+//! - `primitives`: the synchronisation primitives and the table of mechanisms
 //! - `mechanisms`: the experiment that compares primitives, without work in a turn
 //! - `preset`, `presets`: the programs of the test report on inter-process synchronisation
 //! - `turn_taking`: sessions with work, and the model that predicts their time

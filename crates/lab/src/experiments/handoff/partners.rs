@@ -1,4 +1,4 @@
-//! A session of two partners that alternate turns: main, which starts, and sub.
+//! Runs sessions of two partners, main and sub, that alternate turns. Main takes the first turn.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -7,20 +7,20 @@ use super::primitives::{self, Mechanism, SleepTiming, SyncPrimitive, WaitOutcome
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::support::partners::{Link, Observer, Pair, Release, Used};
 
-/// The work of one partner in a turn.
+/// A function that does the work of one partner in a turn.
 pub type TurnWork<'a> = &'a (dyn Fn() + Sync);
 
-/// Two partners and the primitives that they use.
+/// The configuration of a session: two partners and the mechanisms between them.
 #[derive(Debug, Clone, Copy)]
 pub struct Partners {
     /// Processes or threads, and their placement.
     pub pair: Pair,
-    /// The primitives `start`, `to_sub`, `to_main` and `end`: sub has started, sub's turn, main's
-    /// turn, sub has finished.
+    /// Mechanisms for `start` (sub has started), `to_sub` (sub's turn), `to_main` (main's turn) and
+    /// `end` (sub has finished), in this order.
     pub mechanisms: [&'static Mechanism; 4],
-    /// Sleep times of the primitives that poll.
+    /// Sleep times of polling primitives.
     pub timing: SleepTiming,
-    /// Turns before the measured ones.
+    /// Number of unmeasured turns at the start of a session.
     pub warm_up: u64,
 }
 
@@ -37,16 +37,17 @@ struct SessionPrimitives {
 pub struct SessionStats {
     /// Wall time from main's first measured turn until sub has finished.
     pub elapsed: Duration,
-    /// CPU time and switches of main and sub in this time.
+    /// CPU time and context switches of main and of sub in the measured turns.
     pub used: [Used; 2],
-    /// Turns in which main polled at least once before sub was ready.
+    /// Number of turns in which main polled at least once before sub was ready.
     pub not_ready_turns: u64,
     /// Start of main's first measured turn.
     begun: Option<Instant>,
 }
 
 impl Partners {
-    /// Runs a session of `turns` turns. `each` receives the time of every single turn.
+    /// Runs a session of `turns` measured turns, with the work of main and of sub in each. Calls
+    /// `each` with the time of every measured turn, from main's post until its wait returns.
     ///
     /// # Errors
     /// Returns an error if a system call fails or sub exits before its last turn.
@@ -108,8 +109,9 @@ impl Partners {
     }
 }
 
-/// Returns why mechanisms cannot be combined, and which can: if one side does not wait, it posts many
-/// times before the other side checks, so every post must be counted.
+/// Returns why the given mechanisms cannot be combined, with the names of possible ones, or `None`
+/// if they can. A side that does not wait posts many times before the other side checks, so every
+/// post must be counted.
 pub fn conflict(mechanisms: [&Mechanism; 4]) -> Option<String> {
     let [start, to_sub, to_main, _] = mechanisms;
     if !start.waits && to_sub.name == "signal" {
@@ -133,8 +135,8 @@ pub fn conflict(mechanisms: [&Mechanism; 4]) -> Option<String> {
 }
 
 impl SessionPrimitives {
-    /// Wakes main wherever it waits, because sub has exited and will not post again. Main then
-    /// finds out whether sub has finished its turns.
+    /// Wakes main from any wait, because sub has exited and will not post again. Main then finds
+    /// out whether sub has finished its turns.
     fn release_main(&self) {
         for primitive in [&self.start, &self.to_main, &self.end] {
             primitive.release();
@@ -224,8 +226,8 @@ mod tests {
     use super::*;
     use crate::support::partners::{Kind, Placement, Sub};
 
-    /// Returns the number of turns of a session: `default`, or that in `HANDOFF_TURNS` (a tenth of it
-    /// for threads).
+    /// Returns the number of turns in a session: `HANDOFF_TURNS` from the environment (a tenth of
+    /// it for threads), or `default` if that is not set.
     fn turn_count(kind: Kind, default: u64) -> u64 {
         let from_environment =
             std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok());
@@ -244,7 +246,7 @@ mod tests {
         }
     }
 
-    /// The mechanisms by which partners wait for each other.
+    /// Returns the mechanisms whose waits block until there is a post.
     fn waiting() -> impl Iterator<Item = &'static Mechanism> {
         TABLE.iter().filter(|mechanism| mechanism.waits)
     }

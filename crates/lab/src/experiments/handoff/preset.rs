@@ -1,23 +1,23 @@
-//! What a program of the test report consists of.
+//! Presets: default parameters that reproduce the programs of the test report.
 
 use super::primitives::{Mechanism, SEMAPHORE};
 use crate::support::partners::Placement;
 
-/// A program of the test report: the values of parameters that are not set.
+/// A program of the test report, as defaults of parameters that the user does not set.
 #[derive(Debug)]
 pub struct Preset {
-    /// The mechanisms `start`, `to_sub`, `to_main` and `end`.
+    /// Mechanisms for `start`, `to_sub`, `to_main` and `end`, in this order.
     pub mechanisms: [&'static Mechanism; 4],
     /// Factor on the default work of sub in a turn.
     pub factor: u64,
-    /// Main computes in its turn as much as sub.
+    /// Whether main computes as much as sub in each turn.
     pub main_works: bool,
-    /// Placement. The test report specifies it for two programs only.
+    /// Placement of the partners, which the test report specifies for two programs only.
     pub placement: Placement,
 }
 
 impl Preset {
-    /// A preset whose sub announces its start by a semaphore.
+    /// Creates a preset in which sub announces its start with a semaphore.
     pub const fn new(
         to_sub: &'static Mechanism,
         to_main: &'static Mechanism,

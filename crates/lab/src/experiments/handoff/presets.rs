@@ -140,7 +140,7 @@ pub const SWEEP: Experiment = Experiment {
 
 const SWEEP_BASE: Preset = Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE);
 
-/// Returns the cases of a preset. They always name the placement.
+/// Returns the cases of a preset, which always name the placement.
 fn cases(scope: &Scope, preset: &Preset) -> Vec<Parameters> {
     let default = Parameters::new().with(names::PLACEMENT, preset.placement.name());
     with_ticks_and_turns(scope, preset, vec![default])
@@ -165,13 +165,14 @@ fn sweep(scope: &Scope) -> Vec<Parameters> {
     with_ticks_and_turns(scope, &SWEEP_BASE, cases)
 }
 
-/// Applies the parameters that are set, and adds a case for each tick if a partner sleeps.
+/// Applies the user's parameters, expands a case with a sleeping partner into one case for each
+/// tick, and adds the number of turns.
 fn with_ticks_and_turns(scope: &Scope, preset: &Preset, cases: Vec<Parameters>) -> Vec<Parameters> {
     let all_but_tick: Vec<&Setting> =
         SETTINGS.iter().copied().filter(|setting| setting.name != TICK.name).collect();
     let ticks: &[u64] = scope.choose(&[0, 1000, 10_000, 15_625], &[15_625], &[0]);
     let ticks = scope.choices.numbers(TICK.name, ticks);
-    // Time of a sample's turns, in microseconds.
+    // Maximum expected time of a sample, in microseconds.
     let longest_us = scope.choose(&[1_000_000_u64], &[300_000], &[20_000])[0];
     let mut finished = Vec::new();
     for case in scope.choices.applied(cases, &all_but_tick) {

@@ -1,4 +1,4 @@
-//! Parameters of two partners that alternate turns.
+//! Parameters of the experiments with two partners that alternate turns.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use contend_record::parameters::{Parameters, names};
 use super::primitives;
 use crate::engine::setting::Setting;
 
-/// Time that a polling partner sleeps, in microseconds.
+/// Length of a polling partner's sleep, in microseconds.
 pub const PERIOD: Setting = Setting::number(
     "period_us",
     "microseconds that `sleep`, `timer` and `pause` sleep each time [default: 1000]",
@@ -15,7 +15,7 @@ pub const PERIOD: Setting = Setting::number(
     1_000_000,
 );
 
-/// The granularity of sleeps, in microseconds.
+/// Simulated clock tick in microseconds; 0 disables the simulation.
 pub const TICK: Setting = Setting::number(
     names::TICK_US,
     "simulated clock tick in microseconds: sleeps end at a multiple of it; 0 disables it [default: \
@@ -24,7 +24,7 @@ pub const TICK: Setting = Setting::number(
     1_000_000,
 );
 
-/// The work of a turn, in microseconds of CPU time.
+/// Work of a partner in a turn, in microseconds of CPU time.
 pub const WORK: Setting = Setting::number(
     "work_us",
     "CPU time of the work in a turn, in microseconds [default: 37]",
@@ -41,7 +41,7 @@ pub const FACTOR: Setting = Setting::number(
     100_000,
 );
 
-/// The number of turns of a sample.
+/// Number of turns in a sample.
 pub const TURNS: Setting = Setting::number(
     names::TURNS,
     "turns of a sample; its time is scaled to 10,000 turns [default: 10000, fewer if a turn takes \
@@ -50,32 +50,33 @@ pub const TURNS: Setting = Setting::number(
     100_000_000,
 );
 
-/// The mechanism in both directions.
+/// Mechanism of hand-offs in both directions.
 pub const MECHANISM: Setting = Setting::named(
     names::MECHANISM,
     "mechanism by which partners notify each other",
     primitives::waiting_names,
 );
-/// The mechanism that announces sub's start.
+/// Mechanism by which sub announces that it has started.
 pub const START: Setting = Setting::named(
     "start",
     "mechanism by which sub notifies main that it has started",
     primitives::names,
 );
-/// The mechanism from main to sub.
+/// Mechanism by which main hands the turn to sub.
 pub const TO_SUB: Setting =
     Setting::named("to_sub", "mechanism by which main hands the turn to sub", primitives::names);
-/// The mechanism from sub to main.
+/// Mechanism by which sub hands the turn to main.
 pub const TO_MAIN: Setting =
     Setting::named("to_main", "mechanism by which sub hands the turn to main", primitives::names);
-/// The mechanism that announces sub's end.
+/// Mechanism by which sub announces that it has finished all turns.
 pub const END: Setting = Setting::named(
     "end",
     "mechanism by which sub notifies main that it has finished all turns",
     primitives::names,
 );
 
-/// Returns a parameter in microseconds, or `default` if it is not set.
+/// Returns the duration given by a parameter in microseconds, or `default` if the parameter is not
+/// set.
 pub fn microseconds(parameters: &Parameters, setting: &Setting, default: Duration) -> Duration {
     parameters.number(setting.name).map_or(default, Duration::from_micros)
 }

@@ -20,29 +20,29 @@ use crate::support::partners::settings::{PARTNERS, PLACEMENT, SLACK, pair};
 use crate::support::partners::{Pair, Used};
 use crate::support::work::Work;
 
-/// Parameters that can be set.
+/// Parameters that the user can set.
 pub const SETTINGS: [&Setting; 12] = [
     &START, &TO_SUB, &TO_MAIN, &END, &WORK, &FACTOR, &TICK, &PARTNERS, &PLACEMENT, &SLACK, &PERIOD,
     &TURNS,
 ];
 
-/// Turns of a run in the test report; values are scaled to them.
+/// Number of turns of a run in the test report, to which values are scaled.
 const REPORT_TURNS: u64 = 10_000;
-/// Default CPU time of a turn's work.
+/// Default CPU time of the work in a turn.
 const DEFAULT_WORK: Duration = Duration::from_micros(37);
-/// Default requested length of a sleep.
+/// Default length of a sleep, as requested from the kernel.
 const DEFAULT_PERIOD: Duration = Duration::from_millis(1);
 /// The kernel's default timer slack.
 const DEFAULT_TIMER_SLACK: Duration = Duration::from_micros(50);
-/// Longest predicted time of a sample; longer ones are refused.
+/// Maximum expected time of a sample. A case that would take longer is refused.
 const MAX_SAMPLE_TIME: Duration = Duration::from_secs(200);
-/// Longest time for measuring hand-offs for the model.
+/// Maximum time of the hand-off measurement on which the model's prediction is based.
 const MAX_CALIBRATION_TIME: Duration = Duration::from_millis(300);
 
-/// A case: a preset with the parameters that are set applied to it.
+/// A case: a preset, overridden by the user's parameters.
 #[derive(Debug, Clone)]
 pub struct ResolvedCase {
-    /// `start`, `to_sub`, `to_main`, `end`.
+    /// Mechanisms for `start`, `to_sub`, `to_main` and `end`, in this order.
     mechanisms: [&'static Mechanism; 4],
     /// CPU time of sub in a turn.
     work: Duration,
@@ -53,7 +53,7 @@ pub struct ResolvedCase {
 }
 
 impl ResolvedCase {
-    /// Applies parameters to a preset.
+    /// Creates a case from a preset and the parameters that override it.
     pub fn resolve(parameters: &Parameters, preset: &Preset) -> Self {
         let mechanism = |index: usize, setting: &Setting| {
             let chosen = parameters.text(setting.name).and_then(primitives::find);
@@ -78,21 +78,21 @@ impl ResolvedCase {
         }
     }
 
-    /// Whether a mechanism sleeps, so that the clock tick matters.
+    /// Returns whether any mechanism sleeps, in which case the clock tick matters.
     pub fn sleeps(&self) -> bool {
         self.mechanisms.iter().any(|mechanism| mechanism.sleeps)
     }
 
-    /// Returns a lower bound of a turn's time: sub works while main sleeps, or hands the turn over
-    /// after the work.
+    /// Returns a lower bound on the time of a turn. If a mechanism sleeps, sub works during the
+    /// sleep; otherwise, the hand-off follows the work.
     fn min_turn_time(&self) -> Duration {
         const HAND_OFF_TIME: Duration = Duration::from_micros(3);
         let slept = self.timing.tick.max(self.timing.period);
         if self.sleeps() { self.work.max(slept) } else { self.work + HAND_OFF_TIME }
     }
 
-    /// Returns the number of turns that fit into a time in microseconds, from 4 to
-    /// [`REPORT_TURNS`].
+    /// Returns the number of turns that fit into `longest_us` microseconds, but at least 4 and at
+    /// most [`REPORT_TURNS`].
     pub fn turns_within(&self, longest_us: u64) -> u64 {
         let turn = u64::try_from(self.min_turn_time().as_micros()).unwrap_or(u64::MAX);
         (longest_us / turn.max(1)).clamp(4, REPORT_TURNS)
@@ -102,7 +102,7 @@ impl ResolvedCase {
         Partners { pair: self.pair, mechanisms: self.mechanisms, timing: self.timing, warm_up: 0 }
     }
 
-    /// Returns how main waits for sub, as the model sees it.
+    /// Returns how the model classifies main's wait for sub.
     fn main_wait(&self) -> MainWait {
         let SleepTiming { period, tick } = self.timing;
         match self.mechanisms[2] {
@@ -110,8 +110,7 @@ impl ResolvedCase {
                 MainWait::Polling(period + self.pair.slack.unwrap_or(DEFAULT_TIMER_SLACK))
             }
             Mechanism { sleeps: true, .. } => {
-                // A sleep starts shortly after a tick and ends with the first tick after its
-                // length.
+                // A sleep starts shortly after a tick and ends at the first tick after its period.
                 let ticks = period.as_nanos() / tick.as_nanos() + 1;
                 MainWait::Polling(tick * u32::try_from(ticks).unwrap_or(u32::MAX))
             }
@@ -120,18 +119,19 @@ impl ResolvedCase {
         }
     }
 
-    /// Whether the model covers this case: main must not sleep before it notifies sub.
+    /// Returns whether the model covers this case: sub must not sleep while it waits for main.
     fn is_modelled(&self) -> bool {
         !self.mechanisms[1].sleeps
     }
 
-    /// Returns the number of turns that fit into [`MAX_SAMPLE_TIME`].
+    /// Returns the maximum number of turns that can fit into [`MAX_SAMPLE_TIME`].
     fn max_turns(&self) -> u64 {
         let turn = self.min_turn_time().as_nanos().max(1);
         u64::try_from(MAX_SAMPLE_TIME.as_nanos() / turn).unwrap_or(u64::MAX)
     }
 
-    /// Returns why this case cannot be measured on any machine, with allowed values.
+    /// Returns why this case cannot be measured on any machine, with the permitted values, or
+    /// `None` if it can.
     pub fn conflict(&self, parameters: &Parameters) -> Option<String> {
         let (turns, max) = (turns(parameters), self.max_turns());
         let too_many =
@@ -139,7 +139,7 @@ impl ResolvedCase {
         partners::conflict(self.mechanisms).or_else(|| (turns > max).then(too_many))
     }
 
-    /// Whether both partners can run at the same time.
+    /// Returns whether both partners can run at the same time.
     fn has_two_cpus(&self) -> bool {
         match self.pair.placement.cpus() {
             Some([main, sub]) => main != sub,
@@ -148,23 +148,23 @@ impl ResolvedCase {
     }
 }
 
-/// Returns the number of turns of a sample.
+/// Returns the number of turns in a sample, at least 1.
 fn turns(parameters: &Parameters) -> u64 {
     parameters.number(TURNS.name).unwrap_or(1).max(1)
 }
 
-/// How main waits for sub, as the model sees it.
+/// The kinds of main's wait for sub that the model distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum MainWait {
-    /// Polls, with sleeps of this length.
+    /// Main polls, and sleeps for the given time after each failed poll.
     Polling(Duration),
-    /// Blocks until it is notified.
+    /// Main blocks until it is notified.
     Notified,
-    /// Does not wait.
+    /// Main does not wait.
     Never,
 }
 
-/// The subject: a session with work.
+/// The subject: sessions with work in every turn.
 #[derive(Debug)]
 pub struct TurnTaking {
     case: ResolvedCase,
@@ -190,8 +190,9 @@ impl TurnTaking {
         Ok(Self { partners: case.partners(), case, count, work: [of_main, work] })
     }
 
-    /// Predicts the time of a turn; `not_ready` is the share of turns in which main finds sub not
-    /// ready. Measures hand-offs for at most `taken`, the time of the session itself.
+    /// Predicts the time of a turn, or returns `None` if the model does not cover the case.
+    /// `not_ready` is the fraction of turns in which main finds sub not ready. If main is notified,
+    /// this measures hand-offs for at most `taken`, the time of the session itself.
     fn predict(&self, not_ready: f64, taken: Duration) -> Result<Option<Duration>, SubjectError> {
         let work = self.case.work;
         if !self.case.is_modelled() {

@@ -2,16 +2,16 @@
 
 use super::stages::Stage;
 
-/// Splits JSON into tokens, one a line.
+/// Program that splits JSON into tokens, one per line.
 pub const TOKENIZER: &str = include_str!("awk/tokenizer.awk");
-/// Joins the parts of strings; the third command of the tokenizer in four commands.
+/// Program that joins the parts of strings: the third command of the four-command tokenizer.
 pub const JOIN: &str = include_str!("awk/join.awk");
-/// Parses tokens and calls a function for each event.
+/// Program that parses tokens and calls a function for each event.
 pub const PARSER: &str = include_str!("awk/parser.awk");
-/// The functions that the parser calls, which print events. Users can replace them.
+/// Callback functions of the parser, which print its events. Users can replace them.
 pub const CALLBACKS: &str = include_str!("awk/callbacks.awk");
 
-/// The supported implementations of awk, with their commands.
+/// Supported awk implementations and their commands.
 pub const KINDS: [(&str, &[&str]); 4] = [
     ("mawk", &["mawk"]),
     ("gawk", &["gawk"]),
@@ -19,18 +19,19 @@ pub const KINDS: [(&str, &[&str]); 4] = [
     ("original-awk", &["original-awk"]),
 ];
 
-/// Returns the command of an implementation.
+/// Returns the command of an awk implementation, or `None` if `kind` is not in `KINDS`.
 pub fn command(kind: &str) -> Option<&'static [&'static str]> {
     KINDS.iter().find(|(name, _)| *name == kind).map(|(_, command)| *command)
 }
 
 /// Returns the tokenizer as one command. The input must not contain NUL and must end with a
-/// newline, which the inputs of experiments do; no other program has to prepare it then.
+/// newline. The inputs of experiments satisfy both conditions, so no other program has to prepare
+/// them.
 pub(super) fn tokenizer(awk: &[&str]) -> Vec<Stage> {
     vec![stage("tokenizer", awk, &["-v", "direct=1", TOKENIZER])]
 }
 
-/// Returns the tokenizer as four commands.
+/// Returns the tokenizer as a pipeline of four commands.
 pub(super) fn tokenizer_of_four(awk: &[&str]) -> Vec<Stage> {
     vec![
         stage("tokenizer tr", &["tr"], &[r"\000\n", r"\001\r"]),
@@ -40,7 +41,7 @@ pub(super) fn tokenizer_of_four(awk: &[&str]) -> Vec<Stage> {
     ]
 }
 
-/// Returns the parser, with callbacks that print.
+/// Returns the parser with callbacks that print events.
 pub(super) fn parser(awk: &[&str]) -> Stage {
     stage("parser", awk, &[&format!("{PARSER}\n{CALLBACKS}")])
 }

@@ -1,4 +1,4 @@
-//! `pipeline/hold`: stages that hold their output, shown by the arrival time of every line.
+//! `pipeline/hold`: stages that hold back output, as the arrival time of every line shows.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
@@ -96,11 +96,11 @@ fn steps(stage: &str, produced: &[Duration], arrived: &[Duration]) -> Vec<Step> 
     steps
 }
 
-/// When each line was produced, and when it arrived.
+/// Production times and arrival times of all lines, since the start of the sample.
 type LineTimes = (Vec<Duration>, Vec<Duration>);
 
-/// Writes lines in a thread and reads them here. Each word counts as a line, because `xargs` joins
-/// lines.
+/// Writes lines to `input` in a thread, with a pause after each, while reading `output`. Each word
+/// of the output counts as a line, because `xargs` joins lines.
 fn time_lines(
     mut input: ChildStdin,
     output: ChildStdout,

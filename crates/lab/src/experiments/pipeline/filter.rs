@@ -1,4 +1,4 @@
-//! `pipeline/filter`: a selective stage, first or last.
+//! `pipeline/filter`: the wall time of a pipeline with a selective stage first or last.
 
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};

@@ -1,13 +1,13 @@
-//! Family `pipeline`: the measurements of the study of pipeline parallelism in the shell (2021),
-//! repeated.
+//! Family `pipeline`: repeats the measurements of a study of pipeline parallelism in the shell
+//! (2021).
 //!
 //! ```text
 //!  input (memfd) ──► stage 1 ──pipe──► stage 2 ──pipe──► ... ──► /dev/null
 //! ```
 //!
-//! `stages` starts the stages without a shell and reaps each one, which gives the CPU time of every
-//! stage. The time starts before the first stage is created and ends when the last one has exited.
-//! Creating the input is not timed.
+//! `stages` starts the stages without a shell and reaps each one, which yields the stage's CPU
+//! time. The wall time runs from before the creation of the first stage until the last stage has
+//! exited. Creating the input is not timed.
 
 pub mod awk;
 mod buffering;

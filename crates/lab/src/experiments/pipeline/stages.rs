@@ -1,8 +1,8 @@
 //! Runs pipelines without a shell: one program for each stage, connected by pipes.
 //!
-//! This process closes its ends of the pipes once the stages have started. It learns of their exits
-//! from pidfds and reaps each stage, which yields the stage's CPU time. The wall time of a stage
-//! runs from its start to its exit. On any error, all stages are killed and reaped.
+//! This process closes its ends of the pipes once the stages have started, polls their pidfds, and
+//! reaps each stage that exits, which yields the stage's CPU time. The wall time of a stage runs
+//! from its start to its exit. On any error, all stages are killed and reaped.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -23,7 +23,7 @@ use crate::support::inputs::Input;
 /// A stage: a program with its arguments.
 #[derive(Debug, Clone)]
 pub struct Stage {
-    /// The name in tables.
+    /// Name of the stage in tables.
     pub label: String,
     /// The program and its arguments.
     pub words: Vec<String>,
@@ -37,13 +37,14 @@ impl Stage {
     }
 }
 
-/// A stage that was started.
+/// A started stage, which is killed and reaped on drop unless it has ended.
 struct RunningStage {
     pid: Pid,
     /// A pidfd, which becomes readable when the stage exits.
     end: OwnedFd,
     begun: Instant,
-    /// The time at which its exit was noticed, its status, and its usage.
+    /// Time at which the exit was noticed, exit status, and resource usage; `None` while the stage
+    /// runs.
     ended: Option<(Instant, ExitStatus, Usage)>,
 }
 
@@ -75,14 +76,14 @@ impl RunningStage {
 impl Drop for RunningStage {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            // Its process id cannot be reused until it is reaped.
+            // The kernel does not reuse the process id before the process is reaped.
             let _ = kill_process(self.pid, Signal::KILL);
             let _ = reap(self.pid);
         }
     }
 }
 
-/// Times of a pipeline and of its stages.
+/// Wall time of a pipeline, and wall time and resource usage of each stage.
 #[derive(Debug, Clone)]
 struct PipelineTimes {
     wall: Duration,
@@ -99,12 +100,12 @@ impl PipelineTimes {
     }
 }
 
-/// Runs copies of a pipeline concurrently on the same input and discards their output. The value of
-/// the sample is the wall time of all copies, in nanoseconds.
+/// Runs `copies` copies of a pipeline concurrently on the same input and discards their output. The
+/// value of the sample is the wall time until all copies have ended, in nanoseconds.
 ///
 /// # Errors
-/// Returns an error if a stage cannot be started or does not exit with status 0; it includes the
-/// first line of standard error.
+/// Returns an error if a stage cannot be started or does not exit with status 0. In the second
+/// case, the error includes the first line of standard error.
 pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, SubjectError> {
     let mut errors = File::from(
         rustix::fs::memfd_create("contend-errors", rustix::fs::MemfdFlags::CLOEXEC)
@@ -166,8 +167,9 @@ fn await_all(pipelines: &mut [Vec<RunningStage>]) -> io::Result<()> {
     }
 }
 
-/// Returns an error unless all stages have exited with status 0. If one fails, stages before it may
-/// be killed by SIGPIPE, so the error names the first stage that was not.
+/// Returns an error unless all stages have exited with status 0. If a stage fails, SIGPIPE may kill
+/// the stages before it, so the error names the first failed stage that SIGPIPE has not killed, if
+/// any.
 fn check(
     stages: &[Stage],
     pipeline: &[RunningStage],
@@ -208,8 +210,8 @@ fn times(pipeline: &[RunningStage]) -> PipelineTimes {
     }
 }
 
-/// Builds the sample. With several copies, figures of stages are means, and figures of a copy are
-/// medians.
+/// Builds the sample. With several copies, the times of a stage are means over the copies, and the
+/// times of a copy are medians.
 fn sample(stages: &[Stage], copies: &[PipelineTimes], real: Duration, bytes: u64) -> Sample {
     let nanos = |time: Duration| time.as_nanos() as f64;
     let mean = |of: &dyn Fn(&PipelineTimes) -> Duration| {

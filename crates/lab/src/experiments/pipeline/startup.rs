@@ -1,4 +1,4 @@
-//! `pipeline/startup`: the time to start the commands that pipelines consist of.
+//! `pipeline/startup`: the time to start commands that are common in pipelines.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -38,7 +38,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     COMMANDS.map(case).to_vec()
 }
 
-/// Whether the command is a loop in bash.
+/// Returns whether the command of the case is a loop in bash.
 fn is_bash_loop(parameters: &Parameters) -> bool {
     parameters.text(names::COMMAND).is_some_and(|command| command.starts_with("bash-"))
 }

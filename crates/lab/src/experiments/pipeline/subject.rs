@@ -1,4 +1,4 @@
-//! The subject of the experiments that run pipelines.
+//! The subject of experiments that run a pipeline.
 
 use contend_record::lab::Step;
 
@@ -7,19 +7,19 @@ use crate::engine::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
 use crate::support::inputs::{Input, base64_lines};
 use crate::support::programs;
 
-/// A pipeline and its input. The input is created for each sample, because keeping those of all
+/// A pipeline and its input. Each sample creates the input anew, because keeping the inputs of all
 /// cases would use too much memory.
 pub struct PipelineSubject {
-    /// The stages.
+    /// Stages in order.
     pub stages: Vec<Stage>,
-    /// The number of copies that run concurrently.
+    /// Number of copies of the pipeline that run concurrently.
     pub copies: u64,
-    /// Creates the input.
+    /// Creates the input of a sample.
     pub input: Box<dyn Fn() -> std::io::Result<Input>>,
 }
 
 impl PipelineSubject {
-    /// Creates a pipeline whose input has `lines` lines of base64.
+    /// Creates one copy of a pipeline whose input has `lines` lines of base64.
     pub fn on_lines(lines: u64, stages: Vec<Stage>) -> Self {
         let input = move || Input::of(|file| base64_lines(file, lines));
         Self { stages, copies: 1, input: Box::new(input) }
@@ -32,7 +32,8 @@ impl Subject for PipelineSubject {
         run(&self.stages, &input, self.copies)
     }
 
-    /// The programs, and the locale, on which the speed of several of them depends.
+    /// Returns the paths of the programs, and the locale, because the speed of some programs
+    /// depends on it.
     fn facts(&self) -> Facts {
         let mut programs: Vec<_> = self
             .stages
@@ -48,7 +49,7 @@ impl Subject for PipelineSubject {
     }
 }
 
-/// Returns the locale for character types that child processes inherit.
+/// Returns the locale that child processes use for character types.
 fn locale() -> String {
     let set = |name: &&str| std::env::var(name).is_ok_and(|value| !value.is_empty());
     let name = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find(set);

@@ -27,11 +27,11 @@ pub const EXPERIMENT: Experiment = row(
     },
 );
 
-/// Blocks that are allocated at the same time.
+/// Number of blocks that a worker keeps allocated.
 const LIVE_ALLOCATIONS: usize = 64;
-/// Allocations for each unit of work.
+/// Number of allocations in one unit of `work`.
 const ALLOCATIONS_PER_WORK_UNIT: u64 = 512;
-/// Range of the block sizes, as powers of two.
+/// Exponents of the block sizes, which are powers of two from 16 bytes to 512 KiB.
 const SIZE_POWERS: std::ops::Range<u32> = 4..20;
 const PAGE_BYTES: usize = 4096;
 
@@ -52,7 +52,8 @@ struct Allocations {
 }
 
 impl Allocations {
-    /// Every worker allocates the same sizes in the same order.
+    /// Creates a worker's blocks, all empty. The seed is fixed, so every worker allocates the same
+    /// sizes in the same order.
     fn new() -> Self {
         Self { slots: vec![Vec::new(); LIVE_ALLOCATIONS], random: fastrand::Rng::with_seed(7) }
     }

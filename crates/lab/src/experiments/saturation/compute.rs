@@ -1,4 +1,4 @@
-//! `saturation/compute`: workers that are limited by the CPU alone.
+//! `saturation/compute`: workers limited by the CPU alone.
 
 use contend_record::lab::View;
 
@@ -25,7 +25,7 @@ pub const EXPERIMENT: Experiment = row(
     },
 );
 
-/// Steps for each unit of work.
+/// Steps of the random number generator in one unit of `work`.
 const STEPS_PER_WORK_UNIT: u64 = 500_000;
 
 struct Compute(Work);

@@ -1,4 +1,4 @@
-//! `saturation/memory`: workers that are limited by memory bandwidth.
+//! `saturation/memory`: workers limited by memory bandwidth.
 
 use std::hint::black_box;
 
@@ -22,22 +22,23 @@ pub const EXPERIMENT: Experiment = row(
     |parameters| Ok(saturation_subject(parameters, MemoryCopy::new)),
 );
 
-/// Maximum size of a buffer: larger CPU caches are rare.
+/// Maximum length of a buffer. Larger CPU caches are rare.
 const MAX_BUFFER_BYTES: u64 = 64 << 20;
-/// Minimum size of a buffer.
+/// Minimum length of a buffer, even if memory is short.
 const MIN_BUFFER_BYTES: u64 = 64 << 10;
-/// Bytes copied for each unit of work.
+/// Bytes copied in one unit of `work`.
 const BYTES_PER_WORK_UNIT: u64 = 8 << 20;
 
 struct MemoryCopy {
-    /// Size of a buffer.
+    /// Length of each buffer in bytes.
     bytes: usize,
-    /// Bytes to copy.
+    /// Number of bytes that each worker copies.
     work: u64,
 }
 
 impl MemoryCopy {
-    /// Sizes the buffers so that the two of every worker fit into memory.
+    /// Creates a workload whose buffers, two for each worker, take at most half of the available
+    /// memory, but have at least `MIN_BUFFER_BYTES` each.
     fn new(work: u64, workers: u64) -> Self {
         let available = limits::memory_available() / 2 / workers.max(1) / 2;
         let bytes = MAX_BUFFER_BYTES.min(available).max(MIN_BUFFER_BYTES);

@@ -28,7 +28,7 @@ use crate::engine::setting::Setting;
 use crate::support::limits::{self, Kind};
 use workers::{WorkerGroup, Workload};
 
-/// The work of each worker.
+/// Units of work for each worker.
 const WORK: Setting = Setting::number(
     "work",
     "units of work of each worker, about 1 ms each [default: 100]",
@@ -36,10 +36,10 @@ const WORK: Setting = Setting::number(
     100_000,
 );
 
-/// The number of processes.
+/// Number of processes.
 const PROCESSES: Setting = Setting::number(names::PROCESSES, "number of processes", 1, 1000);
 
-/// The number of threads in each process.
+/// Number of threads in each process.
 const THREADS: Setting =
     Setting::number(names::THREADS, "number of threads in each process", 1, 1000);
 
@@ -70,7 +70,7 @@ const fn row(
     }
 }
 
-/// Appends the description that all experiments of this family have in common.
+/// Appends the description common to all experiments of this family.
 macro_rules! about {
     ($work:literal) => {
         concat!(
@@ -89,7 +89,7 @@ macro_rules! about {
 }
 use about;
 
-/// Maximum number of workers.
+/// Maximum number of workers in a case.
 const MAX_WORKERS: u64 = 4096;
 
 fn value_of(parameters: &Parameters, setting: &Setting) -> u64 {
@@ -105,7 +105,8 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     limits::not_so_many(kind, workers)
 }
 
-/// Returns numbers of workers up to twice the CPUs: dense at first, then sparser.
+/// Returns the numbers of workers to measure, from 1 to twice the number of CPUs: dense at first,
+/// then sparse.
 fn worker_counts(cpus: u64) -> Vec<u64> {
     let max = 2 * cpus;
     let mut counts: Vec<u64> = (1..=max.min(4)).collect();
@@ -144,7 +145,8 @@ struct Saturation<J> {
     workload: J,
 }
 
-/// Creates the subject. `workload` gets the work of each worker and the number of workers.
+/// Creates the subject of a case. `workload` receives the units of work for each worker and the
+/// number of workers, and returns the workload.
 fn saturation_subject<J: Workload + 'static>(
     parameters: &Parameters,
     workload: impl FnOnce(u64, u64) -> J,

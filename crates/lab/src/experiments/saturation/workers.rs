@@ -1,4 +1,4 @@
-//! A group of workers, in processes with threads, that start together.
+//! Groups of workers, in one or more processes with threads, that start to work at the same time.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,23 +13,24 @@ use rustix::thread::futex::{self, Flags};
 use crate::engine::experiment::{Attempt, Facts, SubjectError};
 use crate::engine::timing::{nanoseconds, now};
 
-/// The work of a worker.
+/// The work that each worker of a group does.
 pub trait Workload: Sync {
-    /// Prepares the work and returns a closure that does it, which runs when the gate opens.
+    /// Prepares the work and returns a closure that does it. Only the closure, which runs when the
+    /// gate opens, is timed.
     fn prepare(&self) -> Box<dyn FnOnce() + '_>;
 
-    /// Returns facts for the record.
+    /// Returns facts for the record, by default none.
     fn facts(&self) -> Facts {
         Facts::new()
     }
 }
 
-/// The numbers of processes and threads.
+/// A group of workers: one or more processes with equally many threads each.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerGroup {
-    /// Processes.
+    /// Number of processes.
     pub processes: u64,
-    /// Threads in each process.
+    /// Number of threads in each process, including its main thread.
     pub threads: u64,
 }
 
@@ -38,23 +39,24 @@ pub struct WorkerGroup {
 pub struct GroupResult {
     /// Wall time from the opening of the gate until the last worker has finished.
     pub elapsed: Duration,
-    /// CPU time of all workers in that time.
+    /// CPU time of all workers since the opening of the gate.
     pub cpu: Duration,
     /// Involuntary context switches of all workers.
     pub involuntary_switches: u64,
-    /// Time that the cgroup's CPU quota has throttled the workers; `None` without a quota.
+    /// Time for which the CPU quota of the cgroup throttled the workers; `None` without a quota.
     pub throttled: Option<Duration>,
 }
 
 /// Memory shared by the workers and their supervisor.
 #[derive(Debug)]
 struct SharedState {
-    /// 0, or 1 once the gate is open.
+    /// Futex of the gate: 0 while the gate is closed, 1 once it is open.
     gate: Shared<Line<AtomicU32>>,
+    /// Counters, at the indexes defined below.
     figures: Shared<[Line<AtomicU64>; 5]>,
 }
 
-/// Index of the number of workers at the gate.
+/// Index of the number of workers that have reached the gate.
 const READY_WORKERS: usize = 0;
 /// Index of the time when the last worker finished, in nanoseconds of `CLOCK_MONOTONIC`.
 const LAST_END_NS: usize = 1;
@@ -82,7 +84,8 @@ impl SharedState {
         let _ = futex::wake(&self.gate, Flags::empty(), all_waiters); // cannot fail for a valid address
     }
 
-    /// Runs one worker.
+    /// Runs one worker: prepares its work, waits for the gate, does the work, and adds the
+    /// measurements.
     fn run_worker(&self, workload: &dyn Workload) {
         let work = workload.prepare();
         self.figures[READY_WORKERS].fetch_add(1, Ordering::Release);
@@ -100,12 +103,12 @@ impl SharedState {
     }
 }
 
-/// Processes that are killed and reaped when this is dropped.
+/// Worker processes, which are killed and reaped on drop.
 #[derive(Debug, Default)]
 struct WorkerProcesses(Vec<Pid>);
 
 impl WorkerProcesses {
-    /// Waits for all processes to exit.
+    /// Waits for all processes to exit, and reaps them.
     fn reap(mut self) -> Result<(), SubjectError> {
         for pid in std::mem::take(&mut self.0) {
             child::reap(pid).attempt("reap a process")?;
@@ -129,7 +132,7 @@ impl Drop for WorkerProcesses {
     }
 }
 
-/// Interval of checks whether all workers are ready.
+/// Interval between checks whether all workers are ready.
 const READY_POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 impl WorkerGroup {
@@ -138,10 +141,10 @@ impl WorkerGroup {
         self.processes * self.threads
     }
 
-    /// Runs the workload once in every worker. This process must be single-threaded.
+    /// Runs the workload once in every worker. The calling process must be single-threaded.
     ///
     /// # Errors
-    /// Returns an error if a process cannot be created or a worker exits early.
+    /// Returns an error if a process cannot be created, or exits before its workers have finished.
     pub fn run(&self, workload: &dyn Workload) -> Result<GroupResult, SubjectError> {
         let state = SharedState::new()?;
         let mut processes = WorkerProcesses::default();
@@ -197,7 +200,7 @@ impl WorkerGroup {
 mod tests {
     use super::*;
 
-    /// Waits until all workers have started, for at most ten seconds.
+    /// A workload that waits, for at most ten seconds, until all workers have started.
     struct MeetAll {
         met: Shared<Line<AtomicU64>>,
         all: u64,

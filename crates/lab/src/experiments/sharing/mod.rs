@@ -1,5 +1,5 @@
-//! Family `sharing`: demonstrations with one variable, on a page of its own, and two units that
-//! write to it.
+//! Family `sharing`: demonstrations in which two processes or threads write to a variable that has
+//! a page to itself.
 
 pub mod process;
 pub mod thread;
@@ -44,19 +44,19 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     vec![Parameters::new().with("step_ms", scope.step_milliseconds)]
 }
 
-/// Demonstrations need the memory of processes from `/proc`.
+/// Returns why the memory use of processes cannot be read from `/proc`, or `None` if it can.
 fn unavailable(_: &Parameters) -> Option<String> {
     crate::experiments::units::parent::memory_unreadable()
 }
 
-/// Reports the steps of a demonstration, with a pause after each.
+/// A reporter of the steps of a demonstration, which pauses after each.
 struct Narration<'a> {
     begun: Instant,
     pause: Duration,
     on_step: &'a mut dyn FnMut(Step),
 }
 
-/// The variable as a unit has read it.
+/// Address and value of the variable, as read by a process or thread.
 #[derive(Clone, Copy)]
 struct Observation {
     address: usize,
@@ -82,7 +82,7 @@ impl<'a> Narration<'a> {
     }
 }
 
-/// Returns all threads of these processes with their state and memory, from `/proc`.
+/// Returns all threads of the given processes with their state and memory, from `/proc`.
 fn read_tasks(pids: &[i32]) -> Vec<Task> {
     pids.iter()
         .flat_map(|&pid| threads_of(pid).into_iter().map(move |tid| task(pid, tid)))
@@ -115,7 +115,7 @@ fn task(pid: i32, tid: i32) -> Task {
     }
 }
 
-/// Waits until a process that is about to block sleeps, for at most 100 ms.
+/// Waits, for at most 100 ms, until process `pid`, which is about to block, is asleep.
 fn wait_until_asleep(pid: i32) {
     for _ in 0..200 {
         if task(pid, pid).state == "S" {
@@ -125,7 +125,7 @@ fn wait_until_asleep(pid: i32) {
     }
 }
 
-/// Returns the entry of a process's main thread.
+/// Returns the entry of the main thread of process `pid`, or an empty one if there is none.
 fn find_task(tasks: &[Task], pid: i32) -> Task {
     tasks.iter().find(|task| task.tid == pid).cloned().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `sharing/process`: a variable after a fork.
+//! `sharing/process`: a variable of a parent and its child after a fork.
 
 use std::sync::atomic::Ordering;
 
@@ -30,7 +30,8 @@ pub const EXPERIMENT: Experiment = row(
 
 struct ProcessSharing(Parameters);
 
-/// A child that executes commands: one byte for each, answered by the value of the variable.
+/// A child process that receives commands of one byte and answers each with the value of the
+/// variable.
 struct Child {
     pid: Pid,
     commands: OwnedFd,

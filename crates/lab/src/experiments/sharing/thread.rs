@@ -1,4 +1,4 @@
-//! `sharing/thread`: a variable of two threads.
+//! `sharing/thread`: a variable shared by two threads.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub const EXPERIMENT: Experiment = row(
 
 struct ThreadSharing(Parameters);
 
-/// A command to the thread, and the thread's answer.
+/// A slot for one command to the thread, or for the thread's answer.
 #[derive(Default)]
 struct Mailbox {
     state: Mutex<MailboxState>,
@@ -63,7 +63,7 @@ impl Mailbox {
         }
     }
 
-    /// Executes commands until it gets [`MailboxState::End`].
+    /// Executes commands until [`MailboxState::End`] arrives.
     fn serve(&self, variable: &Pages) {
         loop {
             match self.wait_for(|state| {

@@ -1,4 +1,4 @@
-//! Copies inside the kernel, without a buffer in user space.
+//! Copies a file inside the kernel, without a buffer in user space.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,8 @@ use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, pipe, splice};
 use super::{CopyJob, CopyMethod, always_available};
 use crate::support::syscalls::Call;
 
-/// With `copy_file_range`, the file system or the disk may share blocks instead of copying them.
+/// The `copy_file_range` method. The file system or the disk may share blocks instead of copying
+/// them.
 pub const COPY_FILE_RANGE: CopyMethod = CopyMethod {
     name: "copy_file_range",
     summary: "copy_file_range: the kernel copies, or has the file system share blocks",
@@ -26,7 +27,7 @@ pub const COPY_FILE_RANGE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// The call by which web servers send files.
+/// The `sendfile` method, with the system call that web servers use to send files.
 pub const SENDFILE: CopyMethod = CopyMethod {
     name: "sendfile",
     summary: "sendfile: the kernel copies",
@@ -42,7 +43,7 @@ pub const SENDFILE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// Through a pipe, without leaving the kernel.
+/// The `splice` method, which moves data through a pipe inside the kernel.
 pub const SPLICE: CopyMethod = CopyMethod {
     name: "splice",
     summary: "splice into a pipe and out of it: pages are moved into the pipe, and copied once",
@@ -54,7 +55,7 @@ pub const SPLICE: CopyMethod = CopyMethod {
         const PIPE_BYTES: usize = 1 << 20;
         let files = job.open()?;
         let (read, write) = job.call(Call::Pipe, || Ok(pipe()?))?;
-        // Larger is faster, but the copy works with any capacity.
+        // A larger pipe is faster, but the copy works with any capacity.
         let capacity = job.call(Call::Fcntl, || Ok(fcntl_setpipe_size(&write, PIPE_BYTES)?));
         let capacity = capacity.unwrap_or(64 << 10);
         let mut left = job.bytes;
@@ -77,7 +78,7 @@ pub const SPLICE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// Calls `make` with the number of remaining bytes until the whole file is copied.
+/// Calls `make` with the number of remaining bytes, repeatedly, until the whole file is copied.
 fn copy_whole_file(
     job: &mut CopyJob<'_>,
     call: Call,
@@ -92,7 +93,7 @@ fn copy_whole_file(
     Ok(())
 }
 
-/// Fails if a call has moved nothing, because the copy would never end.
+/// Returns `bytes`, or an error if it is 0, because the copy would never end.
 fn require_progress(bytes: usize) -> io::Result<usize> {
     if bytes == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }

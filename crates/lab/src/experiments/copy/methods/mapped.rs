@@ -1,4 +1,4 @@
-//! Copies through mappings of the files.
+//! Copies a file through memory mappings.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use crate::support::syscalls::Call;
 
 const ADVICES: &[&str] = &["none", "sequential", "populate", "huge-pages"];
 
-/// The program of the article on mmap and shared memory.
+/// The `mmap-bytes` method, as in the article on mmap and shared memory.
 pub const BY_BYTE: CopyMethod = CopyMethod {
     name: "mmap-bytes",
     summary: "both files mapped, copied byte by byte through pointers",
@@ -23,7 +23,7 @@ pub const BY_BYTE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// The same, with the loop of the C library.
+/// The `mmap-memcpy` method, which copies with `memcpy` of the C library.
 pub const BY_MEMCPY: CopyMethod = CopyMethod {
     name: "mmap-memcpy",
     summary: "both files mapped, copied by memcpy",
@@ -35,7 +35,7 @@ pub const BY_MEMCPY: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// Maps the source only.
+/// The `mmap-write` method, which maps only the source and writes from the mapping.
 pub const WRITE_FROM_MAPPING: CopyMethod = CopyMethod {
     name: "mmap-write",
     summary: "the source mapped, and written from the mapping, 1 MiB at a time",
@@ -73,7 +73,8 @@ fn copy_mapped(job: &mut CopyJob<'_>, copy: fn(&Mapping, &Mapping, usize)) -> io
     Ok(())
 }
 
-/// Returns why huge pages cannot be used, or `None` if they can: tmpfs has them, if enabled.
+/// Returns why huge pages cannot be used at `location`, or `None` if they can or `advice` does not
+/// request them. A tmpfs supports huge pages if `shmem_enabled` permits them.
 fn unavailable(location: Location, advice: MappingAdvice) -> Option<String> {
     if advice != MappingAdvice::HugePages {
         return None;

@@ -1,4 +1,4 @@
-//! Methods of copying a file: one file each, and the table of them.
+//! Methods of copying a file. Each submodule defines related methods, and `TABLE` lists them all.
 
 mod in_kernel;
 mod mapped;
@@ -20,30 +20,30 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use super::location::Location;
 use crate::support::syscalls::{Call, Tally};
 
-/// The input of a copy, and the counters that it fills in.
+/// The input of a copy, and the counters that the copy method updates.
 pub struct CopyJob<'a> {
-    /// The source.
+    /// Path of the source.
     pub from: &'a Path,
-    /// The target, which is empty.
+    /// Path of the target, an empty file.
     pub to: &'a Path,
-    /// The size of the source, in bytes.
+    /// Length of the source in bytes.
     pub bytes: usize,
-    /// The advice for mappings, for methods that map a file.
+    /// Advice to the kernel about mappings, for methods that map a file.
     pub advice: MappingAdvice,
-    /// Buffers allocated before the copy.
+    /// Resources that the method has allocated before the copy.
     pub resources: &'a mut Resources,
-    /// The system calls that the method has made itself.
+    /// System calls made by the method itself, not by libraries or child processes.
     pub tally: Tally,
-    /// Time that child processes have spent queued for a CPU.
+    /// Time that child processes were queued for a CPU.
     pub queued: Duration,
 }
 
-/// What a method allocates before the copy, outside of its time.
+/// Resources that a method allocates before the timed copy.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// The buffer of `read-write`.
+    /// Buffer of `read-write`, one block long; empty for other methods.
     pub buffer: Vec<u8>,
-    /// The submission ring of `io-uring`.
+    /// Ring and buffers of `io-uring`; `None` for other methods.
     pub uring: Option<Uring>,
 }
 
@@ -52,16 +52,16 @@ pub struct Resources {
 pub enum MappingAdvice {
     /// No advice.
     None,
-    /// It is read sequentially.
+    /// Pages are accessed sequentially (`MADV_SEQUENTIAL`).
     Sequential,
-    /// Map all of its pages immediately.
+    /// All pages are mapped immediately (`MAP_POPULATE`).
     Populate,
-    /// Use huge pages.
+    /// Huge pages are preferred (`MADV_HUGEPAGE`).
     HugePages,
 }
 
 impl MappingAdvice {
-    /// The values of the `advice` parameter.
+    /// Values of the `advice` parameter, by name.
     pub const NAMED: [(&'static str, Self); 4] = [
         ("none", Self::None),
         ("sequential", Self::Sequential),
@@ -69,28 +69,30 @@ impl MappingAdvice {
         ("huge-pages", Self::HugePages),
     ];
 
-    /// Returns the advice with this name.
+    /// Returns the advice with the given name, or `None` if there is none.
     pub fn find(name: &str) -> Option<Self> {
         Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, advice)| advice)
     }
 }
 
-/// A row of the table: a method of copying a file.
+/// A method of copying a file: a row of `TABLE`.
 #[derive(Debug)]
 pub struct CopyMethod {
-    /// The value of the `way` parameter.
+    /// Value of the `way` parameter.
     pub name: &'static str,
-    /// One line for lists and reports.
+    /// One-line description for lists and reports.
     pub summary: &'static str,
-    /// The block sizes to measure, in bytes; empty if the method has none.
+    /// Block sizes to measure, in bytes; empty if the method has no variable block size.
     pub blocks: &'static [u64],
-    /// The mapping advice to measure; empty if the method does not map files.
+    /// Mapping advice to measure; empty if the method does not map files.
     pub advices: &'static [&'static str],
-    /// Returns why the method cannot be used here, or `None` if it can.
+    /// Returns why the method cannot be used at a location with some mapping advice, or `None` if
+    /// it can.
     pub unavailable: fn(Location, MappingAdvice) -> Option<String>,
-    /// Allocates resources for blocks of this size, before the timed copy.
+    /// Allocates resources before the timed copy, for a block size in bytes; `None` if the method
+    /// needs no resources.
     pub prepare: Option<fn(usize) -> io::Result<Resources>>,
-    /// Copies the file.
+    /// Copies the source to the target. The caller times this call.
     pub copy: fn(&mut CopyJob<'_>) -> io::Result<()>,
     /// Whether the method counts its system calls itself. Calls of other programs and libraries are
     /// known only from the kernel's counters.
@@ -112,23 +114,23 @@ pub const TABLE: &[&CopyMethod] = &[
     &program::DD,
 ];
 
-/// Returns the names of all methods.
+/// Returns the names of all methods, in display order.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|method| method.name).collect()
 }
 
-/// Returns the method with this name.
+/// Returns the method with the given name, or `None` if there is none.
 pub fn find(name: &str) -> Option<&'static CopyMethod> {
     TABLE.iter().copied().find(|method| method.name == name)
 }
 
-/// For methods that work everywhere.
+/// Returns `None`, for methods without requirements.
 fn always_available(_: Location, _: MappingAdvice) -> Option<String> {
     None
 }
 
 impl CopyJob<'_> {
-    /// Makes a system call, and retries it when a signal interrupts it.
+    /// Makes a system call, counts it, and retries it while signals interrupt it.
     fn call<T>(&mut self, call: Call, mut make: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
             self.tally.add(call);
@@ -139,7 +141,7 @@ impl CopyJob<'_> {
         }
     }
 
-    /// Opens the source for reading, and the target truncated for reading and writing.
+    /// Opens the source for reading, and truncates and opens the target for reading and writing.
     fn open(&mut self) -> io::Result<(File, File)> {
         let (from, to) = (self.from, self.to);
         let open = |path: &Path, flags: OFlags| {
@@ -151,13 +153,13 @@ impl CopyJob<'_> {
         Ok((File::from(from), File::from(to)))
     }
 
-    /// Closes both files.
+    /// Closes both files and counts the calls.
     fn close(&mut self, files: (File, File)) {
         self.tally.add_many(Call::Close, 2);
         drop(files);
     }
 
-    /// Maps a file, with the advice of the case.
+    /// Maps a file, gives the kernel the job's advice, and counts the calls.
     fn map(&mut self, backing: Backing<'_>) -> io::Result<Mapping> {
         let (advice, bytes) = (self.advice, self.bytes);
         let mapping = self.call(Call::Mmap, || match advice {
@@ -173,7 +175,7 @@ impl CopyJob<'_> {
         Ok(mapping)
     }
 
-    /// Removes a mapping.
+    /// Unmaps a file and counts the call.
     fn unmap(&mut self, mapping: Mapping) {
         self.tally.add(Call::Munmap);
         drop(mapping);

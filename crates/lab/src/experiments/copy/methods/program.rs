@@ -1,4 +1,4 @@
-//! Copies by programs that every system has.
+//! Copies a file with the standard programs `cp` and `dd`.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::super::run_queue_time_of;
 use super::{CopyJob, CopyMethod};
 use crate::support::programs;
 
-/// The usual program for copying files.
+/// The `cp` method, whose time includes the start of the program.
 pub const CP: CopyMethod = CopyMethod {
     name: "cp",
     summary: "the program cp, including its start",
@@ -25,7 +25,7 @@ pub const CP: CopyMethod = CopyMethod {
     counts_calls: false,
 };
 
-/// The usual program for copying disks.
+/// The `dd` method with blocks of 64 KiB, whose time includes the start of the program.
 pub const DD: CopyMethod = CopyMethod {
     name: "dd",
     summary: "the program dd with blocks of 64 KiB, including its start",
@@ -45,8 +45,11 @@ pub const DD: CopyMethod = CopyMethod {
     counts_calls: false,
 };
 
-/// Runs a program and adds the time that it spent queued for a CPU, which the kernel reports until
-/// the process is reaped.
+/// Runs a program and adds the time that it was queued for a CPU to `queue`. The kernel reports
+/// that time only until the process is reaped.
+///
+/// # Errors
+/// Returns an error if the program cannot be started or does not succeed.
 fn run(command: &mut Command, queue: &mut Duration) -> io::Result<()> {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = quiet.spawn()?;

@@ -1,9 +1,10 @@
-//! Copies by `read` and `write`.
+//! Copies a file with `read(2)` and `write(2)`.
 
 use super::{CopyMethod, Resources, always_available};
 use crate::support::syscalls::Call;
 
-/// One block at a time. With a block of one byte, the file is smaller.
+/// The `read-write` method: one block at a time. With blocks of one byte, the default file is
+/// smaller.
 pub const METHOD: CopyMethod = CopyMethod {
     name: "read-write",
     summary: "read and write, one block at a time",

@@ -1,10 +1,10 @@
-//! Copies through the buffers of the C library.
+//! Copies a file through the stdio buffers of the C library.
 
 use std::os::fd::AsFd;
 
 use super::{CopyMethod, always_available};
 
-/// The program of every C textbook.
+/// The `fgetc-fputc` method, the copy loop of C textbooks.
 pub const METHOD: CopyMethod = CopyMethod {
     name: "fgetc-fputc",
     summary: "fgetc and fputc, one character at a time, through the buffers of the C library",

@@ -1,4 +1,4 @@
-//! Copies by `io_uring`, with several reads and writes in flight.
+//! Copies a file with `io_uring`, keeping several reads and writes in flight.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,7 +8,8 @@ use contend_sys::uring::{Operation, Uring};
 use super::{CopyJob, CopyMethod, Resources};
 use crate::support::syscalls::Call;
 
-/// Each buffer is read into, then written from, independently of the others.
+/// The `io-uring` method. Each buffer is filled from the source and written to the target,
+/// independently of the other buffers.
 pub const METHOD: CopyMethod = CopyMethod {
     name: "io-uring",
     summary: "io_uring: 8 blocks of 256 KiB in flight",
@@ -39,10 +40,11 @@ const BLOCK_BYTES: usize = 256 << 10;
 #[derive(Debug, Clone, Copy)]
 struct Transfer {
     operation: Operation,
-    /// Offset in both files, in bytes.
+    /// Offset of the block in both files, in bytes.
     offset: usize,
-    /// Bytes to transfer, and bytes transferred so far.
+    /// Length of the block in bytes.
     bytes: usize,
+    /// Bytes transferred so far.
     done: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A mutex and a condition variable.
+//! Hand-offs with a mutex and a condition variable.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use contend_sys::condition::Condition;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// The usual choice of multi-threaded programs.
+/// The `condition` mechanism, the usual choice of multi-threaded programs.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "condition",
     summary: "mutex and condition variable in shared memory",

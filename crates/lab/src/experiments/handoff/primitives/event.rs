@@ -1,4 +1,4 @@
-//! Events with the semantics of Windows, on a futex.
+//! Hand-offs with events that have the semantics of Windows, built on a futex.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use rustix::thread::futex;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// Resets itself when a waiter has seen it.
+/// The `event` mechanism: the event resets itself when a wait returns.
 pub const AUTO_RESET: Mechanism = Mechanism {
     name: "event",
     summary: "auto-reset event (futex)",
@@ -20,7 +20,7 @@ pub const AUTO_RESET: Mechanism = Mechanism {
     make: |_| make(Reset::Auto),
 };
 
-/// Stays set until its waiter resets it.
+/// The `manual-event` mechanism: the event stays set until its waiter resets it.
 pub const MANUAL_RESET: Mechanism = Mechanism {
     name: "manual-event",
     summary: "manual-reset event (futex)",

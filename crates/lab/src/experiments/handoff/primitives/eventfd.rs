@@ -1,4 +1,4 @@
-//! An eventfd in semaphore mode.
+//! Hand-offs with an eventfd in semaphore mode.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// A counter in the kernel, accessed through a file descriptor.
+/// The `eventfd` mechanism: a counter in the kernel, accessed through a file descriptor.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "eventfd",
     summary: "eventfd: write to post, read to wait",

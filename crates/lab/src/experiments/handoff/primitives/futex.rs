@@ -1,4 +1,4 @@
-//! A futex without a lock around it.
+//! Hand-offs with a bare futex, without a lock.
 
 use std::io;
 
@@ -9,7 +9,8 @@ use super::post_counter::PostCounter;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// The system call under the semaphores and mutexes of the C library.
+/// The `futex` mechanism: the system call on which the C library's semaphores and mutexes are
+/// built.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "futex",
     summary: "futex, woken for every turn",
@@ -36,7 +37,7 @@ impl SyncPrimitive for Futex {
     }
 }
 
-/// Sleeps until there is a post. May return early.
+/// Sleeps until a post is available. May return early.
 pub(super) fn sleep(posts: &PostCounter) -> io::Result<()> {
     match futex::wait(posts.posted(), futex::Flags::empty(), posts.taken(), None) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),

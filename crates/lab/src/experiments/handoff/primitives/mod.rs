@@ -1,4 +1,5 @@
-//! Synchronisation primitives: one file each, and the table of them.
+//! Synchronisation primitives. Each submodule implements one or two, and `TABLE` lists the
+//! mechanisms that create them.
 
 mod condition;
 mod event;
@@ -22,13 +23,13 @@ use std::time::Duration;
 
 use crate::engine::experiment::SubjectError;
 
-/// A synchronisation primitive in one direction: one side posts, the other waits. It is created
-/// before the partners separate, so both have it.
+/// A synchronisation primitive in one direction: one side posts, the other waits. The primitive is
+/// created before the partners start, so they share it.
 pub trait SyncPrimitive: Sync {
     /// Registers the calling thread as the waiter, before any post.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     fn register_waiter(&self) -> io::Result<()> {
         Ok(())
     }
@@ -36,7 +37,7 @@ pub trait SyncPrimitive: Sync {
     /// Wakes the waiter, or makes its next wait return.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     fn post(&self) -> io::Result<()>;
 
     /// Wakes the waiter on behalf of a poster that has exited. Never blocks.
@@ -44,44 +45,45 @@ pub trait SyncPrimitive: Sync {
         let _ = self.post(); // a waiter that stays blocked reports an error itself
     }
 
-    /// Blocks until there is a post, and consumes it.
+    /// Blocks until there is a post, and consumes it. Primitives of mechanisms that do not wait
+    /// return without a post.
     ///
     /// # Errors
-    /// Returns the error of the system call that failed.
+    /// Returns the error of the failed system call.
     fn wait(&self) -> io::Result<WaitOutcome>;
 }
 
 /// The result of a wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WaitOutcome {
-    /// Polls before the post arrived; 0 for primitives that do not poll.
+    /// Number of failed polls before the post arrived; 0 for primitives that do not poll.
     pub failed_polls: u64,
 }
 
-/// Sleep times of the primitives that poll.
+/// Sleep times of polling primitives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SleepTiming {
     /// Time between two polls.
     pub period: Duration,
-    /// Sleeps and timers end at a multiple of this, as on a system with a periodic clock tick; zero
-    /// for no ticks.
+    /// Simulated clock tick: sleeps and timers end at a multiple of it, as on a system with a
+    /// periodic tick. Zero disables the simulation.
     pub tick: Duration,
 }
 
-/// A row of the table: a mechanism by which partners notify each other.
+/// A mechanism by which partners notify each other: a row of `TABLE`.
 #[derive(Debug)]
 pub struct Mechanism {
-    /// The value of the `mechanism` parameter and of the parameters for one direction.
+    /// Value of the `mechanism` parameter and of the parameters for one direction.
     pub name: &'static str,
-    /// One line for lists and reports.
+    /// One-line description for lists and reports.
     pub summary: &'static str,
     /// Whether a wait blocks until there is a post.
     pub waits: bool,
-    /// Whether a wait sleeps for a period, so that clock ticks matter.
+    /// Whether a wait sleeps for a period, in which case clock ticks matter.
     pub sleeps: bool,
-    /// Whether n posts allow n waits.
+    /// Whether posts are counted, so that n posts end n waits.
     pub counts: bool,
-    /// Creates a primitive.
+    /// Creates a primitive with the given sleep times.
     pub make: fn(SleepTiming) -> Result<Box<dyn SyncPrimitive>, SubjectError>,
 }
 
@@ -106,7 +108,7 @@ pub const TABLE: &[Mechanism] = &[
     none::PAUSE,
 ];
 
-/// Mechanisms that presets name.
+// Mechanisms that presets refer to by name.
 pub const SEMAPHORE: &Mechanism = &semaphore::UNNAMED;
 pub const EVENT: &Mechanism = &event::AUTO_RESET;
 pub const SLEEP: &Mechanism = &sleep::MECHANISM;
@@ -114,7 +116,7 @@ pub const TIMER: &Mechanism = &timer::MECHANISM;
 pub const NONE: &Mechanism = &none::MECHANISM;
 pub const PAUSE: &Mechanism = &none::PAUSE;
 
-/// Returns the names of all mechanisms.
+/// Returns the names of all mechanisms, in display order.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|mechanism| mechanism.name).collect()
 }
@@ -131,7 +133,7 @@ pub fn counting_names() -> Vec<&'static str> {
     counting.map(|mechanism| mechanism.name).collect()
 }
 
-/// Returns the mechanism with this name.
+/// Returns the mechanism with the given name, or `None` if there is none.
 pub fn find(name: &str) -> Option<&'static Mechanism> {
     TABLE.iter().find(|mechanism| mechanism.name == name)
 }

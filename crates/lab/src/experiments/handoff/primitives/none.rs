@@ -1,11 +1,11 @@
-//! No synchronisation.
+//! Sessions without synchronisation, for comparison.
 
 use std::io;
 
 use super::sleep::pause;
 use super::{Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
 
-/// Neither partner waits.
+/// The `none` mechanism: neither partner waits.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "none",
     summary: "no synchronisation: neither partner waits",
@@ -15,7 +15,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     make: |_| Ok(Box::new(NoSync)),
 };
 
-/// Neither partner waits for the other, but each wait sleeps for a period, as polling would.
+/// The `pause` mechanism: neither partner waits for the other, but each wait sleeps for a period,
+/// as polling would.
 pub const PAUSE: Mechanism = Mechanism {
     name: "pause",
     summary: "no synchronisation, but a sleep for each wait",

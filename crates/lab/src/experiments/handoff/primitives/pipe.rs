@@ -1,4 +1,4 @@
-//! A byte written to a pipe.
+//! Hand-offs with a byte written to a pipe.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use rustix::time::Timespec;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// The mechanism of shell pipelines and of many event loops.
+/// The `pipe` mechanism, as used by shell pipelines and many event loops.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "pipe",
     summary: "a byte through a pipe: write to post, read to wait",

@@ -1,4 +1,4 @@
-//! Polling, with something between two polls.
+//! Hand-offs by polling, with an action between two polls.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::engine::experiment::{Attempt, SubjectError};
 
 struct Polling<P> {
     posts: PostCounter,
-    /// What to do between two polls.
+    /// Action after a failed poll.
     between: P,
 }
 

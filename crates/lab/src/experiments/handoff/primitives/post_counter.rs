@@ -1,17 +1,18 @@
-//! Counters of posts and of consumed posts in shared memory.
+//! Counters of posts and consumed posts in shared memory.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::shared::{Line, Shared};
 
-/// A pair of counters. Each is written by one partner only, on a cache line of its own, so that a
-/// turn moves each line to the other CPU and back once. The counters wrap around.
+/// A counter of posts and a counter of consumed posts. Each counter has its own cache line, to
+/// which only one partner writes, so a turn moves each line to the other CPU and back once. The
+/// counters wrap around.
 #[derive(Debug)]
 pub struct PostCounter(Shared<[Line<AtomicU32>; 2]>);
 
 impl PostCounter {
-    /// Creates counters without a post.
+    /// Creates both counters, starting at 0.
     ///
     /// # Errors
     /// Returns `ENOMEM` if there is not enough memory.
@@ -19,26 +20,27 @@ impl PostCounter {
         Shared::new([const { Line(AtomicU32::new(0)) }; 2]).map(Self)
     }
 
-    /// Returns the number of posts, as a word that a futex can wait for.
+    /// Returns the counter of posts, which is a word on which a futex can wait.
     #[inline]
     pub fn posted(&self) -> &AtomicU32 {
         &self.0[0]
     }
 
-    /// Adds a post. Called by the poster only.
+    /// Adds a post. Only the poster may call it.
     #[inline]
     pub fn post(&self) {
         let posted = self.posted().load(Ordering::Relaxed);
         self.posted().store(posted.wrapping_add(1), Ordering::Release);
     }
 
-    /// Returns the number of consumed posts. Called by the waiter only.
+    /// Returns the number of consumed posts. Only the waiter may call it.
     #[inline]
     pub fn taken(&self) -> u32 {
         self.0[1].load(Ordering::Relaxed)
     }
 
-    /// Consumes a post and returns whether there was one. Called by the waiter only.
+    /// Consumes a post, if there is one, and returns whether there was. Only the waiter may call
+    /// it.
     #[inline]
     pub fn try_take(&self) -> bool {
         let taken = self.taken();

@@ -1,4 +1,4 @@
-//! POSIX semaphores, unnamed and named.
+//! Hand-offs with POSIX semaphores, unnamed or named.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! A signal that the waiter receives synchronously.
+//! Hand-offs with a signal that the waiter receives synchronously.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use rustix::thread::gettid;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// Real-time signals are queued, so that none is lost.
+/// The `signal` mechanism. Real-time signals are queued, so none is lost.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "signal",
     summary: "real-time signal, received with sigwaitinfo",
@@ -27,7 +27,7 @@ pub const MECHANISM: Mechanism = Mechanism {
 
 struct Signal {
     wake: Wake,
-    /// Process and thread id of the waiter; 0 until it has registered.
+    /// Process id and thread id of the waiter; 0 until it has registered.
     waiter: Shared<[Line<AtomicU32>; 2]>,
 }
 

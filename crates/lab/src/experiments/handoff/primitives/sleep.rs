@@ -1,4 +1,5 @@
-//! Polling with a sleep between two polls, as in the original program of the test report.
+//! Hand-offs by polling, with a sleep between two polls, as in the original program of the test
+//! report.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +11,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use super::polling::polling;
 use super::{Mechanism, SleepTiming};
 
-/// Slow, as the report says: a waiter that polls slightly too early sleeps for a whole period.
+/// The `sleep` mechanism. It is slow, as the test report says: a waiter that polls slightly too
+/// early sleeps for a whole period.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sleep",
     summary: "poll, with a sleep of a period in between",
@@ -20,7 +22,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     make: |timing| polling(move || pause(timing)),
 };
 
-/// Sleeps for the period, extended to the next tick if there are ticks.
+/// Sleeps for the period, extended to the next tick if ticks are simulated.
 pub(super) fn pause(timing: SleepTiming) -> io::Result<()> {
     let slept = match next_tick(timing) {
         Some(deadline) => clock_nanosleep_absolute(ClockId::Monotonic, &deadline),
@@ -35,7 +37,8 @@ pub(super) fn pause(timing: SleepTiming) -> io::Result<()> {
     }
 }
 
-/// Returns the first tick after the period has elapsed; `None` if there are no ticks.
+/// Returns the time of the first tick after a period from now, on `CLOCK_MONOTONIC`; `None` if no
+/// ticks are simulated.
 pub(super) fn next_tick(SleepTiming { period, tick }: SleepTiming) -> Option<Timespec> {
     let tick = tick.as_nanos();
     (tick > 0).then(|| {

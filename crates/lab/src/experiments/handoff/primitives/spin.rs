@@ -1,9 +1,9 @@
-//! Polling without a pause.
+//! Hand-offs by polling without a pause.
 
 use super::Mechanism;
 use super::polling::polling;
 
-/// The fastest primitive between two CPUs, and the slowest on one.
+/// The `spin` mechanism: the fastest between two CPUs, and the slowest on one.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "spin",
     summary: "poll without a pause (spin)",

@@ -1,4 +1,4 @@
-//! Spinning for a bounded time, then sleeping.
+//! Hand-offs by spinning for a bounded number of polls, then sleeping on a futex.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -10,7 +10,7 @@ use super::post_counter::PostCounter;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// The strategy of adaptive mutexes.
+/// The `spin-futex` mechanism, the strategy of adaptive mutexes.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "spin-futex",
     summary: "spin 2,000 times, then sleep on a futex",
@@ -24,12 +24,13 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Polls before the waiter sleeps: about 50 µs where a pause instruction takes 25 ns.
+/// Maximum number of polls before the waiter sleeps, about 50 µs if a pause instruction takes 25
+/// ns.
 const MAX_SPINS: u32 = 2000;
 
 struct SpinThenFutex {
     posts: PostCounter,
-    /// Whether the waiter sleeps or is about to.
+    /// Whether the waiter sleeps or is about to sleep.
     asleep: Shared<Line<AtomicBool>>,
 }
 

@@ -1,4 +1,4 @@
-//! A System V semaphore.
+//! Hand-offs with a System V semaphore.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use contend_sys::semaphore::SysvSemaphore;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::Attempt;
 
-/// Every operation is a system call.
+/// The `sysv-semaphore` mechanism, in which every operation is a system call.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sysv-semaphore",
     summary: "System V semaphore (semop)",

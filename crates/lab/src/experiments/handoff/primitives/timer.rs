@@ -1,4 +1,4 @@
-//! Polling with a timer between two polls.
+//! Hand-offs by polling, with a timer between two polls.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use super::sleep::{next_tick, timespec};
 use super::{Mechanism, SleepTiming};
 use crate::engine::experiment::Attempt;
 
-/// The counterpart of the waitable timer in the test report.
+/// The `timer` mechanism, the counterpart of the waitable timer in the test report.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "timer",
     summary: "poll, with a wait for a timer (timerfd) in between",
@@ -27,7 +27,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Arms the timer for the period, or for the tick after it, and waits.
+/// Arms the timer for the period, or for the first tick after it, and blocks until the timer
+/// expires.
 fn await_timer(timer: &OwnedFd, timing: SleepTiming) -> io::Result<()> {
     let (flags, it_value) = match next_tick(timing) {
         Some(deadline) => (TimerfdTimerFlags::ABSTIME, deadline),

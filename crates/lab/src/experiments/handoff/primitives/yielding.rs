@@ -1,9 +1,10 @@
-//! Polling with `sched_yield` between two polls.
+//! Hand-offs by polling, with `sched_yield` between two polls.
 
 use super::Mechanism;
 use super::polling::polling;
 
-/// Gives way to programs on the same CPU, but never lets the CPU become idle.
+/// The `yield` mechanism. The waiter yields to other tasks on its CPU, but never lets the CPU
+/// become idle.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "yield",
     summary: "poll, with sched_yield in between",
