@@ -83,13 +83,36 @@ fn unavailable(location: Location, advice: MappingAdvice) -> Option<String> {
         return Some("on a disk, only program code can use huge pages".to_owned());
     }
     let setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-    let chosen = std::fs::read_to_string(setting).ok();
-    let chosen = chosen.as_deref().and_then(|text| text.split(['[', ']']).nth(1));
-    match chosen {
-        Some("always_available" | "within_size" | "advise" | "force") => None,
+    huge_pages_disabled(&std::fs::read_to_string(setting).unwrap_or_default())
+}
+
+/// Returns why files in tmpfs have no huge pages, or `None` if they have. `setting` is the content of
+/// `shmem_enabled`, which lists all values, with the current one in brackets.
+fn huge_pages_disabled(setting: &str) -> Option<String> {
+    match setting.split(['[', ']']).nth(1) {
+        Some("always" | "within_size" | "advise" | "force") => None,
         Some(other) => {
             Some(format!("huge pages are disabled for tmpfs (shmem_enabled is {other})"))
         }
         None => Some("this kernel does not support huge pages in tmpfs".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_in_tmpfs_depend_on_the_chosen_value() {
+        let values = ["always", "within_size", "advise", "never", "deny", "force"];
+        let disabled = values.map(|chosen| {
+            let all = values.map(|value| match value == chosen {
+                true => format!("[{value}]"),
+                false => value.to_owned(),
+            });
+            huge_pages_disabled(&all.join(" ")).is_some()
+        });
+        assert_eq!(disabled, [false, false, false, true, true, false]);
+        assert!(huge_pages_disabled("").expect("a reason").contains("does not support"));
     }
 }

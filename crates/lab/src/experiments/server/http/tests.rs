@@ -173,6 +173,6 @@ fn an_idle_connection_has_no_state() {
     assert_eq!((waits, state.0.is_none()), (Some(WaitFor::Read), true), "{state:?}");
     advance(&mut state, &mut stream, Handler::Hello);
     advance(&mut state, &mut stream, Handler::Hello);
-    assert!(state.0.is_some(), "a part of a head is state");
+    assert!(state.0.is_some(), "part of a head is kept");
     assert_eq!(size_of::<ConnectionState>(), 8);
 }
