@@ -5,7 +5,7 @@
 //!
 //! | event | consequence |
 //! |---|---|
-//! | sub ends before it called [`Link::finish`] | the link is broken, and [`Release::main`] wakes main |
+//! | sub ends before [`Link::finish`] | the link is broken, and [`Release::main`] wakes main |
 //! | main fails, and sub is a process | sub is killed |
 //! | main fails, and sub is a thread | the link is broken, and [`Release::sub`] wakes sub |
 //! | main is killed | the kernel kills sub |
