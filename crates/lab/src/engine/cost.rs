@@ -1,4 +1,4 @@
-//! Expected durations of cases, from which a run is planned before anything is measured.
+//! Expected durations of cases, on which the plan of a run is based.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Cost {
     }
 }
 
-/// How the cost of a case follows from its parameters.
+/// A model that computes the cost of a case from its parameters.
 #[derive(Debug, Clone, Copy)]
 pub enum CostModel {
     /// A cost that grows linearly with some parameters.

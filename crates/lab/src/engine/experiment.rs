@@ -128,7 +128,7 @@ pub enum Sampling {
     /// Samples of many iterations each, until the confidence interval is narrow or the budget is
     /// used.
     Adaptive,
-    /// The given number of samples, with one iteration each. For iterations that take long or count
+    /// The given number of samples of a single iteration each, which takes long or counts
     /// something.
     Fixed(usize),
 }
@@ -191,7 +191,7 @@ pub enum Cap {
     Considerate,
     /// The given number.
     At(u64),
-    /// No number: the search goes on until the limit is reached.
+    /// No number: the search continues until the limit is reached.
     None,
 }
 
@@ -202,7 +202,7 @@ pub enum Size {
     Full,
     /// Smaller sizes for a quick run.
     Quick,
-    /// Smallest sizes, for a test that the experiments work.
+    /// Smallest sizes, to test that the experiments work.
     Smallest,
 }
 
@@ -219,7 +219,7 @@ impl Scope {
         }
     }
 
-    /// Returns the one of three lists that is for the size of this scope.
+    /// Returns one of the three lists, according to the size of this scope.
     pub fn choose<'a, T>(&self, full: &'a [T], quick: &'a [T], smallest: &'a [T]) -> &'a [T] {
         match self.size {
             Size::Full => full,
@@ -345,12 +345,12 @@ impl<T, E: Into<io::Error>> Attempt<T> for Result<T, E> {
     }
 }
 
-/// Returns `None`. For `Experiment::unavailable` of experiments that work on every machine.
+/// Returns `None`. Serves as `Experiment::unavailable` where every machine can run all cases.
 pub fn always_available(_: &Parameters) -> Option<String> {
     None
 }
 
-/// Returns `false`. For `Experiment::hands_over` of experiments in which CPUs do not alternate.
+/// Returns `false`. Serves as `Experiment::hands_over` where no two CPUs alternate.
 pub fn never_hands_over(_: &Parameters) -> bool {
     false
 }

@@ -179,12 +179,12 @@ struct CaseProcess {
     reaped: bool,
     /// Maximum time to wait for a reply.
     answer_timeout: Duration,
-    /// Time at which the run has to end, or `None` without a time limit. Time for which this
-    /// process was stopped is added.
+    /// Time at which the run has to end, not counting time for which this process was stopped.
+    /// `None` without a time limit.
     deadline: Option<Instant>,
 }
 
-/// Maximum time to wait for a reply of an adaptive case, which ends hanging commands.
+/// Maximum time to wait for a reply of an adaptive case. It ends hanging commands.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum time to wait for a reply of a case with a fixed number of samples, which may take long.
 const FIXED_ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
@@ -347,7 +347,7 @@ impl Session for CaseProcess {
     }
 }
 
-/// Maximum time for which a process may run on after its requests have ended.
+/// Maximum time for a process to exit after the end of its requests.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Drop for CaseProcess {

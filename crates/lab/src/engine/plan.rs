@@ -65,8 +65,8 @@ pub struct Plan {
     /// Wall time that samples may use. Cases with a fixed number of samples take the first one
     /// even if the budget is used.
     pub budget: Duration,
-    /// Wall time after which the run ends, even if cases have no sample. If it is `None`, the run
-    /// ends after the first samples of all cases at the earliest.
+    /// Wall time after which the run ends, even if cases have no sample. `None` if the first
+    /// samples of all cases may take any time.
     pub time_limit: Option<Duration>,
     /// Target duration of a sample with adaptive sampling, which chooses the number of iterations.
     pub sample: Duration,
@@ -87,8 +87,8 @@ pub struct Only {
     pub value: String,
 }
 
-/// Returns whether the conditions admit the case with the given `parameters`. Its experiment's
-/// cases are `all`.
+/// Returns whether the conditions `only` admit the case with these `parameters`, if all cases of
+/// its experiment are `all`.
 fn admits(only: &[&Only], all: &[Parameters], parameters: &Parameters) -> bool {
     only.iter().all(|condition| {
         let name = condition.name.as_str();

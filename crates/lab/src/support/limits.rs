@@ -1,8 +1,9 @@
 //! Limits on the number of processes and threads (units): the source of each limit, its current
 //! use, and the number of units that it still allows.
 //!
-//! Several limits make the creation of a unit fail with the same error. For some, the kernel counts
-//! refusals, which identifies the limit; otherwise it is one that is full at the failure.
+//! Several limits make the creation of a unit fail with the same error. For some limits, the kernel
+//! counts refusals, and a higher count identifies the limit. Otherwise, it is a limit that is full
+//! when creation fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +50,7 @@ pub struct Watched {
     /// File in which the kernel counts refusals, if it does.
     refusals: Option<PathBuf>,
     refused_before: u64,
-    /// Part of the limit that the kernel cannot use.
+    /// Part of the limit that units cannot use.
     slack: u64,
 }
 
@@ -235,7 +236,7 @@ fn memory(unit: OfUnit) -> Option<Watched> {
     Watched::new("memory", source, available, unit.memory.max(1.0), floor, used)
 }
 
-/// Returns the number of memory mappings of this process, or 0 if procfs does not tell.
+/// Returns the number of memory mappings of this process, or 0 if it cannot be read.
 pub fn own_mappings() -> u64 {
     fs::read_to_string("/proc/self/maps").map_or(0, |text| text.lines().count() as u64)
 }
@@ -317,7 +318,7 @@ fn tasks_of_user() -> Option<u64> {
     Some(count)
 }
 
-/// Returns the number of tasks on the machine, or `None` if procfs does not tell.
+/// Returns the number of tasks on the machine, or `None` if it cannot be read.
 pub fn tasks() -> Option<u64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()

@@ -20,7 +20,7 @@ pub struct MemoryUse {
 /// Returns the memory of the process `root` and its descendants.
 ///
 /// # Errors
-/// Returns an error if procfs refuses the memory of one of the processes.
+/// Returns an error if the memory of one of the processes cannot be read.
 pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
     let machine = MemInfo::read(); // first: reading processes takes kernel memory
     let mut taken = MemoryUse {
@@ -37,7 +37,7 @@ pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
 }
 
 /// Calls `read` until two consecutive results agree, for at most about a second, and returns the
-/// last one. Kernels and runtimes allocate and free some memory late.
+/// last one. Kernels and runtimes defer some of their memory management.
 ///
 /// # Errors
 /// Returns the error of `read`.
@@ -66,8 +66,8 @@ pub fn cpu(root: Pid) -> Duration {
     living + waited_for(root).unwrap_or_default()
 }
 
-/// Returns the CPU time of the children that a process has waited for, or `None` if procfs does not
-/// tell.
+/// Returns the CPU time of the children that a process has waited for, or `None` if it cannot be
+/// read.
 fn waited_for(pid: Pid) -> Option<Duration> {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let ticks = Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?.children_ticks;

@@ -82,7 +82,7 @@ impl Tally {
         NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
-    /// Returns the number of calls of all system calls.
+    /// Returns the total number of calls.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }

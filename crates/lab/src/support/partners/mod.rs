@@ -53,7 +53,7 @@ pub struct Pair {
 /// Handle to sub, for an observer.
 #[derive(Debug, Clone, Copy)]
 pub enum Sub {
-    /// A process.
+    /// A process with the given id.
     Process(Pid),
     /// A thread with the clock of its CPU time, or `None` if the kernel has no such clock.
     Thread(Option<cpu::Clock>),
