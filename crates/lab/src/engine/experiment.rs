@@ -242,8 +242,8 @@ pub trait Subject {
         tell: &mut dyn FnMut(Step),
     ) -> Result<Sample, SubjectError>;
 
-    /// Disables metrics that take a long wait, for which a quick run has no time. Does nothing by
-    /// default, for subjects without such metrics.
+    /// Disables metrics that require a long wait, for which a quick run has no time. Does nothing
+    /// by default, for subjects without such metrics.
     fn skip_slow_metrics(&mut self) {}
 
     /// Returns facts for the record, such as the memory of the parent process.
@@ -258,7 +258,7 @@ pub trait Subject {
     }
 }
 
-/// Facts about a case, by name.
+/// Facts about a case for the record, by name.
 pub type Facts = BTreeMap<String, Value>;
 
 /// The result of one sample.
@@ -280,7 +280,7 @@ pub struct Sample {
 /// The times of a stage of a pipeline, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageSample {
-    /// Name of the stage.
+    /// Name of the stage, as in reports.
     pub stage: String,
     /// Wall time from start to exit.
     pub real: f64,

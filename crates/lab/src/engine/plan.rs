@@ -14,7 +14,7 @@ use crate::engine::pattern::matches;
 use crate::engine::suite::Suite;
 use crate::engine::trim::{Candidate, trim};
 
-/// A case of a plan.
+/// A case to measure, or to skip for a given reason.
 #[derive(Debug, Clone)]
 pub struct PlannedCase {
     /// Experiment to which the case belongs.

@@ -26,7 +26,7 @@ pub enum Request {
         experiment: String,
         /// Parameters of the case.
         parameters: Parameters,
-        /// Whether to leave out metrics that take a long wait.
+        /// Whether to leave out metrics that require a long wait.
         skip_slow_metrics: bool,
     },
     /// A request for one sample.

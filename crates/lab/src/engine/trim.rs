@@ -6,7 +6,7 @@
 //! | case that a step leaves out | worth |
 //! |---|---|
 //! | one of three or more sizes of a group | [`SIZE_WORTH`] |
-//! | one of two sizes, which a line needs | [`LINE_WORTH`] |
+//! | one of two sizes, both of which a line needs | [`LINE_WORTH`] |
 //! | the last size, and with it the whole group | [`GROUP_WORTH`] |
 //!
 //! So sizes go before subjects, and expensive ones before cheap ones.
@@ -50,8 +50,8 @@ pub fn trim(candidates: &[Candidate<'_>], limit: Duration) -> Vec<usize> {
     left_out
 }
 
-/// Returns the groups, each as the indexes of its cases, in the order of the plan. A plan lists
-/// sizes in ascending order, so that groups do, too.
+/// Returns the groups, each as the indexes of its cases, in the order of the plan. The sizes in a
+/// group are in ascending order if the plan's are.
 fn groups(candidates: &[Candidate<'_>]) -> Vec<Vec<usize>> {
     let key = |candidate: &Candidate<'_>| {
         let words = candidate.parameters.iter();

@@ -59,7 +59,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Creates an input with the bytes that `write` writes to the given file.
+    /// Creates an input from the bytes that `write` writes to its file.
     ///
     /// # Errors
     /// Returns an error if memfd_create(2) or `write` fails.

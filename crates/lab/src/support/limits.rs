@@ -13,7 +13,7 @@ use contend_sys::cgroup::{self, Group, Version};
 use contend_sys::procfs::{MemInfo, Status, read_once};
 use rustix::process::{Resource, getpid, getrlimit, getuid};
 
-/// The kind of the units that a case creates.
+/// The kind of units: processes or threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Processes, created by fork(2).

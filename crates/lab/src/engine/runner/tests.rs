@@ -294,7 +294,7 @@ fn cases_alternate_in_an_order_that_the_seed_determines() {
         *counts.entry(name).or_default() += 1;
     }
     assert_eq!(counts.len(), 3);
-    // Cases progress evenly: none gets its last sample before another has had half of its own.
+    // Cases progress evenly: each gets its last sample in the second half of the run.
     for name in counts.keys() {
         let last = first.iter().rposition(|taken| taken == name).expect("it was measured");
         assert!(last > first.len() / 2, "{name} was over after {last} of {}", first.len());

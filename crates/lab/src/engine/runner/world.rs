@@ -50,7 +50,7 @@ pub struct Terms {
     /// Time at which the run has to end, on the clock of [`World::now`], or `None` without a time
     /// limit.
     pub deadline: Option<Duration>,
-    /// Whether to leave out metrics that take a long wait.
+    /// Whether to leave out metrics that require a long wait.
     pub skip_slow_metrics: bool,
 }
 
@@ -84,7 +84,7 @@ pub enum SessionError {
     Failed(String),
 }
 
-/// An observer of a run.
+/// A receiver of a run's progress, steps and unfinished records.
 pub trait Observer {
     /// Called before each sample.
     fn measuring(&mut self, progress: &Progress<'_>);

@@ -19,7 +19,7 @@ pub const FIGURES: usize = 48;
 /// Maximum length of an explanation, in words of 8 bytes.
 const WORDS: usize = 24;
 
-/// The link between two partners.
+/// The connection between two partners, in memory that both share.
 ///
 /// ```text
 /// BEGUN ── sub calls finish ──────────────────► DONE   figures are valid

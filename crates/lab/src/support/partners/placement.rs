@@ -72,7 +72,7 @@ impl Placement {
         }
     }
 
-    /// Returns the CPUs of main and sub, or `None` if the placement binds them to none or the
+    /// Returns the CPUs of main and sub, or `None` if the placement does not bind them or the
     /// machine lacks such CPUs.
     pub fn cpus(self) -> Option<[usize; 2]> {
         self.of(&topology::allowed())
