@@ -22,7 +22,7 @@ const WORDS: usize = 24;
 /// The connection between two partners, in memory that both share.
 ///
 /// ```text
-/// BEGUN ── sub calls finish ──────────────────► DONE   figures are valid
+/// BEGUN ── sub calls finish ──────────────────► DONE   values are valid
 ///   └───── a partner ends, or main fails ─────► GONE   the explanation may be valid
 /// ```
 #[derive(Debug)]
