@@ -1,9 +1,9 @@
-//! Experiments on what concurrency costs, and the engine that runs them.
+//! Experiments that measure the cost of concurrency, and the engine that runs them.
 //!
 //! An experiment is one file in [`experiments`] and one row of its table. The engine plans the
 //! cases of the chosen experiments ([`engine::plan`]), starts a process for each
-//! ([`engine::isolate`], [`engine::serve`]), and samples all of them in turn until their intervals
-//! are narrow or the budget is used ([`engine::runner`]). The result is a
+//! ([`engine::isolate`], [`engine::serve`]), and samples them in rounds until their confidence
+//! intervals are narrow or the budget is used ([`engine::runner`]). The result is a
 //! [`contend_record::lab::RunRecord`].
 
 pub mod engine;

@@ -1,4 +1,4 @@
-//! Expected durations of cases, from which a run is planned before anything is measured.
+//! Expected durations of cases, on which the plan of a run is based.
 
 use std::time::Duration;
 
@@ -8,32 +8,34 @@ use crate::engine::experiment::Sampling;
 
 /// The wall time that a case is expected to take on an idle machine with two cores.
 ///
-/// Experiments declare costs ([`Demands::cost`](super::experiment::Demands::cost)), so they are
-/// estimates. During a run, they are scaled by the measured duration of earlier cases.
+/// A cost is an estimate that an experiment declares
+/// ([`Demands::cost`](super::experiment::Demands::cost)). During a run, the engine scales it by the
+/// measured durations of earlier cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
-    /// Time before the first sample, in which a runtime starts or input is generated.
+    /// Time before the first sample, for example to start a runtime or to generate input.
     pub setup: Duration,
     /// Time of one sample.
     pub sample: Duration,
-    /// Work that is done once for several cases.
+    /// Work that a run does once for several cases, or `None`.
     pub shared: Option<SharedCost>,
 }
 
 /// Work that the first case of a run does for all cases that need it, such as compiling a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedCost {
-    /// Name that the cases have in common.
+    /// Name of the work, the same in all cases that share it.
     pub name: &'static str,
-    /// Time that the work takes.
+    /// Expected duration of the work.
     pub time: Duration,
 }
 
 impl Cost {
-    /// The cost of most cases: a process starts, and a sample takes some tenths of a second.
+    /// The cost of most cases: 100 ms until the process has started, and 150 ms for a sample.
     pub const DEFAULT: Self = Self::of_millis(100, 150);
 
-    /// Creates a cost from two times in milliseconds.
+    /// Creates a cost without shared work from the times of setup and of one sample, in
+    /// milliseconds.
     pub const fn of_millis(setup: u64, sample: u64) -> Self {
         let [setup, sample] = [Duration::from_millis(setup), Duration::from_millis(sample)];
         Self { setup, sample, shared: None }
@@ -44,7 +46,8 @@ impl Cost {
         self.setup + self.sample
     }
 
-    /// Returns the time of all samples, without shared work; none if their number is open.
+    /// Returns the time of setup and of all samples, without shared work, or `None` if the number
+    /// of samples is not fixed.
     pub fn all(&self, sampling: Sampling) -> Option<Duration> {
         match sampling {
             Sampling::Adaptive => None,
@@ -56,17 +59,17 @@ impl Cost {
     }
 }
 
-/// How the cost of a case follows from its parameters.
+/// A model that computes the cost of a case from its parameters.
 #[derive(Debug, Clone, Copy)]
 pub enum CostModel {
-    /// A sample takes longer by a time for each unit of some parameters.
+    /// A cost that grows linearly with some parameters.
     Linear {
-        /// Cost of a case whose parameters are all 0.
+        /// Cost of a case in which these parameters are 0 or missing.
         base: Cost,
-        /// Parameters, and the nanoseconds of a sample for each unit of them.
+        /// Parameters, and the additional time of a sample for each unit of them, in nanoseconds.
         per_ns: &'static [(&'static str, u64)],
     },
-    /// A function computes the cost.
+    /// A function that computes the cost of a case.
     ByCase(fn(&Parameters) -> Cost),
 }
 
@@ -74,7 +77,7 @@ impl CostModel {
     /// [`Cost::DEFAULT`] for all cases.
     pub const DEFAULT: Self = Self::Linear { base: Cost::DEFAULT, per_ns: &[] };
 
-    /// Returns the cost of a case.
+    /// Returns the cost of the case with the given parameters.
     pub fn of(&self, parameters: &Parameters) -> Cost {
         match *self {
             Self::Linear { base, per_ns } => {
@@ -88,13 +91,13 @@ impl CostModel {
     }
 }
 
-/// Returns the time until each of these cases has its first sample. Shared work counts once.
+/// Returns the time until every case has its first sample. Shared work counts once.
 pub fn first_samples<'a>(costs: impl Iterator<Item = &'a Cost> + Clone) -> Duration {
     let own: Duration = costs.clone().map(Cost::first).sum();
     own + shared(costs)
 }
 
-/// Returns the time of the shared work of these cases.
+/// Returns the total time of the cases' shared work, of which each piece counts once.
 pub fn shared<'a>(costs: impl Iterator<Item = &'a Cost>) -> Duration {
     let mut done: Vec<SharedCost> = Vec::new();
     for shared in costs.filter_map(|cost| cost.shared) {

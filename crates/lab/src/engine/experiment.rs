@@ -1,4 +1,4 @@
-//! The types that define experiments, and those that their cases measure.
+//! Types that define experiments, and types of the samples that their cases take.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,63 +13,64 @@ use serde::{Deserialize, Serialize};
 use crate::engine::cost::{Cost, CostModel};
 use crate::engine::setting::{Choices, Setting};
 
-/// One experiment: a row of a [`Registry`](super::registry::Registry).
+/// An experiment: one row of a [`Registry`](super::registry::Registry).
 #[derive(Debug)]
 pub struct Experiment {
-    /// `family/name`.
+    /// Name in the form `family/name`.
     pub name: &'static str,
-    /// One line for lists.
+    /// One-line description for lists.
     pub summary: &'static str,
-    /// How it measures, and how to read its figures.
+    /// Description of the method, and of how to read the results.
     pub about: &'static str,
-    /// How reports present its cases.
+    /// Presentation of the cases in reports.
     pub view: View,
-    /// The unit of its samples.
+    /// Unit of the samples.
     pub unit: Unit,
-    /// Number of samples of a case.
+    /// Rule for the number of samples of a case.
     pub sampling: Sampling,
-    /// Law that is fitted to its cases.
+    /// Law to fit to the results of the cases.
     pub fit: Fit,
     /// Parameters that users can choose; `cases` has to apply them ([`Choices::applied`]).
     pub settings: &'static [&'static Setting],
-    /// Returns the parameters of its cases, in the order of the report.
+    /// Returns the parameters of each case, in the order of the report.
     pub cases: fn(&Scope) -> Vec<Parameters>,
-    /// Returns why a case cannot be measured on this machine or by this user; none if it can.
+    /// Returns why a case cannot be measured on this machine or by this user, or `None` if it can.
     pub unavailable: fn(&Parameters) -> Option<String>,
-    /// Returns whether two CPUs take turns in a case, so that their distance matters.
+    /// Returns whether two CPUs alternate in a case, so that the distance between them matters.
     pub hands_over: fn(&Parameters) -> bool,
-    /// Its time, directory and limits, and parameters that it cannot combine.
+    /// Requirements of the cases, such as time, and conflicts between parameters.
     pub demands: Demands,
-    /// Creates the subject, in the process of the case.
+    /// Creates the subject of a case, in the process of that case.
     pub subject: fn(&Parameters) -> Result<Box<dyn Subject>, SubjectError>,
 }
 
 impl Experiment {
-    /// Returns the part of its name before the slash.
+    /// Returns the part of the name before the slash.
     pub fn family(&self) -> &'static str {
         self.name.split('/').next().unwrap_or(self.name)
     }
 }
 
-/// What an experiment needs: time, a directory, a limit that it exhausts, and parameters that can be
-/// combined.
+/// Requirements of an experiment: time, a scratch directory, permission to exhaust a limit, and
+/// parameters without a conflict.
 #[derive(Debug, Clone, Copy)]
 pub struct Demands {
-    /// Expected duration of its cases.
+    /// Expected duration of the cases.
     pub cost: CostModel,
-    /// Returns whether its cases share a scratch directory. Their processes find its path in the
+    /// Returns whether the cases share a scratch directory. Their processes find its path in the
     /// environment variable [`SCRATCH_VARIABLE`](super::isolate::SCRATCH_VARIABLE).
     pub scratch: fn() -> bool,
-    /// Returns the limit, shared with other programs, that a case would exhaust. Users have to agree
-    /// to such a case first.
+    /// Returns the limit, shared with other programs, that a case would exhaust, or `None` if there
+    /// is none. A user has to allow such a case explicitly.
     pub exhausts: fn(&Parameters) -> Option<Limit>,
-    /// Returns why the parameters of a case cannot be combined on any machine, with allowed values;
-    /// none if they can.
+    /// Returns why no machine can combine the parameters of a case, with the allowed values, or
+    /// `None` if they can be combined.
     pub conflict: fn(&Parameters) -> Option<String>,
 }
 
 impl Demands {
-    /// The usual cost, no scratch directory, no limit, and no parameters that exclude each other.
+    /// The default cost, no scratch directory, no exhausted limit, and no conflicts between
+    /// parameters.
     pub const NONE: Self = Self {
         cost: CostModel::DEFAULT,
         scratch: || false,
@@ -77,16 +78,16 @@ impl Demands {
         conflict: |_| None,
     };
 
-    /// Returns these demands with an expected setup time, and an expected time of one sample, in
-    /// milliseconds.
+    /// Returns these demands with the given expected times of setup and of one sample, in
+    /// milliseconds, for all cases.
     #[must_use]
     pub const fn lasting(self, setup_ms: u64, sample_ms: u64) -> Self {
         let base = Cost::of_millis(setup_ms, sample_ms);
         Self { cost: CostModel::Linear { base, per_ns: &[] }, ..self }
     }
 
-    /// Returns these demands with samples that take longer by some nanoseconds for each unit of
-    /// these parameters.
+    /// Returns these demands with samples whose time grows with parameters: by the given number of
+    /// nanoseconds for each unit of a parameter.
     #[must_use]
     pub const fn and_ns_per(self, per_ns: &'static [(&'static str, u64)]) -> Self {
         let base = match self.cost {
@@ -96,52 +97,54 @@ impl Demands {
         Self { cost: CostModel::Linear { base, per_ns }, ..self }
     }
 
-    /// Returns these demands with a function that finds parameters that cannot be combined.
+    /// Returns these demands with a function that detects conflicts between parameters.
     #[must_use]
     pub const fn refusing(self, conflict: fn(&Parameters) -> Option<String>) -> Self {
         Self { conflict, ..self }
     }
 
-    /// Returns these demands with an expected duration that a function computes.
+    /// Returns these demands with a function that computes the cost of a case.
     #[must_use]
     pub const fn lasting_by(self, cost: fn(&Parameters) -> Cost) -> Self {
         Self { cost: CostModel::ByCase(cost), ..self }
     }
 }
 
-/// The law that is fitted to the cases of an experiment.
+/// The law to fit to the results of an experiment's cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// Nothing.
+    /// No law.
     None,
-    /// A straight line over this parameter.
+    /// A straight line over the named parameter.
     Line(&'static str),
     /// Scaling laws over the number of workers: `threads` of one process, and `processes` with one
     /// thread each.
     Scaling,
 }
 
-/// The number of samples of a case.
+/// The rule for the number of samples of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// Samples until the interval is narrow or the budget is used; each has many iterations.
+    /// Samples of many iterations each, until the confidence interval is narrow or the budget is
+    /// used.
     Adaptive,
-    /// A number of samples of one iteration each, which takes long or counts something.
+    /// The given number of samples of a single iteration each, which takes long or counts
+    /// something.
     Fixed(usize),
 }
 
-/// The size and the options of the cases of a run.
+/// The size and options of a run, from which experiments derive their cases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scope {
-    /// Size of the cases.
+    /// Size of the run's cases.
     pub size: Size,
-    /// Where a search for a limit stops.
+    /// Number of units at which a search for a limit stops.
     pub cap: Cap,
     /// Pause after each step of a demonstration, in milliseconds.
     pub step_milliseconds: u64,
     /// Maximum number of units that exist at once while their memory is measured.
     pub max_units: u64,
-    /// Values of parameters that the user has chosen.
+    /// Parameter values chosen by the user.
     pub choices: Choices,
     /// CPUs that cases may use.
     pub cpus: Cpus,
@@ -150,61 +153,61 @@ pub struct Scope {
 /// The CPUs that cases may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cpus {
-    /// CPUs in the affinity mask of the process.
+    /// CPUs in the affinity mask of this process.
     pub allowed: Vec<Cpu>,
-    /// Number of CPUs that can run at the same time. A quota may allow fewer than the mask; a part
-    /// of a CPU counts as one.
+    /// Number of CPUs that can run this process at the same time: those in the mask, or the CPU
+    /// quota, rounded up, if it is lower.
     pub usable: u64,
 }
 
 impl Cpus {
-    /// Returns the CPUs of this process.
+    /// Returns the CPUs that this process may use.
     pub fn here() -> Self {
         let allowed = topology::allowed();
         let most = allowed.len() as f64;
         let usable = cpu::quota().map_or(most, |quota| quota.min(most)).ceil();
-        // From 1 to a few thousand.
+        // Positive, and at most the number of CPUs.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
         let usable = (usable as u64).max(1);
         Self { allowed, usable }
     }
 
-    /// Returns the CPUs of an imaginary machine with this number of cores.
+    /// Returns the CPUs of an imaginary machine with `count` cores of one hardware thread each.
     pub fn of_cores(count: usize) -> Self {
         let core = |number| Cpu { number, core: number, ..Cpu::default() };
         Self { allowed: (0..count).map(core).collect(), usable: count as u64 }
     }
 }
 
-/// Default of the maximum number of units that exist at once.
+/// Default of `Scope::max_units`.
 pub const USUAL_MAX_UNITS: u64 = 1_000_000;
 
-/// Where a search for a limit stops.
+/// The number of units at which a search for a limit stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cap {
-    /// At a number that depends on the size.
+    /// A number that depends on the size of the run.
     Usual,
-    /// The same, but far below every limit that is shared with other programs.
+    /// As `Usual`, but at most half of what each limit shared with other programs allows.
     Considerate,
-    /// At this number.
+    /// The given number.
     At(u64),
-    /// At the limit.
+    /// No number: the search continues until the limit is reached.
     None,
 }
 
-/// The size of cases.
+/// The size of a run's cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// As in the source documents.
+    /// Sizes of the source documents.
     Full,
-    /// For a quick run.
+    /// Smaller sizes for a quick run.
     Quick,
-    /// For a test that the experiment works.
+    /// Smallest sizes, to test that the experiments work.
     Smallest,
 }
 
 impl Scope {
-    /// Creates a scope of this size with default options.
+    /// Creates a scope of the given size with default options.
     pub fn of(size: Size) -> Self {
         Self {
             size,
@@ -216,7 +219,7 @@ impl Scope {
         }
     }
 
-    /// Returns one of three lists, by size.
+    /// Returns one of the three lists, according to the size of this scope.
     pub fn choose<'a, T>(&self, full: &'a [T], quick: &'a [T], smallest: &'a [T]) -> &'a [T] {
         match self.size {
             Size::Full => full,
@@ -226,21 +229,21 @@ impl Scope {
     }
 }
 
-/// An operation that is measured, in the process of its case.
+/// The operation that a case measures, in the process of that case.
 pub trait Subject {
-    /// Repeats the operation and returns the figures of one iteration. A demonstration passes its
-    /// steps to `tell`.
+    /// Runs the operation `iterations` times and returns measurements of one iteration. A
+    /// demonstration passes its steps to `tell`.
     ///
     /// # Errors
-    /// Returns an error if the operation fails; there is no sample then.
+    /// Returns an error if the operation fails.
     fn sample(
         &mut self,
         iterations: u64,
         tell: &mut dyn FnMut(Step),
     ) -> Result<Sample, SubjectError>;
 
-    /// Leaves out metrics that only waiting can measure, as a quick run has no time to wait.
-    /// Subjects without such metrics ignore it.
+    /// Disables metrics that require a long wait, for which a quick run has no time. Does nothing
+    /// by default, for subjects without such metrics.
     fn skip_slow_metrics(&mut self) {}
 
     /// Returns facts for the record, such as the memory of the parent process.
@@ -248,27 +251,28 @@ pub trait Subject {
         Facts::new()
     }
 
-    /// Returns the CPU time of living children, which the kernel's totals do not include yet.
+    /// Returns the CPU time of living children, which the kernel does not yet include in its totals
+    /// for this process.
     fn living_children_cpu(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// Facts about a case, by name.
+/// Facts about a case for the record, by name.
 pub type Facts = BTreeMap<String, Value>;
 
-/// One sample.
+/// The result of one sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Figure of one operation, in the experiment's unit.
+    /// Measurement of one operation, in the experiment's unit.
     pub value: f64,
-    /// Further figures, by name.
+    /// Further measurements of one operation with their units, by name.
     pub metrics: BTreeMap<String, (f64, Unit)>,
-    /// Result of a search for a limit.
+    /// Result, if the subject searches for a limit.
     pub limit: Option<LimitReport>,
-    /// Facts that are known only after the sample.
+    /// Facts about the case that are known only after the sample.
     pub facts: Facts,
-    /// Times of the stages of a pipeline.
+    /// Times of the stages, if the subject is a pipeline.
     #[serde(default)]
     pub stages: Vec<StageSample>,
 }
@@ -276,23 +280,23 @@ pub struct Sample {
 /// The times of a stage of a pipeline, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageSample {
-    /// Name of the stage.
+    /// Name of the stage, as in reports.
     pub stage: String,
-    /// Wall time from its start to its end.
+    /// Wall time from start to exit.
     pub real: f64,
     /// CPU time in user mode.
     pub user: f64,
-    /// CPU time in the kernel.
+    /// CPU time in kernel mode.
     pub system: f64,
 }
 
 impl Sample {
-    /// Creates a sample with this value.
+    /// Creates a sample with the given value and no further measurements.
     pub fn of(value: f64) -> Self {
         Self { value, ..Self::default() }
     }
 
-    /// Returns the sample with one more metric.
+    /// Returns the sample with an additional metric.
     #[must_use]
     pub fn with(mut self, name: &str, unit: Unit, value: f64) -> Self {
         self.metrics.insert(name.to_owned(), (value, unit));
@@ -300,13 +304,13 @@ impl Sample {
     }
 }
 
-/// The reason why there is no subject or no sample.
+/// The error of a subject that cannot be created or sampled.
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
     /// A system call failed.
     #[error("cannot {what}: {source}")]
     Refused {
-        /// The attempt, in words that follow "cannot".
+        /// Failed action, as a phrase that follows "cannot".
         what: String,
         /// Error of the system call.
         source: io::Error,
@@ -323,12 +327,12 @@ impl SubjectError {
     }
 }
 
-/// Adds context to errors of system calls.
+/// Adds context to the errors of system calls.
 pub trait Attempt<T> {
-    /// Describes the failed attempt, in words that follow "cannot".
+    /// Adds the failed action to an error, as a phrase that follows "cannot".
     ///
     /// # Errors
-    /// The same error, with context.
+    /// Returns the same error with context.
     fn attempt(self, what: &str) -> Result<T, SubjectError>;
 }
 
@@ -341,12 +345,12 @@ impl<T, E: Into<io::Error>> Attempt<T> for Result<T, E> {
     }
 }
 
-/// Returns no reason, for experiments that work on every machine.
+/// Returns `None`. Serves as `Experiment::unavailable` where every machine can run all cases.
 pub fn always_available(_: &Parameters) -> Option<String> {
     None
 }
 
-/// Returns false, for experiments in which CPUs do not take turns.
+/// Returns `false`. Serves as `Experiment::hands_over` where no two CPUs alternate.
 pub fn never_hands_over(_: &Parameters) -> bool {
     false
 }

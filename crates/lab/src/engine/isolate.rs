@@ -1,14 +1,14 @@
-//! Processes for cases, and the machine as a [`World`].
+//! Processes of cases, and this machine as a [`World`].
 //!
-//! The process of a case is this program, started again with [`VERB`]. It inherits nothing that
-//! another case has left in memory, in the allocator or in the kernel's accounting, and has a single
-//! thread, so that it may fork.
+//! The process of a case is this program, started again with [`VERB`]. Other cases affect neither
+//! its memory, nor its allocator, nor the kernel's accounting of it. It has a single thread, so
+//! that it may fork.
 //!
-//! Nothing outlives a run:
+//! No process outlives a run:
 //!
 //! - The process leads a process group, which is killed as a whole when the case ends.
-//! - If the engine dies, the kernel signals the process: it finishes its sample, reaps its children
-//!   and exits within seconds.
+//! - If the engine dies, the kernel sends the process a signal. The process finishes its sample,
+//!   reaps its children and exits within seconds.
 //! - If the process dies, the kernel kills its children.
 
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ use crate::engine::protocol::{Measurement, Reply, Request};
 use crate::engine::registry::Registry;
 use crate::engine::runner::{Session, SessionError, Terms, World};
 
-/// Hidden verb that makes this program the process of a case.
+/// Hidden subcommand that makes this program the process of a case.
 pub const VERB: &str = "lab-case";
 
 /// Environment variable with the path of the scratch directory that cases share
@@ -53,15 +53,15 @@ pub struct Machine {
     scratch: Option<TempDir>,
 }
 
-/// CPU time so far of each living process of a case.
+/// Each living process of a case, with the CPU time that it last reported.
 type Living = Rc<RefCell<Vec<(Pid, Duration)>>>;
 
 impl Machine {
-    /// Creates a world that runs experiments of this registry. This process becomes a child
+    /// Creates a world that runs the experiments of `registry`. Makes this process a child
     /// subreaper, so that it can reap the orphans of cases.
     ///
     /// # Errors
-    /// Returns an error if the kernel has no subreapers.
+    /// Returns an error if this process cannot become a child subreaper.
     pub fn new(registry: &'static Registry, signals: Rc<Signals>) -> std::io::Result<Self> {
         child::become_subreaper()?;
         Ok(Self {
@@ -76,7 +76,8 @@ impl Machine {
 }
 
 impl World for Machine {
-    /// Does not count time in which this process was stopped (Ctrl-Z).
+    /// Returns the time since the creation of this world, less the time for which this process was
+    /// stopped (Ctrl-Z).
     fn now(&self) -> Duration {
         self.started.elapsed().saturating_sub(self.signals.stopped())
     }
@@ -133,7 +134,7 @@ impl World for Machine {
         terms: Terms,
     ) -> Result<Box<dyn Session>, SessionError> {
         if self.scratch.is_none() && (experiment.demands.scratch)() {
-            self.scratch = tempfile::tempdir().ok(); // without it, each case creates its own
+            self.scratch = tempfile::tempdir().ok(); // if this fails, each case creates its own
         }
         let scratch = self.scratch.as_ref().map(TempDir::path);
         let mut process =
@@ -155,7 +156,8 @@ impl World for Machine {
     }
 }
 
-/// Returns how often a CPU was throttled because of heat; 0 if the processor does not count that.
+/// Returns the number of times that a CPU was throttled because of heat, or 0 if the processor does
+/// not count them.
 fn slowed(cpu: usize) -> u64 {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
     std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
@@ -165,7 +167,7 @@ fn unexpected(reply: &Reply) -> SessionError {
     SessionError::Failed(format!("unexpected reply of its process: {reply:?}"))
 }
 
-/// The process of a case.
+/// A process of a case, with its pipes.
 struct CaseProcess {
     child: Child,
     requests: Option<ChildStdin>,
@@ -173,17 +175,18 @@ struct CaseProcess {
     signals: Rc<Signals>,
     living: Living,
     facts: Facts,
-    /// Whether it was reaped, so that its process id may belong to another process.
+    /// Whether the process has been reaped. Its id may then belong to another process.
     reaped: bool,
-    /// Timeout of a reply.
+    /// Maximum time to wait for a reply.
     answer_timeout: Duration,
-    /// When the run has to end, not counting time in which this process was stopped.
+    /// Time at which the run has to end, not counting time for which this process was stopped.
+    /// `None` without a time limit.
     deadline: Option<Instant>,
 }
 
-/// Timeout of an adaptive sample: ends commands that hang.
+/// Maximum time to wait for a reply of an adaptive case. It ends hanging commands.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// Timeout of a sample of an experiment with a fixed number of them, which may be long.
+/// Maximum time to wait for a reply of a case with a fixed number of samples, which may take long.
 const FIXED_ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 
 impl CaseProcess {
@@ -226,7 +229,8 @@ impl CaseProcess {
         requests.write_all(line.as_bytes()).map_err(|_| gone())
     }
 
-    /// Blocks until a reply, the timeout, the deadline of the run, or a signal that asks to stop.
+    /// Blocks until a reply arrives, and passes steps to `on_step`. At the timeout, at the deadline
+    /// of the run, or on a signal to stop, kills the process and returns an error.
     fn receive(&mut self, on_step: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
         let deadline = Instant::now() + self.answer_timeout;
         loop {
@@ -301,14 +305,15 @@ impl CaseProcess {
 }
 
 impl CaseProcess {
-    /// Kills the process group of the case, and reaps it.
+    /// Kills and reaps the process group of the case. Returns an error if the process has already
+    /// been reaped.
     fn kill_and_reap(&mut self) -> std::io::Result<child::Reaped> {
         let pid = Pid::from_child(&self.child);
         if std::mem::replace(&mut self.reaped, true) {
             return Err(std::io::ErrorKind::NotFound.into());
         }
         let ended = child::peek(Which::One(pid));
-        // Until it is reaped, its process id cannot be reused.
+        // The process id cannot be reused before the process is reaped.
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         self.living.borrow_mut().retain(|entry| entry.0 != pid);
         let reaped = ended.and_then(|_| child::reap(pid));
@@ -342,7 +347,7 @@ impl Session for CaseProcess {
     }
 }
 
-/// Time in which a process may exit after its requests have ended.
+/// Maximum time for a process to exit after the end of its requests.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Drop for CaseProcess {
@@ -350,14 +355,14 @@ impl Drop for CaseProcess {
         if self.reaped {
             return;
         }
-        self.requests = None; // EOF asks it to exit
+        self.requests = None; // EOF makes the process exit
         self.wait_for_exit();
         let _ = self.kill_and_reap();
     }
 }
 
 impl CaseProcess {
-    /// Blocks until the process has exited, at most [`EXIT_TIMEOUT`].
+    /// Blocks until the process has exited, for at most [`EXIT_TIMEOUT`] or until a signal to stop.
     fn wait_for_exit(&self) {
         let pid = Pid::from_child(&self.child);
         let asked = Instant::now();
@@ -376,7 +381,7 @@ fn reap_group(group: Pid) {
         match child::peek(Which::Group(group)) {
             Ok(Some((pid, _))) => drop(child::reap(pid)),
             Ok(None) => std::thread::sleep(Duration::from_micros(200)),
-            Err(_) => break, // the others are not our children
+            Err(_) => break, // the remaining processes are not children of this one
         }
     }
 }

@@ -16,7 +16,7 @@
 //! | [`experiment`], [`registry`], [`suite`], [`setting`] | the experiments, and their parameters |
 //! | [`plan`], [`cost`], `trim` | the cases of a run, and those for which it has no time |
 //! | [`runner`], [`sampling`], [`noise`] | rounds, stop rules, disturbances by other programs |
-//! | [`isolate`], [`serve`], [`protocol`] | the process of a case, seen from outside and from inside |
+//! | [`isolate`], [`serve`], [`protocol`] | the process of a case, and the engine's side of it |
 //! | [`timing`] | the timed loop, and the cost of the clock and the loop |
 //!
 //! The engine imports no experiment: it runs those of the [`Registry`](registry::Registry) that its
@@ -49,7 +49,7 @@ mod tests {
         paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
     }
 
-    /// Holds for its tests too, which define experiments of their own.
+    /// Applies to the engine's tests, too, which define experiments of their own.
     #[test]
     fn the_engine_imports_no_experiment() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/engine"));

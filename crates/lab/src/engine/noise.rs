@@ -1,20 +1,20 @@
 //! Detects whether other programs used the CPUs while samples were taken.
 //!
-//! The kernel accounts for the time of all CPUs in ticks of 10 ms, so that a single sample is too
-//! short to be judged. Samples are judged together, by windows of time.
+//! The kernel accounts for CPU time in ticks of 10 ms, which is too coarse for a single sample. All
+//! samples in a window of time are therefore judged together.
 
 use std::time::Duration;
 
-/// A reading of the CPU accounting, for the CPUs that this process may use.
+/// A reading of the kernel's CPU accounting, for the CPUs that this process may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Busy time of these CPUs.
+    /// Busy time of all these CPUs.
     pub busy: Duration,
     /// CPU time of this process and of all processes of cases, including those that have ended.
     pub own: Duration,
-    /// Time that the hypervisor stole.
+    /// CPU time stolen by the hypervisor.
     pub steal: Duration,
-    /// Time in which the quota of the cgroup throttled this process.
+    /// Time during which the cgroup's CPU quota throttled this process.
     pub throttled: Duration,
     /// Number of times that these CPUs were throttled because of heat.
     pub slowed: u64,
@@ -23,25 +23,26 @@ pub struct Reading {
 /// Minimum length of a window.
 pub const MIN_WINDOW: Duration = Duration::from_millis(600);
 
-/// Share of the CPUs that other programs may use without a warning.
+/// Share of the CPU time that other programs may use without a warning.
 pub const TOLERATED_SHARE: f64 = 0.05;
 
-/// Error of the accounting, for each CPU.
+/// Length of a tick, which is the error of the accounting for each CPU.
 const TICK_LENGTH: Duration = Duration::from_millis(10);
 
 /// The CPU time that other programs used between two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Others {
-    /// Their CPU time, and steal.
+    /// CPU time of other programs, and time stolen by the hypervisor.
     pub used: Duration,
-    /// The same as a share of all these CPUs.
+    /// `used` as a share of the time of all CPUs.
     pub share: f64,
-    /// Whether it is more than tolerated, beyond the error of the ticks.
+    /// Whether `used` exceeds the tolerated share by more than the error of the accounting.
     pub is_disturbance: bool,
 }
 
 impl Others {
-    /// Returns the CPU time that other programs used between two readings, `time` apart.
+    /// Returns the CPU time that other programs used between two readings of `cpus` CPUs, `time`
+    /// apart.
     pub fn between(before: Reading, after: Reading, time: Duration, cpus: usize) -> Self {
         let busy = after.busy.saturating_sub(before.busy);
         let own = after.own.saturating_sub(before.own);
@@ -56,12 +57,12 @@ impl Others {
     }
 }
 
-/// Largest ratio between two measurements of the distance between two CPUs. A hypervisor that moves
-/// a virtual CPU to another core changes it by more.
+/// Maximum ratio of two measurements of the distance between the same CPUs. A virtual CPU that the
+/// hypervisor moves to another core changes the distance by more.
 const MAX_DISTANCE_RATIO: f64 = 1.5;
 
-/// Returns whether the hypervisor has moved a CPU between two measurements of the round trip of a
-/// cache line.
+/// Returns whether the hypervisor has moved a CPU between two measurements of a cache line's
+/// round-trip time.
 pub fn has_moved(before: f64, after: f64) -> bool {
     let (low, high) = if before < after { (before, after) } else { (after, before) };
     high > MAX_DISTANCE_RATIO * low

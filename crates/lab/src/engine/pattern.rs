@@ -1,6 +1,7 @@
-//! Patterns of experiment names.
+//! Patterns for experiment names.
 
-/// Returns whether a pattern matches a name; `*` matches any text.
+/// Returns whether `pattern` matches the whole of `name`. `*` matches any string, even an empty
+/// one.
 pub fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

@@ -14,26 +14,27 @@ use crate::engine::pattern::matches;
 use crate::engine::suite::Suite;
 use crate::engine::trim::{Candidate, trim};
 
-/// A case of a plan.
+/// A case to measure, or to skip for a given reason.
 #[derive(Debug, Clone)]
 pub struct PlannedCase {
-    /// The experiment.
+    /// Experiment to which the case belongs.
     pub experiment: &'static Experiment,
     /// Parameters of the case.
     pub parameters: Parameters,
-    /// Number of samples.
+    /// Rule for the number of samples.
     pub sampling: Sampling,
     /// Upper bound on the number of samples, even if the interval is still wide.
     pub max_samples: usize,
-    /// Expected duration.
+    /// Expected duration of the case.
     pub cost: Cost,
-    /// Why the case is not measured: its parameters cannot be combined, it cannot be measured here,
-    /// or the run has no time for it.
+    /// Why the case is not measured, or `None` if it is: its parameters cannot be combined, it
+    /// cannot be measured here, or the run has no time for it.
     pub skipped: Option<String>,
 }
 
 impl PlannedCase {
-    /// Creates a case of this size. A case of the smallest size takes one sample.
+    /// Creates a case for a run of the given size. In a run of the smallest size, it takes one
+    /// sample.
     pub fn new(experiment: &'static Experiment, parameters: Parameters, size: Size) -> Self {
         let max_samples = if size == Size::Smallest { 1 } else { MAX_SAMPLES };
         let sampling = match experiment.sampling {
@@ -47,46 +48,47 @@ impl PlannedCase {
     }
 }
 
-/// Beyond this number of samples an interval hardly gets narrower.
+/// Maximum number of samples of a case. More samples hardly narrow an interval.
 const MAX_SAMPLES: usize = 300;
 
-/// The cases of a run, and its limits in time.
+/// The cases of a run, with its budget and time limit.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The suite; none if experiments were chosen by name.
+    /// Suite, or `None` if experiments were chosen by name.
     pub suite: Option<&'static Suite>,
-    /// The cases, in the order of the report.
+    /// Cases in the order of the report, skipped ones included.
     pub cases: Vec<PlannedCase>,
-    /// Number of cases that are left out to keep the time limit.
+    /// Number of cases left out to keep the time limit.
     pub left_out: usize,
     /// Size and options of the cases.
     pub scope: Scope,
     /// Wall time that samples may use. Cases with a fixed number of samples take the first one
     /// even if the budget is used.
     pub budget: Duration,
-    /// Wall time after which the run ends, even if cases have no sample; none if the first samples of
-    /// all cases may take longer.
+    /// Wall time after which the run ends, even if cases have no sample. `None` if the first
+    /// samples of all cases may take any time.
     pub time_limit: Option<Duration>,
-    /// Target duration of a sample, for experiments whose number of iterations can be chosen.
+    /// Target duration of a sample with adaptive sampling, which chooses the number of iterations.
     pub sample: Duration,
-    /// Seed of the order of cases and of the intervals.
+    /// Seed of the random numbers that order the cases and determine the intervals.
     pub seed: u64,
 }
 
-/// A condition on a parameter: it admits cases with this value or, if the value is empty, cases
-/// without the parameter. Several conditions on one parameter admit all their values. Experiments
-/// without the parameter are not affected.
+/// A condition on a parameter. It admits cases with the given value or, if the value is empty,
+/// cases without the parameter. Several conditions on one parameter admit all their values.
+/// Experiments without the parameter are not affected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Only {
-    /// Pattern of the experiments that the condition applies to.
+    /// Pattern for the names of the experiments to which the condition applies.
     pub experiments: String,
     /// Name of the parameter.
     pub name: String,
-    /// Value, as text.
+    /// Admitted value as a string; empty for cases without the parameter.
     pub value: String,
 }
 
-/// Returns whether the conditions admit a case of an experiment whose cases are `all`.
+/// Returns whether the conditions `only` admit the case with these `parameters`, if all cases of
+/// its experiment are `all`.
 fn admits(only: &[&Only], all: &[Parameters], parameters: &Parameters) -> bool {
     only.iter().all(|condition| {
         let name = condition.name.as_str();
@@ -96,22 +98,23 @@ fn admits(only: &[&Only], all: &[Parameters], parameters: &Parameters) -> bool {
     })
 }
 
-/// Default budget of a run, in seconds.
+/// Upper bound on the default budget of a run, in seconds, if its suite does not set another.
 pub const DEFAULT_BUDGET_SECONDS: f64 = 45.0;
 
-/// A quick run of a suite ends within this time.
+/// Time limit of a quick run of a suite.
 pub const QUICK_LIMIT: Duration = Duration::from_mins(1);
 
-/// The part of a time limit that a plan fills. The rest is for machines slower than the one on
-/// which the costs were measured.
+/// Share of a time limit that a plan fills. The rest is a margin for machines slower than the one
+/// on which the costs were measured.
 const PLANNED_PART: f64 = 0.75;
 
 /// Expected time for calibration and for writing the report.
 const OVERHEAD: Duration = Duration::from_millis(1500);
 
 impl Plan {
-    /// Creates a plan of the cases that the conditions admit. Without a given budget, the budget
-    /// depends on their number, and a quick run of a suite has the time limit [`QUICK_LIMIT`].
+    /// Creates a plan of the cases that the conditions `only` admit. If `budget` is `None`, the
+    /// budget depends on the number of cases, and a quick run of a suite has the time limit
+    /// [`QUICK_LIMIT`].
     pub fn new(
         suite: Option<&'static Suite>,
         experiments: &[&'static Experiment],
@@ -146,7 +149,7 @@ impl Plan {
         if is_limited { plan.within(QUICK_LIMIT) } else { plan }
     }
 
-    /// Returns the suite's cases as a run without options plans them.
+    /// Creates the plan of a suite for a run without options.
     pub fn of_suite(
         suite: &'static Suite,
         experiments: &[&'static Experiment],
@@ -161,7 +164,8 @@ impl Plan {
         Self::new(Some(suite), experiments, scope, &only, None, 0)
     }
 
-    /// Limits the time of the run, and leaves out cases so that the others are expected to fit.
+    /// Sets a time limit, lowers the budget to fit, and leaves out cases until the others are
+    /// expected to fit.
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
         let measured: Vec<usize> =
@@ -188,13 +192,13 @@ impl Plan {
         self
     }
 
-    /// Returns the cases that are measured.
+    /// Returns the cases to measure: those that are not skipped.
     pub fn measured(&self) -> impl Iterator<Item = &PlannedCase> + Clone {
         self.cases.iter().filter(|case| case.skipped.is_none())
     }
 
-    /// Returns the wall time that the run is expected to take: every case takes its first sample,
-    /// and the remaining samples share the rest of the budget.
+    /// Returns the expected wall time of the run. Every case takes its first sample, and the
+    /// remaining samples share the rest of the budget.
     pub fn expected(&self) -> Duration {
         let costs = self.measured().map(|case| &case.cost);
         let first = cost::first_samples(costs.clone());
@@ -205,7 +209,8 @@ impl Plan {
     }
 }
 
-/// Returns a budget for dozens of samples of each case, at most `max` seconds.
+/// Returns a budget for dozens of samples of each case, at most `max` seconds for a full run and 8
+/// seconds for a quick one.
 fn default_budget(cases: &[PlannedCase], size: Size, max: f64) -> Duration {
     let count = cases.len() as f64;
     let seconds = match size {

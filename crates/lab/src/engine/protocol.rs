@@ -1,4 +1,4 @@
-//! Messages between the engine and the process of a case: lines of JSON.
+//! Messages between the engine and the process of a case, each a line of JSON.
 //!
 //! ```text
 //! engine                       process of the case
@@ -17,45 +17,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::experiment::{Facts, Sample};
 
-/// A request of the engine.
+/// A request from the engine to the process of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// Create a subject.
+    /// A request to create the subject.
     Open {
         /// Name of the experiment.
         experiment: String,
         /// Parameters of the case.
         parameters: Parameters,
-        /// Whether to leave out metrics that only waiting can measure.
+        /// Whether to leave out metrics that require a long wait.
         skip_slow_metrics: bool,
     },
-    /// Take a sample.
+    /// A request for one sample.
     Sample {
-        /// Number of iterations.
+        /// Number of iterations of the operation.
         iterations: u64,
     },
 }
 
-/// A reply of the process of a case.
+/// A reply from the process of a case to the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// The subject exists; its facts.
+    /// The subject exists and has these facts.
     Ready(Facts),
-    /// A step of a demonstration; the sample follows.
+    /// A step of a demonstration, whose sample follows later.
     Step(Step),
-    /// The sample.
+    /// The requested sample.
     Sampled(Box<Measurement>),
-    /// The request failed.
+    /// The request failed for the given reason.
     Failed(String),
 }
 
-/// A sample, and the time that it took.
+/// A sample with its duration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The sample.
+    /// Result of the sample.
     pub sample: Sample,
-    /// Wall time that it took, whatever it measures.
+    /// Wall time of the sample, whatever its value measures.
     pub elapsed: Duration,
-    /// CPU time of the process of the case and all its children so far.
+    /// CPU time so far of the case's process and all its children.
     pub cpu: Duration,
 }

@@ -8,7 +8,7 @@ use super::experiment::Experiment;
 use super::pattern::matches;
 use super::suite::Suite;
 
-/// Experiments and suites by name.
+/// A table of experiments and suites.
 #[derive(Debug, Clone, Copy)]
 pub struct Registry {
     /// All experiments, in the order of lists and reports.
@@ -22,26 +22,27 @@ pub struct Registry {
 /// The experiments with which the engine calibrates itself. They take no parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Calibrators {
-    /// An empty operation. Its facts `clock_ns`, `clock_resolution_ns` and `empty_loop_ns` are the
-    /// cost of the clock and of the loop.
+    /// Experiment that times an empty operation. The facts `clock_ns`, `clock_resolution_ns` and
+    /// `empty_loop_ns` are the cost and the resolution of the clock, and the cost of the loop.
     pub empty: &'static Experiment,
-    /// A cache line that bounces between two CPUs. Its value is their distance.
+    /// Experiment that bounces a cache line between two CPUs. The value is the distance between
+    /// them, as a round-trip time.
     pub distance: &'static Experiment,
 }
 
 impl Registry {
-    /// Returns the experiment with this name.
+    /// Returns the experiment with the given name, or `None` if there is none.
     pub fn find(&self, name: &str) -> Option<&'static Experiment> {
         self.experiments.iter().copied().find(|experiment| experiment.name == name)
     }
 
-    /// Returns the suite with this name.
+    /// Returns the suite with the given name, or `None` if there is none.
     pub fn suite(&self, name: &str) -> Option<&'static Suite> {
         self.suites.iter().find(|suite| suite.name == name)
     }
 
-    /// Returns the experiments whose name matches one of the patterns, or whose family is one of
-    /// them, in the order of the table. `*` matches any text.
+    /// Returns the experiments whose name matches one of the patterns, or whose family equals one
+    /// of them, in the order of the table. `*` matches any string.
     ///
     /// # Errors
     /// Returns the first pattern that matches nothing.
@@ -58,8 +59,8 @@ impl Registry {
         Ok(hits.filter(|e| patterns.iter().any(|pattern| is_hit(pattern, e))).collect())
     }
 
-    /// Fills in fields that records of older versions lack: the view of their cases, and the chapter
-    /// of their suite.
+    /// Fills in fields that records of older versions lack: the views of cases, and the chapter of
+    /// the suite.
     pub fn complete(&self, record: &mut RunRecord) {
         for case in record.cases.iter_mut().filter(|case| case.view == View::Table) {
             case.view = self.find(&case.experiment).map_or(View::Table, |found| found.view);
@@ -68,7 +69,8 @@ impl Registry {
         record.chapter = record.chapter.or(suite.map(|suite| suite.chapter));
     }
 
-    /// Returns the experiments of a suite, in the order of the table.
+    /// Returns the experiments of a suite, in the order of the table; none if one of its patterns
+    /// matches nothing.
     pub fn of_suite(&self, suite: &Suite) -> Vec<&'static Experiment> {
         self.matching(suite.patterns).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Stop rules of a case, and its figures.
+//! The samples of a case: the rules for when there are enough, and their summary.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::engine::experiment::{Sample, Sampling, StageSample};
 use crate::engine::plan::PlannedCase;
 use crate::engine::protocol::Measurement;
 
-/// An interval is narrow enough below this part of the median.
+/// Width below which an interval counts as narrow, relative to the median.
 const MAX_RELATIVE_WIDTH: f64 = 0.02;
-/// With fewer samples a narrow interval may be chance. It also has to be narrow at two checks in a
-/// row.
+/// Minimum number of samples before an interval is checked. With fewer, it may be narrow by chance.
+/// It also has to be narrow at two checks in a row.
 const MIN_INTERVAL_SAMPLES: usize = 12;
 
 /// The samples of a case so far.
@@ -24,13 +24,14 @@ pub struct Samples {
     limit: usize,
     seed: u64,
     taken: Vec<Sample>,
-    /// Indexes of samples that were taken while other programs used the CPUs.
+    /// Indexes of samples taken while other programs used the CPUs, or the hypervisor moved one.
     disturbed: Vec<usize>,
-    /// Number of samples at which the interval is computed next, which takes milliseconds.
+    /// Number of undisturbed samples at which the interval is computed next. Each check takes
+    /// milliseconds.
     next_check: usize,
     /// Whether the interval was narrow at the last check.
     was_narrow: bool,
-    /// Number of iterations of a sample.
+    /// Number of iterations in each sample.
     pub iterations: u64,
 }
 
@@ -55,14 +56,14 @@ impl Samples {
         self.taken.len() - 1
     }
 
-    /// Marks a sample as taken while other programs used the CPUs.
+    /// Marks the sample with the index `place` as disturbed by other programs or by the hypervisor.
     pub fn mark_disturbed(&mut self, place: usize) {
         if !self.disturbed.contains(&place) {
             self.disturbed.push(place);
         }
     }
 
-    /// Returns the number of samples.
+    /// Returns the number of samples, disturbed ones included.
     pub fn count(&self) -> usize {
         self.taken.len()
     }
@@ -72,8 +73,8 @@ impl Samples {
         self.taken.len() - self.disturbed.len()
     }
 
-    /// Returns why no more samples are needed; none if more are. Computes the interval at every
-    /// quarter more samples, and remembers whether it was narrow.
+    /// Returns why no more samples are needed, or `None` if more are. Computes the interval each
+    /// time the number of samples has grown by a quarter, and remembers whether it was narrow.
     pub fn check_complete(&mut self) -> Option<Stopped> {
         match self.sampling {
             Sampling::Fixed(count) => (self.taken.len() >= count).then_some(Stopped::Count),
@@ -92,8 +93,8 @@ impl Samples {
         }
     }
 
-    /// Returns the samples that count, and whether each is disturbed. Disturbed samples do not count
-    /// once there are enough others, since they have been retaken.
+    /// Returns the samples that count, each with whether it is disturbed. Disturbed samples of an
+    /// adaptive case do not count once there are enough others, which replace them.
     fn counted(&self) -> Vec<(bool, &Sample)> {
         let all = self.taken.iter().enumerate();
         let all = all.map(|(place, sample)| (self.disturbed.contains(&place), sample));
@@ -101,7 +102,7 @@ impl Samples {
         all.filter(|&(disturbed, _)| !(disturbed && retaken)).collect()
     }
 
-    /// Returns the record of the case.
+    /// Returns the record of the case, with statistics over the samples that count.
     pub fn summarise(&self, planned: &PlannedCase, stopped: Option<Stopped>) -> Case {
         let experiment = planned.experiment;
         let mut case = Case::new(
@@ -142,7 +143,7 @@ fn metrics<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<String, Me
     values.into_iter().map(|(name, (unit, values))| (name, Metric::of(unit, values))).collect()
 }
 
-/// Returns the figures of each stage over the samples.
+/// Returns the times of each stage over all given samples.
 fn stages(samples: &[&Sample]) -> Vec<Stage> {
     let metric = |index: usize, of: fn(&StageSample) -> f64| {
         let values = samples.iter().filter_map(|sample| sample.stages.get(index)).map(of);
@@ -158,13 +159,13 @@ fn stages(samples: &[&Sample]) -> Vec<Stage> {
     first.iter().enumerate().map(stage).collect()
 }
 
-/// Returns the number of iterations with which a sample takes about the target time, according to
-/// a trial; at most a hundred times those of the trial.
+/// Returns the number of iterations with which a sample takes about `target`, judging by `trial`
+/// with `iterations` iterations. The result is at most a hundred times `iterations`.
 pub fn iterations_for(target: Duration, trial: &Measurement, iterations: u64) -> u64 {
     let took = trial.elapsed.as_secs_f64().max(1e-9);
     let factor = (target.as_secs_f64() / took).clamp(0.0, 100.0);
     let wanted = (iterations as f64 * factor).round().clamp(1.0, 1e12);
-    // The cast is exact enough: the number is positive and small.
+    // Between 1 and 1e12, which `u64` can represent.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped above")]
     let wanted = wanted as u64;
     wanted

@@ -1,4 +1,4 @@
-//! The process of a case: creates the subject and takes samples on request.
+//! The process of a case, which creates the subject and takes samples on request.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -12,18 +12,20 @@ use crate::engine::experiment::{Subject, SubjectError};
 use crate::engine::protocol::{Measurement, Reply, Request};
 use crate::engine::registry::Registry;
 
-/// If the engine dies during a sample, this process finishes the sample to reap its children, but is
-/// killed after this time.
+/// Time in which this process may finish its sample and reap its children after the engine has
+/// died. Then it is killed.
 const ORPHAN_LIFETIME_SECONDS: u32 = 20;
 
-/// Answers requests on standard input with replies on standard output, both of which become
-/// `/dev/null` first: children must neither read requests nor write between replies.
+/// Answers requests from standard input on standard output, as [`serve`] does. First replaces both
+/// streams of the process by `/dev/null`, so that children can neither read requests nor write
+/// between replies.
 ///
 /// # Errors
-/// See [`serve`].
+/// Returns the errors of [`serve`], or an error if the streams cannot be replaced.
 pub fn serve_standard_streams(registry: &Registry) -> io::Result<()> {
-    // Inherited dispositions must not affect what is measured: with SIGCHLD ignored, no child could
-    // be waited for. Writing to a closed pipe stays an error, as in every Rust program.
+    // Inherited dispositions must not affect measurements: with SIGCHLD ignored, wait(2) would not
+    // report children. SIGPIPE stays ignored, as in every Rust program, so that a write to a closed
+    // pipe returns an error.
     Dispositions::default().ignoring(Signal::PIPE).apply();
     spawn::outlive_parent_by(ORPHAN_LIFETIME_SECONDS);
     let requests = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
@@ -34,7 +36,7 @@ pub fn serve_standard_streams(registry: &Registry) -> io::Result<()> {
     serve(registry, BufReader::new(File::from(requests)), File::from(replies))
 }
 
-/// Answers requests for experiments of this registry until the input ends.
+/// Answers requests for experiments of `registry` until `requests` ends.
 ///
 /// # Errors
 /// Returns an error if a request cannot be read or parsed, or a reply cannot be written.
@@ -133,7 +135,7 @@ mod tests {
         calibration: Calibrators { empty: &COUNTER, distance: &COUNTER },
     };
 
-    /// A subject whose value is the number of iterations so far.
+    /// A subject that counts its iterations and returns the count as the value of a sample.
     struct Counter(u64);
 
     impl Subject for Counter {

@@ -1,4 +1,4 @@
-//! Parameters that users can set, and the values that they chose.
+//! Parameters that users can set, and the values chosen for them.
 
 use contend_record::parameters::{Parameters, Value};
 
@@ -7,27 +7,27 @@ use contend_record::parameters::{Parameters, Value};
 pub struct Setting {
     /// Name of the parameter.
     pub name: &'static str,
-    /// Meaning and default, for the reference.
+    /// Description with the default, for the generated reference.
     pub summary: &'static str,
     values: Values,
 }
 
-/// The values that a parameter can have.
+/// The allowed values of a parameter.
 #[derive(Debug)]
 enum Values {
     /// A number between two bounds, inclusive.
     Numbers(u64, u64),
-    /// One of these names.
+    /// One of the names that a function returns.
     Names(fn() -> Vec<&'static str>),
 }
 
 impl Setting {
-    /// Creates a parameter that is a number from `min` to `max`.
+    /// Creates a parameter whose values are the numbers from `min` to `max`, inclusive.
     pub const fn number(name: &'static str, summary: &'static str, min: u64, max: u64) -> Self {
         Self { name, summary, values: Values::Numbers(min, max) }
     }
 
-    /// Creates a parameter that is one of some names.
+    /// Creates a parameter whose values are the given names.
     pub const fn named(
         name: &'static str,
         summary: &'static str,
@@ -36,10 +36,10 @@ impl Setting {
         Self { name, summary, values: Values::Names(names) }
     }
 
-    /// Parses a value.
+    /// Parses a value of this parameter.
     ///
     /// # Errors
-    /// Returns what is expected instead.
+    /// Returns a description of the allowed values.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         match self.values {
             Values::Numbers(min, max) => match text.parse() {
@@ -53,7 +53,7 @@ impl Setting {
         }
     }
 
-    /// Returns the names that it can be; none if it is a number.
+    /// Returns the allowed names, or an empty list if the parameter is a number.
     pub fn names(&self) -> Vec<&'static str> {
         match self.values {
             Values::Numbers(..) => Vec::new(),
@@ -61,7 +61,7 @@ impl Setting {
         }
     }
 
-    /// Returns one of its values.
+    /// Returns an example of an allowed value.
     pub fn example(&self) -> Value {
         match self.values {
             Values::Numbers(min, max) => Value::Number(max.min(min + 2)),
@@ -75,7 +75,7 @@ impl Setting {
 pub struct Choices(Vec<(String, Vec<Value>)>);
 
 impl Choices {
-    /// Adds a value of a parameter.
+    /// Adds a value to those of a parameter, unless it is already one of them.
     pub fn add(&mut self, name: &str, value: Value) {
         match self.0.iter_mut().find(|(other, _)| other == name) {
             Some((_, values)) if values.contains(&value) => {}
@@ -84,13 +84,13 @@ impl Choices {
         }
     }
 
-    /// Returns the chosen values of a parameter.
+    /// Returns the chosen values of a parameter, or an empty slice if none were chosen.
     pub fn of(&self, name: &str) -> &[Value] {
         let found = self.0.iter().find(|(other, _)| other == name);
         found.map_or(&[], |(_, values)| values)
     }
 
-    /// Returns the chosen numbers of a parameter, or the default ones if none were chosen.
+    /// Returns the chosen numbers of a parameter, or `default` if none were chosen.
     pub fn numbers(&self, name: &str, default: &[u64]) -> Vec<u64> {
         let number = |value: &Value| match value {
             Value::Number(number) => Some(*number),
@@ -102,7 +102,8 @@ impl Choices {
         }
     }
 
-    /// Returns the cases with every combination of the chosen values, each once.
+    /// Returns the given cases with every combination of the values chosen for `settings`, without
+    /// duplicates.
     pub fn applied(&self, cases: Vec<Parameters>, settings: &[&Setting]) -> Vec<Parameters> {
         let mut cases = cases;
         for setting in settings {

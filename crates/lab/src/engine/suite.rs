@@ -2,20 +2,22 @@
 
 use contend_record::lab::Chapter;
 
-/// A suite.
+/// Experiments that are run together, and the report chapter that compares them with a source
+/// document.
 #[derive(Debug)]
 pub struct Suite {
-    /// Name of the suite.
+    /// Name on the command line and in records.
     pub name: &'static str,
-    /// One line for lists.
+    /// One-line description for lists.
     pub summary: &'static str,
-    /// Chapter of the report that shows it.
+    /// Report chapter that presents the results.
     pub chapter: Chapter,
-    /// Patterns of its experiments.
+    /// Patterns for the names or families of the experiments.
     pub patterns: &'static [&'static str],
-    /// Conditions: pattern of the experiments, parameter, value. Experiments with the parameter run
-    /// only the cases with one of its values; an empty value admits cases without the parameter.
+    /// Conditions on cases: a pattern for experiment names, a parameter, and a value. Experiments
+    /// with the parameter run only cases with one of the values given for it; an empty value admits
+    /// cases without the parameter.
     pub only: &'static [(&'static str, &'static str, &'static str)],
-    /// Default of its budget, in seconds.
+    /// Upper bound on the default budget of a run, in seconds.
     pub budget_seconds: f64,
 }

@@ -1,7 +1,7 @@
 //! The timed loop.
 //!
-//! Nothing but the loop is between the two readings of the clock. The cost of the clock and of an
-//! empty loop is measured first and subtracted.
+//! Only the loop runs between the two readings of the clock. The cost of the clock and of an empty
+//! loop is measured first and subtracted.
 
 use std::hint::black_box;
 use std::io;
@@ -15,12 +15,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::engine::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
 
-/// The cost of measuring itself.
+/// The overhead of the clock and of the loop.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Overhead {
     /// Time between two consecutive readings of the clock, in nanoseconds.
     pub clock: f64,
-    /// Time of an iteration of the loop around an empty operation, in nanoseconds.
+    /// Time of one iteration of the loop with an empty operation, in nanoseconds.
     pub iteration: f64,
 }
 
@@ -64,7 +64,7 @@ pub fn clock_resolution() -> f64 {
     (0..1000).map(step).fold(f64::INFINITY, f64::min)
 }
 
-/// Converts a time to whole nanoseconds.
+/// Converts a duration to whole nanoseconds, at most `u64::MAX`.
 pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -74,17 +74,17 @@ pub fn now() -> u64 {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).map_or(0, nanoseconds)
 }
 
-/// Returns how many operations fit into `time`, if `operations` of them took `taken`.
+/// Returns the number of operations that fit into `time`, if `operations` of them took `taken`.
 pub fn how_many(time: Duration, taken: Duration, operations: u64) -> u64 {
     let each = taken.as_nanos() / u128::from(operations.max(1));
     u64::try_from(time.as_nanos() / each.max(1)).unwrap_or(u64::MAX)
 }
 
-/// Finds how many operations fit into `time`, within a range, by two trials: one with a first guess,
-/// and one with its result, since a warm operation may be faster.
+/// Returns the number of operations that fit into `time`, clamped to `range`. Calls `run` with
+/// `first_guess` operations, then with the resulting number, since a warm operation may be faster.
 ///
 /// # Errors
-/// Returns an error if a trial fails.
+/// Returns the error of `run`.
 pub fn as_many_as_fit(
     time: Duration,
     first_guess: u64,
@@ -99,7 +99,8 @@ pub fn as_many_as_fit(
     Ok(operations)
 }
 
-/// Times a loop. Never inlined, so that the empty operation uses the same machine code.
+/// Runs the operation `iterations` times and returns the wall time. Never inlined, so that the
+/// empty operation uses the same machine code.
 #[inline(never)]
 fn elapsed(operation: &mut dyn FnMut() -> io::Result<()>, iterations: u64) -> io::Result<Duration> {
     let started = Instant::now();
@@ -109,39 +110,39 @@ fn elapsed(operation: &mut dyn FnMut() -> io::Result<()>, iterations: u64) -> io
     Ok(started.elapsed())
 }
 
-/// An operation that is timed in a loop.
+/// A subject that times an operation in a loop.
 pub struct Timed<F> {
     overhead: Overhead,
     operation: F,
-    /// Number of units that one operation creates; its time is divided by it.
+    /// Number of units that one operation creates. Measurements are divided by it.
     units: u64,
-    /// Children that live longer than an operation.
+    /// Children that outlive an operation, whose CPU time counts too.
     children: Vec<Pid>,
     facts: Facts,
 }
 
 impl<F: FnMut() -> io::Result<()>> Timed<F> {
-    /// Creates a subject that times an operation.
+    /// Creates a subject that times `operation`, after it has measured the overhead.
     pub fn new(operation: F) -> Self {
         let overhead = Overhead::measure();
         Self { overhead, operation, units: 1, children: Vec::new(), facts: Facts::new() }
     }
 
-    /// Divides the time of an operation by a number of units.
+    /// Sets the number of units that one operation creates, by which measurements are divided.
     #[must_use]
     pub fn of_units(mut self, units: u64) -> Self {
         self.units = units;
         self
     }
 
-    /// Adds the CPU time of children that live longer than an operation.
+    /// Adds the CPU time of the given children, which outlive an operation.
     #[must_use]
     pub fn with_children(mut self, children: Vec<Pid>) -> Self {
         self.children = children;
         self
     }
 
-    /// Adds facts for the record.
+    /// Sets the facts for the record.
     #[must_use]
     pub fn with_facts(mut self, facts: Facts) -> Self {
         self.facts = facts;
@@ -162,7 +163,8 @@ impl<F: FnMut() -> io::Result<()>> Timed<F> {
     }
 }
 
-/// A reading of what this process and its children have used.
+/// Resource usage so far: CPU time of this process and its children, and the switches and faults of
+/// this process.
 struct Resources {
     own: Duration,
     children: Duration,

@@ -1,12 +1,12 @@
-//! Leaves out cases until a plan fits into a time limit.
+//! Selects the cases to leave out of a plan so that it fits into a time limit.
 //!
-//! Cases that differ only in numbers, such as `n`, form a group: one subject at several sizes.
-//! Every step leaves out what costs the most for what it is worth, until the rest fits:
+//! Cases that differ only in numbers, such as `n`, form a group: one subject at several sizes. Each
+//! step leaves out the case with the highest cost in relation to its worth, until the others fit:
 //!
-//! | what a step leaves out | worth |
+//! | case that a step leaves out | worth |
 //! |---|---|
 //! | one of three or more sizes of a group | [`SIZE_WORTH`] |
-//! | one of two sizes, without which there is no line through them | [`LINE_WORTH`] |
+//! | one of two sizes, both of which a line needs | [`LINE_WORTH`] |
 //! | the last size, and with it the whole group | [`GROUP_WORTH`] |
 //!
 //! So sizes go before subjects, and expensive ones before cheap ones.
@@ -21,22 +21,22 @@ const SIZE_WORTH: f64 = 1.0;
 const LINE_WORTH: f64 = 2.0;
 const GROUP_WORTH: f64 = 6.0;
 
-/// Sizes whose cost is at least this share of the most expensive one's cost as much as that one.
+/// A size that costs at least this share of the most expensive one counts as equally expensive.
 const SAME_COST: f64 = 0.75;
 
-/// A case that may be left out.
+/// A case that `trim` may leave out.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     /// Name of the experiment.
     pub experiment: &'a str,
     /// Parameters of the case.
     pub parameters: &'a Parameters,
-    /// Its expected duration.
+    /// Expected duration of the case.
     pub cost: Cost,
 }
 
-/// Returns the indexes of the cases to leave out so that the first samples of the others fit into
-/// the limit.
+/// Returns the indexes of the candidates to leave out, in ascending order, so that the first
+/// samples of the others fit into `limit`.
 pub fn trim(candidates: &[Candidate<'_>], limit: Duration) -> Vec<usize> {
     let mut groups = groups(candidates);
     let mut left_out = Vec::new();
@@ -50,8 +50,8 @@ pub fn trim(candidates: &[Candidate<'_>], limit: Duration) -> Vec<usize> {
     left_out
 }
 
-/// Returns the cases by group, in the order of the plan. A group's cases are in order of size if
-/// the plan's are.
+/// Returns the groups, each as the indexes of its cases, in the order of the plan. The sizes in a
+/// group are in ascending order if the plan's are.
 fn groups(candidates: &[Candidate<'_>]) -> Vec<Vec<usize>> {
     let key = |candidate: &Candidate<'_>| {
         let words = candidate.parameters.iter();
@@ -72,7 +72,8 @@ fn groups(candidates: &[Candidate<'_>]) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-/// Returns the group and the place in it of the case that costs the most for what it is worth.
+/// Returns the case with the highest cost in relation to its worth, as the index of its group and
+/// its index in the group; `None` if there is no group.
 fn cheapest_loss(candidates: &[Candidate<'_>], groups: &[Vec<usize>]) -> Option<(usize, usize)> {
     let losses = groups.iter().enumerate().map(|(group, members)| {
         let costs: Vec<f64> =
@@ -88,9 +89,9 @@ fn cheapest_loss(candidates: &[Candidate<'_>], groups: &[Vec<usize>]) -> Option<
     losses.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, place)| place)
 }
 
-/// Returns the place of the size that tells the least for its cost: the most expensive one. Of
-/// several that cost about the same, it is one in the middle, or else the smallest, since the
-/// ends carry a line and the largest carries a mean.
+/// Returns the index of the size to leave out first: the most expensive one. Of several that cost
+/// about the same, it is one in the middle, or else the smallest, since a line needs both ends and
+/// the largest size gives the best mean.
 fn expendable(costs: &[f64]) -> usize {
     let max = costs.iter().copied().fold(0.0, f64::max);
     let last = costs.len().saturating_sub(1);
@@ -99,7 +100,8 @@ fn expendable(costs: &[f64]) -> usize {
     middle.or_else(|| (0..=last).find(alike)).unwrap_or(last)
 }
 
-/// Returns the seconds of shared work that fall to one group, if all that need it share it evenly.
+/// Returns one group's part of the shared work of a case, in seconds, if all groups that need the
+/// work divide it evenly. Returns 0 for a case without shared work.
 fn shared_part(candidates: &[Candidate<'_>], groups: &[Vec<usize>], index: usize) -> f64 {
     let Some(shared) = candidates[index].cost.shared else { return 0.0 };
     let uses = |&&index: &&usize| {
@@ -114,7 +116,8 @@ mod tests {
     use super::*;
     use crate::engine::cost::SharedCost;
 
-    /// Cases of experiment `e`: a subject, its size and the milliseconds of its first sample.
+    /// Returns the cases that are left out. Each case has a subject, a size, and the time of its
+    /// first sample in milliseconds.
     fn left_out(cases: &[(&str, u64, u64)], limit_millis: u64) -> Vec<String> {
         let costs = cases.iter().map(|&(unit, n, millis)| (unit, n, Cost::of_millis(0, millis)));
         left_out_with(&costs.collect::<Vec<_>>(), limit_millis)

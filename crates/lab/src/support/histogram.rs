@@ -1,4 +1,4 @@
-//! Percentiles of the durations of single operations.
+//! Histograms of the durations of single operations, and their percentiles.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use hdrhistogram::Histogram;
 use crate::engine::experiment::SubjectError;
 use crate::engine::timing::nanoseconds;
 
-/// Creates a histogram of nanoseconds with two significant digits. Longer times than a minute count
-/// as a minute.
+/// Creates a histogram of durations in nanoseconds, with two significant digits. Durations above
+/// one minute count as one minute.
 ///
 /// # Errors
 /// Returns an error if the bounds are invalid.
@@ -17,16 +17,16 @@ pub fn histogram() -> Result<Histogram<u64>, SubjectError> {
     histogram.map_err(|error| SubjectError::Wrong(error.to_string()))
 }
 
-/// Records a time.
+/// Records the duration of one operation.
 pub fn note(histogram: &mut Histogram<u64>, time: Duration) {
     histogram.saturating_record(nanoseconds(time));
 }
 
-/// Number of times that is enough for all percentiles.
+/// Minimum number of recorded durations for the 99.9th percentile.
 pub const P999_SAMPLES: u64 = 1000;
 
-/// Returns the percentiles for which there are enough times: with fewer than a thousand, the 99.9th
-/// would be the maximum.
+/// Returns the names and values, in nanoseconds, of the percentiles for which there are enough
+/// durations. With fewer than a thousand, the 99.9th percentile would be the maximum.
 pub fn percentiles(histogram: &Histogram<u64>) -> impl Iterator<Item = (&'static str, f64)> {
     let known = [("p50", 0.5, 1), ("p99", 0.99, 100), ("p99.9", 0.999, P999_SAMPLES)];
     let enough = known.into_iter().filter(|known| histogram.len() >= known.2);

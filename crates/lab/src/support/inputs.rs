@@ -1,4 +1,4 @@
-//! Inputs of pipelines: the same bytes on every machine.
+//! Generated inputs of pipelines, identical on every machine.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -6,15 +6,15 @@ use std::os::fd::AsRawFd;
 
 use rustix::fs::MemfdFlags;
 
-/// JSON document that [`json_array`] repeats.
+/// JSON document of which [`json_array`] writes copies.
 pub const EXAMPLE: &str = include_str!("menu.json");
 
-/// Length of a line of [`base64_lines`] in characters, as with `base64 -w 76`.
+/// Length of a line of [`base64_lines`] in bytes, without its newline, as with `base64 -w 76`.
 pub const LINE: usize = 76;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const SEED: u64 = 20_211_216;
 
-/// Writes a JSON array of `count` copies of [`EXAMPLE`], 243 bytes each.
+/// Writes a JSON array of `count` copies of [`EXAMPLE`], each 243 bytes long with its separator.
 ///
 /// # Errors
 /// Returns an error if a write fails.
@@ -29,7 +29,8 @@ pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
     to.flush()
 }
 
-/// Writes `count` lines of pseudo-random characters of the base64 alphabet.
+/// Writes `count` lines of `LINE` pseudo-random characters of the base64 alphabet, always the
+/// same.
 ///
 /// # Errors
 /// Returns an error if a write fails.
@@ -50,7 +51,7 @@ pub fn base64_lines(to: impl Write, count: u64) -> io::Result<()> {
     to.flush()
 }
 
-/// An input in memory that any number of readers can read from its start.
+/// An in-memory file that any number of readers can read from its start.
 #[derive(Debug)]
 pub struct Input {
     file: File,
@@ -58,10 +59,10 @@ pub struct Input {
 }
 
 impl Input {
-    /// Creates an input with what `write` writes.
+    /// Creates an input from the bytes that `write` writes to its file.
     ///
     /// # Errors
-    /// Returns an error if the kernel has no memfd, or no memory.
+    /// Returns an error if memfd_create(2) or `write` fails.
     pub fn of(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<Self> {
         let file = File::from(rustix::fs::memfd_create("contend-input", MemfdFlags::CLOEXEC)?);
         write(&file)?;
@@ -69,7 +70,7 @@ impl Input {
         Ok(Self { file, bytes })
     }
 
-    /// Returns its length in bytes.
+    /// Returns the length of the input in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -77,7 +78,7 @@ impl Input {
     /// Opens a reader at the start of the input.
     ///
     /// # Errors
-    /// Returns an error if it cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub fn open(&self) -> io::Result<File> {
         File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }

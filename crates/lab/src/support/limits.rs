@@ -1,8 +1,9 @@
-//! Limits on the number of processes and threads: where each is set, the number of units in use, and
-//! the number that it still allows.
+//! Limits on the number of processes and threads (units): the source of each limit, its current
+//! use, and the number of units that it still allows.
 //!
-//! Several limits make creation fail with the same error. Which one it was follows from a counter of
-//! refusals that the kernel keeps for some, or from the limits that are full when creation fails.
+//! Several limits make the creation of a unit fail with the same error. For some limits, the kernel
+//! counts refusals, and a higher count identifies the limit. Otherwise, it is a limit that is full
+//! when creation fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,27 +13,27 @@ use contend_sys::cgroup::{self, Group, Version};
 use contend_sys::procfs::{MemInfo, Status, read_once};
 use rustix::process::{Resource, getpid, getrlimit, getuid};
 
-/// A kind of unit.
+/// The kind of units: processes or threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Processes, by fork.
+    /// Processes, created by fork(2).
     Process,
     /// Threads of one process.
     Thread,
 }
 
-/// The resources of one unit.
+/// Resources that one unit takes on average.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OfUnit {
-    /// Memory, including that of the kernel, in bytes.
+    /// Memory in bytes, including kernel memory.
     pub memory: f64,
     /// Address space of a thread's stack, in bytes.
     pub stack: u64,
-    /// Memory mappings of a thread.
+    /// Number of memory mappings of a thread.
     pub mappings: f64,
 }
 
-/// Returns the resources of a unit on common machines, for units that have not been measured.
+/// Returns typical resources of a unit, for units that have not been measured.
 pub fn usual_unit(kind: Kind) -> OfUnit {
     let memory = match kind {
         Kind::Process => 130e3,
@@ -41,15 +42,15 @@ pub fn usual_unit(kind: Kind) -> OfUnit {
     OfUnit { memory, stack: 8 << 20, mappings: 2.0 }
 }
 
-/// A limit, and a way to read the number of units in use.
+/// A limit with a function that reads its current use.
 pub struct Watched {
-    /// The limit at the first reading.
+    /// The limit, with its use at the time of creation.
     pub limit: Limit,
     in_use: Box<dyn Fn() -> Option<u64> + Send>,
-    /// File with the number of refusals, if the kernel counts them.
+    /// File in which the kernel counts refusals, if it does.
     refusals: Option<PathBuf>,
     refused_before: u64,
-    /// Part of the limit that the kernel cannot use.
+    /// Part of the limit that units cannot use.
     slack: u64,
 }
 
@@ -64,14 +65,14 @@ impl std::fmt::Debug for Watched {
 pub enum Spent {
     /// The kernel has counted a refusal.
     Refused {
-        /// The number of refusals, and the file that counts them.
+        /// Message with the number of refusals and the file that counts them.
         evidence: String,
-        /// Whether the limit is full, too.
+        /// Whether the limit is also full.
         is_full: bool,
     },
-    /// The limit is full.
+    /// The limit is full; the message has its name, use and value.
     Full(String),
-    /// It allows more units.
+    /// The limit allows more units.
     No,
 }
 
@@ -86,7 +87,7 @@ impl Watched {
     ) -> Option<Self> {
         let used = in_use()?;
         let left = value.saturating_sub(slack).saturating_sub(used) as f64;
-        // Positive, and far below what the type holds.
+        // Between 0 and 1e18, which `u64` can represent.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
         let allows = (left / per_unit.max(1e-9)).min(1e18) as u64;
         let (name, source) = (name.to_owned(), source.into());
@@ -100,11 +101,11 @@ impl Watched {
         self
     }
 
-    /// Returns whether it is exhausted now.
+    /// Reads the current use and returns whether the limit is exhausted.
     pub fn spent(&self) -> Spent {
         let Limit { name, value, per_unit, .. } = &self.limit;
         let used = (self.in_use)();
-        // Other programs create and end units too: one thousandth is tolerated.
+        // Other programs create and end units too, so one thousandth of the limit may be free.
         let near = value.saturating_sub(self.slack).saturating_sub(value / 1000);
         let is_full = used.is_some_and(|used| used as f64 + per_unit > near as f64);
         let refused = self.refusals.as_deref().and_then(counted).unwrap_or(0);
@@ -124,21 +125,22 @@ impl Watched {
     }
 }
 
-/// Returns the number after `max` in the events of a cgroup.
+/// Returns the number of refusals in a `pids.events` file of a cgroup, or `None` if it is
+/// unreadable.
 fn counted(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix("max "))?.trim().parse().ok()
 }
 
-/// Returns the memory that stays free for other programs: a twentieth of what this process could
-/// use, and at least 64 MiB.
+/// Returns the memory to leave free for other programs, in bytes: a twentieth of the machine's
+/// memory or of the cgroup's limit, whichever is lower, and at least 64 MiB.
 pub fn memory_floor() -> u64 {
     let all = cgroup::memory_limit().unwrap_or(u64::MAX).min(MemInfo::read().total);
     (all / 20).max(64 << 20)
 }
 
-/// Returns the memory that the machine and the cgroups of this process have available. Page cache
-/// that the kernel can drop counts as available.
+/// Returns the available memory of the machine or of this process's cgroups, whichever is lowest,
+/// in bytes. Page cache that the kernel can drop counts as available.
 pub fn memory_available() -> u64 {
     let left = |group: &Group| {
         let (limit, used, files) = match group.version {
@@ -154,7 +156,7 @@ pub fn memory_available() -> u64 {
     cgroup::of("memory").iter().filter_map(left).fold(MemInfo::read().available, u64::min)
 }
 
-/// Returns all limits that apply to this process, the tightest first.
+/// Returns all limits on units of this process, the tightest first.
 pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
     let mut all: Vec<Watched> = Vec::new();
     all.extend(processes_of_user());
@@ -181,34 +183,36 @@ pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
     all
 }
 
-/// Names of limits that all processes of this user, this cgroup or the machine share: a process that
-/// exhausts one keeps the others from starting anything. Limits on the memory map concern only their
-/// process, and a guard watches the memory of the machine.
+/// Names of the limits that all processes of the user, of the cgroup or of the machine share. A
+/// process that exhausts one keeps the others from creating units. Limits on the memory map affect
+/// only their own process, and `memory_floor` protects the memory of the machine.
 const SHARED: [&str; 5] =
     [NPROC, CGROUP_PIDS, "kernel.threads-max", "kernel.pid_max", "vm.overcommit"];
 
-/// Returns the tightest limit on units of this kind that other programs share.
+/// Returns the tightest of the limits on units that other programs share, or `None` if none
+/// applies.
 pub fn tightest_shared(kind: Kind) -> Option<Limit> {
     let all = applying(kind, usual_unit(kind)).into_iter().map(|watched| watched.limit);
     all.into_iter().find(|limit| SHARED.contains(&limit.name.as_str()))
 }
 
-/// Returns the number of units that a limit allows while some of it stays free for other programs.
+/// Returns the number of units that a limit allows, less those to leave free for other programs.
 pub fn usable(limit: &Limit) -> u64 {
     limit.allows.saturating_sub(spare(limit))
 }
 
-/// Returns the units that stay free for other programs: a twentieth of what a shared limit allows.
+/// Returns the number of units to leave free for other programs: a twentieth of those that a shared
+/// limit allows, and 0 for other limits.
 fn spare(limit: &Limit) -> u64 {
     if SHARED.contains(&limit.name.as_str()) { limit.allows.div_ceil(20) } else { 0 }
 }
 
-/// Returns why there cannot be `n` more units; none if there can.
+/// Returns why `n` more units of typical size cannot be created, or `None` if they can.
 pub fn not_so_many(kind: Kind, n: u64) -> Option<String> {
     not_so_many_of(kind, usual_unit(kind), n)
 }
 
-/// The same for units with these resources.
+/// Returns why `n` more units with the given resources cannot be created, or `None` if they can.
 pub fn not_so_many_of(kind: Kind, unit: OfUnit, n: u64) -> Option<String> {
     let limits = applying(kind, unit).into_iter().map(|watched| watched.limit);
     let mut short = limits.filter(|limit| usable(limit) <= n);
@@ -232,7 +236,7 @@ fn memory(unit: OfUnit) -> Option<Watched> {
     Watched::new("memory", source, available, unit.memory.max(1.0), floor, used)
 }
 
-/// Returns the number of memory mappings of this process.
+/// Returns the number of memory mappings of this process, or 0 if it cannot be read.
 pub fn own_mappings() -> u64 {
     fs::read_to_string("/proc/self/maps").map_or(0, |text| text.lines().count() as u64)
 }
@@ -261,8 +265,8 @@ fn of_address_space(unit: OfUnit) -> Vec<Watched> {
     [mappings, address_space, data, commit].into_iter().flatten().collect()
 }
 
-/// Returns `RLIMIT_NPROC`, which counts the tasks of a user. It does not apply to root, nor to holders
-/// of `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN` in the initial user namespace.
+/// Returns the limit `RLIMIT_NPROC` on the tasks of the user, or `None` if there is none. In the
+/// initial user namespace, root and holders of `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN` are exempt.
 fn processes_of_user() -> Option<Watched> {
     const EXEMPTING: u64 = 1 << 24 | 1 << 21;
     if in_first_user_namespace() && (getuid().is_root() || capabilities() & EXEMPTING != 0) {
@@ -273,13 +277,13 @@ fn processes_of_user() -> Option<Watched> {
     Watched::new(NPROC, source, value, 1.0, 0, tasks_of_user)
 }
 
-/// The name of the limit on the tasks of a user.
+/// Name of the limit on the tasks of a user.
 pub const NPROC: &str = "RLIMIT_NPROC";
 
-/// The name of the limit on the tasks of a cgroup.
+/// Name of the limit on the tasks of a cgroup.
 const CGROUP_PIDS: &str = "cgroup pids.max";
 
-/// Returns whether this is the initial user namespace, which maps all ids to themselves.
+/// Returns whether this process is in the initial user namespace, which maps all ids to themselves.
 fn in_first_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let numbers: Vec<&str> = map.split_whitespace().collect();
@@ -292,7 +296,8 @@ fn capabilities() -> u64 {
     line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Returns the number of visible tasks of this user, threads included.
+/// Returns the number of tasks of this user in the visible part of procfs, threads included; `None`
+/// if procfs is unreadable.
 fn tasks_of_user() -> Option<u64> {
     let user = getuid().as_raw();
     let mut buffer = [0; 4096];
@@ -313,7 +318,7 @@ fn tasks_of_user() -> Option<u64> {
     Some(count)
 }
 
-/// Returns the number of tasks of the machine.
+/// Returns the number of tasks on the machine, or `None` if it cannot be read.
 pub fn tasks() -> Option<u64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
@@ -331,7 +336,7 @@ fn cgroup_pids() -> Vec<Watched> {
     cgroup::of("pids").into_iter().filter_map(watched).collect()
 }
 
-/// Reads a file with one number; none for `max`.
+/// Returns the number in a file, or `None` if the file is unreadable or contains `max`.
 fn number(path: impl AsRef<Path>) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Building blocks that several experiments share: partners that hand over to each other, limits,
-//! inputs, programs, work.
+//! Building blocks that several experiments share: pairs of partners that exchange data, resource
+//! limits, generated inputs, installed programs, and computations of a given duration.
 
 pub(crate) mod histogram;
 pub mod inputs;

@@ -7,19 +7,20 @@ use contend_sys::{Pid, cpu};
 
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// The memory of some processes, in bytes.
+/// Memory of a process tree, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Proportional set size.
+    /// Sum of the proportional set sizes of the processes.
     pub pss: u64,
-    /// Their page tables, and the kernel stacks and slab objects of the whole machine.
+    /// Page tables of the processes, plus the kernel stacks and unreclaimable slabs of the whole
+    /// machine.
     pub kernel: u64,
 }
 
-/// Returns the memory of a process and its descendants.
+/// Returns the memory of the process `root` and its descendants.
 ///
 /// # Errors
-/// Returns an error if this user may not read it.
+/// Returns an error if the memory of one of the processes cannot be read.
 pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
     let machine = MemInfo::read(); // first: reading processes takes kernel memory
     let mut taken = MemoryUse {
@@ -35,11 +36,11 @@ pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
     Ok(taken)
 }
 
-/// Reads memory until two consecutive readings agree, or for a second: kernels and runtimes defer
-/// some of their work.
+/// Calls `read` until two consecutive results agree, for at most about a second, and returns the
+/// last one. Kernels and runtimes defer some of their memory management.
 ///
 /// # Errors
-/// Returns an error if it cannot be read.
+/// Returns the error of `read`.
 pub fn settled(
     read: impl Fn() -> Result<MemoryUse, SubjectError>,
 ) -> Result<MemoryUse, SubjectError> {
@@ -58,14 +59,15 @@ pub fn settled(
     Ok(before)
 }
 
-/// Returns the CPU time of a process and its descendants so far. That of children that it has waited
-/// for is in hundredths of a second.
+/// Returns the CPU time so far of the process `root`, its living descendants, and the children that
+/// it has waited for. The time of the latter has the resolution of a clock tick, usually 10 ms.
 pub fn cpu(root: Pid) -> Duration {
     let living: Duration = with_descendants(root).into_iter().filter_map(cpu::time_of).sum();
     living + waited_for(root).unwrap_or_default()
 }
 
-/// Returns the CPU time of the children that a process has waited for.
+/// Returns the CPU time of the children that a process has waited for, or `None` if it cannot be
+/// read.
 fn waited_for(pid: Pid) -> Option<Duration> {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let ticks = Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?.children_ticks;

@@ -1,9 +1,10 @@
-//! Programs that experiments start.
+//! Installed programs that experiments start.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// Returns the path of a program in PATH.
+/// Returns the path of the executable `name` in the directories of `PATH`, or `None` if it is not
+/// installed.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| {
@@ -11,7 +12,8 @@ pub fn find(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Returns the reason if one of these programs is not installed.
+/// Returns a message that names the first of the given programs that is not installed, or `None` if
+/// all are.
 pub fn missing<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let missing = names.into_iter().find(|name| find(name).is_none())?;
     Some(format!("{missing} is not installed"))

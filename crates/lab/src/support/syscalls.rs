@@ -1,17 +1,17 @@
-//! Counters of system calls, which experiments increment where they make a call.
+//! Counters of system calls, which experiments increment at each call that they make.
 
 macro_rules! calls {
     ($($variant:ident = $name:literal),* $(,)?) => {
-        /// A system call.
+        /// A system call that a `Tally` counts.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Call {
             $(#[doc = concat!("`", $name, "(2)`.")] $variant),*
         }
 
-        /// Names, as strace(1) prints them.
+        /// Names of the system calls as strace(1) prints them, in the order of `Call`.
         const NAMES: [&str; KINDS] = [$($name),*];
 
-        /// Number of system calls that are counted.
+        /// Number of variants of `Call`.
         pub const KINDS: usize = [$($name),*].len();
     };
 }
@@ -45,39 +45,39 @@ calls! {
     Fcntl = "fcntl",
 }
 
-/// The number of calls of each system call.
+/// A count of calls for each system call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally([u64; KINDS]);
 
 impl Tally {
-    /// Counts a call.
+    /// Counts one call.
     #[inline]
     pub fn add(&mut self, call: Call) {
         self.0[call as usize] += 1;
     }
 
-    /// Counts several calls.
+    /// Counts `count` calls.
     pub fn add_many(&mut self, call: Call, count: u64) {
         self.0[call as usize] += count;
     }
 
-    /// Returns the calls since an earlier tally.
+    /// Returns the calls counted since the earlier tally `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self(std::array::from_fn(|kind| self.0[kind] - before.0[kind]))
     }
 
-    /// Returns the counts in a fixed order.
+    /// Returns the counts, in the order of `Call`.
     pub fn figures(&self) -> [u64; KINDS] {
         self.0
     }
 
-    /// Creates a tally from counts in that order.
+    /// Creates a tally from counts in the order of `Call`.
     pub fn from_figures(figures: [u64; KINDS]) -> Self {
         Self(figures)
     }
 
-    /// Returns the system calls that were made, by name.
+    /// Returns the name and count of each system call with at least one call.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }

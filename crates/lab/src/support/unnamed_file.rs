@@ -1,4 +1,4 @@
-//! Files without a name, which the kernel removes when their last user exits.
+//! Unnamed temporary files, which the kernel removes once nothing has them open.
 
 use std::fs::File;
 use std::io;
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 
-/// Returns a path in a directory that no other process uses.
+/// Returns the path of a new file in `folder`, unique among running processes and among calls.
 pub fn name_in(folder: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     folder.join(format!("contend-{}-{number}.tmp", std::process::id()))
 }
 
-/// Creates a file without a name in a directory, for reading and writing.
+/// Creates an unnamed file in `folder`, open for reading and writing.
 ///
 /// # Errors
 /// Returns an error if the file cannot be created.
@@ -31,7 +31,7 @@ pub fn unnamed_in(folder: &Path) -> io::Result<File> {
     Ok(File::from(file))
 }
 
-/// Returns the path by which other processes can open a file of this process.
+/// Returns the path through which other processes can open `file` while this process has it open.
 pub fn path_of(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
 }

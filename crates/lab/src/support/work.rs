@@ -1,4 +1,4 @@
-//! Computations that take a chosen CPU time.
+//! Computations that take a given CPU time.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -12,11 +12,11 @@ pub struct Work {
 }
 
 impl Work {
-    /// No computation.
+    /// A computation of no steps.
     pub const NONE: Self = Self { steps: 0 };
 
-    /// Creates a computation that takes this CPU time, from the median rate of several trials of some
-    /// milliseconds.
+    /// Creates a computation that takes about `time` of CPU time. Several trials of some
+    /// milliseconds each measure the time of a step; their median counts.
     pub fn of(time: Duration) -> Self {
         const STEPS: u64 = 2_000_000;
         const TRIALS: usize = 9;
@@ -31,7 +31,7 @@ impl Work {
         Self::at(rates[TRIALS / 2], time)
     }
 
-    /// Creates a computation that takes this time if a step takes `step` seconds.
+    /// Creates a computation that takes `time` if one step takes `step` seconds.
     fn at(step: f64, time: Duration) -> Self {
         let steps = time.as_secs_f64() / step.max(1e-12);
         #[expect(
@@ -42,7 +42,7 @@ impl Work {
         Self { steps: steps.round() as u64 }
     }
 
-    /// Creates a computation of this number of steps.
+    /// Creates a computation of `steps` steps.
     pub fn steps(steps: u64) -> Self {
         Self { steps }
     }
@@ -52,7 +52,7 @@ impl Work {
         Self { steps: self.steps * factor }
     }
 
-    /// Runs the computation.
+    /// Runs the computation on the calling thread.
     pub fn work(self) {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         for _ in 0..self.steps {

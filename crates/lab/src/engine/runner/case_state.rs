@@ -11,28 +11,29 @@ use crate::engine::experiment::Facts;
 use crate::engine::plan::PlannedCase;
 use crate::engine::sampling::Samples;
 
-/// The state of a case during a run.
+/// A case of a plan, with everything measured about it so far.
 pub(super) struct CaseState<'a> {
     pub(super) planned: &'a PlannedCase,
     pub(super) session: Option<Box<dyn Session>>,
     pub(super) facts: Facts,
     pub(super) samples: Samples,
-    /// Whether its process starts fast enough for every sample to have its own.
+    /// Whether the first process started fast enough for every sample to have a process of its own;
+    /// `None` before that start.
     pub(super) opens_fast: Option<bool>,
-    /// Time at which it had its first sample.
+    /// Time at which the first sample was complete.
     pub(super) first_sample_at: Option<Duration>,
-    /// Number of processes that were started for it.
+    /// Number of processes started for the case.
     pub(super) processes: u64,
     /// Number of visits, failed ones included.
     pub(super) visits: u32,
-    /// Duration of all visits.
+    /// Total duration of all visits.
     pub(super) visited: Duration,
     /// Duration of the first visit.
     pub(super) first_visit: Duration,
-    /// Declared duration of the first visit, with the shared work that it did.
+    /// Declared duration of the first visit, including the shared work that it did.
     pub(super) declared: Duration,
-    /// Time that counts against its share of the budget: all visits but the first one of an adaptive
-    /// case, which warms it up.
+    /// Time charged to the case's share of the budget: that of all visits, except those of an
+    /// adaptive case before its first sample, which include the warm-up.
     pub(super) used: Duration,
     pub(super) steps: Vec<Step>,
     pub(super) stopped: Option<Stopped>,
@@ -63,26 +64,26 @@ impl<'a> CaseState<'a> {
         }
     }
 
-    /// Returns whether it needs no more visits.
+    /// Returns whether the case needs no more visits.
     pub(super) fn is_done(&self) -> bool {
         self.stopped.is_some() || self.skipped.is_some()
     }
 
-    /// Returns whether it takes part in the sharing of the budget.
+    /// Returns whether the case gets a share of the budget.
     pub(super) fn is_wanted(&self) -> bool {
         self.skipped.is_none() || self.samples.count() > 0
     }
 
-    /// Ends it for this reason, and its process.
+    /// Ends the case and its process for the given reason. The first reason stays.
     pub(super) fn stop(&mut self, why: Stopped) {
         if why == Stopped::Interrupt && self.samples.count() == 0 && self.skipped.is_none() {
             self.skipped = Some("the run was interrupted before its first sample".to_owned());
         }
         self.stopped.get_or_insert(why);
-        self.session = None; // frees its memory and ends its children
+        self.session = None; // ends the process and its children
     }
 
-    /// Ends it because its process failed.
+    /// Ends the case because its process failed. Without samples, the case counts as skipped.
     pub(super) fn fail(&mut self, message: String) {
         if self.samples.count() == 0 {
             self.skipped = Some(message);

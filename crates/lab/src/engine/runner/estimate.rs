@@ -1,33 +1,35 @@
 //! Estimates of the time until a run ends.
 //!
-//! The estimate for a case that has not been measured is its declared cost. Once other cases have been
-//! measured, it is scaled by the ratio of their durations to their declared costs: of cases of the
-//! same experiment if there are any, else of all cases.
+//! The estimate for an unmeasured case is its declared cost, scaled by the ratio of measured
+//! durations to declared costs. The ratio is that of measured cases of the same experiment if there
+//! are any, and otherwise that of all measured cases.
 
 use std::time::Duration;
 
 use super::case_state::CaseState;
 use crate::engine::experiment::Sampling;
 
-/// A case that took many times as long as declared says little about the others.
+/// Upper bound on the ratio of measured to declared durations. A case that took many times as long
+/// as declared says little about the others.
 const MAX_SLOWDOWN: f64 = 4.0;
 const MIN_SLOWDOWN: f64 = 0.1;
 
-/// Returns the expected duration of a case's first visit, shared work included unless another case
+/// Returns the expected duration of a case's first visit, including shared work unless another case
 /// has done it.
 pub(super) fn first_visit(states: &[CaseState<'_>], index: usize) -> Duration {
     let name = states[index].planned.experiment.name;
     declared(states, index).mul_f64(slowdown(states, name))
 }
 
-/// Returns the declared duration of a case's first visit.
+/// Returns the declared duration of a case's first visit, including shared work unless another case
+/// has done it.
 pub(super) fn declared(states: &[CaseState<'_>], index: usize) -> Duration {
     let cost = &states[index].planned.cost;
     let shared = cost.shared.filter(|shared| !shared_work(states).any(|name| name == shared.name));
     cost.first() + shared.map_or(Duration::ZERO, |shared| shared.time)
 }
 
-/// Returns the names of the shared work that visited cases have done.
+/// Returns the names of the shared work done by visited cases.
 fn shared_work<'a>(states: &'a [CaseState<'_>]) -> impl Iterator<Item = &'static str> + use<'a> {
     let visited = states.iter().filter(|state| state.visits > 0);
     visited.filter_map(|state| state.planned.cost.shared).map(|shared| shared.name)
@@ -50,10 +52,10 @@ fn slowdown(states: &[CaseState<'_>], experiment: &str) -> f64 {
     own.or_else(all).unwrap_or(1.0).clamp(MIN_SLOWDOWN, MAX_SLOWDOWN)
 }
 
-/// Returns the time until the run ends, with this remaining budget.
+/// Returns the expected time until the run ends, if `budget` remains.
 ///
-/// Cases without a sample take their first one even if the budget is used; the others share the rest
-/// of it.
+/// Cases without a sample take their first one even if the budget is used. The other samples share
+/// the rest of the budget.
 pub(super) fn remaining(states: &[CaseState<'_>], budget: Duration) -> Duration {
     let (mut first, mut more) = (Duration::ZERO, Duration::ZERO);
     let mut done: Vec<&str> = shared_work(states).collect();
@@ -78,7 +80,7 @@ pub(super) fn remaining(states: &[CaseState<'_>], budget: Duration) -> Duration 
     first.max(wanted)
 }
 
-/// Returns the number of samples that a case lacks after its first one.
+/// Returns the number of samples that a case with a fixed `count` still needs after its first one.
 fn missing(state: &CaseState<'_>, count: usize) -> u32 {
     let taken = state.samples.count().max(1);
     u32::try_from(count.saturating_sub(taken)).unwrap_or(u32::MAX)

@@ -1,5 +1,5 @@
-//! Laws through several cases: lines through cases that differ in one parameter, whose slope is the
-//! cost of one more unit, and scaling laws over the number of workers.
+//! Fits of laws to several cases: lines over a parameter, whose slope is the cost of one more unit,
+//! and scaling laws over the number of workers.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use contend_record::stats::{Law, Line, Point, Scaling, Unfit};
 use crate::engine::experiment;
 use crate::engine::plan::PlannedCase;
 
-/// Returns the lines through all groups of cases.
+/// Returns the lines through each group of cases that differ only in the parameter of the line: one
+/// for the value of the samples, and one for each metric.
 pub(super) fn fits(planned: &[PlannedCase], cases: &[Case]) -> Vec<Fit> {
     let mut groups: BTreeMap<(usize, Parameters), Vec<(&'static str, &Case)>> = BTreeMap::new();
     for (index, (planned, case)) in planned.iter().zip(cases).enumerate() {
@@ -61,7 +62,8 @@ fn fits_of(common: &Parameters, members: &[(&'static str, &Case)]) -> Vec<Fit> {
 /// Cases that differ only in their number of workers, each with that number.
 type Members<'a> = Vec<(u64, &'a Case)>;
 
-/// Returns the scaling laws of the cases, on a machine whose `cpus` can run at the same time.
+/// Returns the scaling laws of the cases, on a machine on which `cpus` CPUs can run at the same
+/// time.
 pub(super) fn scaling(
     planned: &[PlannedCase],
     cases: &[Case],
@@ -99,7 +101,7 @@ pub(super) fn scaling(
         .collect()
 }
 
-/// Returns the cases that a law was fitted to.
+/// Returns the members to whose samples the law was fitted.
 fn behind<'a>(
     members: &'a [(u64, &'a Case)],
     law: &Scaling,
@@ -107,8 +109,8 @@ fn behind<'a>(
     members.iter().filter(|(workers, _)| law.workers.contains(workers))
 }
 
-/// Returns the law, marked as unfit if more than half of the samples of one of its points were taken
-/// while other programs used the CPUs. Other reasons take precedence.
+/// Returns the law, marked as unfit if more than half of the samples at one of its points are
+/// disturbed. A reason that the law already has takes precedence.
 fn judged(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
     let mostly = |case: &Case| 2 * case.disturbed.len() > case.samples.len();
     let point = behind(members, &law).find(|(_, case)| mostly(case));
@@ -120,8 +122,8 @@ fn judged(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
     Scaling { unfit: law.unfit.or(disturbed), ..law }
 }
 
-/// Fits Amdahl's law to the points with a CPU for each worker. The universal law needs one more
-/// point: if there are too few such points, it is fitted to all.
+/// Fits both laws to the points with a CPU for each worker. The universal law needs one more point
+/// than Amdahl's. If there are too few such points, it is fitted to all points.
 fn laws(points: &[Point<'_>], cpus: f64, seed: u64) -> Vec<Scaling> {
     let has_cpus = |point: &&Point<'_>| point.0 as f64 <= cpus + 0.01;
     let within: Vec<Point<'_>> = points.iter().filter(has_cpus).copied().collect();
@@ -160,7 +162,7 @@ mod tests {
         scaling(&planned, &cases, 4.0, 42).into_iter().filter(|fit| fit.over == "threads").collect()
     }
 
-    /// Times of work of which one tenth is serial.
+    /// Times with 1, 2 and 3 threads, in seconds, if one tenth of the work is serial.
     const TENTH: [f64; 3] = [1.0, 1.1, 1.2];
 
     #[test]

@@ -1,4 +1,5 @@
-//! Takes samples of all cases in turn until their intervals are narrow or the time is used.
+//! Takes samples of all cases in rounds, until their confidence intervals are narrow or the time is
+//! used.
 //!
 //! A run is a sequence of rounds. A round visits every case that needs samples, in a random order,
 //! so that slow changes of the machine affect all cases alike. A visit takes one sample:
@@ -7,8 +8,8 @@
 //!            ┌── no session ──► open a process, find the number of iterations
 //!  visit ────┤                                      │
 //!            └── session ───────────────────────────┴──► sample ──► window ──► next case
-//!                                                          │           └ every 600 ms: mark samples
-//!                                                          │             that others disturbed
+//!                                                          │           └ each 600 ms: mark
+//!                                                          │             disturbed samples
 //!                                                          └ adaptive: end the process
 //! ```
 //!
@@ -18,7 +19,7 @@
 //! |---|---|---|
 //! | its interval is narrow, at two checks in a row | `Interval` | its samples |
 //! | it has its number of samples | `Count` | its samples |
-//! | the budget or the time limit leaves no time for a sample | `Budget` | its samples, or the reason why there is no sample |
+//! | no time is left for a sample | `Budget` | its samples, or a reason for having none |
 //! | a signal asks the run to stop | `Interrupt` | the same |
 //! | its process fails | `Failure` | the same, and the message |
 //! | the plan skips it | – | the plan's reason |
@@ -28,8 +29,8 @@
 //! - Cases share the budget evenly: a case that has used its share waits for the others.
 //! - A case with a fixed number of samples takes the first one even if the budget is used. The time
 //!   limit of a plan has no such exception.
-//! - Every adaptive sample has a process of its own, unless that takes long to start. Samples of
-//!   one process agree with each other better than those of several.
+//! - Every adaptive sample has a process of its own, unless the process takes long to start.
+//!   Samples of a single process would vary too little: each process adds its own bias.
 //! - The engine reaches processes and clocks through [`World`] only, so that tests run in simulated
 //!   time.
 
@@ -58,15 +59,15 @@ use fits::{fits, scaling};
 use summary::{case, run_warnings};
 pub use world::{Circumstances, Observer, Progress, Session, SessionError, Terms, World};
 
-/// The samples of an adaptive case span at least this many times the length of one, since the speed
-/// of a machine changes within seconds.
+/// Minimum time that the samples of an adaptive case span, in multiples of the target duration of a
+/// sample. The speed of a machine changes within seconds.
 const MIN_SPAN_SAMPLES: u32 = 150;
 
-/// An iteration that lasts this many times the target length of a sample is a sample itself, and
-/// needs no warm-up.
+/// An iteration that takes more than this many target durations of a sample is a sample by itself,
+/// without warm-up.
 const LONG_ITERATION_SAMPLES: u32 = 10;
 
-/// Time between two saves of an unfinished record.
+/// Minimum time between two saves of an unfinished record.
 const SAVE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Time between the deadline for samples and the time limit of the run: enough to kill processes
@@ -93,12 +94,13 @@ pub fn run(
     run.record(ending)
 }
 
-/// A period whose samples are judged together: the kernel's CPU accounting is too coarse for one.
+/// A period whose samples are judged together, since the kernel's CPU accounting is too coarse for
+/// a single one.
 struct Window {
     /// Start of the period.
     since: Duration,
     before: Reading,
-    /// Index of the case, and index of the sample in it.
+    /// Samples of the period: index of the case, and index of the sample in that case.
     samples: Vec<(usize, usize)>,
 }
 
@@ -110,22 +112,23 @@ struct Run<'a> {
     states: Vec<CaseState<'a>>,
     random: fastrand::Rng,
     started: Duration,
-    /// Start of the budget. Failed visits move it, so that they do not use the budget.
+    /// Start of the budget. A failed visit moves it by its duration, so that it does not use the
+    /// budget.
     measuring_since: Duration,
-    /// When the last sample has to end, if its plan has a time limit.
+    /// Time at which the last sample has to end, or `None` without a time limit.
     deadline: Option<Duration>,
     first_reading: Reading,
     window: Window,
     calibration: Option<Calibration>,
     sentinel: Option<Sentinel>,
-    /// Every round trip that the sentinel has measured, in nanoseconds.
+    /// Round-trip times that the sentinel has measured, in nanoseconds.
     distances: Vec<f64>,
-    /// When the record was last saved; none before there is a sample.
+    /// Time of the last save of the record, or `None` before the first.
     last_saved: Option<Duration>,
 }
 
 /// A process that bounces a cache line between two CPUs, before and after samples in which two CPUs
-/// take turns. Its figure shows whether the hypervisor has moved one of them.
+/// alternate. A changed round-trip time shows that the hypervisor has moved one of them.
 struct Sentinel {
     session: Box<dyn Session>,
     iterations: u64,
@@ -213,9 +216,10 @@ impl<'a> Run<'a> {
         self.states.iter().any(|state| !state.is_done())
     }
 
-    /// Returns the cases of the next round. While some case with a fixed number of samples has not
-    /// been measured, these are all cases without a sample, adaptive ones first since they take little
-    /// time; later, those that have not used their share of the budget, in random order.
+    /// Returns the indexes of the cases of the next round. As long as a case with a fixed number of
+    /// samples has not been visited, these are all cases that have used none of the budget,
+    /// adaptive ones first since they take little time. Later, they are the cases that have not
+    /// used their share of the budget, or else all, in random order.
     fn order(&mut self) -> Vec<usize> {
         let is_fixed = |state: &CaseState<'_>| state.planned.sampling != Sampling::Adaptive;
         let unfinished = |index: &usize| !self.states[*index].is_done();
@@ -226,7 +230,7 @@ impl<'a> Run<'a> {
         if !fixed.is_empty() {
             first.extend(fixed);
             if self.deadline.is_some() {
-                // On a slow machine the deadline costs the cases that need the most time.
+                // On a slow machine, the deadline cuts off the most expensive cases.
                 first.sort_by_key(|&index| estimate::declared(&self.states, index));
             }
             return first;
@@ -242,8 +246,9 @@ impl<'a> Run<'a> {
         order
     }
 
-    /// Returns whether too little time is left for another sample of this case. The budget does not
-    /// apply to the first sample of a case with a fixed number of them; the deadline always does.
+    /// Returns whether too little time is left for another sample of the case. The budget does not
+    /// apply to the first sample of a case with a fixed number of samples, but the deadline always
+    /// does.
     fn lacks_time(&self, index: usize) -> bool {
         let state = &self.states[index];
         let count = u32::try_from(state.samples.count()).unwrap_or(u32::MAX);
@@ -262,12 +267,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the time until the deadline, if there is one.
+    /// Returns the time until the deadline, or `None` without a time limit.
     fn until_deadline(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_sub(self.world.now()))
     }
 
-    /// Returns the rest of the budget.
+    /// Returns the rest of the budget, or the time until the deadline if that is less.
     fn budget_left(&self) -> Duration {
         let spent = self.world.now().saturating_sub(self.measuring_since);
         let left = self.plan.budget.saturating_sub(spent);
@@ -298,7 +303,7 @@ impl<'a> Run<'a> {
         state.stop(Stopped::Budget);
     }
 
-    /// Takes one sample of a case, and accounts for the time.
+    /// Takes one sample of a case, and charges the time to the case.
     fn visit(&mut self, index: usize) {
         self.report_progress(index);
         let began = self.world.now();
@@ -321,13 +326,13 @@ impl<'a> Run<'a> {
             Err(SessionError::OutOfTime) => self.end_for_lack_of_time(index),
             Err(SessionError::Failed(message)) => {
                 self.states[index].fail(message);
-                // A case that hangs does not use the budget of the others.
+                // A hanging case does not use the budget of the others.
                 self.measuring_since += self.world.now().saturating_sub(began);
             }
         }
     }
 
-    /// Reports how far the run is, before this case is measured.
+    /// Reports the progress of the run to the observer, before a sample of the case at `index`.
     fn report_progress(&mut self, index: usize) {
         let remaining = estimate::remaining(&self.states, self.budget_left());
         let remaining = self.until_deadline().map_or(remaining, |time| remaining.min(time));
@@ -362,8 +367,8 @@ impl<'a> Run<'a> {
         if distance.is_some_and(moved) {
             state.samples.mark_disturbed(place);
         }
-        // The layout of a process in memory and the CPU on which it started stay the same for its
-        // life and bias its figures, so the next sample gets a new process.
+        // The memory layout of a process and the CPU on which it started stay the same throughout
+        // its life and bias its samples, so the next sample gets a new process.
         if state.opens_fast == Some(true) && state.planned.sampling == Sampling::Adaptive {
             state.session = None;
         }
@@ -371,8 +376,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Opens a case without a session, and finds the number of iterations of a sample. If a single
-    /// iteration is very long, returns it as the sample.
+    /// Opens the case unless it has a session, and finds the number of iterations for a sample. If
+    /// a single iteration takes very long, returns it as the sample, otherwise `None`.
     fn warm_up(&mut self, index: usize) -> Result<Option<Measurement>, SessionError> {
         if self.states[index].session.is_some() {
             return Ok(None);
@@ -442,7 +447,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Judges the samples of the window if it is long enough, or the last one, and starts a new one.
+    /// Judges the samples of the window and starts a new one, if the window is long enough or the
+    /// `last`.
     fn close_window(&mut self, last: bool) {
         let now = self.world.now();
         let time = now.saturating_sub(self.window.since);
@@ -459,8 +465,8 @@ impl<'a> Run<'a> {
         self.window = Window { since: now, before: after, samples: Vec::new() };
     }
 
-    /// Ends the cases that have enough samples. An adaptive case has to wait until all of them have
-    /// been judged.
+    /// Ends the cases that have enough samples. An adaptive case continues until all of its samples
+    /// have been judged.
     fn finish_complete_cases(&mut self) {
         for index in 0..self.states.len() {
             let waiting = self.window.samples.iter().any(|&(state, _)| state == index);
@@ -474,7 +480,7 @@ impl<'a> Run<'a> {
             let short =
                 !fixed && since.is_none_or(|since| since < MIN_SPAN_SAMPLES * self.plan.sample);
             match self.states[index].samples.check_complete() {
-                // Too early: changes within seconds are not in the samples yet.
+                // Too early: the samples do not yet cover changes within seconds.
                 Some(Stopped::Interval) if short => {}
                 Some(why) => self.states[index].stop(why),
                 None => {}
@@ -482,7 +488,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Saves the record from the first sample on, so that a killed run loses little.
+    /// Saves the record if a save is due, from the first sample on, so that a killed run loses
+    /// little.
     fn save_regularly(&mut self) {
         let since = |last_saved| self.world.now().saturating_sub(last_saved);
         let due = match self.last_saved {

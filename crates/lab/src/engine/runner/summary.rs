@@ -1,4 +1,4 @@
-//! Summaries of cases, and warnings about what makes their figures less reliable.
+//! Records of cases, and warnings about conditions that make measurements less reliable.
 
 use std::time::Duration;
 
@@ -53,8 +53,8 @@ pub(super) fn case(state: &CaseState<'_>) -> Case {
     case
 }
 
-/// Returns the mean number of preemptions in a sample, for a subject that never waits; 0 for
-/// subjects that wait or have children.
+/// Returns the mean number of preemptions in a sample of a subject that never waits, and 0 for a
+/// subject that waits or has children.
 fn lost_cpu(case: &Case) -> f64 {
     let mean = |name: &str| {
         let samples = case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);
@@ -67,7 +67,8 @@ fn lost_cpu(case: &Case) -> f64 {
     mean("involuntary_switches") * turns
 }
 
-/// Returns the circumstances that make the figures of the whole run less reliable.
+/// Returns warnings about conditions that make the measurements of the whole run less reliable,
+/// judging by readings `before` and `after` it.
 pub(super) fn run_warnings(
     before: Reading,
     after: Reading,

@@ -1,4 +1,4 @@
-//! Runs in a simulated world, in which figures are known and time is exact.
+//! Tests of runs in a simulated world, with known measurements and exact time.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use contend_record::parameters::Parameters;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A world in which time passes only during samples.
+/// A simulated world, in which time passes only during samples.
 struct Mock {
     state: Rc<RefCell<State>>,
     script: fn(&Parameters, usize) -> Result<f64, SessionError>,
@@ -36,7 +36,7 @@ struct State {
     open: usize,
     most_open: usize,
     opened: usize,
-    /// Source of scatter; none for exact samples.
+    /// Random numbers that scatter the samples, or `None` for exact samples.
     noise: Option<fastrand::Rng>,
 }
 
@@ -145,7 +145,7 @@ impl Session for MockSession {
         let value = (self.script)(&self.parameters, taken)?;
         let mut state = self.state.borrow_mut();
         let scatter = state.noise.as_mut().map_or(0.0, |random| {
-            // About normal, with a standard deviation of 1.
+            // Approximately normal, with a standard deviation of 1.
             (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
         });
         let value = value * (1.0 + 0.05 * scatter);
@@ -195,7 +195,7 @@ pub(super) const ADAPTIVE: Experiment = Experiment {
 const FIXED: Experiment =
     Experiment { name: "mock/fixed", sampling: Sampling::Fixed(2), ..ADAPTIVE };
 
-/// Cases that take far longer than any budget here, and longer than declared.
+/// Cases that take far longer than most budgets in these tests, and longer than declared.
 const LONG: Experiment = Experiment {
     name: "mock/long",
     sampling: Sampling::Fixed(3),
@@ -216,7 +216,7 @@ fn plan(experiments: &[&'static Experiment], budget: Duration) -> Plan {
     Plan::new(None, experiments, Scope::of(Size::Full), &[], Some(budget), 42)
 }
 
-/// Takes n milliseconds in each iteration.
+/// Returns the time of an iteration in nanoseconds: always `n` milliseconds.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a script")]
 fn steady(parameters: &Parameters, _: usize) -> Result<f64, SessionError> {
     Ok(1e6 * parameters.number("n").unwrap_or(0) as f64)
@@ -238,8 +238,8 @@ fn figures_are_those_of_the_world() {
     assert!((line.slope - 1e6).abs() < 1.0 && line.intercept.abs() < 1.0, "{line:?}");
 }
 
-/// Samples scatter by 5 % around a known truth. Counts how often an interval contains the truth, and
-/// how often the intervals of two runs overlap.
+/// Scatters samples by 5 % around a known value. Counts how often an interval contains the value,
+/// and how often the intervals of two runs overlap.
 #[test]
 fn intervals_contain_the_truth_and_overlap() {
     let once = |seed: u64| {
@@ -294,7 +294,7 @@ fn cases_alternate_in_an_order_that_the_seed_determines() {
         *counts.entry(name).or_default() += 1;
     }
     assert_eq!(counts.len(), 3);
-    // Cases progress evenly: none gets its last sample before another has had half of its own.
+    // Cases progress evenly: each gets its last sample in the second half of the run.
     for name in counts.keys() {
         let last = first.iter().rposition(|taken| taken == name).expect("it was measured");
         assert!(last > first.len() / 2, "{name} was over after {last} of {}", first.len());
@@ -382,7 +382,7 @@ fn samples_under_other_load_are_retaken_or_marked() {
     assert!(record.warnings.iter().any(|warning| warning.id == WarningId::OtherLoad));
 }
 
-/// The number of samples at each save.
+/// An observer that records the number of samples at each save.
 #[derive(Default)]
 struct SaveCounter(Vec<usize>);
 
@@ -410,8 +410,8 @@ fn the_record_is_saved_from_the_first_sample_on() {
     assert!(counter.0.is_empty(), "nothing to save");
 }
 
-/// The progress that a run reported: time since its start, time until its end, and the part that was
-/// over.
+/// An observer that records the progress of a run: elapsed time, remaining time, and completed
+/// share.
 #[derive(Default)]
 struct Reported(Vec<(Duration, Duration, f64)>);
 
@@ -423,7 +423,8 @@ impl Observer for Reported {
     fn save(&mut self, _: &RunRecord) {}
 }
 
-/// Takes milliseconds, or about ten seconds for long cases.
+/// Returns the time of an iteration in nanoseconds: about ten seconds in long cases, and some
+/// milliseconds in others.
 fn long_or_short(parameters: &Parameters, taken: usize) -> Result<f64, SessionError> {
     let n = parameters.number("n").unwrap_or(0) as f64;
     match parameters.text("kind") {
@@ -469,7 +470,7 @@ fn estimates_follow_what_cases_have_taken() {
     assert_eq!(remaining, [32, 29, 19, 9], "declared as 8 s, and took 9.7, 9.9 and 10.1 s");
 }
 
-/// A plan of these experiments that ends after `limit`, with a budget of nothing.
+/// Returns a plan of the given experiments with a time limit and a budget of zero.
 fn limited(experiments: &[&'static Experiment], limit: Duration) -> Plan {
     Plan { time_limit: Some(limit), ..plan(experiments, Duration::ZERO) }
 }
@@ -497,7 +498,7 @@ fn a_time_limit_ends_a_run_that_is_slower_than_planned() {
 #[test]
 fn a_case_that_cannot_end_in_time_is_not_started() {
     let mut mock = Mock::new(long_or_short);
-    // Two cases of ten seconds leave six: too few for the third, as the first two have shown.
+    // Two cases of ten seconds each leave six seconds before the deadline, too few for a third.
     mock.run_before(&limited(&[&LONG], 30_000 * MS), &mut Ignore);
     assert!(mock.now() < 20_000 * MS, "{:?}", mock.now());
     assert_eq!(mock.state.borrow().taken.len(), 2);

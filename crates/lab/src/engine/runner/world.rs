@@ -11,7 +11,7 @@ use crate::engine::noise::Reading;
 use crate::engine::plan::PlannedCase;
 use crate::engine::protocol::Measurement;
 
-/// A machine on which cases are measured.
+/// A machine that measures cases.
 pub trait World {
     /// Returns the time since a fixed moment.
     fn now(&self) -> Duration;
@@ -24,18 +24,18 @@ pub trait World {
     /// Measures the cost of the clock and of the loop.
     ///
     /// # Errors
-    /// Returns an error if that fails.
+    /// Returns an error if the calibration fails or is interrupted.
     fn calibrate(&mut self) -> Result<Calibration, SessionError>;
     /// Starts a process that measures the distance between two CPUs.
     ///
     /// # Errors
-    /// Returns an error if it cannot be started.
+    /// Returns an error if the process cannot be started.
     fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError>;
-    /// Starts a process for a case. The process ends, and opening or sampling fails with
-    /// [`SessionError::OutOfTime`], when the deadline comes first.
+    /// Starts a process for a case. If the deadline passes while the case is opened or sampled, the
+    /// process ends and the call fails with [`SessionError::OutOfTime`].
     ///
     /// # Errors
-    /// Returns an error if no process can be started, or it cannot create its subject in time.
+    /// Returns an error if the process cannot be started, or cannot create its subject in time.
     fn open(
         &mut self,
         experiment: &'static Experiment,
@@ -44,23 +44,24 @@ pub trait World {
     ) -> Result<Box<dyn Session>, SessionError>;
 }
 
-/// How a case is measured.
+/// Conditions under which a case is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// Time of [`World::now`] at which the run has to end, if it has a time limit.
+    /// Time at which the run has to end, on the clock of [`World::now`], or `None` without a time
+    /// limit.
     pub deadline: Option<Duration>,
-    /// Whether to leave out metrics that only waiting can measure.
+    /// Whether to leave out metrics that require a long wait.
     pub skip_slow_metrics: bool,
 }
 
 /// A process that takes samples of one case. Dropping it ends the process.
 pub trait Session {
-    /// Returns facts about the subject.
+    /// Returns the subject's facts for the record.
     fn facts(&self) -> Facts;
-    /// Takes a sample of some iterations, and passes on the steps of a demonstration.
+    /// Takes a sample of `iterations` iterations. Passes the steps of a demonstration to `tell`.
     ///
     /// # Errors
-    /// Returns an error if the subject fails, its process ends, the deadline comes, or a signal
+    /// Returns an error if the subject fails, its process ends, the deadline passes, or a signal
     /// asks to stop.
     fn sample(
         &mut self,
@@ -69,21 +70,21 @@ pub trait Session {
     ) -> Result<Measurement, SessionError>;
 }
 
-/// The reason why there is no sample.
+/// The error of a session that cannot be opened or sampled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// A signal asked to stop.
+    /// A signal asked the run to stop.
     #[error("interrupted")]
     Interrupted,
     /// The deadline of the run passed before the sample was complete.
     #[error("the time limit was reached")]
     OutOfTime,
-    /// The case failed.
+    /// The case failed for the given reason.
     #[error("{0}")]
     Failed(String),
 }
 
-/// An observer of a run.
+/// A receiver of a run's progress, steps and unfinished records.
 pub trait Observer {
     /// Called before each sample.
     fn measuring(&mut self, progress: &Progress<'_>);
@@ -93,19 +94,19 @@ pub trait Observer {
     fn save(&mut self, record: &RunRecord);
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
     /// Time since the start of the run.
     pub elapsed: Duration,
-    /// Expected time until its end.
+    /// Expected time until the end of the run.
     pub remaining: Duration,
-    /// The case that is being measured.
+    /// Case of the next sample.
     pub case: &'a PlannedCase,
 }
 
 impl Progress<'_> {
-    /// Returns the part of the run that is over, from 0 to 1.
+    /// Returns the completed share of the expected duration, from 0 to 1.
     pub fn part(&self) -> f64 {
         let [elapsed, remaining] = [self.elapsed, self.remaining].map(|time| time.as_secs_f64());
         elapsed / (elapsed + remaining).max(1e-9)
@@ -115,12 +116,12 @@ impl Progress<'_> {
 /// Facts about a run that are known before it starts.
 #[derive(Debug, Clone)]
 pub struct Circumstances {
-    /// Version of contend.
+    /// Version of contend, or `None` to leave it out of the record.
     pub writer: Option<Writer>,
-    /// The machine.
+    /// Machine on which the run takes place.
     pub host: Host,
-    /// Start of the run: UTC, RFC 3339.
+    /// Start of the run in UTC, formatted as in RFC 3339.
     pub started_at: String,
-    /// Circumstances that make figures less reliable.
+    /// Warnings about conditions that make measurements less reliable.
     pub warnings: Vec<Warning>,
 }

@@ -1,4 +1,4 @@
-//! The memory that partners share: the state of sub, and its results.
+//! Memory that two partners share: the state of the link, and the results of sub.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{array, io};
@@ -7,37 +7,37 @@ use contend_sys::shared::{Line, Shared};
 
 use crate::engine::experiment::SubjectError;
 
-/// Sub has not finished.
+/// State while both partners run.
 const BEGUN: u64 = 0;
-/// Sub has finished its part.
+/// State after sub has finished its part.
 const DONE: u64 = 1;
-/// One of the partners ended before that.
+/// State after a partner has ended or failed before sub finished.
 const GONE: u64 = 2;
 
-/// Number of figures that sub can pass to main.
+/// Maximum number of values that sub can pass to main.
 pub const FIGURES: usize = 48;
-/// Length of an explanation, in words of 8 bytes.
+/// Maximum length of an explanation, in words of 8 bytes.
 const WORDS: usize = 24;
 
-/// The link between two partners.
+/// The connection between two partners, in memory that both share.
 ///
 /// ```text
-/// BEGUN ── sub calls finish ──────────────────► DONE   figures are valid
+/// BEGUN ── sub calls finish ──────────────────► DONE   values are valid
 ///   └───── a partner ends, or main fails ─────► GONE   the explanation may be valid
 /// ```
 #[derive(Debug)]
 pub struct Link {
     state: Shared<Line<AtomicU64>>,
     figures: Shared<[AtomicU64; FIGURES]>,
-    /// Why sub ended too early, as text, padded with zeros.
+    /// Message about why sub ended early, padded with zeros.
     why: Shared<[AtomicU64; WORDS]>,
 }
 
 impl Link {
-    /// Creates the link of one run.
+    /// Creates a link for one run of two partners.
     ///
     /// # Errors
-    /// Fails with `ENOMEM`.
+    /// Returns `ENOMEM` if the shared memory cannot be mapped.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             state: Shared::new(Line(AtomicU64::new(BEGUN)))?,
@@ -46,17 +46,17 @@ impl Link {
         })
     }
 
-    /// Marks the link as broken, unless sub has finished. Returns whether this call has marked it.
+    /// Marks the link as broken unless sub has finished. Returns whether this call marked it.
     pub(super) fn mark_gone(&self) -> bool {
         self.state.compare_exchange(BEGUN, GONE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Returns whether a partner has ended too early.
+    /// Returns whether a partner has ended or failed before sub finished.
     pub fn is_broken(&self) -> bool {
         self.state.load(Ordering::Relaxed) == GONE
     }
 
-    /// Marks sub as finished, and passes on its first [`FIGURES`] figures.
+    /// Marks sub as finished, and passes the first [`FIGURES`] of the given values to main.
     pub fn finish(&self, figures: &[u64]) {
         for (to, &figure) in self.figures.iter().zip(figures) {
             to.store(figure, Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl Link {
         let _ = self.state.compare_exchange(BEGUN, DONE, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Returns the figures of sub.
+    /// Returns the values that sub passed to [`Link::finish`], padded with zeros.
     ///
     /// # Errors
     /// Returns an error if sub has not finished.
@@ -75,7 +75,7 @@ impl Link {
         Ok(array::from_fn(|place| self.figures[place].load(Ordering::Relaxed)))
     }
 
-    /// Stores why sub ends too early.
+    /// Stores the error because of which sub ends early, cut after 192 bytes.
     pub(super) fn explain(&self, why: &io::Error) {
         let text = why.to_string();
         for (to, bytes) in self.why.iter().zip(text.as_bytes().chunks(8)) {
@@ -85,7 +85,7 @@ impl Link {
         }
     }
 
-    /// Returns the error of a broken link, with the explanation of sub if there is one.
+    /// Returns the error of a broken link, including sub's explanation if there is one.
     pub fn broken(&self) -> SubjectError {
         const BROKEN: &str = "the partner has ended before it was done";
         let words = self.why.each_ref().map(|word| word.load(Ordering::Relaxed).to_le_bytes());

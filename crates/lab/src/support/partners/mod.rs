@@ -1,11 +1,11 @@
-//! Two partners that work together: main, which is the calling thread, and sub, which is a forked
-//! process or a second thread.
+//! Pairs of partners that exchange data: main, the calling thread, and sub, a forked process or a
+//! second thread.
 //!
-//! No partner waits for one that has ended:
+//! A partner never waits for one that has ended:
 //!
 //! | event | consequence |
 //! |---|---|
-//! | sub ends before it called [`Link::finish`] | the link is broken, and [`Release::main`] wakes main |
+//! | sub ends before [`Link::finish`] | the link is broken, and [`Release::main`] wakes main |
 //! | main fails, and sub is a process | sub is killed |
 //! | main fails, and sub is a thread | the link is broken, and [`Release::sub`] wakes sub |
 //! | main is killed | the kernel kills sub |
@@ -30,7 +30,7 @@ pub use usage::Used;
 
 use crate::engine::experiment::{Attempt, SubjectError};
 
-/// What the partners are.
+/// The kind of the partners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Two processes.
@@ -39,28 +39,28 @@ pub enum Kind {
     Threads,
 }
 
-/// A pair of partners, and where they run.
+/// The configuration of two partners.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
-    /// Processes or threads.
+    /// Whether the partners are processes or threads.
     pub kind: Kind,
-    /// Where they run.
+    /// CPUs on which the partners run.
     pub placement: Placement,
-    /// Timer slack of both; none for the default of the kernel.
+    /// Timer slack of both partners, or `None` for the kernel's default.
     pub slack: Option<Duration>,
 }
 
-/// Sub, for an observer.
+/// Handle to sub, for an observer.
 #[derive(Debug, Clone, Copy)]
 pub enum Sub {
-    /// A process.
+    /// A process with the given id.
     Process(Pid),
-    /// A thread, identified by the clock of its CPU time.
+    /// A thread with the clock of its CPU time, or `None` if the kernel has no such clock.
     Thread(Option<cpu::Clock>),
 }
 
 impl Sub {
-    /// Returns the clock of its CPU time; none if the kernel has no such clock.
+    /// Returns the clock of sub's CPU time, or `None` if the kernel has no such clock.
     pub fn clock(self) -> Option<cpu::Clock> {
         match self {
             Self::Process(pid) => cpu::Clock::of_process(pid),
@@ -69,30 +69,30 @@ impl Sub {
     }
 }
 
-/// A function that is called when sub has started.
+/// A function that is called once sub has started.
 pub type Observer<'a> = &'a (dyn Fn(Sub) + Sync);
 
-/// Functions that wake a partner when the other one has ended. Each gets a predicate that returns
-/// whether the partner to wake has finished its part, or could not start it.
+/// Functions that wake a partner after the other one has ended. Each receives a predicate that
+/// returns whether the partner to wake has finished its part or has failed to start it.
 #[derive(Clone, Copy)]
 pub struct Release<'a> {
-    /// Wakes main after sub has ended. Called by another thread than main's.
+    /// Wakes main after sub has ended. Runs on a thread other than main's.
     pub main: &'a (dyn Fn(IsThrough<'_>) + Sync),
-    /// Wakes sub, a thread that has not ended, after main has failed.
+    /// Wakes a sub thread that is still running after main has failed.
     pub sub: &'a (dyn Fn(IsThrough<'_>) + Sync),
 }
 
-/// Whether a partner has finished its part.
+/// A predicate that returns whether a partner has finished its part.
 pub type IsThrough<'a> = &'a (dyn Fn() -> bool + Sync);
 
 impl Pair {
-    /// Runs both parts and returns the result of main. Sub has to call [`Link::finish`] before it
-    /// ends. If the partners are processes, each drops what the other part owns before it starts, and
-    /// this process must have no other thread.
+    /// Runs both parts and returns the result of `main`. `sub` has to call [`Link::finish`] before
+    /// it returns. If the partners are processes, each drops the other's closure before it calls
+    /// its own, and the calling process must have a single thread.
     ///
     /// # Errors
-    /// Returns the error of main, else that of a sub that is a thread, or one that kept a partner from
-    /// starting.
+    /// Returns the error of `main`, or else of `sub` if it is a thread. A `sub` that is a process
+    /// breaks the link instead. Also returns an error if a partner cannot be started.
     pub fn run<T>(
         &self,
         link: &Link,
@@ -123,7 +123,7 @@ impl Pair {
         let pid = fork(|| {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
             if rustix::process::getppid() != Some(creator) {
-                return 1; // main died before the kernel was asked to report that
+                return 1; // main died before the death signal was set
             }
             parts.0 = None;
             let done = self.seat(1).and_then(|()| parts.1.take().map_or(Ok(()), |sub| sub()));
@@ -195,7 +195,7 @@ impl Pair {
                 self.as_main(main)
             };
             if done.is_ok() {
-                std::mem::forget(end); // sub finishes its part without help
+                std::mem::forget(end); // sub finishes its part on its own
             } else {
                 drop(end);
             }
@@ -213,7 +213,7 @@ impl Pair {
         self.placement.cpus().map_or(Ok(()), |cpus| cpu::pin(cpus[who]))
     }
 
-    /// Runs main's part, with threads that keep both CPUs awake if the placement asks for that.
+    /// Runs main's part. With `Placement::Awake`, threads keep both CPUs awake meanwhile.
     fn as_main<T>(
         &self,
         main: impl FnOnce() -> Result<T, SubjectError>,
@@ -244,7 +244,8 @@ impl Pair {
     }
 }
 
-/// Calls a function on drop, also during a panic, so that the partner does not wait forever.
+/// A guard that calls a function on drop, even during a panic, so that the partner does not wait
+/// forever.
 pub struct AtDrop<F: Fn()>(pub F);
 
 impl<F: Fn()> Drop for AtDrop<F> {

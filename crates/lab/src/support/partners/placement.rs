@@ -1,28 +1,28 @@
-//! The CPUs of two partners.
+//! Assignment of two partners to CPUs.
 
 use contend_sys::topology::{self, Cpu, Distance};
 
 /// The CPUs on which partners run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// Any CPUs, as the scheduler decides.
+    /// Any CPUs, chosen by the scheduler.
     Free,
-    /// Both on the same CPU.
+    /// One CPU for both partners.
     Same,
-    /// Each on a core of its own, which is idle while the partner waits.
+    /// Two CPUs, on different cores if possible. Each may idle while its partner waits.
     Apart,
-    /// The same, while threads of the lowest priority keep both CPUs awake.
+    /// The CPUs of `Placement::Apart`, kept awake by spinning threads of the lowest priority.
     Awake,
-    /// On two hardware threads of one core.
+    /// Two hardware threads of one core.
     Sibling,
-    /// On two cores without a common cache.
+    /// Two cores without a common cache.
     OtherCache,
-    /// On two given CPUs.
+    /// The given CPUs of main and sub.
     On([usize; 2]),
 }
 
 impl Placement {
-    /// Placements with a name.
+    /// Placements that users can choose, by name.
     pub const NAMED: [(&'static str, Self); 6] = [
         ("free", Self::Free),
         ("same-cpu", Self::Same),
@@ -32,23 +32,23 @@ impl Placement {
         ("other-cache", Self::OtherCache),
     ];
 
-    /// Returns the names.
+    /// Returns the names of all placements in `Placement::NAMED`.
     pub fn names() -> Vec<&'static str> {
         Self::NAMED.iter().map(|(name, _)| *name).collect()
     }
 
-    /// Returns its name; empty for given CPUs.
+    /// Returns the name of the placement, or an empty string for `Placement::On`.
     pub fn name(self) -> &'static str {
         let named = Self::NAMED.into_iter().find(|(_, known)| *known == self);
         named.map_or("", |(name, _)| name)
     }
 
-    /// Returns the placement with this name.
+    /// Returns the placement with the given name, or `None` if there is none.
     pub fn find(name: &str) -> Option<Self> {
         Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, placement)| placement)
     }
 
-    /// Returns why this machine does not allow the placement; none if it does.
+    /// Returns why this machine does not allow the placement, or `None` if it does.
     pub fn unavailable(self) -> Option<String> {
         let missing = match self {
             Self::Free | Self::Same | Self::On(_) => return None,
@@ -63,7 +63,7 @@ impl Placement {
         self.cpus().is_none().then(|| missing.to_owned())
     }
 
-    /// Returns whether the partners certainly run on two CPUs.
+    /// Returns whether the partners are sure to run on different CPUs.
     pub fn crosses(self) -> bool {
         match self {
             Self::Free | Self::Same => false,
@@ -72,7 +72,8 @@ impl Placement {
         }
     }
 
-    /// Returns the CPUs of main and sub; none if they are not bound.
+    /// Returns the CPUs of main and sub, or `None` if the placement does not bind them or the
+    /// machine lacks such CPUs.
     pub fn cpus(self) -> Option<[usize; 2]> {
         self.of(&topology::allowed())
     }
@@ -89,7 +90,8 @@ impl Placement {
         }
     }
 
-    /// Describes the CPUs and their distance.
+    /// Returns a description of the CPUs and their distance, or `None` if the partners are not
+    /// bound.
     pub fn describe(self) -> Option<String> {
         let cpus = topology::allowed();
         let [main, sub] = self.of(&cpus)?;

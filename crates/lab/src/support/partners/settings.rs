@@ -1,4 +1,4 @@
-//! Parameters of partners.
+//! Parameters of cases with partners, and their values in a case.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use contend_record::parameters::{Parameters, names};
 use super::{Kind, Pair, Placement};
 use crate::engine::setting::Setting;
 
-/// The kind of the partners.
+/// Parameter that chooses processes or threads as partners.
 pub const PARTNERS: Setting = Setting::named(
     names::PARTNERS,
     "two processes (`process`) or two threads of one process (`thread`) [default: process]",
     || vec!["process", "thread"],
 );
 
-/// The CPUs of the partners.
+/// Parameter that chooses the CPUs of the partners.
 pub const PLACEMENT: Setting = Setting::named(
     names::PLACEMENT,
     "CPUs of the partners: `free`, `same-cpu`, `two-cpus`, `two-awake`, `smt-sibling` or \
@@ -22,7 +22,7 @@ pub const PLACEMENT: Setting = Setting::named(
     Placement::names,
 );
 
-/// The timer slack of the partners.
+/// Parameter that sets the timer slack of the partners, in nanoseconds.
 pub const SLACK: Setting = Setting::number(
     "slack_ns",
     "timer slack in nanoseconds (PR_SET_TIMERSLACK): how much later than requested the kernel \
@@ -31,7 +31,7 @@ pub const SLACK: Setting = Setting::number(
     1_000_000_000,
 );
 
-/// Returns the kind of the partners.
+/// Returns the kind of the partners in a case, processes by default.
 pub fn kind(parameters: &Parameters) -> Kind {
     match parameters.text(PARTNERS.name) {
         Some("thread") => Kind::Threads,
@@ -39,17 +39,17 @@ pub fn kind(parameters: &Parameters) -> Kind {
     }
 }
 
-/// Returns the placement of the partners, `usual` by default.
+/// Returns the placement of the partners in a case, `usual` by default.
 pub fn placement(parameters: &Parameters, usual: Placement) -> Placement {
     parameters.text(PLACEMENT.name).and_then(Placement::find).unwrap_or(usual)
 }
 
-/// Returns the timer slack of the partners; none for the default of the kernel.
+/// Returns the timer slack of the partners in a case, or `None` for the kernel's default.
 pub fn slack(parameters: &Parameters) -> Option<Duration> {
     parameters.number(SLACK.name).map(Duration::from_nanos)
 }
 
-/// Returns the pair that the parameters describe, with placement `usual` by default.
+/// Returns the configuration of the partners in a case, with the placement `usual` by default.
 pub fn pair(parameters: &Parameters, usual: Placement) -> Pair {
     Pair {
         kind: kind(parameters),

@@ -6,26 +6,26 @@ use contend_sys::{child, cpu};
 
 use crate::engine::timing::nanoseconds;
 
-/// Number of figures of [`Used`].
+/// Number of values in [`Used`].
 pub const USAGE_FIGURES: usize = 5;
 
-/// The resources that a partner has used.
+/// Resource usage of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Used {
-    /// CPU time.
+    /// CPU time, in user and kernel mode.
     pub cpu: Duration,
-    /// CPU time in the kernel, which the kernel samples by ticks.
+    /// CPU time in kernel mode, which the kernel estimates by sampling at timer ticks.
     pub system: Duration,
-    /// Number of context switches because it waited.
+    /// Number of context switches caused by waiting.
     pub voluntary_switches: u64,
-    /// Number of context switches because it was preempted.
+    /// Number of context switches caused by preemption.
     pub involuntary_switches: u64,
     /// Number of minor page faults.
     pub faults: u64,
 }
 
 impl Used {
-    /// Returns what the calling thread has used so far.
+    /// Returns the usage of the calling thread so far.
     pub fn so_far() -> Self {
         let usage = child::thread_usage();
         Self {
@@ -37,7 +37,7 @@ impl Used {
         }
     }
 
-    /// Returns what the calling thread has used since an earlier reading.
+    /// Returns the usage of the calling thread since `self`, an earlier reading of it.
     #[must_use]
     pub fn since(self) -> Self {
         let now = Self::so_far();
@@ -50,12 +50,12 @@ impl Used {
         }
     }
 
-    /// Returns the number of context switches.
+    /// Returns the number of all context switches.
     pub fn switches(&self) -> u64 {
         self.voluntary_switches + self.involuntary_switches
     }
 
-    /// Returns the figures: times in nanoseconds, switches, faults.
+    /// Returns the values in the order of the fields, with times in nanoseconds.
     pub fn to_figures(self) -> [u64; USAGE_FIGURES] {
         [
             nanoseconds(self.cpu),
@@ -66,7 +66,7 @@ impl Used {
         ]
     }
 
-    /// Creates the usage from its figures.
+    /// Creates the usage from values in the order of the fields, with times in nanoseconds.
     pub fn from_figures(
         [cpu, system, voluntary, involuntary, faults]: [u64; USAGE_FIGURES],
     ) -> Self {
