@@ -402,7 +402,7 @@ fn the_record_is_saved_from_the_first_sample_on() {
     assert_eq!(counter.0.first(), Some(&1), "{:?}", counter.0);
     assert!(
         counter.0.is_sorted() && counter.0.len() >= 4,
-        "every long case is last_saved: {:?}",
+        "every long case is saved: {:?}",
         counter.0
     );
     let mut counter = SaveCounter::default();
