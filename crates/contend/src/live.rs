@@ -100,6 +100,7 @@ impl Live {
         let &Progress::Running { elapsed, stages } = progress else {
             return self.lines.clear();
         };
+        let stages = &through_pipes(stages);
         self.window.add(elapsed, stages);
         if let Some(input) = stages.first().and_then(|stage| stage.input) {
             self.input_share = Some(input.read as f64 / input.size.max(1) as f64);
@@ -278,6 +279,21 @@ fn state_name(state: Option<State>) -> &'static str {
     }
 }
 
+/// Returns the stages without bytes that did not go through the pipe between two of them. A stage
+/// also writes temporary files, and reads its libraries; a pipe transfers at most what one stage
+/// wrote and the next one read.
+fn through_pipes(stages: &[ProgressStage]) -> Vec<ProgressStage> {
+    let mut stages = stages.to_vec();
+    for index in 1..stages.len() {
+        if let (Some(written), Some(read)) = (stages[index - 1].bytes_out, stages[index].bytes_in) {
+            let transferred = written.min(read);
+            stages[index - 1].bytes_out = Some(transferred);
+            stages[index].bytes_in = Some(transferred);
+        }
+    }
+    stages
+}
+
 #[cfg(test)]
 mod tests {
     use contend_profile::observe::tree::SampledTime;
@@ -330,6 +346,21 @@ mod tests {
         let narrow = live.table(Duration::from_secs(12), &stages, 60);
         assert!(!narrow[1].contains("rate") && narrow[1].contains("out"), "{narrow:?}");
         assert!(narrow[3].contains("sort -k") && narrow[3].contains("…"), "{narrow:?}");
+    }
+
+    #[test]
+    fn bytes_that_do_not_go_through_a_pipe_are_not_shown() {
+        let of = |bytes_in, bytes_out| ProgressStage {
+            bytes_in,
+            bytes_out,
+            ..stage(Some(State::Active))
+        };
+        // The sort has written temporary files; uniq has read its libraries.
+        let stages = [of(Some(900), Some(800)), of(Some(810), Some(700)), of(Some(70), None)];
+        let shown =
+            through_pipes(&stages).iter().map(|s| (s.bytes_in, s.bytes_out)).collect::<Vec<_>>();
+        let expected = [(Some(900), Some(800)), (Some(800), Some(70)), (Some(70), None)];
+        assert_eq!(shown, expected);
     }
 
     #[test]
