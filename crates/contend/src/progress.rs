@@ -3,11 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use contend_lab::engine::plan::PlannedCase;
+use contend_lab::engine::plan::{Plan, PlannedCase};
 use contend_lab::engine::runner::{Observer, Progress};
 use contend_record::lab::{Ending, RunRecord, Step};
 use contend_report::render::lab::timeline;
 use contend_report::render::text::printable;
+use contend_report::render::units::counted;
 use contend_report::store::{Store, StoreError, StoredRun};
 
 use crate::output;
@@ -48,6 +49,23 @@ impl Follower {
         self.saver.as_ref().map(|saver| saver.finish(record)).transpose()
     }
 
+    /// Draws the first line, which stays until the calibration is complete.
+    pub fn begin(&mut self, plan: &Plan) {
+        if self.draws {
+            let cases = counted(plan.cases.len() as u64, "case");
+            let seconds = plan.expected().as_secs_f64().ceil().max(1.0);
+            self.draw(&format!("{cases}, about {seconds:.0} s: calibrating the clock"));
+        }
+    }
+
+    fn draw(&mut self, line: &str) {
+        // Leaves room for the echo of a key such as ^C.
+        let room = output::width().saturating_sub(4);
+        let line: String = printable(line).chars().take(room).collect();
+        output::terminal(&format!("{CLEAR_LINE}{line}"));
+        self.drawn = Some(Instant::now());
+    }
+
     fn clear(&mut self) {
         if self.drawn.take().is_some() {
             output::terminal(CLEAR_LINE);
@@ -63,12 +81,7 @@ impl Observer for Follower {
         }
         // Estimates change, but the displayed share never decreases.
         self.part = self.part.max(progress.part().min(0.99));
-        let line = line(progress, self.part);
-        // Leaves room for the echo of a key such as ^C.
-        let room = output::width().saturating_sub(4);
-        let line: String = printable(&line).chars().take(room).collect();
-        output::terminal(&format!("{CLEAR_LINE}{line}"));
-        self.drawn = Some(Instant::now());
+        self.draw(&line(progress, self.part));
     }
 
     fn step(&mut self, case: &PlannedCase, step: &Step) {

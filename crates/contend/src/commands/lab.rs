@@ -60,6 +60,7 @@ fn measure(settings: LabRun) -> Result<Exit> {
     let to_stdout = settings.json.as_ref().is_some_and(output::ReportFile::is_stdout);
     let shows_steps = !to_stdout && settings.detail == Detail::Full;
     let mut follower = Follower::new(settings.progress, shows_steps, saver);
+    follower.begin(&settings.plan);
     let host = host::describe();
     let warnings = host::unfavourable(&host);
     let writer = Some(version::writer());
