@@ -136,7 +136,7 @@ fn rewrite_name(id: RewriteId) -> &'static str {
         RewriteId::FuseCut => "merge the cuts",
         RewriteId::FuseHead => "merge the heads",
         RewriteId::FilterEarly => "filter earlier",
-        RewriteId::ReduceEarly => "reduce earlier",
+        RewriteId::ReduceEarly => "skip discarded work",
         RewriteId::TopLines => "keep only the first lines while sorting",
         RewriteId::ByteLocale => "set LC_ALL=C",
         RewriteId::AnotherAwk => "use another awk",
