@@ -76,7 +76,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 /// The copy method.
-const WAY: Setting = Setting::named(names::WAY, "how to copy the file", methods::names);
+const WAY: Setting = Setting::named(names::METHOD, "how to copy the file", methods::names);
 /// The block size, in bytes.
 const BLOCK: Setting = Setting::number(
     names::BLOCK,
@@ -100,7 +100,7 @@ const BYTES: Setting = Setting::number(
 );
 /// The kind of file system.
 const PLACE: Setting = Setting::named(
-    names::PLACE,
+    names::FILE_SYSTEM,
     "where both files are: on a disk (`disk`) or in memory (`tmpfs`)",
     Location::names,
 );
