@@ -52,7 +52,7 @@ impl<H: WaitStyle> PingPong<H> {
     /// # Errors
     /// Returns an error if there is only one CPU or the thread cannot be created.
     pub fn new() -> Result<Self, SubjectError> {
-        let Some([here, there]) = topology::apart(&topology::allowed()) else {
+        let Some([here, there]) = topology::nearest_cores(&topology::allowed()) else {
             return Err(SubjectError::Wrong("needs two CPUs".to_owned()));
         };
         let line = Arc::new(CacheLine(AtomicU32::new(PARK)));
