@@ -257,6 +257,7 @@ fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usiz
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::plain;
     use super::*;
     use contend_record::run::{Decision, Stage, StageOutcome};
 
@@ -298,10 +299,6 @@ mod tests {
             outcome: Some(outcome),
             ..RunRecord::default()
         }
-    }
-
-    fn plain(text: &str) -> String {
-        anstream::adapter::strip_str(text).to_string()
     }
 
     #[test]

@@ -122,6 +122,7 @@ fn visible(record: &PipeRecord) -> PipeRecord {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::plain;
     use super::*;
     use contend_record::Host;
     use contend_record::pipe::{
@@ -190,10 +191,6 @@ mod tests {
             host: Host { cpus_allowed: 2, ..Host::default() },
             ..PipeRecord::default()
         }
-    }
-
-    fn plain(text: &str) -> String {
-        anstream::adapter::strip_str(text).to_string()
     }
 
     #[test]
