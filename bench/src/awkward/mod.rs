@@ -22,7 +22,7 @@ pub use shapes::{Form, SHAPES, Shape};
 pub const FILE: &str = "input";
 
 /// Probability, as a fraction, that a pipeline contains one of `SHAPES`.
-const SHAPED: (u8, u8) = (3, 4);
+const SHAPE_PROBABILITY: (u8, u8) = (3, 4);
 const MAX_STAGES: usize = 5;
 
 /// A pipeline and an input for it.
@@ -67,7 +67,7 @@ fn pair(kind: Kind, random: &mut Rng) -> Pair {
 fn body(random: &mut Rng) -> (String, Option<(&'static str, Form)>) {
     let mut parts = Vec::new();
     let mut shape = None;
-    if random.u8(0..SHAPED.1) < SHAPED.0 {
+    if random.u8(0..SHAPE_PROBABILITY.1) < SHAPE_PROBABILITY.0 {
         let drawn = &SHAPES[random.usize(..SHAPES.len())];
         let (template, form) = drawn.draw(random);
         let text = stages::fill(template, random);

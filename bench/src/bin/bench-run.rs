@@ -69,7 +69,7 @@ struct Args {
 
 /// Largest input on which stages are profiled, in millions of bytes. The stages' shares hardly
 /// depend on the size.
-const PROFILED: u64 = 100;
+const MAX_PROFILED_MEGABYTES: u64 = 100;
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -172,7 +172,7 @@ fn one(bench: &Bench<'_>, case: &Case, size: u64, host: &Host) -> Result<Figures
     let record = if case.script {
         None
     } else {
-        let size = size.min(PROFILED);
+        let size = size.min(MAX_PROFILED_MEGABYTES);
         case.make(bench.inputs, size, bench.seed)?;
         Some(profiled(&bench.paths.contend, case, bench.inputs, size)?)
     };

@@ -35,13 +35,13 @@ struct Args {
 }
 
 /// The factor by which one term must exceed the others.
-const MARGIN: f64 = 1.3;
-const CHUNK: f64 = 8192.0;
+const MIN_DOMINANCE_RATIO: f64 = 1.3;
+const CHUNK_BYTES: f64 = 8192.0;
 /// Number of experiments for each stage, whose median counts.
-const REPEATS: usize = 3;
+const EXPERIMENTS_PER_STAGE: usize = 3;
 
 /// Largest share of a stage's lifetime that may be unexplained.
-const MAX_UNEXPLAINED: f64 = 0.05;
+const MAX_UNEXPLAINED_SHARE: f64 = 0.05;
 
 /// Cost of a stage.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ fn main() -> Result<()> {
         let record = profile(&programs.contend, &text)?;
         let (worst, part) = worst_unexplained(&record);
         unexplained.push(part);
-        if part > MAX_UNEXPLAINED {
+        if part > MAX_UNEXPLAINED_SHARE {
             println!("{number}: {:.1} % of a lifetime unexplained: {worst:.4?}", 100.0 * part);
         }
         let named = named(&record);
@@ -99,7 +99,7 @@ fn main() -> Result<()> {
         println!("confirmed by experiment: {} of {}", confirmed.0, confirmed.1);
     }
     let most = unexplained.iter().copied().fold(0.0, f64::max);
-    let over = unexplained.iter().filter(|&&part| part > MAX_UNEXPLAINED).count();
+    let over = unexplained.iter().filter(|&&part| part > MAX_UNEXPLAINED_SHARE).count();
     println!(
         "unexplained, the worst stage of each pipeline: median {:.2} %, most {:.2} %, over 5 %: {over}",
         100.0 * median(&unexplained).unwrap_or(0.0),
@@ -116,7 +116,7 @@ struct Programs {
 impl Programs {
     /// Returns a pipeline with so many chunks that the costs of its stages are smooth.
     fn pipeline(&self, stages: &[Cost], seconds: f64) -> String {
-        let bytes = CHUNK * (1000.0 * seconds).max(200.0);
+        let bytes = CHUNK_BYTES * (1000.0 * seconds).max(200.0);
         let stage = |(index, stage): (usize, &Cost)| {
             let source = if index == 0 { format!(" --source {bytes:.0}") } else { String::new() };
             format!(
@@ -134,8 +134,8 @@ fn show(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Draws stages until one term exceeds the others by `MARGIN`; in half of the cases it is that of
-/// the machine's CPUs.
+/// Draws stages until one term exceeds the others by `MIN_DOMINANCE_RATIO`; in half of the cases it
+/// is that of the machine's CPUs.
 fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Truth) {
     let machine = random.bool();
     loop {
@@ -162,14 +162,14 @@ fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Trut
 }
 
 /// Returns the time that the largest term implies and the bottleneck, or `None` if the term does
-/// not exceed the others by `MARGIN`.
+/// not exceed the others by `MIN_DOMINANCE_RATIO`.
 fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     let (slowest, second) = two_largest(stages, |stage| stage.cpu + stage.sleep)?;
     let (largest, next_largest) = two_largest(stages, |stage| stage.cpu)?;
     let machine = stages.iter().map(|stage| stage.cpu).sum::<f64>() / cpus;
-    if slowest.1 >= MARGIN * second.max(machine) {
+    if slowest.1 >= MIN_DOMINANCE_RATIO * second.max(machine) {
         Some((slowest.1, Truth::Stage(slowest.0)))
-    } else if machine >= MARGIN * slowest.1 && largest.1 >= 1.1 * next_largest {
+    } else if machine >= MIN_DOMINANCE_RATIO * slowest.1 && largest.1 >= 1.1 * next_largest {
         Some((machine, Truth::Machine(largest.0)))
     } else {
         None
@@ -208,7 +208,7 @@ fn bottleneck_by_experiment(programs: &Programs, stages: &[Cost], seconds: f64) 
         slowed[index].cpu *= 1.2;
         slowed[index].sleep *= 1.2;
         let mut ratios = Vec::new();
-        for _ in 0..REPEATS {
+        for _ in 0..EXPERIMENTS_PER_STAGE {
             let before = run(programs, stages, seconds)?;
             let after = run(programs, &slowed, seconds)?;
             ratios.push(after.as_secs_f64() / before.as_secs_f64());

@@ -7,7 +7,7 @@ use fastrand::Rng;
 const SCALE: u64 = 1 << 32;
 /// Number added to each rank, which flattens the first ranks, as in natural text (Mandelbrot's
 /// correction).
-const SHIFT: u64 = 2;
+const RANK_OFFSET: u64 = 2;
 
 /// A distribution of ranks from 0, as cumulative weights.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Zipf {
     /// Creates a distribution of `count` ranks.
     pub fn new(count: usize) -> Self {
         let mut total = 0;
-        let weights = (1..=count as u64).map(|rank| SCALE / (rank + SHIFT));
+        let weights = (1..=count as u64).map(|rank| SCALE / (rank + RANK_OFFSET));
         let sums = weights
             .map(|weight| {
                 total += weight;
@@ -40,19 +40,19 @@ impl Zipf {
 /// Items in descending order of their probability.
 #[derive(Debug)]
 pub struct Skewed<T> {
-    things: Vec<T>,
+    items: Vec<T>,
     zipf: Zipf,
 }
 
 impl<T> Skewed<T> {
-    /// Creates the distribution of `things`, which are in descending order of frequency.
-    pub fn new(things: Vec<T>) -> Self {
-        let zipf = Zipf::new(things.len());
-        Self { things, zipf }
+    /// Creates the distribution of `items`, which are in descending order of frequency.
+    pub fn new(items: Vec<T>) -> Self {
+        let zipf = Zipf::new(items.len());
+        Self { items, zipf }
     }
 
     /// Draws an item at random.
     pub fn draw(&self, random: &mut Rng) -> &T {
-        &self.things[self.zipf.draw(random)]
+        &self.items[self.zipf.draw(random)]
     }
 }

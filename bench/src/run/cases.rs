@@ -19,7 +19,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// The default sizes of a case, in millions of bytes.
-const SIZES: [u64; 3] = [1, 100, 1000];
+const DEFAULT_SIZES_MEGABYTES: [u64; 3] = [1, 100, 1000];
 /// Size in millions of bytes above which an input consists of repeated blocks.
 const MAX_UNREPEATED_MEGABYTES: u64 = 200;
 const MILLION: u64 = 1_000_000;
@@ -97,7 +97,7 @@ fn case(file: &'static str, block: &Block<'_>) -> Result<Case> {
     Ok(Case {
         name: block.name.to_owned(),
         theme: file.strip_suffix(".txt").unwrap_or(file),
-        sizes: block.read("sizes", sizes)?.unwrap_or_else(|| SIZES.to_vec()),
+        sizes: block.read("sizes", sizes)?.unwrap_or_else(|| DEFAULT_SIZES_MEGABYTES.to_vec()),
         input,
         from_stdin,
         with: block.values("with").map(with).collect::<Result<_>>()?,

@@ -12,7 +12,7 @@ pub const HEAVY_SHARE: f64 = 0.8;
 /// Speed relative to bash below which a case is a loss.
 pub const LOSS_SPEED: f64 = 0.97;
 /// Speed, relative to bash, that pipelines with a heavy stage should reach.
-pub const HEAVY_GAIN: f64 = 1.6;
+pub const HEAVY_TARGET_SPEED: f64 = 1.6;
 
 /// Statistics of a case at one size of its input.
 #[derive(Debug)]
@@ -162,18 +162,18 @@ pub struct Summary {
     pub limit: (Option<f64>, usize),
     /// Cases whose speed is below [`LOSS_SPEED`].
     pub losses: Vec<String>,
-    /// Cases with a heavy stage: the number that reach [`HEAVY_GAIN`], the number of all, and the
-    /// names of the others.
+    /// Cases with a heavy stage: the number that reach [`HEAVY_TARGET_SPEED`], the number of all,
+    /// and the names of the others.
     pub heavy: (usize, usize, Vec<String>),
     /// Cases in which contend's output differs from bash's.
     pub wrong: Vec<String>,
     /// Comparison of contend with each other tool.
-    pub against: Vec<Against>,
+    pub comparisons: Vec<ToolComparison>,
 }
 
 /// A comparison of contend with another tool.
 #[derive(Debug)]
-pub struct Against {
+pub struct ToolComparison {
     /// Name of the tool.
     pub tool: &'static str,
     /// Number of cases in which both ran.
@@ -212,25 +212,25 @@ pub fn summary(all: &[Figures]) -> Summary {
         limit: (geometric(limits.iter().copied()), limits.len()),
         losses: named(&|one| below(one, LOSS_SPEED)),
         heavy: (
-            heavy.iter().filter(|&&gain| gain >= HEAVY_GAIN).count(),
+            heavy.iter().filter(|&&gain| gain >= HEAVY_TARGET_SPEED).count(),
             heavy.len(),
-            named(&|one| one.is_heavy() && below(one, HEAVY_GAIN)),
+            named(&|one| one.is_heavy() && below(one, HEAVY_TARGET_SPEED)),
         ),
         wrong: named(&|one| one.of("contend").is_some_and(|of| of.wrong.is_some())),
-        against: ["pash", "parallel", "xargs", "forkrun"]
+        comparisons: ["pash", "parallel", "xargs", "forkrun"]
             .into_iter()
-            .filter_map(|tool| against(all, tool))
+            .filter_map(|tool| comparison(all, tool))
             .collect(),
     }
 }
 
-fn against(all: &[Figures], tool: &'static str) -> Option<Against> {
+fn comparison(all: &[Figures], tool: &'static str) -> Option<ToolComparison> {
     let both: Vec<(&Figures, f64)> =
         all.iter().filter_map(|one| Some((one, one.against(tool)?))).collect();
     let lost = both.iter().filter(|(_, speed)| *speed <= 1.0);
     let losses: Vec<String> = lost.map(|(one, speed)| labelled(one, *speed)).collect();
     let wrong = |one: &Figures| one.of(tool).is_some_and(|of| of.wrong.is_some());
-    (!both.is_empty()).then(|| Against {
+    (!both.is_empty()).then(|| ToolComparison {
         tool,
         cases: both.len(),
         wins: both.len() - losses.len(),

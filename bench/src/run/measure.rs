@@ -15,7 +15,7 @@ use contend_sys::child::{self, ExitStatus};
 use fastrand::Rng;
 
 use super::cases::Case;
-use super::tools::{Kind, Paths, Places, Tool};
+use super::tools::{Kind, Paths, RunContext, Tool};
 use crate::Timed;
 
 /// The settings of all runs.
@@ -180,8 +180,9 @@ impl Bench<'_> {
     ) -> Result<Option<Run>> {
         let scratch = tempfile::tempdir_in(self.outputs)?;
         let script = self.file("script");
-        let at = Places { script: &script, stats, scratch: scratch.path(), cpus: self.cpus };
-        let Some(mut command) = tool.command(case, self.paths, &at) else { return Ok(None) };
+        let context =
+            RunContext { script: &script, stats, scratch: scratch.path(), cpus: self.cpus };
+        let Some(mut command) = tool.command(case, self.paths, &context) else { return Ok(None) };
         command.current_dir(case.folder(self.inputs, size)).env("LC_ALL", &case.locale);
         let stdin = match &case.files(self.inputs, size)[..] {
             [input, ..] if case.from_stdin => File::open(input)?.into(),

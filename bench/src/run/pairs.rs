@@ -20,11 +20,11 @@ const CHUNK_SIZES: [usize; 6] = [1, 5, 16, 64, 500, 4000];
 /// Maximum number of chunks of an input, each of which may start several processes.
 const MAX_CHUNKS: usize = 100;
 /// Time after which a run counts as hanging.
-const LIMIT: Duration = Duration::from_secs(40);
-/// Number of bytes of an input to show.
-const SHOWN_BYTES: usize = 400;
+const RUN_TIMEOUT: Duration = Duration::from_secs(40);
+/// Maximum number of bytes of an input to show.
+const MAX_SHOWN_BYTES: usize = 400;
 /// Number of runs of bash that must agree.
-const TRIES: usize = 4;
+const BASH_RUNS: usize = 4;
 /// Maximum number of pieces of an input when pipes are filled in small pieces.
 const MAX_PIECES: usize = 10_000;
 
@@ -122,7 +122,7 @@ impl Comparison<'_> {
         let between = format!(" | dd bs={size} status=none | ");
         let pieces = stages(&pair.pipeline).join(&between);
         let expected = self.run(crate::bash_command(&pair.pipeline), pair, "expected")?;
-        for _ in 0..TRIES {
+        for _ in 0..BASH_RUNS {
             let found = self.run(crate::bash_command(&pieces), pair, "found")?;
             let place = difference(&self.folder.join("found"), &self.folder.join("expected"))?;
             if place.is_some() || expected != found {
@@ -142,7 +142,7 @@ impl Comparison<'_> {
         };
         command.current_dir(self.folder).env("LC_ALL", pair.locale);
         command.stdin(stdin).stdout(File::create(self.folder.join(to))?).stderr(Stdio::null());
-        Ok(run_with_limit(&mut command, Some(LIMIT))?.1)
+        Ok(run_with_limit(&mut command, Some(RUN_TIMEOUT))?.1)
     }
 }
 
@@ -154,8 +154,8 @@ fn described(
     both: &Comparison<'_>,
     what: &str,
 ) -> String {
-    let shown = small.input[..small.input.len().min(SHOWN_BYTES)].escape_ascii();
-    let more = if small.input.len() > SHOWN_BYTES { " and more" } else { "" };
+    let shown = small.input[..small.input.len().min(MAX_SHOWN_BYTES)].escape_ascii();
+    let more = if small.input.len() > MAX_SHOWN_BYTES { " and more" } else { "" };
     format!(
         "pair {number} ({:?}): {}\n  shrunk: LC_ALL={} contend run -j 3 --part-size {} '{}'{}\n  \
          on {} bytes{more}: {shown}\n  {what}",

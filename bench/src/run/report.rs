@@ -4,7 +4,7 @@ use contend_record::Host;
 use contend_record::stats::Estimate;
 use serde_json::{Value, json};
 
-use super::figures::{Figures, HEAVY_GAIN, HEAVY_SHARE, LOSS_SPEED, Summary, ToolFigures};
+use super::figures::{Figures, HEAVY_SHARE, HEAVY_TARGET_SPEED, LOSS_SPEED, Summary, ToolFigures};
 use super::tools::Tool;
 
 /// Describes the machine and the tools, with the reason for each missing one.
@@ -76,7 +76,7 @@ pub fn summary(all: &Summary) -> String {
         shown(all.limit.0)
     ));
     line(format!(
-        "cases with {:.0} % in one stage: {} of {} at {HEAVY_GAIN} or more{}",
+        "cases with {:.0} % in one stage: {} of {} at {HEAVY_TARGET_SPEED} or more{}",
         100.0 * HEAVY_SHARE,
         all.heavy.0,
         all.heavy.1,
@@ -84,14 +84,14 @@ pub fn summary(all: &Summary) -> String {
     ));
     line(format!("cases below {LOSS_SPEED}: {}{}", all.losses.len(), listed(&all.losses)));
     line(format!("cases with other output than bash: {}{}", all.wrong.len(), listed(&all.wrong)));
-    for against in &all.against {
+    for comparison in &all.comparisons {
         line(format!(
             "against {}: ahead in {} of {} ({} of these because its output is wrong){}",
-            against.tool,
-            against.wins,
-            against.cases,
-            against.wrong,
-            listed(&against.losses)
+            comparison.tool,
+            comparison.wins,
+            comparison.cases,
+            comparison.wrong,
+            listed(&comparison.losses)
         ));
     }
     text

@@ -115,14 +115,14 @@ fn first_line(command: &mut Command) -> Result<String, String> {
 impl Tool {
     /// Returns the command that runs a case, without folder, locale and input, or `None` if the
     /// tool cannot run the case.
-    pub fn command(&self, case: &Case, paths: &Paths, at: &Places<'_>) -> Option<Command> {
+    pub fn command(&self, case: &Case, paths: &Paths, context: &RunContext<'_>) -> Option<Command> {
         let mut command = match self.kind {
             Kind::Bash if case.script => Command::new("bash"),
             Kind::Bash => return Some(crate::bash_command(&case.text)),
             Kind::Contend => {
                 let mut command = Command::new(&paths.contend);
                 command.arg("run");
-                if let Some(stats) = at.stats {
+                if let Some(stats) = context.stats {
                     command.arg("--json").arg(stats);
                 }
                 if !case.script {
@@ -134,7 +134,7 @@ impl Tool {
             }
             Kind::Pash => {
                 let mut command = Command::new(&paths.pash);
-                command.arg("-w").arg(at.cpus.to_string());
+                command.arg("-w").arg(context.cpus.to_string());
                 if !case.script {
                     command.arg("-c").arg(&case.text);
                     return Some(command);
@@ -143,20 +143,20 @@ impl Tool {
             }
             Kind::Form(place) => {
                 let mut command = crate::bash_command(case.forms[place].as_ref()?);
-                command.env("SCRATCH", at.scratch).env("PARALLEL", "--will-cite");
+                command.env("SCRATCH", context.scratch).env("PARALLEL", "--will-cite");
                 command.env("PARALLEL_SHELL", "bash");
                 command.envs(paths.frun.as_ref().map(|frun| ("FRUN", frun)));
                 return Some(command);
             }
         };
-        command.arg(at.script);
+        command.arg(context.script);
         Some(command)
     }
 }
 
 /// The files and limits of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct RunContext<'a> {
     /// File with the source of the case.
     pub script: &'a Path,
     /// File for contend's statistics; `None` if they are not requested.

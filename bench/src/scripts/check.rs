@@ -54,7 +54,7 @@ pub enum Verdict {
 pub struct Finding {
     /// Kinds of difference, the most severe first.
     pub kinds: Vec<Difference>,
-    /// Number of further runs, of [`TRIES`], that differ again.
+    /// Number of further runs, of [`FURTHER_RUNS`], that differ again.
     pub again: usize,
     /// The script after shrinking.
     pub small: Script,
@@ -67,7 +67,7 @@ pub struct Finding {
 }
 
 /// Number of further runs of bash, and of contend if it differs.
-pub const TRIES: usize = 3;
+pub const FURTHER_RUNS: usize = 3;
 /// Time beyond bash's, while a script is being shrunk, after which a run counts as hanging.
 const SHORT_LIMIT: Duration = Duration::from_secs(4);
 
@@ -148,11 +148,11 @@ impl Checker<'_> {
         known: Option<&Script>,
     ) -> Result<Finding> {
         let mut again = 0;
-        for _ in 0..TRIES {
+        for _ in 0..FURTHER_RUNS {
             let second = self.contend(form, parts, script)?;
             again += usize::from(compare(bash, &second).iter().any(|kind| kinds.contains(kind)));
         }
-        let small = if again == TRIES {
+        let small = if again == FURTHER_RUNS {
             self.smaller(form, parts, script, &kinds, known)?
         } else {
             script.clone()
@@ -193,7 +193,7 @@ impl Checker<'_> {
 
     /// Returns whether bash repeats its outcome, also on a single CPU.
     fn bash_repeats(&self, form: Form, script: &Script, first: &Outcome) -> Result<bool> {
-        for round in 0..TRIES {
+        for round in 0..FURTHER_RUNS {
             let cpus = if round % 2 == 0 { Cpus::One } else { Cpus::All };
             if !repeats(first, &self.bash(form, script, cpus)?) {
                 return Ok(false);

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::check::{Finding, TRIES, VARIANTS, Verdict};
+use super::check::{FURTHER_RUNS, Finding, VARIANTS, Verdict};
 use super::compare::normalise;
 use super::generate::Script;
 use super::run::{Entry, Outcome};
 
-/// Number of bytes of an output to show.
-const SHOWN_BYTES: usize = 600;
+/// Maximum number of bytes of an output to show.
+const MAX_SHOWN_BYTES: usize = 600;
 
 /// Numbers of variants, by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -120,7 +120,7 @@ fn described(script: &Script, finding: &Finding) -> String {
     let Finding { kinds, again, small, bash, contend, command } = finding;
     let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
     let mut text = format!(
-        "differs in: {}; again in {again} of {TRIES}\ncommand: {}\nsetting: {:?}\ninput: {}\n\n",
+        "differs in: {}; again in {again} of {FURTHER_RUNS}\ncommand: {}\nsetting: {:?}\ninput: {}\n\n",
         kinds.join(", "),
         command.join(" "),
         small.setting,
@@ -173,6 +173,6 @@ fn differing_messages(bash: &Outcome, contend: &Outcome) -> String {
 }
 
 fn shown(bytes: &[u8]) -> String {
-    let more = if bytes.len() > SHOWN_BYTES { " and more" } else { "" };
-    format!("{}{more}", bytes[..bytes.len().min(SHOWN_BYTES)].escape_ascii())
+    let more = if bytes.len() > MAX_SHOWN_BYTES { " and more" } else { "" };
+    format!("{}{more}", bytes[..bytes.len().min(MAX_SHOWN_BYTES)].escape_ascii())
 }

@@ -269,6 +269,7 @@ unsafe impl<H: Handler> Handler for Boxed<H> {
         let moved = ManuallyDrop::new(unsafe { at.read() });
         // The memory is freed even if the closure panics, because the value has been moved out by
         // then.
+        // SAFETY: `moved` is neither used nor dropped.
         let mut memory = unsafe { std::ptr::read(&raw const moved.0) };
         // SAFETY: the box holds a value, which this call moves out.
         unsafe { H::call(memory.as_mut_ptr(), core, wake) }

@@ -10,7 +10,7 @@ use crate::{Simple, purity, wc};
 const BARRIERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc", "xargs"];
 
 /// Returns whether the command is a barrier: it writes nothing until its input ends.
-pub fn holds_by_nature(command: &str) -> bool {
+pub fn is_barrier(command: &str) -> bool {
     let Some(program) = program(command) else { return false };
     let counts = program.ends_with("grep") && has_option(command, &['c'], &["--count"]);
     let digests = program.ends_with("sum");
@@ -50,7 +50,7 @@ fn read_with_output(command: &str) -> Option<Simple> {
 }
 
 /// Returns whether the command exits with code 1 if it selects no line, as `grep` does.
-pub fn selects(command: &str) -> bool {
+pub fn fails_without_match(command: &str) -> bool {
     Simple::read(command).is_some_and(|simple| Grep::read_with_files(&simple).is_some())
 }
 
@@ -67,7 +67,7 @@ pub fn drains(command: &str) -> bool {
 
 /// Returns whether the command may write to standard error and still succeed, as `grep` does for
 /// binary input.
-pub fn may_remark(command: &str) -> bool {
+pub fn may_warn(command: &str) -> bool {
     read_with_output(command)
         .and_then(|simple| Grep::read(&simple))
         .is_some_and(|grep| !grep.options.has('c') && !grep.reads_anything_as_text())
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn commands_are_known_by_name_and_options() {
         for held in ["LC_ALL=C sort -n", "/usr/bin/wc -l", "sha256sum", "grep -ic x"] {
-            assert!(holds_by_nature(held), "{held}");
+            assert!(is_barrier(held), "{held}");
         }
         for streams in ["grep x", "cat", "awk '{ print }'", ""] {
-            assert!(!holds_by_nature(streams), "{streams}");
+            assert!(!is_barrier(streams), "{streams}");
         }
         assert!(sorts("LC_ALL=C sort -k 2,2n -u") && sorts("sort --parallel=2"));
         assert!(!sorts("sort -m a b") && !sorts("sort --check") && !sorts("tsort"));

@@ -31,6 +31,9 @@ const IMPURE_WORDS: &[&str] = &[
     "stderr",
 ];
 
+/// Those of [`IMPURE_WORDS`] with which the output still depends on the input alone.
+const INPUT_WORDS: &[&str] = &["halt", "input", "input_line_number", "inputs"];
+
 impl Jq {
     /// Parses the command. Returns `None` if it is not a `jq`, has an unknown option, or lacks a
     /// filter.
@@ -77,27 +80,38 @@ impl Jq {
     /// Returns the first function or keyword by which the filter may depend on more than its
     /// current input value, or `None` if there is none.
     pub fn reaches_out(&self) -> Option<&'static str> {
+        self.impure_words().first().copied()
+    }
+
+    /// Returns whether the command can be repeated: the filter certainly has no side effects, and
+    /// the output depends on the input alone.
+    pub fn is_repeatable(&self) -> bool {
+        self.impure_words().iter().all(|word| INPUT_WORDS.contains(word))
+    }
+
+    /// Returns the functions and keywords in the filter that are in [`IMPURE_WORDS`].
+    fn impure_words(&self) -> Vec<&'static str> {
         // Strings may contain code (`\(…)`), and comments may contain quotes. In both cases, the
         // whole filter counts as code.
         let has_code = self.filter.contains("\\(") || self.filter.contains('#');
         let text = if has_code { self.filter.clone() } else { without_strings(&self.filter) };
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut impure = Vec::new();
         let mut rest = text.as_str();
         while let Some(start) = rest.find(is_word) {
             let before = rest[..start].chars().next_back();
             let word = &rest[start..];
             let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
-            let found = IMPURE_WORDS.iter().find(|known| **known == &word[..end]);
             // `.now` is a field and `$now` a variable.
-            if let Some(found) = found.filter(|_| !matches!(before, Some('.' | '$'))) {
-                return Some(found);
+            if !matches!(before, Some('.' | '$')) {
+                impure.extend(IMPURE_WORDS.iter().filter(|known| **known == &word[..end]));
             }
             rest = &word[end..];
             if rest.is_empty() {
                 break;
             }
         }
-        None
+        impure
     }
 }
 
@@ -189,6 +203,21 @@ mod tests {
             ("import \"a\" as a; .", "import"),
         ] {
             assert_eq!(found(filter), Some(word), "{filter}");
+        }
+    }
+
+    #[test]
+    fn filters_that_depend_on_the_input_alone_are_repeatable() {
+        let is_repeatable =
+            |filter: &str| jq(&format!("jq '{filter}'")).expect("known").is_repeatable();
+        for filter in [".a", "[inputs] | length", "., input", "input_line_number", "$ENV.A", "halt"]
+        {
+            assert!(is_repeatable(filter), "{filter}");
+        }
+        for filter in
+            ["now", "input_filename", "input, now", "halt_error", "debug", "include \"a\"; ."]
+        {
+            assert!(!is_repeatable(filter), "{filter}");
         }
     }
 }

@@ -2,6 +2,7 @@
 //! input files. contend may run a pure command again on part of its input without asking.
 
 use super::awk::Awk;
+use super::jq::Jq;
 use super::options::{Options, Table};
 use super::sed::Sed;
 use super::sed::script::{Command, Delimiters, Function, Script};
@@ -19,7 +20,6 @@ const PURE: &[&str] = &[
     "fmt",
     "fold",
     "head",
-    "jq",
     "md5sum",
     "nl",
     "numfmt",
@@ -47,6 +47,7 @@ pub fn is_pure(simple: &Simple) -> bool {
         }
         "grep" | "egrep" | "fgrep" => grep::Grep::read(simple)
             .is_some_and(|grep| !grep.options.has('r') && !grep.options.has('R')),
+        "jq" => Jq::read(simple).is_some_and(|jq| jq.is_repeatable()),
         "sed" => {
             let plain = |options: Options| !options.has('f') && plain_script(simple, &options);
             Sed::read(simple).is_some() || takes(&sed::TABLE).is_some_and(plain)
@@ -215,6 +216,7 @@ mod tests {
             "sed '/x/a w f'",
             "awk '{ n += $1 } END { print n }' f",
             "jq -c .a",
+            "jq -n '[inputs]'",
             "tr -s a",
             "uniq -c",
             "tail -n +3",
@@ -250,6 +252,12 @@ mod tests {
             "sed F f",
             "sed 's/[/]w f/x/'",
             "sed '{p'",
+            "jq now",
+            "jq input_filename f",
+            "jq '., now'",
+            "jq 'debug | .a'",
+            "jq -f p",
+            "jq --slurpfile a f .",
         ] {
             assert!(!is_pure(&simple(text)), "{text}");
         }

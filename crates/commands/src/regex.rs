@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_and_ranges_are_told() {
+    fn sets_and_ranges_are_reported() {
         assert_eq!(plain("ab", false), Some(Plain { sets: false, ranges: false }));
         assert_eq!(plain("[^b]", false), Some(Plain { sets: true, ranges: false }));
         assert_eq!(plain("[a-c-]", false), Some(Plain { sets: true, ranges: true }));

@@ -31,7 +31,7 @@ mod tests {
     use crate::testing::simple;
 
     #[test]
-    fn files_are_not_for_filters() {
+    fn commands_with_files_are_rejected() {
         assert!(read(&simple("uniq")).is_some_and(|options| options.given.is_empty()));
         assert!(read(&simple("uniq -cd")).is_some_and(|options| options.has('c')));
         assert_eq!(read(&simple("uniq in out")), None);

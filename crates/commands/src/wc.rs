@@ -24,7 +24,7 @@ pub fn counts_lines(simple: &Simple) -> bool {
 }
 
 /// Returns whether the command is a `wc` that prints a single count of standard input.
-pub fn counts_one_thing(simple: &Simple) -> bool {
+pub fn prints_one_count(simple: &Simple) -> bool {
     simple.name() == "wc"
         && Options::read(&simple.arguments, &TABLE)
             .is_some_and(|options| options.given.len() == 1 && options.operands.is_empty())
@@ -36,7 +36,7 @@ mod tests {
     use crate::testing::simple;
 
     #[test]
-    fn only_lines_only_of_standard_input() {
+    fn lines_of_standard_input_alone_are_counted() {
         assert!(counts_lines(&simple("wc -l")) && counts_lines(&simple("wc --lines")));
         for text in ["wc", "wc -lc", "wc -c", "wc -l f", "wc -L", "wcl -l"] {
             assert!(!counts_lines(&simple(text)), "{text}");

@@ -233,7 +233,7 @@ fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
 /// report follows their output.
 fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
     use std::os::unix::fs::MetadataExt;
-    for fd in inherited::NAMEABLE.filter(|&fd| inherited::was_open(fd)) {
+    for fd in inherited::RECORDED_DESCRIPTORS.filter(|&fd| inherited::was_open(fd)) {
         let path = format!("/proc/self/fd/{fd}");
         let Ok(given) = std::fs::metadata(path) else { continue };
         if (given.dev(), given.ino()) == (data.dev(), data.ino())

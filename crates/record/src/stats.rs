@@ -11,7 +11,7 @@ pub use scaling::{Coefficient, Law, Point, Scaling, Unfit};
 
 /// Minimum number of samples for a 95 % interval. With 5 samples, even the range from the smallest
 /// to the largest contains the true median with a probability of only 94 %.
-pub const FEWEST: usize = 6;
+pub const MIN_CI95_SAMPLES: usize = 6;
 
 /// Number of resamples for an interval. With 2,000, its ends are reproducible to about 1 % of its
 /// width.

@@ -6,7 +6,7 @@
 /// By default glibc starts at 128 KiB but raises the threshold, up to 32 MiB, each time such a
 /// block is freed, so a program that repeatedly frees large blocks retains several of them. Does
 /// nothing under other C libraries.
-pub fn give_back_from(bytes: u32) {
+pub fn set_mmap_threshold(bytes: u32) {
     #[cfg(target_env = "gnu")]
     {
         let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
@@ -20,7 +20,7 @@ pub fn give_back_from(bytes: u32) {
 
 /// Returns whole pages of freed memory to the kernel. Does nothing under C libraries other than
 /// glibc.
-pub fn give_back() {
+pub fn release_free_memory() {
     // SAFETY: `malloc_trim` takes a number, and locks the state that it changes; it releases only
     // memory that is not allocated.
     #[cfg(target_env = "gnu")]

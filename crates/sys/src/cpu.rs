@@ -95,7 +95,7 @@ fn attributes() -> std::io::Result<libc::sched_attr> {
 ///
 /// # Errors
 /// `EPERM` in a sandbox that does not allow it.
-pub fn yield_to_all_others() -> std::io::Result<()> {
+pub fn set_idle_policy() -> std::io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameters are only read; 0 is the calling thread.
     match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) } {

@@ -18,13 +18,13 @@ use crate::mask::Mask;
 
 /// The recorded state: bit n, from 0 to 9, is set if descriptor n was open, and bits 16 and 17 if
 /// SIGPIPE and SIGCHLD were ignored.
-static NOTED: AtomicU32 = AtomicU32::new(0);
+static RECORDED: AtomicU32 = AtomicU32::new(0);
 const DESCRIPTORS: u8 = 10;
 /// Signals that were blocked at the start: bit n - 1 is signal n.
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
 
 /// Descriptors whose state is recorded: those that every shell can name.
-pub const NAMEABLE: std::ops::Range<u8> = 0..DESCRIPTORS;
+pub const RECORDED_DESCRIPTORS: std::ops::Range<u8> = 0..DESCRIPTORS;
 
 const SIGPIPE_IGNORED: u32 = 1 << 16;
 const SIGCHLD_IGNORED: u32 = 1 << 17;
@@ -32,20 +32,20 @@ const SIGCHLD_IGNORED: u32 = 1 << 17;
 #[used]
 // SAFETY: the section holds pointers to functions that the C runtime calls once, before main.
 #[unsafe(link_section = ".init_array")]
-static NOTE: extern "C" fn() = {
-    extern "C" fn note() {
+static RECORD: extern "C" fn() = {
+    extern "C" fn record() {
         let open = (0..DESCRIPTORS).filter(|&fd| is_open(fd)).fold(0, |bits, fd| bits | 1 << fd);
         let ignored = |signal, bit| if is_ignored(signal) { bit } else { 0 };
         let signals =
             ignored(libc::SIGPIPE, SIGPIPE_IGNORED) | ignored(libc::SIGCHLD, SIGCHLD_IGNORED);
-        NOTED.store(open | signals, Ordering::Relaxed);
+        RECORDED.store(open | signals, Ordering::Relaxed);
         BLOCKED.store(Mask::current().bits(), Ordering::Relaxed);
         // The kernel reaps children itself while SIGCHLD is ignored, so waiting for them would
         // fail.
         // SAFETY: SIG_DFL is a valid disposition.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     }
-    note
+    record
 };
 
 fn is_open(fd: u8) -> bool {
@@ -66,18 +66,18 @@ pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
     result == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
-fn noted(bit: u32) -> bool {
-    NOTED.load(Ordering::Relaxed) & bit != 0
+fn is_recorded(bit: u32) -> bool {
+    RECORDED.load(Ordering::Relaxed) & bit != 0
 }
 
 /// Returns whether this process was started with SIGPIPE ignored.
 pub fn sigpipe_ignored() -> bool {
-    noted(SIGPIPE_IGNORED)
+    is_recorded(SIGPIPE_IGNORED)
 }
 
 /// Returns whether this process was started with SIGCHLD ignored.
 pub fn sigchld_ignored() -> bool {
-    noted(SIGCHLD_IGNORED)
+    is_recorded(SIGCHLD_IGNORED)
 }
 
 /// Returns whether `signal` was blocked when this process started.
@@ -87,13 +87,13 @@ pub fn is_blocked(signal: libc::c_int) -> bool {
 
 /// Returns whether SIGPIPE cannot end this process's children, because it was ignored or blocked
 /// when this process started.
-pub fn sigpipe_ends_nothing() -> bool {
+pub fn children_survive_sigpipe() -> bool {
     sigpipe_ignored() || is_blocked(libc::SIGPIPE)
 }
 
 /// Returns whether descriptor `fd` (0 to 9) was open when this process started.
 pub fn was_open(fd: u8) -> bool {
-    fd < DESCRIPTORS && noted(1 << fd)
+    fd < DESCRIPTORS && is_recorded(1 << fd)
 }
 
 /// Returns descriptor `fd`, or `None` if it was not open when this process started.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use crate::inherited;
-use crate::signal::{Arrived, Mask, SignalFd, is_pending, stop_by};
+use crate::signal::{Mask, ReceivedSignal, SignalFd, is_pending, stop_by};
 use rustix::process::Signal;
 
 /// The signals that ask contend to end.
@@ -17,7 +17,7 @@ const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUI
 #[derive(Debug)]
 pub struct Signals {
     fd: SignalFd,
-    interrupted: Cell<Option<Arrived>>,
+    interrupted: Cell<Option<ReceivedSignal>>,
     stopped: Cell<Duration>,
 }
 
@@ -41,11 +41,11 @@ impl Signals {
     }
 
     /// Reads the next pending signal, if any, and remembers it if it asks contend to end.
-    pub fn next(&self) -> Option<Arrived> {
+    pub fn next(&self) -> Option<ReceivedSignal> {
         let arrived = self.fd.next()?;
         // A request from a process replaces one from the keyboard, because the latter may be
         // discarded.
-        let counts = |before: Arrived| before.is_from_keyboard() && arrived.from_process;
+        let counts = |before: ReceivedSignal| before.is_from_keyboard() && arrived.from_process;
         if is_ending(arrived) && self.interrupted.get().is_none_or(counts) {
             self.interrupted.set(Some(arrived));
         }
@@ -54,7 +54,7 @@ impl Signals {
 
     /// Reads pending signals until one asks contend to end, and returns that one, or `None` if none
     /// does. Stops the process on SIGTSTP, and ignores other signals.
-    pub fn next_ending(&self) -> Option<Arrived> {
+    pub fn next_ending(&self) -> Option<ReceivedSignal> {
         std::iter::from_fn(|| self.next())
             .inspect(|arrived| {
                 if arrived.signal == Signal::TSTP.as_raw() {
@@ -78,7 +78,7 @@ impl Signals {
 
     /// Discards a request to end that came from the keyboard.
     pub fn discard_keyboard_interrupt(&self) {
-        if self.interrupted.get().is_some_and(Arrived::is_from_keyboard) {
+        if self.interrupted.get().is_some_and(ReceivedSignal::is_from_keyboard) {
             self.interrupted.set(None);
         }
     }
@@ -105,11 +105,11 @@ impl AsFd for Signals {
 
 /// Returns whether a signal that asks this process to end is pending. Signals that were blocked
 /// when this process started do not count.
-pub fn is_asked_to_end() -> bool {
+pub fn has_end_request() -> bool {
     let asks = |signal: i32| is_pending(signal) && !inherited::is_blocked(signal);
     ENDING.iter().any(|signal| asks(signal.as_raw()))
 }
 
-fn is_ending(arrived: Arrived) -> bool {
+fn is_ending(arrived: ReceivedSignal) -> bool {
     ENDING.iter().any(|signal| signal.as_raw() == arrived.signal)
 }

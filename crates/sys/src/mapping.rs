@@ -175,7 +175,8 @@ impl Mapping {
     /// # Panics
     /// Panics if the mapping is shorter than that.
     pub fn write_to(&self, file: BorrowedFd<'_>, from: usize, bytes: usize) -> io::Result<usize> {
-        assert!(from + bytes <= self.length, "the mapping is shorter");
+        let end = from.checked_add(bytes);
+        assert!(end.is_some_and(|end| end <= self.length), "the mapping is shorter");
         let start = self.at(from).as_ptr().cast();
         // SAFETY: the range is mapped, as checked; the kernel only reads it.
         let written = unsafe { libc::write(file.as_raw_fd(), start, bytes) };
@@ -225,5 +226,13 @@ mod tests {
         }
         source.advise(Advice::Sequential).expect("it is known");
         assert_eq!(source.write_to(to.as_fd(), 9000, 1000).expect("written"), 1000);
+    }
+
+    #[test]
+    #[should_panic(expected = "the mapping is shorter")]
+    fn a_range_beyond_all_addresses_is_not_written() {
+        let file = tempfile::tempfile().expect("a file");
+        let mapping = Mapping::new(Backing::Private, 4096).expect("mapped");
+        let _ = mapping.write_to(file.as_fd(), 1, usize::MAX);
     }
 }

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_there_once_touched() {
+    fn touched_pages_are_resident() {
         let mut pages = Pages::touched(64 * 1024, PageSize::Base).expect("memory");
         assert_eq!(pages.bytes().iter().map(|&byte| u32::from(byte)).sum::<u32>(), 16);
         assert_eq!(pages.address() % 4096, 0);

@@ -50,11 +50,11 @@ fn created(pid: libc::pid_t) -> io::Result<Pid> {
 
 /// Behaviour of the parent while the child runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Creator {
+pub enum ParentMode {
     /// The parent continues.
-    GoesOn,
+    Continues,
     /// The parent is suspended until the child has ended or executed a program, as with `vfork(2)`.
-    Waits,
+    Suspended,
 }
 
 /// A stack for a process that shares its parent's memory.
@@ -82,11 +82,11 @@ pub struct SharingChild {
 
 impl SharingChild {
     /// Creates the child (`clone(CLONE_VM)`), which writes a byte to `to` and ends. With
-    /// [`Creator::Waits`], the call is equivalent to `vfork(2)`.
+    /// [`ParentMode::Suspended`], the call is equivalent to `vfork(2)`.
     ///
     /// # Errors
     /// As clone(2).
-    pub fn create(stack: ChildStack, creator: Creator, to: BorrowedFd<'_>) -> io::Result<Self> {
+    pub fn create(stack: ChildStack, mode: ParentMode, to: BorrowedFd<'_>) -> io::Result<Self> {
         extern "C" fn child(argument: *mut libc::c_void) -> libc::c_int {
             let descriptor = argument.addr() as libc::c_ulong;
             // SAFETY: the byte is static. The call touches errno, which both processes share, only
@@ -96,7 +96,7 @@ impl SharingChild {
             unsafe { libc::syscall(libc::SYS_exit, 0) };
             0
         }
-        let wait = if creator == Creator::Waits { libc::CLONE_VFORK } else { 0 };
+        let wait = if mode == ParentMode::Suspended { libc::CLONE_VFORK } else { 0 };
         let flags = libc::CLONE_VM | wait | libc::SIGCHLD;
         let argument = std::ptr::without_provenance_mut(to.as_raw_fd().unsigned_abs() as usize);
         // SAFETY: the stack is kept until the child has been reaped; `child` makes two system calls
@@ -193,10 +193,10 @@ mod tests {
 
     #[test]
     fn processes_that_share_memory_write_and_end() {
-        for creator in [Creator::Waits, Creator::GoesOn] {
+        for mode in [ParentMode::Suspended, ParentMode::Continues] {
             let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
             let stack = ChildStack::new().expect("memory");
-            let child = SharingChild::create(stack, creator, writer.as_fd()).expect("a process");
+            let child = SharingChild::create(stack, mode, writer.as_fd()).expect("a process");
             child.reap().expect("a child");
             assert_eq!(rustix::io::read(&reader, &mut [0; 8]), Ok(1));
         }

@@ -7,16 +7,16 @@ use crate::mapping::{Backing, Mapping};
 /// Memory, divided into pieces of equal size, that another process writes into. The processes agree
 /// by other means on who may use which piece.
 #[derive(Debug)]
-pub struct Landing {
+pub struct RemoteBuffer {
     memory: Mapping,
     bytes: usize,
 }
 
 /// The PID of a process other than this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Other(libc::pid_t);
+pub struct OtherProcess(libc::pid_t);
 
-impl Other {
+impl OtherProcess {
     /// Returns the process with this PID, or `None` if it is this one: a write into this process
     /// would change memory behind a shared reference.
     pub fn new(process: u32) -> Option<Self> {
@@ -24,13 +24,13 @@ impl Other {
     }
 }
 
-impl Landing {
+impl RemoteBuffer {
     /// Checks whether the kernel permits this process to write into other processes' memory, by
     /// writing into its own.
     ///
     /// # Errors
     /// `ENOSYS` or `EPERM` if the kernel does not permit it.
-    pub fn try_it() -> io::Result<()> {
+    pub fn check_permission() -> io::Result<()> {
         let own = Self::new(1, 1)?; // never read
         own.put(std::process::id().cast_signed(), 0, b"x")
     }
@@ -67,7 +67,7 @@ impl Landing {
     ///
     /// # Panics
     /// Panics if there is no such piece, or `bytes` is longer than a piece.
-    pub fn write(&self, process: Other, piece: usize, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&self, process: OtherProcess, piece: usize, bytes: &[u8]) -> io::Result<()> {
         self.put(process.0, piece, bytes)
     }
 
@@ -109,22 +109,22 @@ mod tests {
 
     #[test]
     fn bytes_are_written_only_in_the_other_process() {
-        let landing = Landing::new(2, 5000).expect("memory");
+        let buffer = RemoteBuffer::new(2, 5000).expect("memory");
         let (waits, tell) = rustix::pipe::pipe().expect("a pipe");
         let child = fork(|| {
             let told = rustix::io::read(&waits, &mut [0_u8; 1]) == Ok(1);
-            let landed = landing.piece(1).iter().all(|&byte| byte == 7);
-            i32::from(!(told && landed && landing.piece(0)[0] == 0))
+            let arrived = buffer.piece(1).iter().all(|&byte| byte == 7);
+            i32::from(!(told && arrived && buffer.piece(0)[0] == 0))
         });
         let child = child.expect("a child");
         let process = child.as_raw_nonzero().get().unsigned_abs();
-        let process = Other::new(process).expect("a child is another one");
-        assert_eq!(Other::new(std::process::id()), None);
-        landing.write(process, 1, &[7; 5000]).expect("it may be written to");
-        assert_eq!(landing.piece(1)[0], 0);
+        let process = OtherProcess::new(process).expect("a child is another one");
+        assert_eq!(OtherProcess::new(std::process::id()), None);
+        buffer.write(process, 1, &[7; 5000]).expect("it may be written to");
+        assert_eq!(buffer.piece(1)[0], 0);
         rustix::io::write(&tell, b"x").expect("it reads");
         assert_eq!(reap(child).expect("it ends").status, ExitStatus::Exited(0));
-        let error = landing.write(process, 0, b"x").expect_err("it has gone");
+        let error = buffer.write(process, 0, b"x").expect_err("it has gone");
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
     }
 }

@@ -14,12 +14,12 @@ pub struct Reserved {
     start: NonNull<u8>,
     length: usize,
     /// The kernel's page size in bytes, a multiple of [`PAGE`].
-    granule: usize,
+    page_size: usize,
 }
 
 // SAFETY: the mapping belongs to the owner of this value, and the value only hands out addresses.
 unsafe impl Send for Reserved {}
-// SAFETY: as above; `give_back` requires of its caller that the range is not in use.
+// SAFETY: as above; `release` requires of its caller that the range is not in use.
 unsafe impl Sync for Reserved {}
 
 impl Reserved {
@@ -50,7 +50,7 @@ impl Reserved {
         // Pages are populated and released one at a time, also where huge pages are the default.
         // SAFETY: the range is the new mapping. A kernel without huge pages returns an error.
         unsafe { libc::madvise(start.as_ptr().cast(), length, libc::MADV_NOHUGEPAGE) };
-        Ok(Self { start, length, granule: rustix::param::page_size().max(PAGE) })
+        Ok(Self { start, length, page_size: rustix::param::page_size().max(PAGE) })
     }
 
     /// Returns the address of the first byte.
@@ -71,7 +71,7 @@ impl Reserved {
     /// Panics if the range is not within the reservation.
     pub fn populate(&self, offset: usize, length: usize) {
         assert!(offset.checked_add(length).is_some_and(|end| end <= self.length));
-        let begin = offset / self.granule * self.granule;
+        let begin = offset / self.page_size * self.page_size;
         // SAFETY: the range lies in the mapping, as checked.
         let at = unsafe { self.start.as_ptr().add(begin) };
         let length = offset + length - begin;
@@ -87,9 +87,9 @@ impl Reserved {
     ///
     /// # Panics
     /// Panics if the range is not within the reservation.
-    pub unsafe fn give_back(&self, offset: usize, length: usize) {
+    pub unsafe fn release(&self, offset: usize, length: usize) {
         assert!(offset.checked_add(length).is_some_and(|end| end <= self.length));
-        let (begin, end) = whole_pages(offset, length, self.granule);
+        let (begin, end) = whole_pages(offset, length, self.page_size);
         if begin >= end {
             return;
         }
@@ -101,9 +101,9 @@ impl Reserved {
     }
 }
 
-/// Returns the beginning and the end of the whole pages of `granule` bytes in a range.
-fn whole_pages(offset: usize, length: usize, granule: usize) -> (usize, usize) {
-    (offset.next_multiple_of(granule), (offset + length) / granule * granule)
+/// Returns the beginning and the end of the whole pages of `page_size` bytes in a range.
+fn whole_pages(offset: usize, length: usize, page_size: usize) -> (usize, usize) {
+    (offset.next_multiple_of(page_size), (offset + length) / page_size * page_size)
 }
 
 impl Drop for Reserved {
@@ -137,7 +137,7 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { first.read() }, 7);
         // SAFETY: nothing in the page is borrowed.
-        unsafe { reserved.give_back(0, PAGE) };
+        unsafe { reserved.release(0, PAGE) };
         // SAFETY: as above.
         assert_eq!(unsafe { first.read() }, 0);
     }

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// A signal read from a [`SignalFd`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ReceivedSignal {
     /// Number of the signal.
     pub signal: i32,
     /// Whether a process sent the signal (as kill(2) does), possibly to this process alone. A
@@ -22,7 +22,7 @@ pub struct Arrived {
     pub from_process: bool,
 }
 
-impl Arrived {
+impl ReceivedSignal {
     /// Returns whether the signal was typed at the terminal, which sends it to all foreground
     /// processes.
     pub fn is_from_keyboard(self) -> bool {
@@ -90,7 +90,7 @@ impl SignalFd {
     }
 
     /// Reads the next pending signal, if any.
-    pub fn next(&self) -> Option<Arrived> {
+    pub fn next(&self) -> Option<ReceivedSignal> {
         let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
         let mut bytes = [0_u8; size_of::<libc::signalfd_siginfo>()];
         let read = rustix::io::read(&self.fd, &mut bytes).ok()?;
@@ -103,7 +103,10 @@ impl SignalFd {
         }
         // SAFETY: the kernel has filled the whole structure, which has no invalid values.
         let info = unsafe { info.assume_init() };
-        Some(Arrived { signal: info.ssi_signo.cast_signed(), from_process: info.ssi_code <= 0 })
+        Some(ReceivedSignal {
+            signal: info.ssi_signo.cast_signed(),
+            from_process: info.ssi_code <= 0,
+        })
     }
 }
 
@@ -314,7 +317,7 @@ impl Nudge {
     }
 
     /// Interrupts the blocking system call of a thread of this process, if it is in one.
-    pub fn end_wait(self, thread: u32) {
+    pub fn interrupt(self, thread: u32) {
         let process = std::process::id();
         // SAFETY: a call without pointers, which fails if the thread has ended.
         unsafe { libc::syscall(libc::SYS_tgkill, process, thread, self.0) };
@@ -331,7 +334,7 @@ mod tests {
         assert_eq!(signals.next(), None);
         // SAFETY: raise takes any number; the signal is blocked.
         unsafe { libc::raise(libc::SIGUSR1) };
-        let arrived = Arrived { signal: libc::SIGUSR1, from_process: true };
+        let arrived = ReceivedSignal { signal: libc::SIGUSR1, from_process: true };
         assert_eq!(signals.next(), Some(arrived));
         assert_eq!(signals.next(), None);
     }
@@ -350,7 +353,7 @@ mod tests {
         let (wake, thread) = told.recv().expect("it tells");
         wake.send_number(std::process::id(), thread, u64::MAX - 1).expect("sent");
         while !waiter.is_finished() {
-            nudge.end_wait(thread);
+            nudge.interrupt(thread);
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         let (number, error) = waiter.join().expect("it ends");

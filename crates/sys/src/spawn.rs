@@ -59,7 +59,7 @@ pub struct Prepared {
     arguments: Strings,
     environment: Strings,
     /// Message for standard error if the program cannot be started.
-    complaint: Vec<u8>,
+    error_message: Vec<u8>,
 }
 
 /// The memory of a child between clone(2) and execve(2).
@@ -88,12 +88,12 @@ impl Strings {
 
 impl Prepared {
     /// Prepares the program at the path that `command` names, with `name` as its first argument and
-    /// the command's arguments and environment. The child writes `complaint` to standard error if
-    /// the program cannot be started.
+    /// the command's arguments and environment. The child writes `error_message` to standard error
+    /// if the program cannot be started.
     ///
     /// # Errors
     /// Returns an error if one of the strings contains a NUL.
-    pub fn new(command: &Command, name: &str, complaint: String) -> io::Result<Self> {
+    pub fn new(command: &Command, name: &str, error_message: String) -> io::Result<Self> {
         let arguments = std::iter::once(OsStr::new(name)).chain(command.get_args());
         let mut variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         for (name, value) in command.get_envs() {
@@ -116,14 +116,14 @@ impl Prepared {
             path: CString::new(command.get_program().as_bytes())?,
             arguments: Strings::new(arguments?),
             environment: Strings::new(pairs?),
-            complaint: complaint.into_bytes(),
+            error_message: error_message.into_bytes(),
         })
     }
 
     /// Starts the program in a child, as [`spawn`] does, and returns the child's PID. A standard
     /// stream that is `None` is inherited from this process.
     ///
-    /// If the program cannot be executed the child writes the complaint and exits with 126 or, if
+    /// If the program cannot be executed the child writes the message and exits with 126 or, if
     /// there is no such program, with 127, as in a shell.
     ///
     /// # Errors
@@ -198,7 +198,7 @@ impl Prepared {
         unsafe { libc::execve(path, arguments, self.environment.list.as_ptr()) };
         let status = if is_absent() { 127 } else { 126 };
         // SAFETY: the pointer and the length are those of a slice.
-        unsafe { libc::write(2, self.complaint.as_ptr().cast(), self.complaint.len()) };
+        unsafe { libc::write(2, self.error_message.as_ptr().cast(), self.error_message.len()) };
         end(status)
     }
 }

@@ -10,7 +10,7 @@ use crate::mapping::{Backing, Mapping};
 /// Message buffers that one pipe borrows in rotation, each in pages of its own. Their number is
 /// such that a message in the pipe is not overwritten.
 #[derive(Debug)]
-pub struct Loans {
+pub struct LentBuffers {
     memory: Mapping,
     bytes: usize,
     stride: usize,
@@ -20,7 +20,7 @@ pub struct Loans {
 
 const PAGE_BYTES: usize = 4096;
 
-impl Loans {
+impl LentBuffers {
     /// Creates buffers for messages of `bytes` bytes and a pipe with a capacity of `room` bytes.
     ///
     /// # Errors
@@ -74,16 +74,16 @@ mod tests {
     fn messages_in_the_pipe_are_not_overwritten() {
         let (read, write) = rustix::pipe::pipe().expect("a pipe");
         let room = rustix::pipe::fcntl_getpipe_size(&write).expect("a size");
-        let mut loans = Loans::new(5, room).expect("memory");
+        let mut buffers = LentBuffers::new(5, room).expect("memory");
         let (mut written, mut bytes) = (0_u8, [0; 5]);
         for read_before in 0..100_u8 {
             while usize::from(written - read_before) < room / PAGE_BYTES {
-                loans.draft().fill(written);
-                assert_eq!(loans.lend(&write, 0).expect("there is room"), 5);
-                loans.advance();
+                buffers.draft().fill(written);
+                assert_eq!(buffers.lend(&write, 0).expect("there is room"), 5);
+                buffers.advance();
                 written += 1;
             }
-            loans.draft().fill(255);
+            buffers.draft().fill(255);
             assert_eq!(rustix::io::read(&read, &mut bytes), Ok(5));
             assert_eq!(bytes, [read_before; 5]);
         }

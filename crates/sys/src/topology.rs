@@ -85,7 +85,7 @@ pub fn pair(cpus: &[Cpu], distance: Distance) -> Option<[usize; 2]> {
 /// Returns two cores that are as close as possible, preferably with a common cache; `None` with
 /// fewer than two CPUs. Hardware threads of one core, which share the core's other caches too, are
 /// the last choice.
-pub fn apart(cpus: &[Cpu]) -> Option<[usize; 2]> {
+pub fn nearest_cores(cpus: &[Cpu]) -> Option<[usize; 2]> {
     let nearest_first = [Distance::Cache, Distance::Package, Distance::Machine, Distance::Core];
     nearest_first.into_iter().find_map(|distance| pair(cpus, distance))
 }
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(pairs, [[0, 0], [0, 4], [0, 1], [2, 3], [0, 2]].map(Some));
         assert_eq!(pair(&cpus[..2], Machine), None);
         assert_eq!(
-            (apart(&cpus), apart(&[cpus[0].clone(), cpus[4].clone()])),
+            (nearest_cores(&cpus), nearest_cores(&[cpus[0].clone(), cpus[4].clone()])),
             (Some([0, 1]), Some([0, 4]))
         );
     }

@@ -81,7 +81,7 @@ fn is_filter(stage: &Stage) -> bool {
     let simple = stage.simple.as_ref();
     simple.is_some_and(|simple| {
         // wc derives the width of its columns from the size of a file.
-        let counts_several = simple.name() == "wc" && !wc::counts_one_thing(simple);
+        let counts_several = simple.name() == "wc" && !wc::prints_one_count(simple);
         // Opening such a path creates a new file offset, so each open reads the file from its
         // start.
         let opens_anew = ["/dev/", "/proc/"];

@@ -10,7 +10,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         let (simple, outer) = first.read(Sed::read)?;
         let (next, inner) = second.read(Sed::read)?;
         let reads_pipe = next.input.is_none() && inner.files.is_empty();
-        if !(outer.speaks_like(&inner) && reads_pipe && simple.is_sibling_of(next)) {
+        if !(outer.has_same_dialect(&inner) && reads_pipe && simple.is_sibling_of(next)) {
             return None;
         }
         let commands: Vec<_> =

@@ -124,7 +124,7 @@ impl Situation<'_> {
 /// Returns whether a stage succeeded. A grep without a match and a stage whose reader closed the
 /// pipe early count as successful.
 pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
-    let finds_nothing = stage.exit_code == 1 && behaviour::selects(&stage.command);
+    let finds_nothing = stage.exit_code == 1 && behaviour::fails_without_match(&stage.command);
     let cut_off = stage.outcome == Outcome::Killed(SIGPIPE);
     stage.exit_code == 0 || finds_nothing || cut_off
 }

@@ -148,7 +148,7 @@ fn kept_awake<T>(cpus: [usize; 2], body: impl FnOnce() -> T) -> T {
             let done = &done;
             scope.spawn(move || {
                 contend_sys::cpu::pin(cpu).unwrap();
-                contend_sys::cpu::yield_to_all_others().unwrap();
+                contend_sys::cpu::set_idle_policy().unwrap();
                 while !done.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }

@@ -413,7 +413,7 @@ impl<K: Kind> Slab<K> {
 
     fn give_back(&self, number: u32, pages: usize) {
         // SAFETY: these pages hold no units, and their headers no longer own anything.
-        unsafe { self.pages.memory.give_back(number as usize * PAGE, pages * PAGE) };
+        unsafe { self.pages.memory.release(number as usize * PAGE, pages * PAGE) };
     }
 
     /// Removes a page from the list for its fill level.

@@ -14,7 +14,7 @@ pub(super) const EXACT_SUM_LIMIT: u64 = 1 << 50;
 
 /// Largest integer constant whose additions are not tracked: no input is long enough for their sum
 /// to become inexact.
-const MAX_UNTRACKED: u32 = 1024;
+const MAX_UNTRACKED_CONSTANT: u32 = 1024;
 
 /// Maximum number of statements that may add to one tally; see [`EXACT_SUM_LIMIT`].
 const MAX_TALLY_STATEMENTS: usize = 8;
@@ -117,9 +117,9 @@ fn has_no_effects(addition: Addition<'_>) -> bool {
     !effects
 }
 
-/// Returns whether a value is an integer constant of at most `MAX_UNTRACKED`.
+/// Returns whether a value is an integer constant of at most `MAX_UNTRACKED_CONSTANT`.
 pub(super) fn is_small(value: &Expression) -> bool {
-    matches!(value, Expression::Number(n) if n.parse().is_ok_and(|n: u32| n <= MAX_UNTRACKED))
+    matches!(value, Expression::Number(n) if n.parse().is_ok_and(|n: u32| n <= MAX_UNTRACKED_CONSTANT))
 }
 
 /// Returns the variables to which END only adds integers: small constants, and elements of arrays

@@ -38,9 +38,9 @@ pub(super) fn given(names: &[&str]) -> Result<(), Rejection> {
     for name in names {
         match *name {
             "RS" => return Err(Rejection::Separator),
-            "NR" | "FNR" => return Err(Rejection::Counts((*name).to_owned())),
+            "NR" | "FNR" => return Err(Rejection::CountsRecords((*name).to_owned())),
             name if name == "NF" || is_outer(name) => {
-                return Err(Rejection::NotOfTheLine(name.to_owned()));
+                return Err(Rejection::DescribesInput(name.to_owned()));
             }
             _ => {}
         }
@@ -71,17 +71,17 @@ fn wrong_anywhere(node: Node<'_>) -> Option<Rejection> {
     let mut outer = None;
     names::uses(node, &mut |name, _| {
         if is_outer(name) {
-            outer = Some(Rejection::NotOfTheLine(name.to_owned()));
+            outer = Some(Rejection::DescribesInput(name.to_owned()));
         }
     });
     match node {
-        Node::Expression(Expression::Getline(..)) => Some(Rejection::TakesLines),
+        Node::Expression(Expression::Getline(..)) => Some(Rejection::UsesGetline),
         Node::Expression(Expression::Call(name, _)) => match name.as_str() {
             name if SIDE_EFFECT_FUNCTIONS.contains(&name) => {
                 Some(Rejection::ReachesOut(name.to_owned()))
             }
             name if NONDETERMINISTIC_FUNCTIONS.contains(&name) => {
-                Some(Rejection::Differs(name.to_owned()))
+                Some(Rejection::VariesByRun(name.to_owned()))
             }
             name if UNSUPPORTED_FUNCTIONS.contains(&name) => {
                 Some(Rejection::unread(format!("`{name}()` is a gawk extension")))
@@ -101,7 +101,7 @@ fn counter(node: Node<'_>) -> Option<Rejection> {
     let mut found = None;
     names::uses(node, &mut |name, _| {
         if ["NR", "FNR"].contains(&name) {
-            found = Some(Rejection::Counts(name.to_owned()));
+            found = Some(Rejection::CountsRecords(name.to_owned()));
         }
     });
     found
@@ -112,9 +112,9 @@ pub(super) fn begins(program: &Program) -> Result<(), Rejection> {
     for begin in program.begins() {
         first(begin, |node| match node {
             Node::Statement(statement) => match &statement.action {
-                Action::Print(_) => Some(Rejection::Begins("`print`")),
-                Action::Exit(_) => Some(Rejection::Begins("`exit`")),
-                Action::ForIn(_, array, _) => Some(Rejection::Order(array.clone())),
+                Action::Print(_) => Some(Rejection::HasBeginEffect("`print`")),
+                Action::Exit(_) => Some(Rejection::HasBeginEffect("`exit`")),
+                Action::ForIn(_, array, _) => Some(Rejection::UnspecifiedOrder(array.clone())),
                 _ => wrong_anywhere(node),
             },
             Node::Expression(Expression::Assign(assignment))
@@ -165,7 +165,7 @@ pub(super) fn rules(program: &Program) -> Result<(), Rejection> {
                 Some(Rejection::EndsEarly)
             }
             Node::Statement(Statement { action: Action::ForIn(_, array, _), .. }) => {
-                Some(Rejection::Order(array.clone()))
+                Some(Rejection::UnspecifiedOrder(array.clone()))
             }
             _ => wrong_anywhere(node).or_else(|| counter(node)),
         })?;
@@ -174,7 +174,7 @@ pub(super) fn rules(program: &Program) -> Result<(), Rejection> {
             return Err(Rejection::Separator);
         }
         if let Some(name) = AFFECTING_LATER_RECORDS.iter().find(|name| assigned.contains(*name)) {
-            return Err(Rejection::ActsLater((*name).to_owned()));
+            return Err(Rejection::AffectsLaterRecords((*name).to_owned()));
         }
     }
     Ok(())
@@ -267,7 +267,7 @@ fn assigns_count(node: Node<'_>) -> Option<Rejection> {
         _ => return None,
     };
     let counts = matches!(target, Place::Variable(name) if name == "NR");
-    counts.then(|| Rejection::Counts("NR".to_owned()))
+    counts.then(|| Rejection::CountsRecords("NR".to_owned()))
 }
 
 fn not_the_record(statements: &[Statement]) -> Result<(), Rejection> {

@@ -223,7 +223,7 @@ impl<'a> Flow<'a> {
         if *action == Action::Continue {
             innermost.continues = join(innermost.continues.take(), defined);
         } else if let Some(array) = innermost.array {
-            return Err(Rejection::Order(array.to_owned()));
+            return Err(Rejection::UnspecifiedOrder(array.to_owned()));
         } else {
             innermost.breaks = join(innermost.breaks.take(), defined);
         }
@@ -307,7 +307,7 @@ impl<'a> Flow<'a> {
         body: &'a Statement,
         defined: Defined<'a>,
     ) -> Result<Defined<'a>, Rejection> {
-        let why = || Rejection::Order(array.to_owned());
+        let why = || Rejection::UnspecifiedOrder(array.to_owned());
         self.members(array, &defined)?;
         let turns = LoopEffects::of(body);
         if self.stage == Stage::Records || turns.leave {

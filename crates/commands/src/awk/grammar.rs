@@ -426,7 +426,8 @@ mod tests {
         ] {
             let text = |n: usize| format!("{{ x = {}1{} }}", open.repeat(n), close.repeat(n));
             assert!(Program::read(&text(25)).is_ok(), "{}", text(25));
-            assert!(Program::read(&text(10_000)).is_err(), "{open}");
+            let error = Program::read(&text(10_000)).expect_err("it is too deep");
+            assert_eq!(error, Rejection::unread("it is nested too deeply"), "{open}");
         }
         for open in ["{ ", "if (x) ", "while (x) ", "for (k in a) ", "do "] {
             assert!(Program::read(&format!("{{ {}", open.repeat(10_000))).is_err(), "{open}");

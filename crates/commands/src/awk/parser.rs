@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
         read: impl FnOnce(&mut Self) -> Result<T, Rejection>,
     ) -> Result<T, Rejection> {
         if self.depth == MAX_NESTING {
-            return Err(Rejection::unread("it is nested too deeplyly"));
+            return Err(Rejection::unread("it is nested too deeply"));
         }
         self.depth += 1;
         let found = read(self);

@@ -8,16 +8,16 @@ pub enum Rejection {
     Unread(String),
     /// A variable that counts records.
     #[error("`{0}` counts lines")]
-    Counts(String),
+    CountsRecords(String),
     /// A variable or an array that may be read before it is assigned for the same record.
     #[error("`{0}` keeps its value from line to line")]
-    Keeps(String),
+    KeepsValue(String),
     /// A variable that describes the whole input or the command's arguments.
     #[error("`{0}` describes more than the line")]
-    NotOfTheLine(String),
+    DescribesInput(String),
     /// A rule assigns a variable that affects later records.
     #[error("`{0}` is assigned and affects later lines")]
-    ActsLater(String),
+    AffectsLaterRecords(String),
     /// `RS` is assigned, so records may not be lines.
     #[error("`RS` is assigned, so records may not be lines")]
     Separator,
@@ -29,19 +29,19 @@ pub enum Rejection {
     HasNoEnd,
     /// A BEGIN action has effects other than assignments.
     #[error("{0} in the BEGIN action has to run exactly once")]
-    Begins(&'static str),
+    HasBeginEffect(&'static str),
     /// A range pattern.
     #[error("`{0}` is a range of lines")]
     Range(String),
     /// The program uses `getline`.
     #[error("`getline` reads lines itself")]
-    TakesLines,
+    UsesGetline,
     /// The program uses `exit`.
     #[error("`exit` ends the program early")]
     EndsEarly,
     /// A function whose value differs from run to run.
     #[error("`{0}()` differs from run to run")]
-    Differs(String),
+    VariesByRun(String),
     /// A function that affects or observes the world outside the program.
     #[error("`{0}()` has side effects")]
     ReachesOut(String),
@@ -50,7 +50,7 @@ pub enum Rejection {
     Redirects,
     /// A loop over an array, whose order is unspecified.
     #[error("`for (… in {0})` iterates in an unspecified order")]
-    Order(String),
+    UnspecifiedOrder(String),
     /// A user-defined function with side effects.
     #[error("function `{0}` does more than compute a value")]
     Function(String),

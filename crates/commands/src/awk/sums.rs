@@ -41,7 +41,7 @@ pub struct Totals {
     pub end: String,
     /// Whether END prints whole lines in an order that depends on how an array was filled. If so,
     /// the output is deterministic only if a sort with a total order follows.
-    pub order_matters_not_provable: bool,
+    pub depends_on_array_order: bool,
     /// Whether the program may compare missing fields with numbers. In busybox's awk, the result
     /// depends on earlier records, so the proof does not hold there.
     pub compares_fields: bool,
@@ -91,7 +91,7 @@ pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Rejection> {
     checks::functions(program, &later)?;
     Flow::new(names, Stage::Records).record(program)?;
     checks::ends(program)?;
-    let order_matters_not_provable = prints_in_order(program, &sums, given)?;
+    let depends_on_array_order = prints_in_order(program, &sums, given)?;
     let arrays = checks::arrays(program);
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let (arrays, scalars) = sums.iter().partition::<Vec<&str>, _>(|name| arrays.contains(**name));
@@ -106,7 +106,7 @@ pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Rejection> {
         scalars,
         arrays,
         counts_records,
-        order_matters_not_provable,
+        depends_on_array_order,
         compares_fields: traits::compares_fields(program),
     })
 }
@@ -226,7 +226,7 @@ mod tests {
             assert_eq!(totals.scalars.join(" "), scalars, "{text}");
             assert_eq!(totals.arrays.join(" "), arrays, "{text}");
             assert_eq!(totals.counts_records, counts, "{text}");
-            assert_eq!(totals.order_matters_not_provable, order, "{text}");
+            assert_eq!(totals.depends_on_array_order, order, "{text}");
             for derived in [&totals.part, &totals.combine] {
                 assert!(Program::read(derived).is_ok(), "{derived}");
             }
@@ -287,7 +287,11 @@ mod tests {
             "for (k in a) delete a[k]; print length(a)",
         ] {
             let text = format!("{{ a[$1]++ }} END {{ {end} }}");
-            assert_eq!(found(&text).map(drop), Err(Rejection::Order("a".to_owned())), "{text}");
+            assert_eq!(
+                found(&text).map(drop),
+                Err(Rejection::UnspecifiedOrder("a".to_owned())),
+                "{text}"
+            );
         }
     }
 }

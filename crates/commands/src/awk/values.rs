@@ -136,11 +136,11 @@ impl<'a> Flow<'a> {
         let is_defined = defined.as_ref().is_none_or(|set| set.contains(name));
         match self.stage {
             _ if is_defined || !self.known.changing.contains(name) => Ok(defined),
-            Stage::Records => Err(Rejection::Keeps(name.to_owned())),
+            Stage::Records => Err(Rejection::KeepsValue(name.to_owned())),
             Stage::End if self.known.left.contains(name) => {
                 Err(Rejection::LastLine(name.to_owned()))
             }
-            Stage::End => Err(Rejection::Order(self.last_array.to_owned())),
+            Stage::End => Err(Rejection::UnspecifiedOrder(self.last_array.to_owned())),
         }
     }
 
@@ -151,7 +151,7 @@ impl<'a> Flow<'a> {
             self.stage == Stage::Records && defined.as_ref().is_none_or(|set| set.contains(array));
         if self.known.touched.contains(array) && !sum && !in_record {
             return Err(match self.stage {
-                Stage::Records => Rejection::Keeps(array.to_owned()),
+                Stage::Records => Rejection::KeepsValue(array.to_owned()),
                 Stage::End => Rejection::LastLine(array.to_owned()),
             });
         }

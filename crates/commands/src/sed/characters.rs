@@ -95,7 +95,7 @@ pub(super) struct Syntax {
 /// After an empty match that follows another match, GNU `sed` advances by one byte rather than by
 /// one character. So an expression is safe only if it cannot match an empty string, except at the
 /// start or the end of a line.
-pub(super) fn may_cut(regex: &Regex, repeats: bool, syntax: Syntax) -> bool {
+pub(super) fn may_split_characters(regex: &Regex, repeats: bool, syntax: Syntax) -> bool {
     let read = Expression::read(regex, syntax);
     let may_stop_within = repeats || !syntax.multibyte;
     read.is_none_or(|read| !read.is_anchored && !read.has_needed && may_stop_within)
@@ -263,7 +263,7 @@ mod tests {
         let text = format!("/{expression}/d");
         let script = Script::read(&text, Delimiters::Certain).expect("a script");
         let regex = script.expressions().next().expect("one").clone();
-        may_cut(&regex, repeats, Syntax { extended: true, multibyte })
+        may_split_characters(&regex, repeats, Syntax { extended: true, multibyte })
     }
 
     #[test]

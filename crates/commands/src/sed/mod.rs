@@ -143,7 +143,7 @@ impl Sed {
     }
 
     /// Returns whether a command has the same meaning in both scripts.
-    pub fn speaks_like(&self, other: &Self) -> bool {
+    pub fn has_same_dialect(&self, other: &Self) -> bool {
         let same_syntax = self.extended == other.extended
             || !self.uses_expressions()
             || !other.uses_expressions();

@@ -16,7 +16,7 @@
 
 use super::super::options::Options;
 use super::super::{Simple, Word};
-use super::characters::{Piece, Syntax, may_cut, pieces};
+use super::characters::{Piece, Syntax, may_split_characters, pieces};
 use super::script::{
     Address, Command, Delimiters, Function, Regex, Script, Selection, Substitution,
 };
@@ -275,7 +275,7 @@ impl Proof<'_> {
     fn may_split_characters(&self) -> bool {
         self.script.commands.iter().any(|command| {
             let cuts = match &command.function {
-                Function::Substitute(s) => self.cuts(s),
+                Function::Substitute(s) => self.may_split_in(s),
                 Function::Transliterate(from, to) => {
                     let is_ascii = from.is_ascii() && to.is_ascii();
                     let in_bytes = !self.mode.multibyte && !is_ascii;
@@ -287,7 +287,7 @@ impl Proof<'_> {
         })
     }
 
-    fn cuts(&self, s: &Substitution) -> bool {
+    fn may_split_in(&self, s: &Substitution) -> bool {
         let repeats = s.global || s.number.is_some_and(|number| number > 1);
         let Mode { extended, multibyte, .. } = self.mode;
         // In a single-byte locale, a change of case may lose invalid bytes.
@@ -295,7 +295,8 @@ impl Proof<'_> {
         if !multibyte && pieces(&s.replacement).into_iter().any(is_case) {
             return true;
         }
-        let cuts = |regex: &Regex| may_cut(regex, repeats, Syntax { extended, multibyte });
+        let cuts =
+            |regex: &Regex| may_split_characters(regex, repeats, Syntax { extended, multibyte });
         if s.regex.text.is_empty() {
             return self.script.expressions().filter(|regex| !regex.text.is_empty()).any(cuts);
         }

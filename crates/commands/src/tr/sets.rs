@@ -37,7 +37,7 @@ enum ClassKind {
 }
 
 /// Exclusive upper bound of a repeat count, in bytes.
-const MAX_REPEAT: usize = 1 << 16;
+const REPEAT_LIMIT_BYTES: usize = 1 << 16;
 
 impl Sets {
     /// Returns the set of bytes to delete or squeeze, or `None` if the set is invalid or not
@@ -185,7 +185,9 @@ impl Sets {
         let radix = if digits.starts_with('0') { 8 } else { 10 };
         let count = match digits {
             "" => None,
-            digits => Some(usize::from_str_radix(digits, radix).ok().filter(|n| *n < MAX_REPEAT)?),
+            digits => Some(
+                usize::from_str_radix(digits, radix).ok().filter(|n| *n < REPEAT_LIMIT_BYTES)?,
+            ),
         };
         Some(Some((Piece::Repeat(*byte, count.filter(|count| *count > 0)), &after[end + 1..])))
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use contend_record::lab::{Case, Metric, Stage, Stopped, Unit};
-use contend_record::stats::{self, Estimate, FEWEST};
+use contend_record::stats::{self, Estimate, MIN_CI95_SAMPLES};
 
 use crate::engine::experiment::{Sample, Sampling, StageSample};
 use crate::engine::plan::PlannedCase;
@@ -98,7 +98,7 @@ impl Samples {
     fn counted(&self) -> Vec<(bool, &Sample)> {
         let all = self.taken.iter().enumerate();
         let all = all.map(|(place, sample)| (self.disturbed.contains(&place), sample));
-        let retaken = self.sampling == Sampling::Adaptive && self.undisturbed() >= FEWEST;
+        let retaken = self.sampling == Sampling::Adaptive && self.undisturbed() >= MIN_CI95_SAMPLES;
         all.filter(|&(disturbed, _)| !(disturbed && retaken)).collect()
     }
 
@@ -121,7 +121,7 @@ impl Samples {
         case.max = case.samples.iter().copied().reduce(f64::max);
         if let Some(estimate) = Estimate::from_samples(case.samples.clone(), self.seed) {
             case.median = Some(estimate.median);
-            case.ci95 = (case.samples.len() >= FEWEST).then_some(estimate.ci95);
+            case.ci95 = (case.samples.len() >= MIN_CI95_SAMPLES).then_some(estimate.ci95);
         }
         case.iterations = self.iterations;
         case.stopped = stopped;

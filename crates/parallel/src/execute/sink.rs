@@ -108,7 +108,7 @@ impl<'a> Sink<'a> {
     /// Returns whether the last command would fail after its reader has closed the pipe, because
     /// SIGPIPE is ignored.
     fn fails_unread(&self) -> bool {
-        self.before_write.is_some() && inherited::sigpipe_ends_nothing()
+        self.before_write.is_some() && inherited::children_survive_sigpipe()
     }
 
     /// Returns the number of bytes written.
@@ -124,7 +124,7 @@ impl OutputSink for Sink<'_> {
         let bytes = &bytes[skipped..];
         // Ctrl-C also ends the program that writes contend's input, so an end of input may be
         // premature.
-        if self.written == 0 && interrupt::is_asked_to_end() {
+        if self.written == 0 && interrupt::has_end_request() {
             self.launcher.let_signals_be_heard();
         }
         if self.launcher.is_over() {

@@ -55,7 +55,7 @@ pub(super) fn retried<T>(
             Err(error)
                 if is_scarcity(&error)
                     && begun.elapsed() < patience.time()
-                    && !interrupt::is_asked_to_end() =>
+                    && !interrupt::has_end_request() =>
             {
                 thread::sleep(pause);
                 pause = MAX_RETRY_DELAY.min(2 * pause);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use contend_sys::signal::Arrived;
+use contend_sys::signal::ReceivedSignal;
 
 use crate::execute::Launcher;
 
@@ -66,8 +66,12 @@ impl Escalation {
     ///
     /// The first signal starts the shutdown. Every further signal, and a grace period without one,
     /// leads to the next step.
-    pub(super) fn advance(&mut self, signal: Option<Arrived>, now: Instant) -> Option<Shutdown> {
-        let is_typed = signal.is_some_and(Arrived::is_from_keyboard);
+    pub(super) fn advance(
+        &mut self,
+        signal: Option<ReceivedSignal>,
+        now: Instant,
+    ) -> Option<Shutdown> {
+        let is_typed = signal.is_some_and(ReceivedSignal::is_from_keyboard);
         if is_typed && self.ignores_keyboard {
             return None;
         }
@@ -94,15 +98,15 @@ mod tests {
     use crate::execute::{Plain, Tally};
     use crate::run::testing::command;
 
-    const TYPED: Option<Arrived> =
-        Some(Arrived { signal: Signal::INT.as_raw(), from_process: false });
-    const SENT: Option<Arrived> =
-        Some(Arrived { signal: Signal::TERM.as_raw(), from_process: true });
+    const TYPED: Option<ReceivedSignal> =
+        Some(ReceivedSignal { signal: Signal::INT.as_raw(), from_process: false });
+    const SENT: Option<ReceivedSignal> =
+        Some(ReceivedSignal { signal: Signal::TERM.as_raw(), from_process: true });
 
     #[test]
     fn every_signal_leads_one_step_further() {
         let now = Instant::now();
-        let steps = |signals: &[Option<Arrived>]| {
+        let steps = |signals: &[Option<ReceivedSignal>]| {
             let mut escalation = Escalation::new(false);
             signals.iter().map(|&signal| escalation.advance(signal, now)).collect::<Vec<_>>()
         };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use contend_record::run::Outcome;
 use contend_shell::environment::Paths;
-use contend_sys::allocation::give_back_from;
+use contend_sys::allocation::set_mmap_threshold;
 use contend_sys::interrupt::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -176,7 +176,7 @@ pub(super) fn run_plan(
     // Allocating returned memory again costs a tenth of the run time. With a large budget, unused
     // memory is harmless.
     if settings.memory() < SMALL_BUDGET_BYTES {
-        give_back_from(MMAP_THRESHOLD_BYTES);
+        set_mmap_threshold(MMAP_THRESHOLD_BYTES);
     }
     let signals = Signals::block().context("cannot block signals")?;
     let tally = Arc::new(Tally::default());

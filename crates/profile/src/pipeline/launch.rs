@@ -11,7 +11,7 @@ use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::inherited;
 use contend_sys::interrupt::Signals;
 use contend_sys::procfs::{self, InKernel, Stat, parse_pids};
-use contend_sys::signal::Arrived;
+use contend_sys::signal::ReceivedSignal;
 use contend_sys::{Pid, Signal, spawn, syscall};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
@@ -121,7 +121,8 @@ fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, Launc
     let mentions_sigpipe = spec.setup.is_some_and(|setup| setup.contains("PIPE"));
     let script_options = ScriptOptions {
         pipefail: spec.pipefail,
-        silent: (inherited::sigpipe_ends_nothing() || mentions_sigpipe) && inherited::was_open(2),
+        silent: (inherited::children_survive_sigpipe() || mentions_sigpipe)
+            && inherited::was_open(2),
     };
     let text = script(spec.setup, spec.parsed, script_options, &paths);
     let shell = start_shell(spec.shell, &text, spec.stdin, spec.discard, signals)?;
@@ -297,7 +298,7 @@ fn scan_for_children(parent: Pid) -> Vec<Pid> {
 /// deaths by SIGPIPE, so this sends SIGPIPE, and SIGKILL if SIGPIPE is ignored or blocked.
 fn end_starter(starter: Pid, stages: &[Pid]) {
     let own = std::process::id().cast_signed();
-    let mut gentle = !inherited::sigpipe_ends_nothing();
+    let mut gentle = !inherited::children_survive_sigpipe();
     let begun = Instant::now();
     let _ = kill_process(starter, if gentle { Signal::PIPE } else { Signal::KILL });
     let mut buffer = [0; 1024];
@@ -367,7 +368,7 @@ impl WaitingShell {
 
 /// Passes a signal on to another process, unless the signal came from a terminal, which has sent it
 /// to both.
-fn pass_on(arrived: Arrived, to: Pid) {
+fn pass_on(arrived: ReceivedSignal, to: Pid) {
     if arrived.from_process
         && let Some(signal) = Signal::from_named_raw(arrived.signal)
     {

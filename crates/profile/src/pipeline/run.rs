@@ -25,7 +25,7 @@ use contend_sys::child::{self, Change, Usage, Which};
 use contend_sys::cpu;
 use contend_sys::interrupt::Signals;
 use contend_sys::procfs::{self, Stat, Status};
-use contend_sys::signal::Arrived;
+use contend_sys::signal::ReceivedSignal;
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
@@ -173,7 +173,7 @@ impl<'a> Watch<'a> {
     fn follow(&mut self, progress: &mut dyn FnMut(&Progress<'_>)) {
         if let Some(signal) = self.signals.interrupted() {
             // The signal arrived before this loop.
-            self.end_stages(Arrived { signal, from_process: true });
+            self.end_stages(ReceivedSignal { signal, from_process: true });
         }
         while self.stages.iter().any(|stage| stage.ended.is_none()) {
             self.sleep_until_due();
@@ -228,7 +228,7 @@ impl<'a> Watch<'a> {
     /// Handles a request to end. A terminal also sends its signals to the stages, which handle them
     /// themselves. A signal that a process has sent to contend alone is passed on: the first one
     /// unchanged, the second one as SIGTERM, later ones as SIGKILL.
-    fn end_stages(&mut self, arrived: Arrived) {
+    fn end_stages(&mut self, arrived: ReceivedSignal) {
         let running = self.stages.iter_mut().filter(|stage| stage.ended.is_none());
         if !arrived.from_process {
             running.for_each(|stage| stage.observed.asked_to_end = Some(arrived.signal));

@@ -16,6 +16,8 @@ pub const COMMAND: &str = "command";
 pub const CONNECTIONS: &str = "connections";
 /// Number of copies that run at the same time.
 pub const COPIES: &str = "copies";
+/// Kind of the file system that holds a file.
+pub const FILE_SYSTEM: &str = "place";
 /// Filter program.
 pub const FILTER: &str = "filter";
 /// Variant of an operation.
@@ -30,6 +32,8 @@ pub const KIND: &str = "kind";
 pub const MECHANISM: &str = "mechanism";
 /// Number of messages.
 pub const MESSAGES: &str = "messages";
+/// Method by which a file is copied.
+pub const METHOD: &str = "way";
 /// Concurrency model of a server.
 pub const MODEL: &str = "model";
 /// Number of units.
@@ -40,8 +44,6 @@ pub const ORDER: &str = "order";
 pub const PARENT_MIB: &str = "parent_mib";
 /// Whether partners are processes or threads.
 pub const PARTNERS: &str = "partners";
-/// Kind of the file system that holds a file.
-pub const PLACE: &str = "place";
 /// CPUs on which partners run.
 pub const PLACEMENT: &str = "placement";
 /// Number of worker processes.
@@ -65,5 +67,3 @@ pub const TOKENIZER: &str = "tokenizer";
 pub const TURNS: &str = "turns";
 /// Kind of unit of a runtime.
 pub const UNIT: &str = "unit";
-/// Method by which a file is copied.
-pub const WAY: &str = "way";

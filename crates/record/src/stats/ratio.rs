@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{FEWEST, central_95, median, resampled_medians};
+use super::{MIN_CI95_SAMPLES, central_95, median, resampled_medians};
 
 /// The median of some samples divided by that of others, the baseline. It has no unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ impl Ratio {
     pub fn of(samples: &[f64], baseline: &[f64], seed: u64) -> Option<Self> {
         let ratio = quotient(median(samples)?, median(baseline)?);
         let range = range(samples, baseline).filter(|ends| ends.iter().all(|end| end.is_finite()));
-        let few = samples.len().min(baseline.len()) < FEWEST;
+        let few = samples.len().min(baseline.len()) < MIN_CI95_SAMPLES;
         let ci95 = (!few).then(|| interval(samples, baseline, seed));
         let bounded = match ci95 {
             Some(ends) => ends.iter().all(|end| end.is_finite()),
@@ -126,7 +126,7 @@ mod tests {
 
     /// With few samples, the coverage of a 95 % interval is slightly less than 95 %.
     #[test]
-    fn the_interval_holds_the_true_ratio_about_95_times_of_100() {
+    fn interval_covers_the_true_ratio() {
         let holds = |seed: u64| {
             let (one, other) = (noise(2 * seed, 12), noise(2 * seed + 1, 12));
             Ratio::of(&one, &other, seed).expect("a ratio").contains_one()
@@ -153,7 +153,7 @@ mod tests {
         }
 
         #[test]
-        fn the_unit_does_not_matter_and_a_factor_does(
+        fn ratio_is_scale_invariant(
             one in samples(), other in samples(), seed: u64, power in -8..8_i32,
         ) {
             // A power of two, so that no digits are lost.

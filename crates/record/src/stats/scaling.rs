@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{FEWEST, central_95, median, resampled_medians};
+use super::{MIN_CI95_SAMPLES, central_95, median, resampled_medians};
 
 /// A law of the speed-up with n workers, each with the same work as one alone: n / (1 + contention
 /// × (n − 1) + coherency × n × (n − 1)).
@@ -124,7 +124,7 @@ impl Scaling {
         let workers: Vec<u64> = points.iter().map(|point| point.0).collect();
         let found = fit(law, &workers, &medians, first)?;
         let unfit = Unfit::of(points, &medians, first, found);
-        let enough = points.iter().all(|(_, times)| times.len() >= FEWEST);
+        let enough = points.iter().all(|(_, times)| times.len() >= MIN_CI95_SAMPLES);
         let intervals = enough.then(|| resampled(law, &workers, points, first, seed)).flatten();
         let coefficient = |place: usize| Coefficient {
             value: found[place],

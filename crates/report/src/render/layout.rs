@@ -13,7 +13,7 @@ pub(super) const WARN: Style = AnsiColor::Red.on_default();
 
 /// Minimum supported width, in columns. A narrower terminal may cut lines, as no further columns
 /// are left out.
-pub(super) const NARROWEST: usize = 60;
+pub(super) const MIN_REPORT_COLUMNS: usize = 60;
 
 /// Maximum width of a line of prose, in columns. Longer lines are hard to read.
 const MAX_PROSE_COLUMNS: usize = 100;

@@ -3,7 +3,7 @@
 use textwrap::{Options, WordSplitter};
 use unicode_width::UnicodeWidthStr;
 
-use super::layout::{NARROWEST, wrapped};
+use super::layout::{MIN_REPORT_COLUMNS, wrapped};
 
 /// Indentation of a name or an item.
 const INDENT: &str = "  ";
@@ -36,7 +36,7 @@ pub fn head(text: &str, width: usize) -> String {
 }
 
 fn options<'a>(first: &'a str, rest: &'a str, width: usize) -> Options<'a> {
-    Options::new(width.max(NARROWEST)).initial_indent(first).subsequent_indent(rest)
+    Options::new(width.max(MIN_REPORT_COLUMNS)).initial_indent(first).subsequent_indent(rest)
 }
 
 fn joined<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> String {

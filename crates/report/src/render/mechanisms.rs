@@ -9,7 +9,7 @@ use super::page::measured_on;
 use super::units::{bytes, nanoseconds, ratio};
 
 /// A purpose for which a reader wants the best mechanism.
-struct Want {
+struct Purpose {
     what: &'static str,
     /// Returns whether a mechanism that waits in the given way qualifies.
     admits: fn(&str) -> bool,
@@ -27,40 +27,52 @@ enum Figure {
     Cpu(u64),
 }
 
-const WANTS: [Want; 9] = [
-    Want {
+const PURPOSES: [Purpose; 9] = [
+    Purpose {
         what: "lowest latency; each partner has its own CPU",
         admits: |_| true,
         figure: Figure::RoundTrip("two-cpus"),
     },
-    Want {
+    Purpose {
         what: "low latency without spinning for long",
         admits: |waits| waits != "spinning" && waits != "yielding",
         figure: Figure::RoundTrip("two-cpus"),
     },
-    Want {
+    Purpose {
         what: "low latency, waiting partners sleep",
         admits: |waits| waits == "asleep",
         figure: Figure::RoundTrip("two-cpus"),
     },
-    Want {
+    Purpose {
         what: "low latency, both partners on one CPU",
         admits: |_| true,
         figure: Figure::RoundTrip("same-cpu"),
     },
-    Want { what: "throughput of 64-byte messages", admits: |_| true, figure: Figure::OneWay(64) },
-    Want {
+    Purpose {
+        what: "throughput of 64-byte messages",
+        admits: |_| true,
+        figure: Figure::OneWay(64),
+    },
+    Purpose {
         what: "throughput of 64-byte messages, waiting partners sleep",
         admits: |waits| waits == "asleep",
         figure: Figure::OneWay(64),
     },
-    Want { what: "throughput of 4 KiB messages", admits: |_| true, figure: Figure::OneWay(4096) },
-    Want {
+    Purpose {
+        what: "throughput of 4 KiB messages",
+        admits: |_| true,
+        figure: Figure::OneWay(4096),
+    },
+    Purpose {
         what: "throughput of 1 MiB messages",
         admits: |_| true,
         figure: Figure::OneWay(1 << 20),
     },
-    Want { what: "least CPU time for 4 KiB messages", admits: |_| true, figure: Figure::Cpu(4096) },
+    Purpose {
+        what: "least CPU time for 4 KiB messages",
+        admits: |_| true,
+        figure: Figure::Cpu(4096),
+    },
 ];
 
 /// Returns the page as Markdown, or `None` if the record has no messages between processes.
@@ -77,8 +89,8 @@ pub fn page(record: &RunRecord) -> Option<String> {
     let partners = "Partners are two processes. In tests of one direction they run on two CPUs.";
     measured_on(&mut out, record, partners);
     out.push_str("| purpose | best here | time | runners-up |\n|---|---|---:|---|\n");
-    for want in &WANTS {
-        out.push_str(&wanted(record, &names, want).unwrap_or_default());
+    for purpose in &PURPOSES {
+        out.push_str(&purpose_row(record, &names, purpose).unwrap_or_default());
     }
     out.push_str("\n## All mechanisms\n\n");
     out.push_str(
@@ -166,16 +178,17 @@ impl Figure {
 
 /// Returns the table row of a purpose: the best mechanism, and the runners-up. Returns `None` if no
 /// mechanism qualifies.
-fn wanted(record: &RunRecord, names: &[&str], want: &Want) -> Option<String> {
-    const AFTER: usize = 3;
-    let admitted = names.iter().filter(|name| fact(record, name, "waits").is_some_and(want.admits));
+fn purpose_row(record: &RunRecord, names: &[&str], purpose: &Purpose) -> Option<String> {
+    const MAX_RUNNERS_UP: usize = 3;
+    let admitted =
+        names.iter().filter(|name| fact(record, name, "waits").is_some_and(purpose.admits));
     let mut by_figure: Vec<(&str, f64)> =
-        admitted.filter_map(|name| Some((*name, want.figure.of(record, name)?))).collect();
+        admitted.filter_map(|name| Some((*name, purpose.figure.of(record, name)?))).collect();
     by_figure.sort_by(|a, b| a.1.total_cmp(&b.1));
     let ((best, figure), others) = by_figure.split_first()?;
     let after = |(name, other): &(&str, f64)| format!("`{name}` ({} times)", ratio(other / figure));
-    let others: Vec<_> = others.iter().take(AFTER).map(after).collect();
-    let (what, shown) = (want.what, want.figure.shown(*figure));
+    let others: Vec<_> = others.iter().take(MAX_RUNNERS_UP).map(after).collect();
+    let (what, shown) = (purpose.what, purpose.figure.shown(*figure));
     Some(format!("| {what} | `{best}` | {shown} | {} |\n", others.join(", ")))
 }
 

@@ -11,6 +11,8 @@ pub mod mechanisms;
 mod page;
 pub mod pipe;
 pub mod run;
+#[cfg(test)]
+mod testing;
 pub mod text;
 pub mod unit_costs;
 pub mod units;

@@ -7,7 +7,7 @@ use contend_record::lab::RunRecord;
 use super::units::bytes;
 
 /// Width of prose on documentation pages, in columns.
-pub const TEXT_WIDTH: usize = 118;
+pub const TEXT_COLUMNS: usize = 118;
 
 /// Writes the machine on which the run was measured, followed by `more`, and the warnings of the
 /// run.
@@ -22,7 +22,7 @@ pub fn measured_on(out: &mut String, record: &RunRecord, more: &str) {
         bytes(host.memory_bytes as f64),
         host.kernel
     );
-    let _ = writeln!(out, "\n{}\n", textwrap::fill(&text, TEXT_WIDTH));
+    let _ = writeln!(out, "\n{}\n", textwrap::fill(&text, TEXT_COLUMNS));
     for warning in &record.warnings {
         let _ = writeln!(out, "- warning: {}", warning.message);
     }

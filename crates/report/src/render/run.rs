@@ -9,15 +9,15 @@ use contend_record::run::{
 use contend_record::shell::quote;
 
 use super::layout::{
-    BOLD, NARROWEST, aligned, cut, dimmed, paragraph, paragraph_after, plain_table, styled_lines,
-    wrapped,
+    BOLD, MIN_REPORT_COLUMNS, aligned, cut, dimmed, paragraph, paragraph_after, plain_table,
+    styled_lines, wrapped,
 };
 use super::text::printable;
 use super::units::{bytes, counted, seconds};
 
 /// Renders the plan, with the reason why each stage does or does not run in parallel.
 pub fn explanation(record: &RunRecord, width: usize) -> String {
-    let width = width.max(NARROWEST);
+    let width = width.max(MIN_REPORT_COLUMNS);
     let mut out = String::new();
     if let Some(plan) = &record.plan {
         stages(&mut out, plan, width);
@@ -153,7 +153,7 @@ fn how(group: &GroupRecord, plan: &PlanRecord) -> String {
 
 /// Renders the outcome and its cost, in a few lines.
 pub fn statistics(record: &RunRecord, width: usize) -> String {
-    let width = width.max(NARROWEST);
+    let width = width.max(MIN_REPORT_COLUMNS);
     let mut out = String::new();
     let Some(outcome) = &record.outcome else { return out };
     let name = match (record.decision.parallel, outcome.parts) {
@@ -257,6 +257,7 @@ fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usiz
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::plain;
     use super::*;
     use contend_record::run::{Decision, Stage, StageOutcome};
 
@@ -298,10 +299,6 @@ mod tests {
             outcome: Some(outcome),
             ..RunRecord::default()
         }
-    }
-
-    fn plain(text: &str) -> String {
-        anstream::adapter::strip_str(text).to_string()
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use contend_record::lab::{RunRecord, Unit, View};
 use contend_record::parameters::{Value, names};
 
-use super::lab::runtimes::{COUNTED_WITH_THEM, Kind, chart, kinds, series};
+use super::lab::runtimes::{Kind, PROBE_MEMORY_NOTE, chart, kinds, series};
 use super::lab::{shown, skipped};
-use super::page::{TEXT_WIDTH, measured_on};
+use super::page::{TEXT_COLUMNS, measured_on};
 use super::units::{count, nanoseconds};
 
 /// Returns the page as Markdown, or `None` if the record has no measurements of units in runtimes.
@@ -29,11 +29,11 @@ pub fn page(record: &RunRecord) -> Option<String> {
     for kind in &kinds {
         out.push_str(&row(kind));
     }
-    let _ = writeln!(out, "\n{}\n", textwrap::fill(COLUMNS, TEXT_WIDTH));
-    out.push_str(&textwrap::fill(COUNTED_WITH_THEM, TEXT_WIDTH));
+    let _ = writeln!(out, "\n{}\n", textwrap::fill(COLUMNS, TEXT_COLUMNS));
+    out.push_str(&textwrap::fill(PROBE_MEMORY_NOTE, TEXT_COLUMNS));
     out.push('\n');
     out.push_str(&how_sure(record, &kinds));
-    if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), CHART_WIDTH) {
+    if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), CHART_COLUMNS) {
         let _ = write!(out, "\n## Total memory by number of units\n\n```text\n{chart}```\n");
     }
     out.push_str(&points(&kinds));
@@ -51,7 +51,8 @@ pub fn page(record: &RunRecord) -> Option<String> {
 /// Describes the number of samples of each measurement, and the number of points of each fitted
 /// line.
 fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
-    let points = range(kinds.iter().filter_map(|kind| kind.each.as_ref()).map(|line| line.points));
+    let points =
+        range(kinds.iter().filter_map(|kind| kind.memory_line.as_ref()).map(|line| line.points));
     let samples = |view| {
         range(record.cases_of(view).map(|case| case.samples.len()).filter(|&samples| samples > 0))
     };
@@ -70,7 +71,7 @@ fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
         }
         text.push('.');
     }
-    if text.is_empty() { text } else { format!("\n{}\n", textwrap::fill(&text, TEXT_WIDTH)) }
+    if text.is_empty() { text } else { format!("\n{}\n", textwrap::fill(&text, TEXT_COLUMNS)) }
 }
 
 /// Formats the range of numbers, or returns `None` if there are none.
@@ -79,7 +80,7 @@ fn range(numbers: impl Iterator<Item = usize> + Clone) -> Option<String> {
     Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
 }
 
-const CHART_WIDTH: usize = 100;
+const CHART_COLUMNS: usize = 100;
 /// Explanation of the columns in the table of units.
 const COLUMNS: &str = "Memory of one unit: the slope of the line through all numbers of units, by proportional set \
     size (PSS). Own count: the same slope through the memory that the runtime itself reports. Kernel: kernel \
@@ -90,8 +91,10 @@ fn row(kind: &Kind<'_>) -> String {
     let size =
         |value: Option<f64>| value.map_or_else(String::new, |value| shown(value, Unit::Bytes));
     let time = |value: Option<f64>| value.map_or_else(String::new, nanoseconds);
-    let interval =
-        kind.each.and_then(|line| line.slope_ci95).map_or_else(String::new, |[low, high]| {
+    let interval = kind
+        .memory_line
+        .and_then(|line| line.slope_ci95)
+        .map_or_else(String::new, |[low, high]| {
             format!("{} to {}", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
         });
     format!(
@@ -105,7 +108,7 @@ fn row(kind: &Kind<'_>) -> String {
         time(kind.metric("create")),
         time(kind.metric("end")),
         time(kind.round_trip),
-        kind.most().map_or_else(String::new, |most| count(most as f64)),
+        kind.max_units().map_or_else(String::new, |most| count(most as f64)),
         size(kind.metric("left_1s")),
     )
 }

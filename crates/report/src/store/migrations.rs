@@ -4,7 +4,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The SQLite application id (`ctnd` in ASCII) that identifies a store of contend.
-pub const MARK: i64 = 0x6374_6e64;
+pub const APPLICATION_ID: i64 = 0x6374_6e64;
 
 const STEPS: &[&str] = &["CREATE TABLE run (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -34,7 +34,7 @@ pub fn run(connection: &mut Connection) -> rusqlite::Result<()> {
     for step in STEPS.iter().skip(done) {
         transaction.execute_batch(step)?;
     }
-    transaction.pragma_update(None, "application_id", MARK)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", known())?;
     transaction.commit()
 }

@@ -170,13 +170,13 @@ impl Store {
             // One transaction, for a consistent view: another program may be creating the store.
             let moment = self.connection.unchecked_transaction()?;
             let tables = number("SELECT count(*) FROM sqlite_master")?;
-            let mark = number("PRAGMA application_id")?;
+            let application_id = number("PRAGMA application_id")?;
             let found = number("PRAGMA user_version")?;
             moment.finish()?;
-            Ok((tables, mark, found))
+            Ok((tables, application_id, found))
         };
-        let (tables, mark, found) = read().map_err(|error| self.reading(&error))?;
-        if mark != migrations::MARK && (mark != 0 || tables > 0) {
+        let (tables, application_id, found) = read().map_err(|error| self.reading(&error))?;
+        if application_id != migrations::APPLICATION_ID && (application_id != 0 || tables > 0) {
             return Err(StoreError::Foreign(self.path.clone()));
         }
         let known = migrations::known();

@@ -21,10 +21,10 @@
 use super::sync::{AtomicU32, Ordering, fence};
 
 /// A futex on which one side sleeps.
-pub(crate) trait Bed {
+pub(crate) trait Waiter {
     /// Returns the futex word: 1 while a waiter sleeps, or is about to.
-    fn taken(&self) -> &AtomicU32;
-    /// Sleeps while [`Bed::taken`] is 1. May return spuriously.
+    fn futex_word(&self) -> &AtomicU32;
+    /// Sleeps while [`Waiter::futex_word`] is 1. May return spuriously.
     fn sleep(&self);
     /// Wakes the sleeper.
     fn wake(&self);
@@ -37,31 +37,31 @@ pub(crate) trait Bed {
 /// modification order, whichever side made it, so after the fences neither side can mistake an
 /// older write for the latest.
 pub(crate) fn wait(
-    bed: &impl Bed,
+    waiter: &impl Waiter,
     is_there: impl Fn() -> bool,
     gives_up: impl Fn() -> bool,
     mut sleeps: impl FnMut(),
 ) -> bool {
     loop {
-        bed.taken().swap(1, Ordering::Relaxed);
+        waiter.futex_word().swap(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let found = is_there();
         if found || gives_up() {
-            bed.taken().swap(0, Ordering::Relaxed);
+            waiter.futex_word().swap(0, Ordering::Relaxed);
             return found;
         }
         sleeps();
-        bed.sleep();
+        waiter.sleep();
     }
 }
 
 /// Wakes the waiter, if any, after a change. Returns whether there was one.
-pub(crate) fn ring(bed: &impl Bed) -> bool {
+pub(crate) fn notify(waiter: &impl Waiter) -> bool {
     fence(Ordering::SeqCst);
-    let sleeps =
-        bed.taken().load(Ordering::Relaxed) != 0 && bed.taken().swap(0, Ordering::Relaxed) != 0;
+    let sleeps = waiter.futex_word().load(Ordering::Relaxed) != 0
+        && waiter.futex_word().swap(0, Ordering::Relaxed) != 0;
     if sleeps {
-        bed.wake();
+        waiter.wake();
     }
     sleeps
 }
@@ -77,25 +77,25 @@ mod models {
     /// A model of the kernel's futex: a waiter checks the word and falls asleep under a lock, which
     /// the waker takes before it wakes.
     struct Futex {
-        taken: AtomicU32,
+        futex_word: AtomicU32,
         lock: Mutex<()>,
         woken: Condvar,
     }
 
     impl Futex {
         fn new() -> Self {
-            Self { taken: AtomicU32::new(0), lock: Mutex::new(()), woken: Condvar::new() }
+            Self { futex_word: AtomicU32::new(0), lock: Mutex::new(()), woken: Condvar::new() }
         }
     }
 
-    impl Bed for Futex {
-        fn taken(&self) -> &AtomicU32 {
-            &self.taken
+    impl Waiter for Futex {
+        fn futex_word(&self) -> &AtomicU32 {
+            &self.futex_word
         }
 
         fn sleep(&self) {
             let lock = self.lock.lock().unwrap();
-            if self.taken.load(Ordering::Relaxed) == 1 {
+            if self.futex_word.load(Ordering::Relaxed) == 1 {
                 drop(self.woken.wait(lock).unwrap());
             }
         }
@@ -109,18 +109,18 @@ mod models {
     struct Ring {
         sent: AtomicU32,
         freed: AtomicU32,
-        beds: [Futex; 2],
+        waiters: [Futex; 2],
     }
 
     impl Ring {
-        fn wait(&self, word: &AtomicU32, bed: usize, least: u32) {
+        fn wait(&self, word: &AtomicU32, waiter: usize, least: u32) {
             let is_there = || word.load(Ordering::Acquire) >= least;
-            assert!(wait(&self.beds[bed], is_there, || false, || ()));
+            assert!(wait(&self.waiters[waiter], is_there, || false, || ()));
         }
 
-        fn set(&self, word: &AtomicU32, bed: usize, number: u32) {
+        fn set(&self, word: &AtomicU32, waiter: usize, number: u32) {
             word.store(number, Ordering::Release);
-            ring(&self.beds[bed]);
+            notify(&self.waiters[waiter]);
         }
     }
 
@@ -134,7 +134,7 @@ mod models {
             let ring = Arc::new(Ring {
                 sent: AtomicU32::new(0),
                 freed: AtomicU32::new(0),
-                beds: [Futex::new(), Futex::new()],
+                waiters: [Futex::new(), Futex::new()],
             });
             let receiver = {
                 let ring = Arc::clone(&ring);

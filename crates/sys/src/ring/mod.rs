@@ -15,4 +15,4 @@ mod sync;
 #[cfg(not(loom))]
 pub use layout::Shape;
 #[cfg(not(loom))]
-pub use slots::{Patience, Receiver, Sender, pair, ring};
+pub use slots::{Receiver, Sender, WaitPolicy, pair, ring};

@@ -24,14 +24,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::thread::futex;
 
-use super::bell::{self, Bed};
+use super::bell::{self, Waiter};
 use super::layout::{CONTROL_BYTES, Layout, MAX_TINY_BYTES, Shape};
 use crate::mapping::Mapping;
 use crate::shared::Line;
 
 /// How one side waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitPolicy {
     /// Polling (busy waiting).
     Spin,
     /// Sleeping in a futex, after this number of polls.
@@ -55,7 +55,7 @@ struct Side {
     memory: Arc<Mapping>,
     shape: Shape,
     layout: Layout,
-    patience: Patience,
+    policy: WaitPolicy,
     /// Numbers of system calls: sleeps of this side, and wake-ups of the other side.
     calls: [Cell<u64>; 2],
 }
@@ -110,11 +110,11 @@ const _: () = assert!(
 ///
 /// # Errors
 /// `InvalidInput` if the memory is too small or not writable, or the ring has fewer than two slots.
-pub fn ring(memory: Mapping, shape: Shape, patience: Patience) -> io::Result<(Sender, Receiver)> {
+pub fn ring(memory: Mapping, shape: Shape, policy: WaitPolicy) -> io::Result<(Sender, Receiver)> {
     if memory.length() < shape.length() || shape.slots < 2 || !memory.can_be_written() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    Ok(ends(&Arc::new(memory), shape, Layout::alone(shape), patience))
+    Ok(ends(&Arc::new(memory), shape, Layout::alone(shape), policy))
 }
 
 /// Creates two rings, one in each direction. Returns the sender and receiver of each of the two
@@ -125,14 +125,14 @@ pub fn ring(memory: Mapping, shape: Shape, patience: Patience) -> io::Result<(Se
 pub fn pair(
     memory: Mapping,
     shape: Shape,
-    patience: Patience,
+    policy: WaitPolicy,
 ) -> io::Result<[(Sender, Receiver); 2]> {
     if memory.length() < shape.length_of_pair() || shape.slots < 2 || !memory.can_be_written() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let memory = Arc::new(memory);
     let [there, back] =
-        [false, true].map(|second| ends(&memory, shape, Layout::of_pair(shape, second), patience));
+        [false, true].map(|second| ends(&memory, shape, Layout::of_pair(shape, second), policy));
     Ok([(there.0, back.1), (back.0, there.1)])
 }
 
@@ -140,10 +140,10 @@ fn ends(
     memory: &Arc<Mapping>,
     shape: Shape,
     layout: Layout,
-    patience: Patience,
+    policy: WaitPolicy,
 ) -> (Sender, Receiver) {
     let side =
-        || Side { memory: Arc::clone(memory), shape, layout, patience, calls: Default::default() };
+        || Side { memory: Arc::clone(memory), shape, layout, policy, calls: Default::default() };
     let first = side().place(0);
     let free_batch = (shape.slots / 4).max(1);
     let tiny = [0; MAX_TINY_BYTES];
@@ -178,7 +178,7 @@ impl Side {
 
     /// Returns the slot after `place`, wrapping around.
     #[inline]
-    fn behind(&self, place: Place) -> Place {
+    fn next_slot(&self, place: Place) -> Place {
         let slot = place.slot + 1;
         self.place(if slot == self.shape.slots { 0 } else { slot })
     }
@@ -198,7 +198,7 @@ impl Side {
         asleep: &AtomicU32,
         gives_up: &dyn Fn() -> bool,
     ) -> io::Result<T> {
-        for _ in 0..self.patience.first_polls() {
+        for _ in 0..self.policy.first_polls() {
             if let Some(found) = look() {
                 return Ok(found);
             }
@@ -215,9 +215,9 @@ impl Side {
         asleep: &AtomicU32,
         gives_up: &dyn Fn() -> bool,
     ) -> io::Result<T> {
-        let looks = match self.patience {
-            Patience::Spin => u32::MAX,
-            Patience::Sleep(looks) => looks - self.patience.first_polls(),
+        let looks = match self.policy {
+            WaitPolicy::Spin => u32::MAX,
+            WaitPolicy::Sleep(looks) => looks - self.policy.first_polls(),
         };
         loop {
             for count in 0..looks {
@@ -229,7 +229,7 @@ impl Side {
                 }
                 std::hint::spin_loop();
             }
-            if self.patience != Patience::Spin {
+            if self.policy != WaitPolicy::Spin {
                 let sleeps = || self.calls[0].set(self.calls[0].get() + 1);
                 bell::wait(asleep, || look().is_some(), gives_up, sleeps);
                 return look().ok_or_else(|| io::ErrorKind::BrokenPipe.into());
@@ -239,8 +239,8 @@ impl Side {
 
     /// Wakes the other side, if it sleeps.
     #[inline]
-    fn ring(&self, asleep: &AtomicU32) {
-        if self.patience != Patience::Spin && bell::ring(asleep) {
+    fn notify(&self, asleep: &AtomicU32) {
+        if self.policy != WaitPolicy::Spin && bell::notify(asleep) {
             self.calls[1].set(self.calls[1].get() + 1);
         }
     }
@@ -250,7 +250,7 @@ impl Side {
     }
 }
 
-impl Patience {
+impl WaitPolicy {
     /// Returns the number of polls after which most waits have ended.
     #[inline]
     fn first_polls(self) -> u32 {
@@ -301,8 +301,8 @@ fn pause_after_burst(at_once: &mut u32) {
 /// Number of polls between two calls of `gives_up`.
 const POLLS_PER_CHECK: u32 = 1 << 12;
 
-impl Bed for AtomicU32 {
-    fn taken(&self) -> &AtomicU32 {
+impl Waiter for AtomicU32 {
+    fn futex_word(&self) -> &AtomicU32 {
         self
     }
 
@@ -355,8 +355,8 @@ impl Sender {
         } else {
             self.next.number().store(self.sent, Ordering::Release);
         }
-        self.side.ring(&self.side.control().receiver_asleep);
-        self.next = self.side.behind(self.next);
+        self.side.notify(&self.side.control().receiver_asleep);
+        self.next = self.side.next_slot(self.next);
     }
 
     /// Returns the number of times that this side slept, and that it woke the other one.
@@ -403,7 +403,7 @@ impl Receiver {
         self.received = wanted;
         self.until_freeing -= 1;
         self.last = Some(self.next);
-        self.next = self.side.behind(self.next);
+        self.next = self.side.next_slot(self.next);
         Ok(self.last())
     }
 
@@ -411,7 +411,7 @@ impl Receiver {
     fn free(&mut self) {
         let control = self.side.control();
         control.freed.store(self.received, Ordering::Release);
-        self.side.ring(&control.sender_asleep);
+        self.side.notify(&control.sender_asleep);
         self.until_freeing = self.free_batch;
         self.last = None;
     }
@@ -448,11 +448,11 @@ mod tests {
 
     #[test]
     fn messages_arrive_whole_and_in_order_also_where_one_is_slow() {
-        for patience in [Patience::Sleep(0), Patience::Sleep(100)] {
+        for policy in [WaitPolicy::Sleep(0), WaitPolicy::Sleep(100)] {
             for (slots, bytes) in [(2, 1), (5, 100), (64, 4096)] {
                 let shape = Shape { slots, bytes };
                 let memory = Mapping::new(Backing::Shared, shape.length()).expect("memory");
-                let (mut sender, mut receiver) = ring(memory, shape, patience).expect("a ring");
+                let (mut sender, mut receiver) = ring(memory, shape, policy).expect("a ring");
                 let child = fork(|| {
                     for n in 0..5000_u32 {
                         if n.is_multiple_of(700) {
@@ -473,7 +473,7 @@ mod tests {
                     }
                 }
                 let status = reap(child.expect("a child")).expect("it ends").status;
-                assert_eq!(status, ExitStatus::Exited(0), "{shape:?} {patience:?}");
+                assert_eq!(status, ExitStatus::Exited(0), "{shape:?} {policy:?}");
             }
         }
     }
@@ -496,7 +496,7 @@ mod tests {
                 }
             }
             let memory = Mapping::new(Backing::Shared, shape.length_of_pair()).expect("memory");
-            let ends = pair(memory, shape, Patience::Spin).expect("two rings");
+            let ends = pair(memory, shape, WaitPolicy::Spin).expect("two rings");
             let [(mut to, mut from), (mut back, mut there)] = ends;
             for n in 0..100 {
                 to.draft(&never).expect("room").fill(n);
@@ -513,9 +513,9 @@ mod tests {
     fn waiting_ends_when_a_side_gives_up() {
         let shape = Shape { slots: 2, bytes: 8 };
         let memory = Mapping::new(Backing::Shared, shape.length()).expect("memory");
-        for patience in [Patience::Spin, Patience::Sleep(0)] {
+        for policy in [WaitPolicy::Spin, WaitPolicy::Sleep(0)] {
             let memory = Mapping::new(Backing::Shared, memory.length()).expect("memory");
-            let (mut sender, mut receiver) = ring(memory, shape, patience).expect("a ring");
+            let (mut sender, mut receiver) = ring(memory, shape, policy).expect("a ring");
             assert!(receiver.receive(&|| true).is_err());
             for _ in 0..2 {
                 sender.draft(&|| true).expect("there is room");
@@ -525,6 +525,6 @@ mod tests {
             assert!(receiver.receive(&|| true).is_ok());
         }
         let shape = Shape { slots: 1 << 20, bytes: 8 };
-        assert!(ring(memory, shape, Patience::Spin).is_err());
+        assert!(ring(memory, shape, WaitPolicy::Spin).is_err());
     }
 }

@@ -126,7 +126,7 @@ fn scripts_that_cannot_be_parsed_are_rejected() {
 }
 
 #[test]
-fn options_and_files_are_looked_at() {
+fn options_and_files_are_read() {
     let contents = |name: &str| (name == "s.sed").then(|| "s/a/b/\n".to_owned());
     let of = |text: &str| of_command(&simple(text), true, contents).map_err(|why| why.to_string());
     for text in [

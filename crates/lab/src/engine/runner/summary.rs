@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use contend_record::Warning;
 use contend_record::lab::Case;
-use contend_record::stats::FEWEST;
+use contend_record::stats::MIN_CI95_SAMPLES;
 use contend_record::warning::WarningId;
 
 use super::case_state::CaseState;
@@ -44,7 +44,7 @@ pub(super) fn case(state: &CaseState<'_>) -> Case {
     }
     if case.skipped.is_none()
         && state.planned.sampling == Sampling::Adaptive
-        && (1..FEWEST).contains(&all)
+        && (1..MIN_CI95_SAMPLES).contains(&all)
     {
         let samples = if all == 1 { "sample is" } else { "samples are" };
         let message = format!("{all} {samples} too few for an interval");

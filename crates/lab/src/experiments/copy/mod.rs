@@ -76,7 +76,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 /// Name of the copy method.
-const WAY: Setting = Setting::named(names::WAY, "how to copy the file", methods::names);
+const WAY: Setting = Setting::named(names::METHOD, "how to copy the file", methods::names);
 /// Block size of `read-write` in bytes.
 const BLOCK: Setting = Setting::number(
     names::BLOCK,
@@ -100,7 +100,7 @@ const BYTES: Setting = Setting::number(
 );
 /// Location of both files: a disk or a tmpfs.
 const PLACE: Setting = Setting::named(
-    names::PLACE,
+    names::FILE_SYSTEM,
     "where both files are: on a disk (`disk`) or in memory (`tmpfs`)",
     Location::names,
 );

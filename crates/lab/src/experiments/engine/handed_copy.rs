@@ -5,7 +5,7 @@ use std::time::Instant;
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::mapping::{Backing, Mapping};
-use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
+use contend_sys::ring::{Receiver, Sender, Shape, WaitPolicy, ring};
 use contend_sys::{cpu, topology};
 
 use super::ping_pong;
@@ -31,7 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     hands_over: |_| true,
     demands: Demands::NONE,
     subject: |_| {
-        let cpus = topology::apart(&topology::allowed());
+        let cpus = topology::nearest_cores(&topology::allowed());
         let cpus = cpus.ok_or_else(|| SubjectError::Wrong("needs two CPUs".to_owned()))?;
         Ok(Box::new(HandedCopy(cpus)))
     },
@@ -70,7 +70,7 @@ impl Subject for HandedCopy {
         let [here, there] = self.0;
         let memory = Mapping::new(Backing::Shared, SHAPE.length()).attempt("map memory")?;
         let (mut sender, mut receiver) =
-            ring(memory, SHAPE, Patience::Spin).attempt("make a ring")?;
+            ring(memory, SHAPE, WaitPolicy::Spin).attempt("make a ring")?;
         let messages_per_slot = (SHAPE.bytes / MESSAGE_BYTES) as u64;
         let slots = iterations.div_ceil(messages_per_slot);
         cpu::pin(here).attempt("bind a thread to a CPU")?;

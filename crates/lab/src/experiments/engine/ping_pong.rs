@@ -55,7 +55,7 @@ impl<H: WaitStyle> PingPong<H> {
     /// Returns an error if there is only one CPU, the partner thread cannot be created, or the
     /// calling thread cannot be bound to its CPU.
     pub fn new() -> Result<Self, SubjectError> {
-        let Some([here, there]) = topology::apart(&topology::allowed()) else {
+        let Some([here, there]) = topology::nearest_cores(&topology::allowed()) else {
             return Err(SubjectError::Wrong("needs two CPUs".to_owned()));
         };
         let line = Arc::new(CacheLine(AtomicU32::new(PARK)));

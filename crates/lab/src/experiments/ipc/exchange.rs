@@ -308,7 +308,7 @@ impl BlockedThreads {
         while link.is_broken() && !is_through() {
             match self.threads[who].load(Ordering::Acquire) {
                 0 => {} // not started yet
-                thread => self.nudge.end_wait(thread),
+                thread => self.nudge.interrupt(thread),
             }
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -9,7 +9,7 @@ use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
 use contend_sys::child::{ExitStatus, reap};
 use contend_sys::process::{
-    ChildStack, Creator, SharingChild, execute, fork, pointers, posix_spawn,
+    ChildStack, ParentMode, SharingChild, execute, fork, pointers, posix_spawn,
 };
 use contend_sys::thread::{Attributes, Job, start};
 use contend_sys::{Pid, cpu};
@@ -103,8 +103,8 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let mut facts = parent.facts();
     let (operation, children) = match kind {
         "fork" => (fork_operation(n), Vec::new()),
-        "vfork" => (shared_memory_operation(n, Creator::Waits)?, Vec::new()),
-        "clone-vm" => (shared_memory_operation(n, Creator::GoesOn)?, Vec::new()),
+        "vfork" => (shared_memory_operation(n, ParentMode::Suspended)?, Vec::new()),
+        "clone-vm" => (shared_memory_operation(n, ParentMode::Continues)?, Vec::new()),
         "posix_spawn" => (spawn_operation(n)?, Vec::new()),
         "fork+exec" => (fork_exec_operation(n)?, Vec::new()),
         "thread" => (thread_operation(n, None)?, Vec::new()),
@@ -185,14 +185,14 @@ fn fork_exec_operation(n: u64) -> Result<Operation, SubjectError> {
     }))
 }
 
-fn shared_memory_operation(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
+fn shared_memory_operation(n: u64, mode: ParentMode) -> Result<Operation, SubjectError> {
     let stacks: io::Result<Vec<_>> = (0..n).map(|_| ChildStack::new()).collect();
     let mut stacks = stacks.attempt("map stacks")?;
     let mut children = Vec::with_capacity(capacity(n));
     let null = null_device().attempt("open /dev/null")?.as_fd();
     Ok(Box::new(move || {
         for stack in stacks.drain(..) {
-            children.push(SharingChild::create(stack, creator, null)?);
+            children.push(SharingChild::create(stack, mode, null)?);
         }
         for child in children.drain(..) {
             stacks.push(child.reap()?);

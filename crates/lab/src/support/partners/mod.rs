@@ -227,7 +227,7 @@ impl Pair {
             for &cpu in &cpus {
                 let (done, tell) = (&done, tell.clone());
                 scope.spawn(move || {
-                    let bound = cpu::pin(cpu).and_then(|()| cpu::yield_to_all_others());
+                    let bound = cpu::pin(cpu).and_then(|()| cpu::set_idle_policy());
                     let is_bound = bound.is_ok();
                     let _ = tell.send(bound);
                     while is_bound && !done.load(Ordering::Relaxed) {

@@ -82,7 +82,7 @@ impl Placement {
         match self {
             Self::Free => None,
             Self::Same => topology::pair(cpus, Distance::Same),
-            Self::Apart | Self::Awake => topology::apart(cpus),
+            Self::Apart | Self::Awake => topology::nearest_cores(cpus),
             Self::Sibling => topology::pair(cpus, Distance::Core),
             Self::OtherCache => topology::pair(cpus, Distance::Package)
                 .or_else(|| topology::pair(cpus, Distance::Machine)),

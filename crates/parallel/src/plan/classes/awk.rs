@@ -50,7 +50,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         ..PerRecord::new(Records::Lines)
     };
     let class = Combinable::unordered(each, Combine::Totals(combine));
-    let order_unknown = totals.order_matters_not_provable;
+    let order_unknown = totals.depends_on_array_order;
     Ok(Class::Combinable(Combinable { order_unknown, ..class }))
 }
 

@@ -146,7 +146,7 @@ impl Pipe<'_> {
                 to.bytes_in = Some(written);
                 // The true count may be even lower, if the writer also wrote to standard error.
                 let silent = behaviour::writes_output_alone(&from.command)
-                    && !(written < MAX_MESSAGE_BYTES && behaviour::may_remark(&from.command))
+                    && !(written < MAX_MESSAGE_BYTES && behaviour::may_warn(&from.command))
                     && !self.writer_failed();
                 if !silent && self.reader.startup_reads.is_none() {
                     from.mark_approximate(Figure::BytesOut);

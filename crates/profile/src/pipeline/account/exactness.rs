@@ -91,7 +91,7 @@ fn writes_only_output(stage: &Stage, raw: &RawStage) -> bool {
     let content = match raw.status {
         Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)) => true,
         // No line was selected.
-        Some(ExitStatus::Exited(1)) => behaviour::selects(&stage.command),
+        Some(ExitStatus::Exited(1)) => behaviour::fails_without_match(&stage.command),
         Some(ExitStatus::Exited(_)) | None => false,
     };
     let sorted = !behaviour::sorts(&stage.command)
@@ -101,7 +101,7 @@ fn writes_only_output(stage: &Stage, raw: &RawStage) -> bool {
         && content
         && sorted
         && behaviour::writes_output_alone(&stage.command)
-        && !behaviour::may_remark(&stage.command)
+        && !behaviour::may_warn(&stage.command)
 }
 
 /// Size in bytes of the smallest buffer of a sort: a smaller input needs no temporary files.

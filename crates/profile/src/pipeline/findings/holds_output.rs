@@ -1,7 +1,7 @@
 //! Finds barriers: stages that write nothing until their input has ended. The stages after a
 //! barrier cannot start their work before that, so the pipeline runs in two phases.
 
-use contend_commands::behaviour::holds_by_nature;
+use contend_commands::behaviour::is_barrier;
 use contend_record::pipe::{Figure, Finding, FindingId, Stage};
 use contend_record::units::time;
 
@@ -34,7 +34,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             });
             if let Some(written) = stage.bytes_out
                 && written <= STDIO_BUFFER_BYTES
-                && !holds_by_nature(&stage.command)
+                && !is_barrier(&stage.command)
             {
                 message.push_str(&format!(
                     " Its output of {}{} probably just sat in its stdout buffer.",

@@ -226,6 +226,7 @@ fn ranking(trial: &Trial) -> String {
 mod tests {
     use contend_record::advice::TrialInput;
 
+    use super::super::super::testing::plain_output;
     use super::*;
 
     fn point(copies: usize, walls: [f64; 3]) -> LoadPoint {
@@ -259,9 +260,7 @@ mod tests {
                 "Rewrite 2 is slower than the original with 1 copy, but faster with 8.",
             ]
         );
-        let mut out = String::new();
-        crossing(&mut out, &trial, 80);
-        let plain = anstream::adapter::strip_str(&out).to_string();
+        let plain = plain_output(|out| crossing(out, &trial, 80));
         assert!(plain.contains("−30 % ▼") && plain.contains("+5 % ▲"), "{plain}");
         trial.load.truncate(1);
         assert!(changing_sides(&trial).is_empty());

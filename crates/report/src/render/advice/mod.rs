@@ -215,13 +215,6 @@ mod tests {
         }
     }
 
-    /// Returns the output of `write`, without styles.
-    pub(super) fn plain(write: impl FnOnce(&mut String)) -> String {
-        let mut out = String::new();
-        write(&mut out);
-        anstream::adapter::strip_str(&out).to_string()
-    }
-
     #[test]
     fn ratios_are_shown_as_changes() {
         assert_eq!([change(0.5), change(1.002), change(1.25)], ["−50 %", "±0 %", "+25 %"]);

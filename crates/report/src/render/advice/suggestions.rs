@@ -132,14 +132,15 @@ fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{candidate, plain, record};
+    use super::super::super::testing::plain_output;
+    use super::super::tests::{candidate, record};
     use super::*;
     use contend_record::pipe::Finding;
 
     #[test]
     fn gains_are_relative_to_the_model_of_the_unchanged_pipeline() {
         let record = record(Some(4.0), candidate(Some(3.0), 4.0));
-        let text = plain(|out| suggestions(out, &record, Detail::Full, 100));
+        let text = plain_output(|out| suggestions(out, &record, Detail::Full, 100));
         assert!(
             text.contains("predicted −25 % wall [−62 %, +50 %] (3.00s instead of 4.00s)"),
             "{text}"
@@ -150,20 +151,20 @@ mod tests {
     #[test]
     fn time_that_the_model_does_not_explain_is_no_gain() {
         let record = record(Some(3.0), candidate(Some(3.0), 5.0));
-        assert_eq!(plain(|out| suggestions(out, &record, Detail::Summary, 100)), "");
+        assert_eq!(plain_output(|out| suggestions(out, &record, Detail::Summary, 100)), "");
     }
 
     #[test]
     fn on_a_busy_machine_only_cpu_time_is_predicted_and_the_reason_is_given() {
         let mut busy = record(None, candidate(None, 4.0));
         busy.observation.others_cpu_share = Some(0.74);
-        let text = plain(|out| suggestions(out, &busy, Detail::Summary, 100));
+        let text = plain_output(|out| suggestions(out, &busy, Detail::Summary, 100));
         assert!(text.contains("predicted −20 % CPU"), "{text}");
         let why = "Wall times are not predicted, because other programs used 74 % of the CPU time";
         assert!(text.contains(why), "{text}");
         assert!(!text.contains("% wall"), "{text}");
         busy.observation.steal_share = Some(0.8);
-        let text = plain(|out| suggestions(out, &busy, Detail::Summary, 100));
+        let text = plain_output(|out| suggestions(out, &busy, Detail::Summary, 100));
         assert!(text.contains("the hypervisor stole 80 %"), "{text}");
     }
 
@@ -173,7 +174,7 @@ mod tests {
         record.command = "sort f | uniq".to_owned();
         record.candidates = vec![candidate(Some(3.0), 4.0); 3];
         let commands = |record: &PipeRecord| -> Vec<String> {
-            let text = plain(|out| suggestions(out, record, Detail::Summary, 100));
+            let text = plain_output(|out| suggestions(out, record, Detail::Summary, 100));
             let lines =
                 text.lines().filter(|line| line.starts_with("  ") && !line.starts_with("    "));
             lines.map(|line| line.trim().to_owned()).collect()

@@ -212,7 +212,8 @@ fn input_name(input: &TrialInput) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{candidate, plain, record};
+    use super::super::super::testing::plain_output;
+    use super::super::tests::{candidate, record};
     use super::*;
 
     fn ratio(median: f64) -> Option<Estimate> {
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_winner_comes_first_and_then_a_row_for_each_rewrite() {
-        insta::assert_snapshot!(plain(|out| trial(out, &tried(), Detail::Summary, 100)));
+        insta::assert_snapshot!(plain_output(|out| trial(out, &tried(), Detail::Summary, 100)));
     }
 
     #[test]
@@ -260,10 +261,10 @@ mod tests {
         if let Some(trial) = &mut record.trial {
             trial.winner = None;
         }
-        let text = plain(|out| trial(out, &record, Detail::Summary, 100));
+        let text = plain_output(|out| trial(out, &record, Detail::Summary, 100));
         assert!(text.starts_with("No rewrite was measurably faster. Try a larger"), "{text}");
         record.candidates.clear();
-        let text = plain(|out| trial(out, &record, Detail::Summary, 100));
+        let text = plain_output(|out| trial(out, &record, Detail::Summary, 100));
         assert!(text.starts_with("No rewrite applies"), "{text}");
     }
 }

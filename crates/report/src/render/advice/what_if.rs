@@ -63,13 +63,14 @@ pub fn answers(out: &mut String, record: &PipeRecord, width: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{candidate, plain, record};
+    use super::super::super::testing::plain_output;
+    use super::super::tests::{candidate, record};
     use super::*;
 
     #[test]
     fn the_unchanged_pipeline_is_predicted_too() {
         let record = record(Some(4.0), candidate(Some(3.0), 4.0));
-        let text = plain(|out| answers(out, &record, 100));
+        let text = plain_output(|out| answers(out, &record, 100));
         let unchanged = text.lines().find(|line| line.starts_with("unchanged")).expect("a row");
         assert!(unchanged.contains("4.00s") && !unchanged.contains("7.00s"), "{unchanged}");
         assert!(text.contains("took 7.00s"), "{text}");
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn on_a_busy_machine_answers_have_no_wall_times() {
         let busy = record(None, candidate(None, 4.0));
-        let text = plain(|out| answers(out, &busy, 100));
+        let text = plain_output(|out| answers(out, &busy, 100));
         assert!(!text.contains("wall ") && !text.contains("3.50s"), "{text}");
         assert!(text.contains("Wall times are not predicted"), "{text}");
     }

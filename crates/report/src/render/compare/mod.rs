@@ -17,11 +17,11 @@ use super::text::printable;
 use super::units::counted;
 
 /// Minimum supported width, in columns. A narrower terminal may cut lines.
-const NARROWEST: usize = 40;
+const MIN_COMPARISON_COLUMNS: usize = 40;
 
 /// Returns the whole report.
 pub fn report(record: &CompareRecord, width: usize) -> String {
-    let width = width.max(NARROWEST);
+    let width = width.max(MIN_COMPARISON_COLUMNS);
     let mut out = String::new();
     headline(&mut out, record, width);
     runs::described(&mut out, record, width);

@@ -14,7 +14,7 @@ use super::super::units::{bytes, counted};
 use super::words;
 
 /// Maximum number of experiments that are named; further ones are only counted.
-const NAMED: usize = 4;
+const MAX_NAMED_EXPERIMENTS: usize = 4;
 
 /// A function that describes one property of a machine.
 type Trait = fn(&Host) -> String;
@@ -58,7 +58,7 @@ pub fn described(out: &mut String, record: &CompareRecord, width: usize) {
         traits.iter().map(|of| of(host)).collect::<Vec<_>>().join(", ")
     };
     for (index, run) in record.runs.iter().enumerate() {
-        let text = format!("{} {}", origin(run), what(record, index, run));
+        let text = format!("{} {}", origin(run), describe_run(record, index, run));
         paragraph(out, &format!("{}  ", run.name), &printable(&text), width);
         if !own.is_empty() {
             paragraph(out, "   ", &printable(&words_for(&own, &run.host)), width);
@@ -94,7 +94,7 @@ fn origin(run: &Run) -> String {
 }
 
 /// Describes a run: its start, its experiments, and its ending.
-fn what(record: &CompareRecord, index: usize, run: &Run) -> String {
+fn describe_run(record: &CompareRecord, index: usize, run: &Run) -> String {
     let sides = || record.cases.iter().filter_map(|case| case.sides.get(index));
     let all = sides().filter(|side| !matches!(side, Side::Absent)).count();
     let measured = sides().filter(|side| side.is_measured()).count();
@@ -117,7 +117,7 @@ fn content(run: &Run) -> String {
     if let Some(suite) = &run.suite {
         return format!("suite {suite}");
     }
-    match run.experiments.split_at_checked(NAMED) {
+    match run.experiments.split_at_checked(MAX_NAMED_EXPERIMENTS) {
         Some((first, rest)) if rest.len() > 1 => {
             format!("{} and {} more", first.join(", "), rest.len())
         }

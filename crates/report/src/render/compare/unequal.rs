@@ -11,7 +11,7 @@ use super::super::text::printable;
 use super::{is_in_all, words};
 
 /// Maximum number of cases in a group that are named individually.
-const FEW: usize = 3;
+const MAX_NAMED_CASES: usize = 3;
 
 /// Writes the cases, grouped by their state in each run, with a line for each experiment.
 pub fn listed(out: &mut String, record: &CompareRecord, width: usize) {
@@ -79,9 +79,9 @@ fn counts(unit: Unit) -> &'static str {
     }
 }
 
-/// Describes cases: up to `FEW` by their parameters, and more by the values that occur.
+/// Describes cases: up to `MAX_NAMED_CASES` by their parameters, and more by the values that occur.
 fn which(cases: &[&Case]) -> String {
-    if cases.len() <= FEW {
+    if cases.len() <= MAX_NAMED_CASES {
         let named: Vec<_> = cases.iter().map(|case| case.parameters.to_string()).collect();
         let named = named.join("; ");
         return if named.is_empty() { named } else { format!(" {named}") };

@@ -22,7 +22,7 @@ pub fn section(cases: &[&Case], width: usize) -> String {
         let number = |name: &str| case.metric(name).map_or_else(String::new, count);
         let mut line = vec![
             way(case),
-            parameter(*case, names::PLACE),
+            parameter(*case, names::FILE_SYSTEM),
             parameter(*case, names::CACHE),
             figure(case.median),
             bandwidth(case).map_or_else(String::new, bytes),
@@ -44,7 +44,7 @@ pub fn section(cases: &[&Case], width: usize) -> String {
 
 /// Returns the copying method with its options.
 pub fn way(case: &Case) -> String {
-    let way = parameter(case, names::WAY);
+    let way = parameter(case, names::METHOD);
     if let Some(block) = case.parameters.number(names::BLOCK) {
         return format!("{way} {}", size(block));
     }

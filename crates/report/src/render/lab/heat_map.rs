@@ -11,9 +11,9 @@ use super::shown;
 
 /// Background colours from fast to slow, as ANSI 256-colour codes: blue, green, yellow, orange,
 /// red. The foreground is black.
-const HEAT: [u8; 7] = [117, 121, 155, 227, 221, 215, 210];
+const HEAT_COLOURS: [u8; 7] = [117, 121, 155, 227, 221, 215, 210];
 /// Width of a cell, in columns.
-const CELL: usize = 5;
+const CELL_COLUMNS: usize = 5;
 
 /// Renders a map for each mechanism, with the times for each distance between CPUs.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
@@ -56,11 +56,11 @@ fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
     let (unit, name) = if most < 1000.0 { (1.0, "ns") } else { (1000.0, "µs") };
     let mut out = format!("{mechanism}, one way, {name}\n");
     // CPUs that do not fit appear only in the list of distances and in the record.
-    let fitting = cpus.len().min(width.saturating_sub(6) / CELL);
+    let fitting = cpus.len().min(width.saturating_sub(6) / CELL_COLUMNS);
     let shown_cpus = &cpus[..fitting];
     let mut heading = "from\\to".to_owned();
     for cpu in shown_cpus {
-        let _ = write!(heading, "{cpu:>CELL$}");
+        let _ = write!(heading, "{cpu:>CELL_COLUMNS$}");
     }
     let _ = writeln!(out, "{DIM}{heading}{DIM:#}");
     for from in shown_cpus {
@@ -86,7 +86,7 @@ fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
 /// Formats a time in the given unit. The background shows its position between the shortest and the
 /// longest time, on a logarithmic scale.
 fn cell(value: Option<f64>, unit: f64, [least, most]: [f64; 2]) -> String {
-    let Some(value) = value else { return format!("{:>CELL$}", "-") };
+    let Some(value) = value else { return format!("{:>CELL_COLUMNS$}", "-") };
     let figure = value / unit;
     let text = match figure {
         ..9.995 => format!("{figure:.2}"),
@@ -98,10 +98,10 @@ fn cell(value: Option<f64>, unit: f64, [least, most]: [f64; 2]) -> String {
     let heat = if span < 0.05 { 0.0 } else { (value / least).ln() / span };
     // The value is an index into the colours.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
-    let step = (heat.clamp(0.0, 1.0) * (HEAT.len() - 1) as f64).round() as usize;
-    let ground = Color::Ansi256(Ansi256Color(HEAT[step.min(HEAT.len() - 1)]));
+    let step = (heat.clamp(0.0, 1.0) * (HEAT_COLOURS.len() - 1) as f64).round() as usize;
+    let ground = Color::Ansi256(Ansi256Color(HEAT_COLOURS[step.min(HEAT_COLOURS.len() - 1)]));
     let style = Style::new().bg_color(Some(ground)).fg_color(Some(Ansi256Color(16).into()));
-    format!("{style}{text:>CELL$}{style:#}")
+    format!("{style}{text:>CELL_COLUMNS$}{style:#}")
 }
 
 /// Returns the times for each distance: the shortest and, if they differ, the longest.

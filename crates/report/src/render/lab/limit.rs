@@ -61,7 +61,7 @@ fn outcome(kind: &str, report: &LimitReport) -> String {
 
 /// Renders a table of the tightest limits.
 fn limits(report: &LimitReport, width: usize) -> String {
-    const MOST: usize = 4;
+    const MAX_SHOWN_LIMITS: usize = 4;
     let mut table = plain_table();
     let headings = ["  limit", "value", "in use", "room for", "set in"];
     let shown = if width < 110 { 4 } else { 5 };
@@ -71,7 +71,7 @@ fn limits(report: &LimitReport, width: usize) -> String {
         })
     };
     table.add_row(row(headings.map(str::to_owned)));
-    for limit in report.limits.iter().take(MOST) {
+    for limit in report.limits.iter().take(MAX_SHOWN_LIMITS) {
         let in_bytes = ["memory", "RLIMIT_AS", "RLIMIT_DATA", "vm.overcommit"];
         let amount = |value: u64| {
             if in_bytes.contains(&limit.name.as_str()) {

@@ -37,7 +37,7 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
 }
 
 /// Minimum share of the total that is mentioned.
-const SMALLEST_SHARE: f64 = 0.002;
+const MIN_MENTIONED_SHARE: f64 = 0.002;
 
 /// Describes the memory of one unit, from the slopes of the fitted lines.
 fn sentence(record: &RunRecord, fit: &Fit) -> String {
@@ -60,7 +60,7 @@ fn sentence(record: &RunRecord, fit: &Fit) -> String {
     ]
     .into_iter()
     .filter_map(|(metric, what)| Some((slope(metric)?, what)))
-    .filter(|(part, _)| part.abs() >= SMALLEST_SHARE * fit.line.slope.abs())
+    .filter(|(part, _)| part.abs() >= MIN_MENTIONED_SHARE * fit.line.slope.abs())
     .map(|(part, what)| format!("{} {what}", shown(part, Unit::Bytes)))
     .collect();
     let kind = fit.parameters.text(names::KIND).unwrap_or("unit");

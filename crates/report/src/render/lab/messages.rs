@@ -49,13 +49,13 @@ const ONE_WAY: [(&str, Cell); 4] = [
     ("time", |case| figure(case.median)),
     ("bytes/s", |case| bandwidth(case).map_or_else(String::new, bytes)),
     ("CPU time", |case| figure(cpu(case))),
-    ("system calls", |case| calls(case).map_or_else(String::new, few)),
+    ("system calls", |case| calls(case).map_or_else(String::new, calls_shown)),
 ];
 
 const ROUND_TRIPS: [(&str, Cell); 3] = [
     ("time", |case| figure(case.median)),
     ("CPU time", |case| figure(cpu(case))),
-    ("system calls", |case| calls(case).map_or_else(String::new, few)),
+    ("system calls", |case| calls(case).map_or_else(String::new, calls_shown)),
 ];
 
 /// Returns the CPU time per message of both sides together, in nanoseconds.
@@ -75,7 +75,7 @@ pub fn bandwidth(case: &Case) -> Option<f64> {
 
 /// Formats a number of calls per message. Values close to zero become `0`, which is often the
 /// important result.
-fn few(calls: f64) -> String {
+fn calls_shown(calls: f64) -> String {
     if calls < 0.0005 { "0".to_owned() } else { ratio(calls) }
 }
 

@@ -31,7 +31,7 @@ use contend_record::lab::{Case, Ending, RunRecord, Stopped, Unit, View};
 use contend_record::parameters::{Parameters, Value};
 use contend_record::warning::WarningId;
 
-use super::layout::{BOLD, NARROWEST, dimmed, grouped, paragraph, paragraph_after, warn};
+use super::layout::{BOLD, MIN_REPORT_COLUMNS, dimmed, grouped, paragraph, paragraph_after, warn};
 use super::text::printable;
 use super::units::{bytes, count, nanoseconds, seconds};
 
@@ -49,7 +49,7 @@ pub enum Detail {
 pub fn report(record: &RunRecord, detail: Detail, width: usize) -> String {
     let mut out = String::new();
     if shows_experiments(record, detail) {
-        out = demonstrations(record, width.max(NARROWEST));
+        out = demonstrations(record, width.max(MIN_REPORT_COLUMNS));
     }
     out.push_str(&figures(record, detail, width));
     out
@@ -74,7 +74,7 @@ fn demonstrations(record: &RunRecord, width: usize) -> String {
 
 /// Returns the report without the demonstrations, which the user has already seen while they ran.
 pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
-    let width = width.max(NARROWEST);
+    let width = width.max(MIN_REPORT_COLUMNS);
     let chapter =
         record.chapter.zip(record.chapter.and_then(|c| chapter::content(c, record, width)));
     let mut out = String::new();
@@ -219,14 +219,14 @@ pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
 
 /// Writes the first few reasons why cases were not measured, and the number of further reasons.
 fn skipped_summary(out: &mut String, record: &RunRecord, width: usize) {
-    const SHOWN: usize = 3;
+    const MAX_SHOWN_REASONS: usize = 3;
     let cases: Vec<&Case> = record.cases.iter().collect();
     let all = skipped(&cases);
-    for skipped in all.iter().take(SHOWN) {
+    for skipped in all.iter().take(MAX_SHOWN_REASONS) {
         paragraph(out, "- ", skipped, width);
     }
-    if all.len() > SHOWN {
-        let text = format!("{} more reasons: see --full", all.len() - SHOWN);
+    if all.len() > MAX_SHOWN_REASONS {
+        let text = format!("{} more reasons: see --full", all.len() - MAX_SHOWN_REASONS);
         paragraph(out, "- ", &text, width);
     }
 }
@@ -273,13 +273,13 @@ fn common(cases: &[&Case]) -> Parameters {
 /// Returns the messages of the warnings, each with the case in question. Of many warnings of one
 /// kind, only the first is shown in full.
 pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -> Vec<String> {
-    const FEW: usize = 2;
+    const MAX_FULL_WARNINGS: usize = 2;
     let messages = found.map(|(about, warning)| {
         let gap = if about.is_empty() { "" } else { ": " };
         (warning.id, printable(&format!("{about}{gap}{}", warning.message)))
     });
     let shown = |(_, messages): (WarningId, Vec<String>)| match messages.len() {
-        ..=FEW => messages,
+        ..=MAX_FULL_WARNINGS => messages,
         many => vec![format!("{} (and {} other cases)", messages[0], many - 1)],
     };
     grouped(messages).into_iter().flat_map(shown).collect()

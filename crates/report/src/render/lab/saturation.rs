@@ -45,7 +45,7 @@ fn heading(cases: &[&Case], width: usize) -> Vec<String> {
     let names = names(cases).into_iter().map(str::to_owned);
     let mut heading: Vec<String> = names.collect();
     heading.extend(row(["elapsed", "load %", "CPU", "speed-up"]));
-    if width >= WIDE {
+    if width >= MIN_INTERVAL_COLUMNS {
         heading.push("[95 % interval]".to_owned());
     }
     heading.push("efficiency".to_owned());
@@ -53,7 +53,7 @@ fn heading(cases: &[&Case], width: usize) -> Vec<String> {
 }
 
 /// Minimum width at which intervals are shown, in columns.
-const WIDE: usize = 76;
+const MIN_INTERVAL_COLUMNS: usize = 76;
 
 fn line(record: &RunRecord, cases: &[&Case], case: &Case, width: usize) -> Vec<String> {
     let mut line: Vec<String> = names(cases).iter().map(|name| parameter(case, name)).collect();
@@ -63,7 +63,7 @@ fn line(record: &RunRecord, cases: &[&Case], case: &Case, width: usize) -> Vec<S
     let workers = workers(case);
     let speed_up = speed_up(cases, case, record.seed);
     line.push(speed_up.as_ref().map_or_else(String::new, |s| format!("{:.2}", s.ratio)));
-    if width >= WIDE {
+    if width >= MIN_INTERVAL_COLUMNS {
         let interval = speed_up.as_ref().and_then(|speed_up| speed_up.ci95);
         line.push(
             interval.map_or_else(String::new, |[low, high]| format!("[{low:.2}, {high:.2}]")),

@@ -1,5 +1,6 @@
 //! Renders the demonstrations: their steps, and the conclusions from them.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use contend_record::lab::{Case, Step, Task, View};
@@ -72,12 +73,11 @@ fn fact(case: &Case, name: &str) -> String {
 
 /// Describes the number of different addresses at which the units saw the variable.
 fn place(case: &Case) -> String {
-    let mut addresses: Vec<&String> =
+    let addresses: BTreeSet<&String> =
         case.timeline.iter().filter_map(|step| step.address.as_ref()).collect();
-    addresses.dedup();
-    match addresses.as_slice() {
-        [one] => format!("at the same address {one}"),
-        many => format!("at {} different addresses", many.len()),
+    match addresses.first() {
+        Some(one) if addresses.len() == 1 => format!("at the same address {one}"),
+        _ => format!("at {} different addresses", addresses.len()),
     }
 }
 
@@ -119,4 +119,35 @@ fn threads(case: &Case) -> String {
          {copy}. Main then wrote {last}.",
         place(case),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_record::lab::Unit;
+    use contend_record::parameters::Parameters;
+
+    use super::*;
+
+    fn seen_at(address: &str) -> Step {
+        Step {
+            at_seconds: 0.0,
+            who: "child".to_owned(),
+            what: "reads n".to_owned(),
+            address: Some(address.to_owned()),
+            value: Some(1),
+            tasks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_address_counts_once() {
+        let place_of = |addresses: &[&str]| {
+            let view = View::ProcessSharing;
+            let mut case = Case::new("a", view, Parameters::new(), Unit::Count);
+            case.timeline = addresses.iter().map(|address| seen_at(address)).collect();
+            place(&case)
+        };
+        assert_eq!(place_of(&["0x10", "0x10"]), "at the same address 0x10");
+        assert_eq!(place_of(&["0x10", "0x20", "0x10"]), "at 2 different addresses");
+    }
 }

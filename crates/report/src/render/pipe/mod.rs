@@ -21,7 +21,7 @@ mod verdict;
 use contend_record::pipe::PipeRecord;
 
 use super::advice;
-use super::layout::{NARROWEST, dimmed, paragraph, warn};
+use super::layout::{MIN_REPORT_COLUMNS, dimmed, paragraph, warn};
 use super::text::printable;
 use super::units::{bytes, counted, seconds};
 
@@ -41,7 +41,7 @@ pub enum Detail {
 /// Returns the report of a run.
 pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
     let record = &visible(record);
-    let width = width.max(NARROWEST);
+    let width = width.max(MIN_REPORT_COLUMNS);
     let mut out = String::new();
     advice::trial(&mut out, record, detail, width);
     summary::headline(&mut out, record, width);
@@ -74,7 +74,7 @@ pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
 /// Returns the answers to `--what-if` from the record of an earlier run.
 pub fn answers(record: &PipeRecord, width: usize) -> String {
     let record = &visible(record);
-    let width = width.max(NARROWEST);
+    let width = width.max(MIN_REPORT_COLUMNS);
     let mut out = String::new();
     paragraph(&mut out, "", &format!("Recorded: {}", record.command), width);
     summary::headline(&mut out, record, width);
@@ -135,6 +135,7 @@ fn visible(record: &PipeRecord) -> PipeRecord {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::plain;
     use super::*;
     use contend_record::Host;
     use contend_record::advice::{Trial, TrialInput};
@@ -206,12 +207,8 @@ mod tests {
         }
     }
 
-    fn plain(text: &str) -> String {
-        anstream::adapter::strip_str(text).to_string()
-    }
-
     #[test]
-    fn every_width_is_kept_to() {
+    fn report_fits_its_width() {
         for width in [60, 72, 80, 100, 120, 200] {
             for detail in [Detail::Summary, Detail::Full] {
                 for line in plain(&report(&record(), detail, width)).lines() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use contend_record::pipe::{PipeRecord, Runs};
-use contend_record::stats::{Estimate, FEWEST};
+use contend_record::stats::{Estimate, MIN_CI95_SAMPLES};
 use contend_record::units::time;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -15,7 +15,7 @@ use super::super::units::seconds;
 /// Writes the medians of wall and CPU time with their intervals, and which run the rest of the
 /// report shows.
 pub(super) fn headline(out: &mut String, runs: &Runs, exit: &str, width: usize) {
-    let enough = runs.count >= FEWEST;
+    let enough = runs.count >= MIN_CI95_SAMPLES;
     let quantity = |estimate: &Estimate, name: &str| {
         let [low, high] = range(estimate, enough);
         format!("{} {name} [{}, {}]", time(estimate.median), time(low), time(high))
@@ -36,7 +36,7 @@ pub(super) fn headline(out: &mut String, runs: &Runs, exit: &str, width: usize) 
 
 /// Renders a table of each stage's medians with their intervals.
 pub(super) fn table(runs: &Runs, record: &PipeRecord, width: usize) -> String {
-    let enough = runs.count >= FEWEST;
+    let enough = runs.count >= MIN_CI95_SAMPLES;
     let interval = |estimate: &Estimate| interval(estimate, enough);
     let mut table = plain_table();
     let mut headings = vec!["#", "stage", "busy", "CPU"];

@@ -200,20 +200,15 @@ fn legend(record: &PipeRecord, has_unknown: bool, indent: usize, width: usize) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::testing::plain_output;
     use super::super::tests::record;
     use super::*;
     use contend_record::pipe::Outcome;
 
-    fn plain(write: impl FnOnce(&mut String)) -> String {
-        let mut out = String::new();
-        write(&mut out);
-        anstream::adapter::strip_str(&out).to_string()
-    }
-
     #[test]
     fn the_rows_at_the_widths_of_common_terminals() {
         for width in [60, 80, 120] {
-            let text = plain(|out| stages(out, &record(), width));
+            let text = plain_output(|out| stages(out, &record(), width));
             insta::assert_snapshot!(format!("stages_at_{width}_columns"), text);
         }
     }
@@ -221,17 +216,17 @@ mod tests {
     #[test]
     fn the_exit_column_appears_where_a_stage_failed() {
         let mut record = record();
-        assert!(!plain(|out| stages(out, &record, 80)).contains("exit"));
+        assert!(!plain_output(|out| stages(out, &record, 80)).contains("exit"));
         record.stages[0].outcome = Outcome::Killed(13);
-        assert!(!plain(|out| stages(out, &record, 80)).contains("exit"));
+        assert!(!plain_output(|out| stages(out, &record, 80)).contains("exit"));
         record.stages[1].exit_code = 3;
-        let text = plain(|out| stages(out, &record, 80));
+        let text = plain_output(|out| stages(out, &record, 80));
         assert!(text.contains("exit") && text.lines().any(|line| line.ends_with(" 3")), "{text}");
     }
 
     #[test]
     fn the_headline_has_wall_time_cpu_time_and_exit_code() {
-        let text = plain(|out| headline(out, &record(), 80));
+        let text = plain_output(|out| headline(out, &record(), 80));
         assert_eq!(text, "4.00 s wall | 700 ms CPU (0.2 of 2 CPUs busy) | exit 0\n");
     }
 }

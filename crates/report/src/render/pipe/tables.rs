@@ -234,12 +234,9 @@ fn pipe_row(boundary: &Boundary) -> [String; 7] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::testing::plain;
     use super::super::tests::record;
     use super::*;
-
-    fn plain(text: &str) -> String {
-        anstream::adapter::strip_str(text).to_string()
-    }
 
     #[test]
     fn the_times_of_a_wide_terminal() {

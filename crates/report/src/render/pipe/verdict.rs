@@ -125,15 +125,10 @@ fn cost_of_data(out: &mut String, record: &PipeRecord, width: usize) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::testing::plain_output;
     use super::super::tests::record;
     use super::*;
     use contend_record::pipe::Total;
-
-    fn plain(write: impl FnOnce(&mut String)) -> String {
-        let mut out = String::new();
-        write(&mut out);
-        anstream::adapter::strip_str(&out).to_string()
-    }
 
     #[test]
     fn the_bottleneck_has_a_name_and_a_kind() {
@@ -154,9 +149,9 @@ mod tests {
             finding(FindingId::TinyWrites, "three"),
             finding(FindingId::BytesUnseen, "four"),
         ];
-        let text = plain(|out| findings(out, &record, Detail::Summary, 80));
+        let text = plain_output(|out| findings(out, &record, Detail::Summary, 80));
         assert_eq!(text, "- one\n- two\n- three\n  1 more finding with --verbose\n");
-        let text = plain(|out| findings(out, &record, Detail::Full, 80));
+        let text = plain_output(|out| findings(out, &record, Detail::Full, 80));
         assert_eq!(text, "- one\n- never\n- two\n- three\n- four\n");
     }
 
@@ -169,11 +164,11 @@ mod tests {
             message: format!("barrier {stage}"),
         };
         record.findings = vec![barrier(1), barrier(2)];
-        let text = plain(|out| findings(out, &record, Detail::Summary, 80));
+        let text = plain_output(|out| findings(out, &record, Detail::Summary, 80));
         assert_eq!(text, "- barrier 1\n");
         record.stages[1].on_cpu_seconds = 0.01;
         record.stages[1].other_wait_seconds = 0.0;
-        assert_eq!(plain(|out| findings(out, &record, Detail::Summary, 80)), "");
+        assert_eq!(plain_output(|out| findings(out, &record, Detail::Summary, 80)), "");
     }
 
     #[test]
@@ -186,7 +181,7 @@ mod tests {
                 cpu_seconds_per_gigabyte: cost,
                 ..Total::default()
             };
-            plain(|out| cost_of_data(out, &PipeRecord { total, ..record() }, 100))
+            plain_output(|out| cost_of_data(out, &PipeRecord { total, ..record() }, 100))
         };
         assert_eq!(said(9_999_999, false), "");
         let line = |figures: &str| format!("- CPU time per gigabyte: {figures}.\n");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::mapping::{Backing, Mapping};
-use contend_sys::remote::{Landing, Other, allow};
+use contend_sys::remote::{OtherProcess, RemoteBuffer, allow};
 use contend_sys::ring::{Receiver, Sender, Shape, ring};
 use contend_sys::shared::{Line, Shared};
 
@@ -21,8 +21,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: false,
     unavailable: |_| {
-        let tried = Landing::try_it();
-        tried.err().map(|error| format!("process_vm_writev is refused: {error}"))
+        let checked = RemoteBuffer::check_permission();
+        checked.err().map(|error| format!("process_vm_writev is refused: {error}"))
     },
     make: |config| {
         let shape = Shape { slots: small_ring_slots(config.bytes), bytes: 0 };
@@ -30,11 +30,15 @@ pub const MECHANISM: Mechanism = Mechanism {
             let memory = Mapping::new(Backing::Shared, shape.length())?;
             ring(memory, shape, SPIN_THEN_SLEEP)
         };
-        let landing = || Landing::new(shape.slots as usize, config.bytes).map(Arc::new);
+        let buffer = || RemoteBuffer::new(shape.slots as usize, config.bytes).map(Arc::new);
         let (to_sub, to_main) = (announcements()?, announcements()?);
-        let (in_sub, in_main) = (landing()?, landing()?);
+        let (in_sub, in_main) = (buffer()?, buffer()?);
         let processes = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 2])?);
-        let endpoint = |who, inbound, outbound, landing: &Arc<Landing>, partners: &Arc<Landing>| {
+        let endpoint = |who,
+                        inbound,
+                        outbound,
+                        buffer: &Arc<RemoteBuffer>,
+                        partner_buffer: &Arc<RemoteBuffer>| {
             Box::new(ProcessVmEndpoint {
                 config: config.clone(),
                 who,
@@ -43,8 +47,8 @@ pub const MECHANISM: Mechanism = Mechanism {
                 slots: shape.slots as usize,
                 inbound,
                 outbound,
-                landing: Arc::clone(landing),
-                partners: Arc::clone(partners),
+                buffer: Arc::clone(buffer),
+                partner_buffer: Arc::clone(partner_buffer),
                 sent: 0,
                 received: 0,
                 draft: vec![0; config.bytes],
@@ -65,13 +69,13 @@ struct ProcessVmEndpoint {
     /// Process ids of main and sub.
     processes: Arc<Shared<[Line<AtomicU32>; 2]>>,
     /// The other process, once its id is known.
-    partner: Option<Other>,
+    partner: Option<OtherProcess>,
     slots: usize,
     /// Rings that announce messages to and from this side.
     inbound: Receiver,
     outbound: Sender,
-    landing: Arc<Landing>,
-    partners: Arc<Landing>,
+    buffer: Arc<RemoteBuffer>,
+    partner_buffer: Arc<RemoteBuffer>,
     /// Slots of the next messages to send and to receive.
     sent: usize,
     received: usize,
@@ -96,10 +100,10 @@ impl Endpoint for ProcessVmEndpoint {
 
     fn send(&mut self) -> io::Result<()> {
         if self.partner.is_none() {
-            self.partner = Other::new(self.processes[1 - self.who].load(Ordering::Acquire));
+            self.partner = OtherProcess::new(self.processes[1 - self.who].load(Ordering::Acquire));
         }
         let partner = self.partner.ok_or(io::ErrorKind::NotFound)?;
-        let write = || self.partners.write(partner, self.sent, &self.draft);
+        let write = || self.partner_buffer.write(partner, self.sent, &self.draft);
         self.config.retry_interrupted(&mut self.tally, Call::ProcessVmWritev, write)?;
         self.sent = (self.sent + 1) % self.slots;
         self.outbound.send();
@@ -110,7 +114,7 @@ impl Endpoint for ProcessVmEndpoint {
         self.inbound.receive(&|| self.config.link.is_broken())?;
         let slot = self.received;
         self.received = (slot + 1) % self.slots;
-        Ok(self.landing.piece(slot))
+        Ok(self.buffer.piece(slot))
     }
 
     fn calls(&self) -> Tally {

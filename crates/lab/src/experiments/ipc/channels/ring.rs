@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use contend_sys::mapping::{Backing, Mapping};
-use contend_sys::ring::{Patience, Receiver, Sender, Shape, pair};
+use contend_sys::ring::{Receiver, Sender, Shape, WaitPolicy, pair};
 
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -41,7 +41,7 @@ pub const FUTEX: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |config| endpoints(&config, Patience::Sleep(1), anonymous),
+    make: |config| endpoints(&config, WaitPolicy::Sleep(1), anonymous),
 };
 
 /// A ring on which partners spin, and then wait with a futex.
@@ -63,12 +63,12 @@ pub const SPIN: Mechanism = Mechanism {
     max_message_bytes: UNLIMITED_BYTES,
     between_threads: true,
     unavailable: always_available,
-    make: |config| endpoints(&config, Patience::Spin, anonymous),
+    make: |config| endpoints(&config, WaitPolicy::Spin, anonymous),
 };
 
-/// Patience for spinning about 25 µs before sleeping: as long as waking a sleeper on another CPU
+/// Policy of spinning for about 25 µs before sleeping: as long as waking a sleeper on another CPU
 /// takes.
-pub const SPIN_THEN_SLEEP: Patience = Patience::Sleep(1000);
+pub const SPIN_THEN_SLEEP: WaitPolicy = WaitPolicy::Sleep(1000);
 
 fn anonymous(shape: Shape) -> io::Result<Mapping> {
     Mapping::new(Backing::Shared, shape.length_of_pair())
@@ -107,11 +107,11 @@ fn slots(ring_bytes: usize, message_bytes: usize, max: u32) -> u32 {
 
 fn endpoints(
     config: &ChannelConfig,
-    patience: Patience,
+    policy: WaitPolicy,
     memory: impl Fn(Shape) -> io::Result<Mapping>,
 ) -> io::Result<Endpoints> {
     let shape = shape(config.bytes);
-    let endpoints = pair(memory(shape)?, shape, patience)?;
+    let endpoints = pair(memory(shape)?, shape, policy)?;
     let endpoint = |(to, from)| {
         Box::new(RingEndpoint { config: config.clone(), to, from }) as Box<dyn Endpoint>
     };

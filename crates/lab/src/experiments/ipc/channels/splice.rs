@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use contend_sys::splice::Loans;
+use contend_sys::splice::LentBuffers;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 use super::stream::read_whole;
@@ -30,31 +30,31 @@ struct VmspliceEndpoint {
     config: ChannelConfig,
     from: OwnedFd,
     to: OwnedFd,
-    loans: Loans,
+    buffers: LentBuffers,
     message: Vec<u8>,
     tally: Tally,
 }
 
 impl VmspliceEndpoint {
     fn new(config: &ChannelConfig, from: OwnedFd, to: OwnedFd) -> io::Result<Self> {
-        let loans = Loans::new(config.bytes, fcntl_getpipe_size(&to)?)?;
+        let buffers = LentBuffers::new(config.bytes, fcntl_getpipe_size(&to)?)?;
         let message = vec![0; config.bytes];
-        Ok(Self { config: config.clone(), from, to, loans, message, tally: Tally::default() })
+        Ok(Self { config: config.clone(), from, to, buffers, message, tally: Tally::default() })
     }
 }
 
 impl Endpoint for VmspliceEndpoint {
     fn draft(&mut self) -> io::Result<&mut [u8]> {
-        Ok(self.loans.draft())
+        Ok(self.buffers.draft())
     }
 
     fn send(&mut self) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.config.bytes {
-            let lend = || self.loans.lend(&self.to, sent);
+            let lend = || self.buffers.lend(&self.to, sent);
             sent += self.config.retry_interrupted(&mut self.tally, Call::Vmsplice, lend)?;
         }
-        self.loans.advance();
+        self.buffers.advance();
         Ok(())
     }
 

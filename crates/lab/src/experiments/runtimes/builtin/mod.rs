@@ -124,7 +124,7 @@ fn execute(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
 /// Frees everything that belonged to ended units, including memory that the allocator retains.
 fn rest(units: &mut dyn Units) -> Result<(), SubjectError> {
     units.forget()?;
-    allocation::give_back();
+    allocation::release_free_memory();
     Ok(())
 }
 

@@ -25,10 +25,10 @@ fn margin(record: &RunRecord, one: &Case, other: &Case) -> f64 {
 /// sample, and the wall time is far above its lower bound. The bound is the longer of two times:
 /// the CPU time of the slowest stage, and that of all stages divided by the number of CPUs.
 pub fn is_spoiled(record: &RunRecord, case: &Case) -> bool {
-    const STRETCHED: f64 = 1.25;
+    const MIN_SPOILED_RATIO: f64 = 1.25;
     let slowest = case.stages.iter().map(Stage::cpu).fold(0.0, f64::max);
     let least = slowest.max(cpu(case) / record.host.usable_cpus().max(1.0));
-    case.disturbed.len() == case.samples.len() && real(case) > STRETCHED * least
+    case.disturbed.len() == case.samples.len() && real(case) > MIN_SPOILED_RATIO * least
 }
 
 /// Compares the new case's wall time with the old one's. Returns `None` if either is spoiled.

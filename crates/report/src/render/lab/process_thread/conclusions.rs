@@ -68,7 +68,7 @@ fn per_unit(record: &RunRecord, kind: &str) -> Option<f64> {
 }
 
 /// Relative difference below which two readings of memory count as equal.
-const EQUAL_MEMORY: f64 = 0.02;
+const MAX_EQUAL_MEMORY_DIFFERENCE: f64 = 0.02;
 
 fn memory(record: &RunRecord) -> Judgement {
     let Some(Memory { pss: [processes, threads], .. }) = Memory::of(record) else {
@@ -81,7 +81,7 @@ fn memory(record: &RunRecord) -> Judgement {
     );
     let difference = processes as f64 / (threads as f64).max(1.0) - 1.0;
     let of_two = match difference {
-        difference if difference.abs() < EQUAL_MEMORY => Ordering::Equal,
+        difference if difference.abs() < MAX_EQUAL_MEMORY_DIFFERENCE => Ordering::Equal,
         difference => difference.total_cmp(&0.0),
     };
     let mut verdicts = vec![Verdict::expecting(Ordering::Greater, of_two)];
@@ -101,11 +101,11 @@ fn memory(record: &RunRecord) -> Judgement {
 /// Returns `None` if a case has no samples.
 fn compared(one: &Case, other: &Case, seed: u64) -> Option<Ordering> {
     /// Ratio below which two single samples count as equal.
-    const EQUAL_SINGLES: f64 = 1.25;
+    const MAX_EQUAL_SAMPLE_RATIO: f64 = 1.25;
     let ratio = Ratio::of(&one.samples, &other.samples, seed)?;
     let is_equal = match ratio.ci95.or(ratio.range) {
         Some(_) => ratio.contains_one(),
-        None => (1.0 / EQUAL_SINGLES..EQUAL_SINGLES).contains(&ratio.ratio),
+        None => (1.0 / MAX_EQUAL_SAMPLE_RATIO..MAX_EQUAL_SAMPLE_RATIO).contains(&ratio.ratio),
     };
     Some(if is_equal { Ordering::Equal } else { ratio.ratio.total_cmp(&1.0) })
 }

@@ -55,7 +55,7 @@ fn the_workshops_figures_confirm_its_conclusions() {
 }
 
 #[test]
-fn other_figures_do_not_and_a_cap_decides_nothing() {
+fn lower_figures_do_not_confirm_and_a_cap_is_inconclusive() {
     let text = shown(vec![
         creation("fork", 50_000.0),
         creation("thread", 83_890.0),

@@ -12,11 +12,11 @@ pub struct Series {
 }
 
 /// Lines of the chart for each power of ten.
-const LINES_OF_DECADE: f64 = 4.0;
+const LINES_PER_DECADE: f64 = 4.0;
 /// Width of the labels to the left of the points, in columns.
-const MARGIN: usize = 9;
+const LABEL_COLUMNS: usize = 9;
 /// Mark for points of several series that coincide.
-const SEVERAL: char = '*';
+const OVERLAP_MARK: char = '*';
 
 /// Renders a chart of bytes over numbers, at most `width` columns wide. Returns `None` if there are
 /// no points, or if all values on an axis are the same power of ten.
@@ -24,35 +24,36 @@ pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     let points = || all.iter().flat_map(|series| &series.points);
     let (left, right) = decades(points().map(|point| point.0))?;
     let (bottom, top) = decades(points().map(|point| point.1))?;
-    let columns = width.saturating_sub(MARGIN + 2).min(100);
-    let lines = rounded((top - bottom) * LINES_OF_DECADE) + 1;
+    let columns = width.saturating_sub(LABEL_COLUMNS + 2).min(100);
+    let lines = rounded((top - bottom) * LINES_PER_DECADE) + 1;
     let mut field = vec![vec![' '; columns]; lines];
     for series in all {
         for &(x, y) in &series.points {
             let column = rounded((x.log10() - left) / (right - left) * (columns - 1) as f64);
-            let line = lines - 1 - rounded((y.log10() - bottom) * LINES_OF_DECADE);
+            let line = lines - 1 - rounded((y.log10() - bottom) * LINES_PER_DECADE);
             let place = &mut field[line][column.min(columns - 1)];
-            *place = if *place == ' ' || *place == series.mark { series.mark } else { SEVERAL };
+            *place =
+                if *place == ' ' || *place == series.mark { series.mark } else { OVERLAP_MARK };
         }
     }
     let mut out = String::new();
     for (line, row) in field.iter().enumerate() {
-        let decade = top - line as f64 / LINES_OF_DECADE;
+        let decade = top - line as f64 / LINES_PER_DECADE;
         let label = if (decade - decade.round()).abs() < 0.01 {
             bytes(10_f64.powf(decade.round()))
         } else {
             String::new()
         };
         let text: String = row.iter().collect();
-        out.push_str(format!("{label:>MARGIN$} │{text}").trim_end());
+        out.push_str(format!("{label:>LABEL_COLUMNS$} │{text}").trim_end());
         out.push('\n');
     }
-    out.push_str(&format!("{:>MARGIN$} └{}\n", "", "─".repeat(columns)));
-    let mut labels = vec![' '; MARGIN + 2 + columns];
+    out.push_str(&format!("{:>LABEL_COLUMNS$} └{}\n", "", "─".repeat(columns)));
+    let mut labels = vec![' '; LABEL_COLUMNS + 2 + columns];
     for decade in rounded(left)..=rounded(right) {
         let share = (decade as f64 - left) / (right - left);
         let text = count(10_f64.powf(decade as f64));
-        let at = MARGIN + 2 + rounded(share * (columns - 1) as f64);
+        let at = LABEL_COLUMNS + 2 + rounded(share * (columns - 1) as f64);
         let at = at.min(labels.len() - text.len());
         for (place, letter) in labels[at..].iter_mut().zip(text.chars()) {
             *place = letter;

@@ -20,9 +20,9 @@ pub const CONCLUSIONS: [Conclusion; 2] = [
 ];
 
 /// Size of a process in the document, in bytes.
-const PROCESS: f64 = 2800.0;
+const DOCUMENT_PROCESS_BYTES: f64 = 2800.0;
 /// Ratio below which two sizes count as about equal.
-const ABOUT_EQUAL: f64 = 1.25;
+const MAX_ABOUT_EQUAL_RATIO: f64 = 1.25;
 
 fn process_size(record: &RunRecord) -> Judgement {
     let Some((n, Some(all))) = largest(record, "process").map(|(n, case)| (n, case.median)) else {
@@ -30,7 +30,13 @@ fn process_size(record: &RunRecord) -> Judgement {
     };
     let one = all / n as f64;
     let text = format!("{} processes take {} each.", count(n as f64), bytes(one));
-    (Verdict::of((1.0 / ABOUT_EQUAL..ABOUT_EQUAL).contains(&(one / PROCESS))), text)
+    (
+        Verdict::of(
+            (1.0 / MAX_ABOUT_EQUAL_RATIO..MAX_ABOUT_EQUAL_RATIO)
+                .contains(&(one / DOCUMENT_PROCESS_BYTES)),
+        ),
+        text,
+    )
 }
 
 fn half_of_a_process(record: &RunRecord) -> Judgement {
@@ -55,7 +61,7 @@ fn half_of_a_process(record: &RunRecord) -> Judgement {
         bytes(at_rest),
         ratio(at_rest / process),
     );
-    let half = 0.5 / ABOUT_EQUAL..0.5 * ABOUT_EQUAL;
+    let half = 0.5 / MAX_ABOUT_EQUAL_RATIO..0.5 * MAX_ABOUT_EQUAL_RATIO;
     (
         Verdict::all(&[at_once, at_rest].map(|one| Verdict::of(half.contains(&(one / process))))),
         text,

@@ -16,7 +16,7 @@ pub struct Kind<'a> {
     /// Measured cases, by ascending number of units.
     pub cases: Vec<&'a Case>,
     /// Fitted line of memory over number of units.
-    pub each: Option<&'a Line>,
+    pub memory_line: Option<&'a Line>,
     /// Fitted line of the kernel's additional memory.
     in_kernel: Option<&'a Line>,
     /// Fitted line of the memory that the runtime itself reports.
@@ -40,9 +40,9 @@ pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
             };
             record.fits_of(View::RuntimeMemory).find(of).map(|fit| &fit.line)
         };
-        let (each, in_kernel, counted) = (line("value"), line("kernel"), line("runtime"));
+        let (memory_line, in_kernel, counted) = (line("value"), line("kernel"), line("runtime"));
         let round_trip = trips.iter().find(is_it).and_then(|case| case.median);
-        Kind { unit, mark: ' ', cases, each, in_kernel, counted, round_trip }
+        Kind { unit, mark: ' ', cases, memory_line, in_kernel, counted, round_trip }
     };
     let names = values(&[memory.clone(), trips.clone()].concat(), names::UNIT);
     let mut kinds: Vec<_> = names.into_iter().map(kind).collect();
@@ -81,12 +81,12 @@ impl Kind<'_> {
     /// Returns the size of one unit in bytes, or `None` if it is unknown or indistinguishable from
     /// 0.
     pub fn bytes(&self) -> Option<f64> {
-        rising(self.each?)
+        rising(self.memory_line?)
     }
 
     /// Formats the size of one unit; empty if there is no fitted line.
     pub fn bytes_shown(&self) -> String {
-        match (self.each, self.bytes()) {
+        match (self.memory_line, self.bytes()) {
             (None, _) => String::new(),
             (Some(_), None) => INDISTINGUISHABLE.to_owned(),
             (Some(_), Some(bytes)) => shown(bytes, Unit::Bytes),
@@ -96,9 +96,9 @@ impl Kind<'_> {
     /// Returns the kernel's additional bytes for one unit, or `None` if they are unknown or less
     /// than 2 % of the unit's size.
     pub fn kernel(&self) -> Option<f64> {
-        const WORTH: f64 = 0.02;
+        const MIN_KERNEL_SHARE: f64 = 0.02;
         let kernel = rising(self.in_kernel?)?;
-        (kernel >= WORTH * self.bytes().unwrap_or(0.0)).then_some(kernel)
+        (kernel >= MIN_KERNEL_SHARE * self.bytes().unwrap_or(0.0)).then_some(kernel)
     }
 
     /// Returns the size of one unit in bytes as the runtime reports it, or `None` if the runtime
@@ -118,7 +118,7 @@ impl Kind<'_> {
     }
 
     /// Returns the largest number of units that existed at the same time.
-    pub fn most(&self) -> Option<u64> {
+    pub fn max_units(&self) -> Option<u64> {
         self.largest()?.parameters.number(names::N)
     }
 }

@@ -19,7 +19,7 @@ use super::shown;
 use super::table::{figure, grid, parameter, row};
 
 /// Explanation why the same unit takes more memory here than in another experiment.
-pub const COUNTED_WITH_THEM: &str = "What a probe needs to wake its units is counted with them: for a callback \
+pub const PROBE_MEMORY_NOTE: &str = "What a probe needs to wake its units is counted with them: for a callback \
     thread the 8 bytes of its address, for which units/callback makes room before it measures.";
 
 /// Renders the table of all kinds, and the chart.
@@ -52,7 +52,7 @@ fn memory_table(record: &RunRecord, width: usize) -> String {
             |value: Option<f64>| value.map_or_else(String::new, |value| shown(value, Unit::Bytes));
         let mut cells = vec![kind.mark.to_string(), kind.unit.clone(), kind.bytes_shown()];
         if is_wide {
-            let interval = kind.each.and_then(|line| line.slope_ci95);
+            let interval = kind.memory_line.and_then(|line| line.slope_ci95);
             let text = interval.map(|[low, high]| {
                 format!("[{}, {}]", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
             });
@@ -65,7 +65,7 @@ fn memory_table(record: &RunRecord, width: usize) -> String {
             size(kind.kernel()),
             figure(kind.metric("create")),
             figure(kind.metric("end")),
-            kind.most().map_or_else(String::new, |most| count(most as f64)),
+            kind.max_units().map_or_else(String::new, |most| count(most as f64)),
             size(kind.metric("left_1s")),
         ]);
         rows.push(cells);
@@ -76,7 +76,7 @@ fn memory_table(record: &RunRecord, width: usize) -> String {
         "bytes of one: slope of the line through all numbers of units, from the proportional set size (PSS) of \
          the processes{by_itself}. in the kernel: additional kernel memory, if it is at least 2 % of that. \
          create, end: time for one unit, at the largest number. left: memory of all units that remains a \
-         second after their end. {COUNTED_WITH_THEM}"
+         second after their end. {PROBE_MEMORY_NOTE}"
     );
     paragraph(&mut out, "", &note, width);
     out

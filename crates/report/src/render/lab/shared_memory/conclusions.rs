@@ -30,12 +30,12 @@ pub const CONCLUSIONS: [Conclusion; 3] = [
 
 /// Context switches per message from which they count as many. The article's program had one for
 /// every six messages.
-const MANY_SWITCHES: f64 = 0.1;
+const MIN_SWITCHES_PER_MESSAGE: f64 = 0.1;
 
 /// System calls per message below which messages count as sent without system calls.
-const FEW_CALLS: f64 = 0.01;
+const MAX_NEGLIGIBLE_CALLS_PER_MESSAGE: f64 = 0.01;
 /// System calls per message below which disturbances can explain them.
-const SOME_CALLS: f64 = 0.5;
+const MAX_DISTURBED_CALLS_PER_MESSAGE: f64 = 0.5;
 
 fn two_calls(record: &RunRecord) -> Judgement {
     let figures = || {
@@ -53,7 +53,10 @@ fn two_calls(record: &RunRecord) -> Judgement {
          article's had 178,208 on FreeBSD.",
         count(switches)
     );
-    (Verdict::all(&[Verdict::of(calls >= 1.995), Verdict::of(each >= MANY_SWITCHES)]), text)
+    (
+        Verdict::all(&[Verdict::of(calls >= 1.995), Verdict::of(each >= MIN_SWITCHES_PER_MESSAGE)]),
+        text,
+    )
 }
 
 fn no_calls(record: &RunRecord) -> Judgement {
@@ -82,9 +85,11 @@ fn no_calls(record: &RunRecord) -> Judgement {
         Verdict::of(ring < pipe)
     };
     let without_calls = match calls / messages {
-        ..FEW_CALLS => Verdict::Confirmed,
+        ..MAX_NEGLIGIBLE_CALLS_PER_MESSAGE => Verdict::Confirmed,
         // A partner that loses its CPU to other programs makes the other partner sleep.
-        ..SOME_CALLS if is_disturbed(record) => Verdict::Inconclusive(Reason::Disturbed),
+        ..MAX_DISTURBED_CALLS_PER_MESSAGE if is_disturbed(record) => {
+            Verdict::Inconclusive(Reason::Disturbed)
+        }
         _ => Verdict::NotConfirmed,
     };
     (Verdict::all(&[without_calls, faster]), text)

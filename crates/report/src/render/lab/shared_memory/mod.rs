@@ -178,7 +178,8 @@ fn both_cpu(case: &Case) -> Option<f64> {
 
 /// Returns the case that copies the whole file within memory by the given method.
 fn copied<'a>(record: &'a RunRecord, way: &str, block: Option<&str>) -> Option<&'a Case> {
-    let mut parameters = vec![(names::WAY, way), (names::CACHE, "warm"), (names::PLACE, "tmpfs")];
+    let mut parameters =
+        vec![(names::METHOD, way), (names::CACHE, "warm"), (names::FILE_SYSTEM, "tmpfs")];
     parameters.extend(block.map(|block| ("block", block)));
     let is_plain =
         |case: &&Case| case.parameters.text(names::ADVICE).is_none_or(|advice| advice == "none");
@@ -234,9 +235,9 @@ fn replaced(record: &RunRecord) -> Option<String> {
 fn slower(record: &RunRecord) -> Option<String> {
     let mapped = copied(record, "mmap-memcpy", None)?;
     let others = record.cases_of(View::FileCopy).filter(|case| {
-        case.parameters.text(names::PLACE) == Some("tmpfs")
+        case.parameters.text(names::FILE_SYSTEM) == Some("tmpfs")
             && case.parameters.number(names::BYTES) == mapped.parameters.number(names::BYTES)
-            && !case.parameters.text(names::WAY).is_some_and(|way| way.starts_with("mmap"))
+            && !case.parameters.text(names::METHOD).is_some_and(|way| way.starts_with("mmap"))
             && case.median.is_some_and(|median| Some(median) < mapped.median)
     });
     let mut faster: Vec<_> = others.collect();

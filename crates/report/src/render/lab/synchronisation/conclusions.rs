@@ -31,10 +31,10 @@ pub const CONCLUSIONS: [Conclusion; 3] = [
 ];
 
 /// Ratio of times above which sleeping counts as much slower.
-const MUCH_SLOWER: f64 = 3.0;
+const MIN_MUCH_SLOWER_RATIO: f64 = 3.0;
 /// Minimum mean load that counts as 100 %, in percent. The start and the end of a sample lower the
 /// mean.
-const FULL_LOAD: f64 = 95.0;
+const MIN_FULL_LOAD_PERCENT: f64 = 95.0;
 
 fn has_several_cpus(record: &RunRecord) -> bool {
     record.host.usable_cpus() > 1.0
@@ -80,7 +80,9 @@ fn sleeping(record: &RunRecord) -> Judgement {
     // samples.
     let is_much_slower = |slept: &Case, signalled: &Case| {
         let ratio = Ratio::of(&slept.samples, &signalled.samples, record.seed);
-        ratio.is_some_and(|ratio| ratio.range.map_or(ratio.ratio, |range| range[0]) > MUCH_SLOWER)
+        ratio.is_some_and(|ratio| {
+            ratio.range.map_or(ratio.ratio, |range| range[0]) > MIN_MUCH_SLOWER_RATIO
+        })
     };
     let all = slept
         .iter()
@@ -141,7 +143,7 @@ fn all_cpus(record: &RunRecord) -> Judgement {
          at most.{others}"
     );
     let verdict = match mean {
-        FULL_LOAD.. => Verdict::Confirmed,
+        MIN_FULL_LOAD_PERCENT.. => Verdict::Confirmed,
         _ if is_disturbed(record) => Verdict::Inconclusive(Reason::Disturbed),
         _ => Verdict::NotConfirmed,
     };

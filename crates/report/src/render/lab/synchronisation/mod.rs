@@ -79,7 +79,7 @@ pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     if rows.is_empty() {
         return None;
     }
-    let words = if width >= WIDE { 3 } else { 1 };
+    let words = if width >= MIN_MECHANISM_COLUMNS { 3 } else { 1 };
     let rows: Vec<_> = std::iter::once(headings(width)).chain(rows).collect();
     let mut table = grid(&rows, words, width);
     paragraph(&mut table, "", LEGEND, width);
@@ -100,19 +100,19 @@ const LEGEND: &str = "Cells: largest CPU load in percent of all CPUs, seconds fo
     amount of work here, half a minute in the report.";
 
 /// Minimum width at which the predictions of the model are shown, in columns.
-const MODELS: usize = 80;
+const MIN_MODEL_COLUMNS: usize = 80;
 /// Minimum width at which the mechanisms are shown, in columns.
-const WIDE: usize = 106;
+const MIN_MECHANISM_COLUMNS: usize = 106;
 
 fn headings(width: usize) -> Vec<String> {
     let mut headings = row(["No"]);
-    if width >= WIDE {
+    if width >= MIN_MECHANISM_COLUMNS {
         headings.extend(row(["main to sub", "sub to main"]));
     }
     headings.extend(row(["1 core", "2 cores", "4 cores"]));
     for heading in ["here", "tick"] {
         headings.push(heading.to_owned());
-        if width >= MODELS {
+        if width >= MIN_MODEL_COLUMNS {
             headings.push("model".to_owned());
         }
     }
@@ -123,13 +123,13 @@ fn line(record: &RunRecord, row: &Row, width: usize) -> Option<Vec<String>> {
     let (here, ticking) = measured(record, row);
     here.or(ticking)?;
     let mut line = vec![row.number.to_owned()];
-    if width >= WIDE {
+    if width >= MIN_MECHANISM_COLUMNS {
         line.extend(row.mechanisms.map(str::to_owned));
     }
     line.extend(row.document.map(str::to_owned));
     for case in [here, ticking] {
         line.push(case.map_or_else(String::new, cell));
-        if width >= MODELS {
+        if width >= MIN_MODEL_COLUMNS {
             let model = case.and_then(|case| case.metric("predicted"));
             line.push(model.map_or_else(String::new, |predicted| short(predicted / 1e9)));
         }
@@ -276,13 +276,13 @@ fn tick(record: &RunRecord) -> Option<String> {
 
 /// Share of turns in which the partner is not ready, in percent, above which the main process
 /// mostly has to wait.
-const MOSTLY_NOT_READY: f64 = 50.0;
+const MIN_UNREADY_PERCENT: f64 = 50.0;
 
 fn same_cpu(record: &RunRecord) -> Option<String> {
     let case = with_tick(record, "9")?;
     let not_ready = case.metric("not_ready")?;
     let time = seconds(case.median? / 1e9);
-    let why = if not_ready > MOSTLY_NOT_READY {
+    let why = if not_ready > MIN_UNREADY_PERCENT {
         "the main process keeps running after the signal, and the sub-process runs only when it sleeps"
     } else {
         "the sub-process has usually finished before the main process checks"
