@@ -155,7 +155,11 @@ impl Handle {
         let may_wait = !is_worker_thread();
         self.block(
             work,
-            if may_wait { blocking::Pool::offer_waiting } else { blocking::Pool::offer },
+            if may_wait {
+                blocking::ThreadPool::push_waiting
+            } else {
+                blocking::ThreadPool::try_push
+            },
         )
     }
 
@@ -169,16 +173,16 @@ impl Handle {
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
-        self.block(work, blocking::Pool::offer)
+        self.block(work, blocking::ThreadPool::try_push)
     }
 
     fn block<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-        offer: fn(&Arc<blocking::Pool>, blocking::Job) -> Result<(), SpawnError>,
+        push: fn(&Arc<blocking::ThreadPool>, blocking::Job) -> Result<(), SpawnError>,
     ) -> Result<Promise<T>, SpawnError> {
         let (reply, promise) = Reply::to_thread();
-        offer(&self.shared.blocking, Box::new(move || reply.send(work()))).map(|()| promise)
+        push(&self.shared.blocking, Box::new(move || reply.send(work()))).map(|()| promise)
     }
 
     fn try_spawn_on<M, F>(&self, worker: usize, callback: F) -> Result<Address<M>, (F, SpawnError)>
@@ -190,12 +194,12 @@ impl Handle {
             return Err((callback, SpawnError::ShutDown));
         }
         let remote = &self.shared.remotes[worker];
-        let Some(key) = remote.take_place() else {
+        let Some(key) = remote.take_slot() else {
             let error = if remote.has_no_room() { SpawnError::NoRoom } else { SpawnError::Full };
             return Err((callback, error));
         };
         self.shared.alive.add(1);
-        remote.push_always(control(key.home(), move |core| {
+        remote.push_always(control(key.worker_number(), move |core| {
             core.settle(key, once::<M, F>(callback));
         }));
         Ok(Address::new(key))
@@ -298,6 +302,6 @@ impl Handle {
     }
 
     fn remote(&self, id: Id) -> Option<&WorkerRemote> {
-        self.shared.remote(id.0.home())
+        self.shared.remote(id.0.worker_number())
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::{Address, Context, Id, Interest, NoReply, Receptor, SendError, Source};
 
 /// Time after which a test fails.
-const LONG: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// Delay of units that never wake.
 const FOREVER: Duration = Duration::from_hours(10_000);
 
@@ -69,10 +69,10 @@ fn on_worker<T: Send + 'static>(
     receptor.spawn_reply(callback).expect("room").wait().expect("an answer")
 }
 
-fn until(mut holds: impl FnMut() -> bool) {
+fn wait_until(mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < LONG, "it does not come");
+        assert!(begun.elapsed() < TIMEOUT, "it does not come");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -87,7 +87,7 @@ fn cancel_all(receptor: &Receptor, ids: &[Id]) {
 }
 
 #[test]
-fn ids_of_a_dropped_runtime_are_stale_in_the_256th_after_it() {
+fn ids_of_a_dropped_runtime_stay_stale_after_256_more_runtimes() {
     let dropped = Arc::new(AtomicU64::new(0));
     let first = small();
     let old: Vec<Id> = (0..50).map(|_| sleeper(&first, &dropped)).collect();
@@ -99,15 +99,15 @@ fn ids_of_a_dropped_runtime_are_stale_in_the_256th_after_it() {
     let last = small();
     let unit = sleeper(&last, &dropped);
     cancel_all(&last, &old);
-    until(|| last.alive() == 1);
+    wait_until(|| last.alive() == 1);
     assert_eq!(dropped.load(Ordering::SeqCst), 50);
     cancel_all(&last, &[unit]);
-    until(|| last.alive() == 0);
+    wait_until(|| last.alive() == 0);
     assert_eq!(dropped.load(Ordering::SeqCst), 51);
 }
 
 #[test]
-fn no_id_comes_again_in_any_of_300_runtimes() {
+fn ids_are_unique_across_300_runtimes() {
     let dropped = Arc::new(AtomicU64::new(0));
     let mut ids: HashSet<Id> = HashSet::new();
     for round in 0..300 {
@@ -116,14 +116,14 @@ fn no_id_comes_again_in_any_of_300_runtimes() {
         let old: Vec<Id> = ids.iter().copied().take(100).collect();
         cancel_all(&receptor, &old);
         cancel_all(&receptor, &new[..1]);
-        until(|| receptor.alive() == 2);
+        wait_until(|| receptor.alive() == 2);
         assert!(new.into_iter().all(|id| ids.insert(id)), "an id came again in round {round}");
     }
     assert_eq!(dropped.load(Ordering::SeqCst), 3 * 300);
 }
 
 #[test]
-fn ids_of_257_runtimes_that_live_at_once_stay_apart() {
+fn ids_of_257_concurrent_runtimes_are_distinct() {
     let (dropped, got) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let all: Vec<Receptor> = (0..257).map(|_| small()).collect();
     let ids: Vec<Id> = all.iter().map(|receptor| sleeper(receptor, &dropped)).collect();
@@ -141,11 +141,11 @@ fn ids_of_257_runtimes_that_live_at_once_stay_apart() {
         assert!(matches!(sent, Err(SendError::Ended(1))));
     }
     for receptor in &all {
-        until(|| receptor.alive() == 2);
+        wait_until(|| receptor.alive() == 2);
     }
     assert_eq!((dropped.load(Ordering::SeqCst), got.load(Ordering::SeqCst)), (0, 0));
     all[256].cancel(ids[256]);
-    until(|| all[256].alive() == 1);
+    wait_until(|| all[256].alive() == 1);
     drop(all);
     assert_eq!(dropped.load(Ordering::SeqCst), 257);
 }
@@ -195,7 +195,7 @@ fn tests_in(folder: &Path, names: &mut HashSet<String>) {
 }
 
 #[test]
-fn every_test_that_the_page_on_soundness_names_exists() {
+fn every_test_named_in_soundness_md_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("SOUNDNESS.md")).expect("the page");
     let mut existing = HashSet::new();

@@ -14,7 +14,7 @@ fn two_cancellations_before_arrival_are_counted_once() {
             assert_eq!((machine.core.units(), machine.core.reserved), (0, 1));
         }
         let handler = crate::handler::once::<Never, _>(move |context| {
-            crate::sync::lock(&log).push(Seen::Fired(0));
+            crate::sync::lock(&log).push(Event::Fired(0));
             drop(guard);
             context.end()
         });
@@ -22,9 +22,9 @@ fn two_cancellations_before_arrival_are_counted_once() {
         machine.turn();
         let seen = crate::sync::lock(&machine.log).clone();
         if times == 0 {
-            assert_eq!(seen, [Seen::Fired(0), Seen::Ended(0, Reason::Done)]);
+            assert_eq!(seen, [Event::Fired(0), Event::Ended(0, Reason::Done)]);
         } else {
-            assert_eq!(seen, [Seen::Ended(0, Reason::Cancelled)]);
+            assert_eq!(seen, [Event::Ended(0, Reason::Cancelled)]);
         }
         assert_eq!((machine.dropped(), machine.core.units()), (vec![1], 0));
         assert_eq!((machine.core.reserved, machine.core.settled), (0, 1));

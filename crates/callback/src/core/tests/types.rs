@@ -5,7 +5,7 @@
 use super::*;
 
 #[test]
-fn a_message_of_another_type_is_handed_to_nobody() {
+fn a_message_of_another_type_is_not_delivered() {
     for kept in [false, true] {
         let mut machine = Machine::new();
         let heard = Arc::new(Mutex::new(Vec::new()));
