@@ -281,7 +281,7 @@ impl<'a> Watch<'a> {
                 break; // the next round reaps it
             }
             let Ok(reaped) = child::reap(pid) else { break };
-            match self.stages.iter_mut().find(|stage| stage.tree.knows(pid)) {
+            match self.stages.iter_mut().find(|stage| stage.tree.has_seen(pid)) {
                 Some(stage) => stage.add_orphan(now, reaped.usage),
                 None => self.orphans_cpu += reaped.usage.cpu(),
             }
@@ -310,7 +310,7 @@ impl<'a> Watch<'a> {
     /// Those that write to the stage's output continue its work, and its reader waits for them.
     fn adopt_orphans(&mut self) {
         for pid in own_children() {
-            let known = self.is_awaited(pid) || self.stages.iter().any(|s| s.tree.knows(pid));
+            let known = self.is_awaited(pid) || self.stages.iter().any(|s| s.tree.has_seen(pid));
             if !known {
                 let ended = self.stages.iter_mut().filter(|stage| stage.ended.is_some());
                 ended.for_each(|stage| stage.tree.adopt(pid));
@@ -384,7 +384,7 @@ impl<'a> Watch<'a> {
             }
             let reads = stage.reads_before_input();
             if let Some(reads) = waiting_reader
-                && self.stages[index].is_silent(&mut *self.buffer)
+                && self.stages[index].check_nothing_written(&mut *self.buffer)
             {
                 self.stages[index + 1].record_startup_reads(reads);
             }
