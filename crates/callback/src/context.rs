@@ -20,7 +20,7 @@ use crate::key::{Address, Id, Key};
 use crate::message::{Envelope, Pool};
 use crate::next::{Never, Next, Wanted};
 use crate::notify::Notify;
-use crate::panics::attempt;
+use crate::panics::catch_panic;
 use crate::reason::{Down, Reason};
 use crate::reply::Reply;
 use crate::shared::Shared;
@@ -92,8 +92,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Ends the callback thread with [`Reason::Failed`] and the given description. Linked callback
     /// threads end, too, and a supervisor may restart the failed one.
-    pub fn fail(&mut self, words: &str) -> Next {
-        self.core.note_failure(words.into());
+    pub fn fail(&mut self, description: &str) -> Next {
+        self.core.set_failure(description.into());
         Next(Wanted::Fail)
     }
 
@@ -168,7 +168,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         let result = Arc::new(Mutex::new(None));
         let (runtime, key, to) = (self.shared(), self.core.current(), Arc::clone(&result));
         let job = Box::new(move || {
-            *lock_std(&to) = Some(attempt(work));
+            *lock_std(&to) = Some(catch_panic(work));
             drop(to);
             runtime.post(Envelope::start(key));
         });
@@ -423,7 +423,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     pub fn demonitor(&mut self, monitor: Monitor) {
         let Monitor { by, whom, token } = monitor;
         for unit in [by, whom] {
-            self.at(unit, move |core| core.forget(unit, token));
+            self.run_on_core_of(unit, move |core| core.forget(unit, token));
         }
     }
 
@@ -437,7 +437,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Runs an action on the core that owns a unit: at once if that is this core, otherwise as soon
     /// as its Worker takes the request from its inbox.
-    fn at(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
+    fn run_on_core_of(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
         let worker_number = unit.worker_number();
         // This core handles requests about a unit of another runtime as if that unit had ended.
         if worker_number == self.core.worker_number || !self.core.reaches(worker_number) {
@@ -459,7 +459,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     fn relate(&mut self, other: Key, here: Relation, there: Relation) -> Token {
         let token = self.core.watchers.token(self.core.worker_number);
         self.core.relate(self.core.current(), token, here);
-        self.at(other, move |core| core.relate(other, token, there));
+        self.run_on_core_of(other, move |core| core.relate(other, token, there));
         token
     }
 }

@@ -145,7 +145,7 @@ pub(crate) struct Core {
     /// Number of slots reserved for units that other threads spawn.
     reserved: u64,
     /// Number of reserved slots filled since the Worker last read and cleared this counter.
-    pub settled: u64,
+    pub filled_reserved: u64,
     /// Descriptors registered with this Worker.
     pub descriptors: Descriptors,
     /// Whether a watchdog measures how long callbacks run.
@@ -194,7 +194,7 @@ impl Core {
             queue: Queue::new(),
             outgoing: Outgoing::new(shared),
             reserved: 0,
-            settled: 0,
+            filled_reserved: 0,
             descriptors: Descriptors::new(events),
             watched: false,
             current: None,
@@ -234,7 +234,7 @@ impl Core {
     }
 
     /// Records the reason given by the running unit for its failure.
-    pub fn note_failure(&mut self, description: Arc<str>) {
+    pub fn set_failure(&mut self, description: Arc<str>) {
         self.failure = Some(description);
     }
 
@@ -655,7 +655,7 @@ impl Core {
         let watched = place.page().header().watched;
         self.slab.remove(place);
         if !reason.is_done() {
-            self.watchers.note_failed(key, reason);
+            self.watchers.record_failure(key, reason);
         }
         if watched {
             self.notify_related(key, reason);

@@ -86,7 +86,7 @@ impl Handle {
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
     {
-        let spawned = self.try_spawn_on::<Never, F>(self.next(), callback);
+        let spawned = self.try_spawn_on::<Never, F>(self.next_worker(), callback);
         spawned.map(Address::id).map_err(|(_, error)| error)
     }
 
@@ -100,7 +100,7 @@ impl Handle {
         M: Send + 'static,
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
     {
-        self.spawn_on(self.next(), callback)
+        self.spawn_on(self.next_worker(), callback)
     }
 
     /// Starts a callback thread that receives messages of type `M` on the Worker with index
@@ -153,7 +153,7 @@ impl Handle {
         W: FnOnce() -> T + Send + 'static,
     {
         let may_wait = !is_worker_thread();
-        self.block(
+        self.push_job(
             work,
             if may_wait {
                 blocking::ThreadPool::push_waiting
@@ -173,10 +173,10 @@ impl Handle {
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
-        self.block(work, blocking::ThreadPool::try_push)
+        self.push_job(work, blocking::ThreadPool::try_push)
     }
 
-    fn block<T: Send + 'static>(
+    fn push_job<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
         push: fn(&Arc<blocking::ThreadPool>, blocking::Job) -> Result<(), SpawnError>,
@@ -200,13 +200,13 @@ impl Handle {
         };
         self.shared.alive.add(1);
         remote.push_always(control(key.worker_number(), move |core| {
-            core.settle(key, once::<M, F>(callback));
+            core.fill_reserved(key, once::<M, F>(callback));
         }));
         Ok(Address::new(key))
     }
 
-    fn next(&self) -> usize {
-        self.shared.next.fetch_add(1, Ordering::Relaxed) % self.shared.remotes.len()
+    fn next_worker(&self) -> usize {
+        self.shared.next_worker.fetch_add(1, Ordering::Relaxed) % self.shared.remotes.len()
     }
 
     /// Sends a message. Blocks until the inbox has room.

@@ -18,7 +18,7 @@ pub(crate) struct Shared {
     pub remotes: Vec<WorkerRemote>,
     pub alive: Alive,
     /// Counter that selects the Worker of the next unit, round robin.
-    pub next: AtomicUsize,
+    pub next_worker: AtomicUsize,
     down: AtomicBool,
     /// Number of slots that each Worker reserves for units from other threads.
     pub capacity: usize,
@@ -38,7 +38,7 @@ impl Shared {
             worker_numbers,
             remotes,
             alive: Alive::default(),
-            next: AtomicUsize::new(0),
+            next_worker: AtomicUsize::new(0),
             down: AtomicBool::new(false),
             capacity,
             spin,

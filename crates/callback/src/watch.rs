@@ -59,7 +59,7 @@ impl Watchers {
     }
 
     /// Records the reason for which a unit has failed.
-    pub fn note_failed(&mut self, unit: Key, reason: &Reason) {
+    pub fn record_failure(&mut self, unit: Key, reason: &Reason) {
         if self.failed.len() == MAX_REMEMBERED_FAILURES {
             self.failed.pop_front();
         }

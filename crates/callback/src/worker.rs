@@ -92,7 +92,7 @@ impl Worker {
 
     /// Runs until the runtime is shut down, then drops all units and closes the inbox.
     pub fn run(mut self) {
-        worker_thread::mark();
+        worker_thread::mark_worker_thread();
         while !self.shared.is_down() {
             // Callbacks and destructors may panic. The thread then continues with the next step.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turns())) {
@@ -158,7 +158,7 @@ impl Worker {
             core.accept(envelope);
             accepted += 1;
         }
-        if core.settled > 0 {
+        if core.filled_reserved > 0 {
             self.reserve_slots();
         } else if accepted > 0 {
             remote.notify_waiting();
@@ -170,7 +170,7 @@ impl Worker {
     fn reserve_slots(&mut self) {
         // The spawning threads have already counted these units in `alive`. This happens here
         // because a panic may have ended the turn in which they arrived.
-        self.reported_units += std::mem::take(&mut self.core.settled);
+        self.reported_units += std::mem::take(&mut self.core.filled_reserved);
         let Self { core, shared, .. } = self;
         let remote = &shared.remotes[usize::from(core.worker_number.index())];
         self.lacks_memory = !remote.reserve_slots(shared.capacity, || core.reserve());

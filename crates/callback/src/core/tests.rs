@@ -57,17 +57,17 @@ enum Step {
     After(u64, bool),
     /// Spawn a unit that receives messages until it ends.
     Receive,
-    /// Spawn a unit that receives one message or times out, then continues as `Deaf` does.
+    /// Spawn a unit that receives one message or times out, then continues as `ReceiveLater` does.
     ReceiveWithin(u64),
     /// Spawn a unit that receives only after the given delay.
-    Deaf(u64),
+    ReceiveLater(u64),
     /// Spawn a unit that receives one message, and further ones only after the given delay.
     Once(u64),
     /// Send a message to a unit.
     Send(usize, u64),
     Cancel(usize),
     /// Advance the clock.
-    Pass(u64),
+    Advance(u64),
 }
 
 /// Generates delays from zero to two hours, in nanoseconds. Longer ones are excluded because late
@@ -90,11 +90,11 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Receive),
         2 => time().prop_map(Step::ReceiveWithin),
         1 => Just(Step::ReceiveWithin(UNREACHABLE_DELAY_NS)),
-        2 => time().prop_map(Step::Deaf),
+        2 => time().prop_map(Step::ReceiveLater),
         2 => time().prop_map(Step::Once),
         6 => (unit(), 0..12_u64).prop_map(|(unit, message)| Step::Send(unit, message)),
         1 => unit().prop_map(Step::Cancel),
-        4 => time().prop_map(Step::Pass),
+        4 => time().prop_map(Step::Advance),
     ]
 }
 
@@ -103,7 +103,7 @@ enum State {
     Asleep { panics: bool },
     Listening,
     Waiting { within: u64 },
-    Deaf { kept: VecDeque<u64> },
+    Delayed { stashed: VecDeque<u64> },
     Once { after: u64 },
     Ended,
 }
@@ -144,7 +144,7 @@ impl Model {
     fn message(&mut self, unit: usize, message: u64) {
         match &mut self.units[unit] {
             State::Ended | State::Asleep { .. } => {}
-            State::Deaf { kept } => kept.push_back(message),
+            State::Delayed { stashed } => stashed.push_back(message),
             State::Listening => {
                 self.events.push(Event::Got(unit, message));
                 match message {
@@ -162,13 +162,13 @@ impl Model {
             State::Once { after } => {
                 let after = *after;
                 self.events.push(Event::Got(unit, message));
-                self.units[unit] = State::Deaf { kept: VecDeque::new() };
+                self.units[unit] = State::Delayed { stashed: VecDeque::new() };
                 self.wait(unit, after);
             }
         }
     }
 
-    fn pass(&mut self, time: u64) {
+    fn advance(&mut self, time: u64) {
         self.now += time;
         self.timers.sort_unstable();
         let due = self.timers.iter().take_while(|timer| timer.0 <= tick_at(self.now)).count();
@@ -183,9 +183,9 @@ impl Model {
                     self.events.push(Event::TimedOut(unit));
                     self.end(unit, Reason::Done);
                 }
-                State::Deaf { kept } => {
+                State::Delayed { stashed } => {
                     self.events.push(Event::Fired(unit));
-                    for message in kept {
+                    for message in stashed {
                         self.message(unit, message);
                     }
                 }
@@ -289,7 +289,7 @@ impl Machine {
                 };
                 context.spawn_receiving::<u64, _>(callback).expect("room").key
             }
-            Step::Deaf(after) => {
+            Step::ReceiveLater(after) => {
                 let callback = move |context: &mut Context<'_, u64>| {
                     context.after(Duration::from_nanos(after), move |context| {
                         note(&log, Event::Fired(unit));
@@ -341,7 +341,9 @@ fn compare(steps: &[Step]) {
             Step::After(after, panics) => model.add(State::Asleep { panics }, Some(after)),
             Step::Receive => model.add(State::Listening, None),
             Step::ReceiveWithin(within) => model.add(State::Waiting { within }, Some(within)),
-            Step::Deaf(after) => model.add(State::Deaf { kept: VecDeque::new() }, Some(after)),
+            Step::ReceiveLater(after) => {
+                model.add(State::Delayed { stashed: VecDeque::new() }, Some(after));
+            }
             Step::Once(after) => model.add(State::Once { after }, None),
             Step::Send(..) | Step::Cancel(_) if model.units.is_empty() => continue,
             Step::Send(unit, message) => {
@@ -362,19 +364,19 @@ fn compare(steps: &[Step]) {
                     model.end(unit, Reason::Cancelled);
                 }
             }
-            Step::Pass(time) => {
+            Step::Advance(time) => {
                 machine.now.fetch_add(time, Ordering::Relaxed);
-                model.pass(time);
+                model.advance(time);
             }
         }
-        if !matches!(step, Step::Send(..) | Step::Cancel(_) | Step::Pass(_)) {
+        if !matches!(step, Step::Send(..) | Step::Cancel(_) | Step::Advance(_)) {
             machine.spawn(step);
             if let Some(Step::Send(..)) = steps.get(n + 1) {
                 continue; // the message arrives before the unit runs or its delay starts
             }
         }
         machine.turn();
-        model.pass(0);
+        model.advance(0);
         assert_eq!(*crate::sync::lock(&machine.log), model.events, "after {step:?}");
         let living = model.units.iter().filter(|state| **state != State::Ended).count();
         assert_eq!(machine.core.units(), living as u64);
@@ -399,10 +401,10 @@ fn timers_beyond_the_tick_range_fire_on_time() {
     compare(&[
         Step::After(3 * days, false),
         Step::ReceiveWithin(days),
-        Step::Pass(days - 1),
-        Step::Pass(16_384),
-        Step::Pass(2 * days - 40_000),
-        Step::Pass(60_000),
+        Step::Advance(days - 1),
+        Step::Advance(16_384),
+        Step::Advance(2 * days - 40_000),
+        Step::Advance(60_000),
     ]);
 }
 

@@ -72,8 +72,9 @@ fn only_keys_of_live_units_resolve() {
         }
         assert_eq!(slab.units(), living.len() as u64);
     }
-    let lives: usize = slab.pages().map(|number| slab.page(number).taken_slots().count()).sum();
-    assert_eq!(lives, living.len());
+    let live_units: usize =
+        slab.pages().map(|number| slab.page(number).taken_slots().count()).sum();
+    assert_eq!(live_units, living.len());
     for key in living {
         slab.remove(slab.find(key).expect("it lives"));
     }
@@ -125,11 +126,11 @@ fn keys_are_not_reused_when_generations_are_used_up() {
 fn insert_fails_when_memory_is_used_up() {
     let mut slab = Slab::new(lease(), 16 * PAGE, 0).expect("address space");
     let vtable = vtables()[3];
-    let mut kept = 0;
+    let mut inserted = 0;
     while slab.insert(vtable).is_ok() {
-        kept += 1;
+        inserted += 1;
     }
-    assert_eq!(kept, 15 * 54);
+    assert_eq!(inserted, 15 * 54);
 }
 
 /// Checks that due timers fire in order and on time, and that cancelled ones do not fire.

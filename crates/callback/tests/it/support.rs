@@ -38,10 +38,10 @@ impl Drop for Guard {
     }
 }
 
-/// Blocks until `holds` returns true. Panics after [`TIMEOUT`].
-pub fn wait_until(mut holds: impl FnMut() -> bool) {
+/// Blocks until `condition` returns true. Panics after [`TIMEOUT`].
+pub fn wait_until(mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !holds() {
+    while !condition() {
         assert!(begun.elapsed() < TIMEOUT, "it does not come");
         std::thread::sleep(Duration::from_millis(1));
     }

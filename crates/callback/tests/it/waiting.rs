@@ -13,13 +13,13 @@ use contend_callback::{
 use crate::support::{Guard, TIMEOUT, on_worker, quiet_panics, runtime, wait_until};
 
 /// Starts a runtime whose inboxes hold two messages, with one thread for blocking work.
-fn narrow(workers: usize) -> Receptor {
+fn small_runtime(workers: usize) -> Receptor {
     Receptor::builder().workers(workers).inbox(2).blocking_threads(1).start().expect("threads")
 }
 
 /// Spawns a unit on the given Worker that receives numbers. Returns its address and a channel with
 /// the numbers received.
-fn receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64>) {
+fn spawn_receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64>) {
     let (sender, got) = mpsc::channel();
     let begin = move |context: &mut Context<'_, u64>| {
         context.receive(move |context, number| {
@@ -32,13 +32,13 @@ fn receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64
 
 /// Fills the inbox of the receiver's Worker, which must not read it meanwhile. Returns the number
 /// of messages sent.
-fn fill(handle: &Handle, to: Address<u64>) -> u64 {
+fn fill_inbox(handle: &Handle, to: Address<u64>) -> u64 {
     let is_refused = |&number: &u64| handle.try_send(to, number).is_err();
     (0..1_000).find(is_refused).expect("it is full after two")
 }
 
 /// Spawns units until all reserved slots of the Workers are used up, and returns their ids.
-fn use_up_places(handle: &Handle) -> Vec<Id> {
+fn use_up_reserved_slots(handle: &Handle) -> Vec<Id> {
     let mut ids = Vec::new();
     while ids.len() < 1_000 {
         match handle.try_spawn(|context| context.end()) {
@@ -54,12 +54,12 @@ fn use_up_places(handle: &Handle) -> Vec<Id> {
 
 #[test]
 fn calls_in_a_callback_do_not_wait_for_their_own_worker() {
-    let receptor = narrow(1);
-    let (to, got) = receiver(&receptor, 0);
-    let (victim, victims) = receiver(&receptor, 0);
+    let receptor = small_runtime(1);
+    let (to, got) = spawn_receiver(&receptor, 0);
+    let (victim, victims) = spawn_receiver(&receptor, 0);
     let handle = receptor.handle();
     let filled = on_worker(&receptor, 0, move |_| {
-        use_up_places(&handle);
+        use_up_reserved_slots(&handle);
         let end = |context: &mut Context<'_>| context.end();
         assert_eq!(handle.spawn(end), Err(SpawnError::Full));
         assert_eq!(handle.spawn_on(0, end), Err(SpawnError::Full));
@@ -69,7 +69,7 @@ fn calls_in_a_callback_do_not_wait_for_their_own_worker() {
         );
         let reply = handle.spawn_reply::<(), _>(|context, _| context.end());
         assert_eq!(reply.err(), Some(SpawnError::Full));
-        let filled = fill(&handle, to);
+        let filled = fill_inbox(&handle, to);
         assert!(matches!(handle.send(to, 77), Err(SendError::Full(77))));
         handle.cancel(victim.id()); // neither refused nor blocking
         filled
@@ -86,8 +86,8 @@ fn calls_in_a_callback_do_not_wait_for_their_own_worker() {
 
 #[test]
 fn two_workers_with_full_inboxes_do_not_deadlock() {
-    let receptor = narrow(2);
-    let both = [0, 1].map(|worker| receiver(&receptor, worker));
+    let receptor = small_runtime(2);
+    let both = [0, 1].map(|worker| spawn_receiver(&receptor, worker));
     let addresses = [both[0].0, both[1].0];
     // The two callbacks run at the same time, and each fills the other's inbox.
     let (meet, met) = (Arc::new(std::sync::Barrier::new(2)), mpsc::channel());
@@ -116,7 +116,7 @@ fn two_workers_with_full_inboxes_do_not_deadlock() {
 
 #[test]
 fn spawn_blocking_in_a_callback_fails_when_the_queue_is_full() {
-    let receptor = narrow(1);
+    let receptor = small_runtime(1);
     let handle = receptor.handle();
     let go = Arc::new(AtomicBool::new(false));
     let begun = on_worker(&receptor, 0, {
@@ -209,7 +209,7 @@ fn an_available_answer_can_be_taken_in_a_callback() {
 }
 
 /// Keeps a Worker busy until the returned sender is dropped.
-fn hold(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
+fn occupy_worker(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();
     let (sender, held) = mpsc::channel();
     let body = move |context: &mut Context<'_>| {
@@ -223,7 +223,7 @@ fn hold(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
 }
 
 /// Spawns a unit that waits for a notification and then increments `woken`.
-fn waiter(receptor: &Receptor, notify: &Notify, woken: &Arc<AtomicU64>) -> Id {
+fn spawn_waiter(receptor: &Receptor, notify: &Notify, woken: &Arc<AtomicU64>) -> Id {
     let (notify, woken) = (notify.clone(), Arc::clone(woken));
     let begin = move |context: &mut Context<'_>| {
         context.when_notified(&notify, move |context| {
@@ -236,14 +236,14 @@ fn waiter(receptor: &Receptor, notify: &Notify, woken: &Arc<AtomicU64>) -> Id {
 
 #[test]
 fn notifications_are_delivered_beyond_the_inbox_capacity() {
-    let receptor = narrow(1);
+    let receptor = small_runtime(1);
     let woken = Arc::new(AtomicU64::new(0));
     let all: Vec<Notify> = (0..50).map(|_| Notify::new()).collect();
     for notify in &all {
-        waiter(&receptor, notify, &woken);
+        spawn_waiter(&receptor, notify, &woken);
     }
     on_worker(&receptor, 0, |_| ()); // all of them wait now
-    let held = hold(&receptor, 0);
+    let held = occupy_worker(&receptor, 0);
     // The Worker does not read its inbox, which is full after two messages.
     all.iter().for_each(Notify::notify_one);
     drop(held);
@@ -253,10 +253,10 @@ fn notifications_are_delivered_beyond_the_inbox_capacity() {
 
 #[test]
 fn send_unbounded_delivers_beyond_the_inbox_capacity() {
-    let receptor = narrow(1);
-    let (to, got) = receiver(&receptor, 0);
+    let receptor = small_runtime(1);
+    let (to, got) = spawn_receiver(&receptor, 0);
     on_worker(&receptor, 0, |_| ());
-    let held = hold(&receptor, 0);
+    let held = occupy_worker(&receptor, 0);
     for number in 0..50 {
         receptor.send_unbounded(to, number).expect("never full");
     }
@@ -275,7 +275,7 @@ fn at_most_one_notification_is_stored_for_the_next_waiter() {
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
     (0..1_000).for_each(|_| notify.notify_one());
     for _ in 0..2 {
-        waiter(&receptor, &notify, &woken);
+        spawn_waiter(&receptor, &notify, &woken);
     }
     wait_until(|| woken.load(Ordering::SeqCst) == 1 && receptor.alive() == 1);
     on_worker(&receptor, 0, |_| ());
@@ -289,7 +289,7 @@ fn at_most_one_notification_is_stored_for_the_next_waiter() {
 fn a_notification_passes_on_if_the_woken_unit_ends_before_it_runs() {
     let receptor = runtime(1);
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
-    let waiters: Vec<Id> = (0..4).map(|_| waiter(&receptor, &notify, &woken)).collect();
+    let waiters: Vec<Id> = (0..4).map(|_| spawn_waiter(&receptor, &notify, &woken)).collect();
     let body = move |context: &mut Context<'_>| {
         context.cancel(waiters[0]); // this one no longer waits
         notify.notify_one();
@@ -324,7 +324,7 @@ fn a_replaced_wait_does_not_consume_a_notification() {
     assert!(early.recv_timeout(TIMEOUT).expect("its time comes") >= Duration::from_millis(30));
     // The notification is still stored.
     let woken = Arc::new(AtomicU64::new(0));
-    waiter(&receptor, &notify, &woken);
+    spawn_waiter(&receptor, &notify, &woken);
     receptor.wait();
     assert_eq!(woken.load(Ordering::SeqCst), 1);
 }
@@ -381,9 +381,9 @@ fn a_waker_can_be_made_of_a_notify() {
             self.0.notify_one();
         }
     }
-    let receptor = narrow(1);
+    let receptor = small_runtime(1);
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
-    waiter(&receptor, &notify, &woken);
+    spawn_waiter(&receptor, &notify, &woken);
     Waker::from(Arc::new(Wakes(notify))).wake();
     receptor.wait();
     assert_eq!(woken.load(Ordering::SeqCst), 1);
@@ -407,7 +407,7 @@ fn a_waiter_for_a_notification_is_dropped_with_its_runtime() {
     // The dropped waiter does not block waiters of another runtime.
     notify.notify_one();
     let (second, woken) = (runtime(1), Arc::new(AtomicU64::new(0)));
-    waiter(&second, &notify, &woken);
+    spawn_waiter(&second, &notify, &woken);
     second.wait();
     assert_eq!(woken.load(Ordering::SeqCst), 1);
 }

@@ -62,7 +62,7 @@ fn a_unit_that_arrives_with_one_kind_too_many_ends() {
         };
         if large {
             let payload = [1_u64; 30];
-            machine.core.settle(
+            machine.core.fill_reserved(
                 key,
                 crate::handler::once::<Never, _>(move |context| {
                     std::hint::black_box(payload);
@@ -70,7 +70,7 @@ fn a_unit_that_arrives_with_one_kind_too_many_ends() {
                 }),
             );
         } else {
-            machine.core.settle(key, crate::handler::once::<Never, _>(run));
+            machine.core.fill_reserved(key, crate::handler::once::<Never, _>(run));
         }
         machine.turn();
         let seen = crate::sync::lock(&machine.log).clone();
