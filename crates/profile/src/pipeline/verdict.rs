@@ -260,7 +260,7 @@ pub(crate) fn short(command: &str) -> String {
 mod tests {
     use super::*;
 
-    fn busy(index: usize, on_cpu: f64, other: f64) -> Stage {
+    fn busy_stage(index: usize, on_cpu: f64, other: f64) -> Stage {
         Stage {
             index,
             wall_seconds: 4.0,
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_waiting_stage_is_the_bottleneck_although_another_uses_more_cpu() {
-        let stages = [busy(1, 2.0, 0.0), busy(2, 0.2, 3.5)];
+        let stages = [busy_stage(1, 2.0, 0.0), busy_stage(2, 0.2, 3.5)];
         let verdict = judge(&stages, 2.0);
         assert_eq!((verdict.kind, verdict.stage), (BottleneckKind::Stage, Some(2)));
         assert_eq!(verdict.limit, Some(Limit::Wait));
@@ -293,15 +293,15 @@ mod tests {
 
     #[test]
     fn a_stage_that_is_almost_as_slow_is_mentioned() {
-        let verdict = judge(&[busy(1, 3.6, 0.0), busy(2, 3.5, 0.0)], 4.0);
+        let verdict = judge(&[busy_stage(1, 3.6, 0.0), busy_stage(2, 3.5, 0.0)], 4.0);
         assert!(verdict.evidence.contains("stage 2 needed almost as long"), "{}", verdict.evidence);
-        let verdict = judge(&[busy(1, 3.6, 0.0), busy(2, 0.5, 0.0)], 4.0);
+        let verdict = judge(&[busy_stage(1, 3.6, 0.0), busy_stage(2, 0.5, 0.0)], 4.0);
         assert!(verdict.evidence.contains("stage 2, needed only"), "{}", verdict.evidence);
     }
 
     #[test]
     fn cpu_demand_beyond_the_cpus_makes_the_machine_the_bottleneck() {
-        let stages = [busy(1, 1.5, 0.0), busy(2, 2.0, 0.0), busy(3, 1.9, 0.0)];
+        let stages = [busy_stage(1, 1.5, 0.0), busy_stage(2, 2.0, 0.0), busy_stage(3, 1.9, 0.0)];
         let verdict = judge(&stages, 2.0);
         assert_eq!((verdict.kind, verdict.stage), (BottleneckKind::Machine, Some(2)));
         assert_eq!(judge(&stages, 8.0).kind, BottleneckKind::Stage);
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn queueing_longer_than_running_makes_the_machine_the_bottleneck() {
-        let mut stages = [busy(1, 1.0, 0.0), busy(2, 0.5, 0.0)];
+        let mut stages = [busy_stage(1, 1.0, 0.0), busy_stage(2, 0.5, 0.0)];
         stages[0].run_queue_seconds = 2.9;
         let verdict = judge(&stages, 2.0);
         assert_eq!(verdict.kind, BottleneckKind::Machine);
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_long_wait_for_input_or_output_makes_that_the_bottleneck() {
-        let mut stages = [busy(1, 0.5, 0.0), busy(2, 1.0, 0.0)];
+        let mut stages = [busy_stage(1, 0.5, 0.0), busy_stage(2, 1.0, 0.0)];
         stages[0].starved_seconds = 3.4;
         stages[1].starved_seconds = 2.9;
         assert_eq!(judge(&stages, 2.0).kind, BottleneckKind::Input);
@@ -329,14 +329,14 @@ mod tests {
 
     #[test]
     fn a_busy_stage_is_the_bottleneck_despite_short_waits_for_input() {
-        let mut stages = [busy(1, 0.5, 0.0), busy(2, 3.9, 0.0)];
+        let mut stages = [busy_stage(1, 0.5, 0.0), busy_stage(2, 3.9, 0.0)];
         stages[0].starved_seconds = 1.0;
         assert_eq!(judge(&stages, 2.0).stage, Some(2));
     }
 
     #[test]
     fn too_little_evidence_gives_no_bottleneck() {
-        let mut stages = [busy(1, 0.1, 0.1), busy(2, 0.3, 0.0)];
+        let mut stages = [busy_stage(1, 0.1, 0.1), busy_stage(2, 0.3, 0.0)];
         assert_eq!(judge(&stages, 2.0).kind, BottleneckKind::None);
         for stage in &mut stages {
             stage.samples = 3;

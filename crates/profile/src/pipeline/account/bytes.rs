@@ -133,7 +133,7 @@ impl Pipe<'_> {
         // The pipe held more bytes at once than the writer has written, so they came by splice.
         let spliced = self.fills.most > written;
         if written > read {
-            self.settle_less_read(from, to);
+            self.reconcile_unread(from, to);
         }
         let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
         if read > written && !spliced {
@@ -181,7 +181,7 @@ impl Pipe<'_> {
     /// Reconciles the counts of a pipe if more was written than read. A reader that ended early has
     /// read less, and its count includes its libraries; a writer that also writes to standard error
     /// or to files has written less to its output.
-    fn settle_less_read(&self, from: &mut Stage, to: &mut Stage) {
+    fn reconcile_unread(&self, from: &mut Stage, to: &mut Stage) {
         let began_known = self.reader.startup_reads.is_some();
         let all_read =
             behaviour::reads_all(&to.command) && self.reader.status == Some(ExitStatus::Exited(0));

@@ -180,7 +180,7 @@ mod tests {
         seen
     }
 
-    fn close(a: f64, b: f64) -> bool {
+    fn is_close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-6
     }
 
@@ -189,29 +189,29 @@ mod tests {
         let raw =
             RawStage { seen: seen(&[(Wait::Starved, 300), (Wait::Sleep, 150)]), ..raw_stage() };
         let stage = account(&raw);
-        assert!(close(stage.on_cpu_seconds, 0.4) && close(stage.run_queue_seconds, 0.1));
-        assert!(close(stage.starved_seconds, 500e-3 * 2.0 / 3.0), "{stage:?}");
-        assert!(close(stage.other_waits.sleep, 500e-3 / 3.0));
-        assert!(close(stage.unexplained_seconds, 0.0));
+        assert!(is_close(stage.on_cpu_seconds, 0.4) && is_close(stage.run_queue_seconds, 0.1));
+        assert!(is_close(stage.starved_seconds, 500e-3 * 2.0 / 3.0), "{stage:?}");
+        assert!(is_close(stage.other_waits.sleep, 500e-3 / 3.0));
+        assert!(is_close(stage.unexplained_seconds, 0.0));
     }
 
     #[test]
     fn time_without_samples_stays_unexplained() {
         let raw = RawStage { seen: seen(&[(Wait::Blocked, 100)]), ..raw_stage() };
         let stage = account(&raw);
-        assert!(close(stage.blocked_seconds, 0.125));
-        assert!(close(stage.unexplained_seconds, 0.375));
+        assert!(is_close(stage.blocked_seconds, 0.125));
+        assert!(is_close(stage.unexplained_seconds, 0.375));
         let raw = RawStage { seen: seen(&[(Wait::Unknown, 500)]), ..raw_stage() };
-        assert!(close(account(&raw).unexplained_seconds, 0.5));
+        assert!(is_close(account(&raw).unexplained_seconds, 0.5));
         let mut many = RawStage { seen: seen(&[(Wait::Blocked, 300)]), ..raw_stage() };
         many.seen.waiting_samples = 30;
-        assert!(close(account(&many).blocked_seconds, 0.5));
+        assert!(is_close(account(&many).blocked_seconds, 0.5));
         let mut little = RawStage { seen: seen(&[(Wait::Blocked, 20)]), ..raw_stage() };
         little.usage.user = 700 * MILLISECOND;
         little.seen.waiting_samples = 3;
-        assert!(close(account(&little).blocked_seconds, 0.1));
+        assert!(is_close(account(&little).blocked_seconds, 0.1));
         little.seen.waiting_samples = 2;
-        assert!(close(account(&little).unexplained_seconds, 0.1 - 0.02 * (1.25 + 2.0 / 16.0)));
+        assert!(is_close(account(&little).unexplained_seconds, 0.1 - 0.02 * (1.25 + 2.0 / 16.0)));
     }
 
     #[test]
@@ -219,13 +219,13 @@ mod tests {
         let few = RawStage { seen: seen(&[(Wait::Starved, 20)]), ..raw_stage() };
         let empty = Pressure { input_empty: 0.9, output_full: 0.0 };
         let stage = super::super::stage(1, "x", &few, empty);
-        assert!(close(stage.starved_seconds, 0.5) && close(stage.unexplained_seconds, 0.0));
+        assert!(is_close(stage.starved_seconds, 0.5) && is_close(stage.unexplained_seconds, 0.0));
         let unclear = Pressure { input_empty: 0.4, output_full: 0.1 };
         let stage = super::super::stage(1, "x", &few, unclear);
-        assert!(close(stage.starved_seconds, 0.025));
+        assert!(is_close(stage.starved_seconds, 0.025));
         let sleeps = RawStage { seen: seen(&[(Wait::Sleep, 40)]), ..raw_stage() };
         let stage = super::super::stage(1, "x", &sleeps, empty);
-        assert!(close(stage.starved_seconds, 0.0), "its waits are of another kind");
+        assert!(is_close(stage.starved_seconds, 0.0), "its waits are of another kind");
     }
 
     #[test]
@@ -236,14 +236,14 @@ mod tests {
         // only 100 ms.
         raw.seen.active = 100 * MILLISECOND;
         let stage = account(&raw);
-        assert!(close(stage.other_waits.child, 500e-3 * 200.0 / 500.0), "{stage:?}");
-        assert!(close(stage.starved_seconds, 500e-3 * 300.0 / 500.0));
+        assert!(is_close(stage.other_waits.child, 500e-3 * 200.0 / 500.0), "{stage:?}");
+        assert!(is_close(stage.starved_seconds, 500e-3 * 300.0 / 500.0));
         // The same holds for waits at a pipe that leads to a child, as those of `xargs` and of
         // `$(…)`.
         raw.seen = seen(&[(Wait::Pipe, 600), (Wait::Starved, 300)]);
         raw.seen.active = 100 * MILLISECOND;
         let stage = account(&raw);
-        assert!(close(stage.other_waits.pipe, 500e-3 * 200.0 / 500.0), "{stage:?}");
+        assert!(is_close(stage.other_waits.pipe, 500e-3 * 200.0 / 500.0), "{stage:?}");
     }
 
     #[test]
@@ -254,8 +254,8 @@ mod tests {
         raw.seen.active = 900 * MILLISECOND;
         raw.seen.active_tasks = 1800 * MILLISECOND;
         let stage = account(&raw);
-        assert!(close(stage.on_cpu_seconds, 0.9), "{stage:?}");
-        assert!(close(stage.cpu_percent, 180.0));
+        assert!(is_close(stage.on_cpu_seconds, 0.9), "{stage:?}");
+        assert!(is_close(stage.cpu_percent, 180.0));
     }
 
     proptest! {
