@@ -82,7 +82,7 @@ defmodule CallbackThread do
   @type callback :: (() -> term()) | (id() -> term())
 
   # Maximum timeout of a `receive`, in milliseconds.
-  @max_patience 0xFFFFFFFF
+  @max_timeout_ms 0xFFFFFFFF
   @no_figures Map.new(
                 [:alive, :spawned, :ended, :crashed, :cancelled, :waiting, :parked, :ready] ++
                   [:runners, :chunks, :rows, :inboxes, :dropped, :watchers],
@@ -91,8 +91,8 @@ defmodule CallbackThread do
 
   defguardp is_delay(ms) when ms == :infinity or is_milliseconds(ms)
 
-  defguardp is_patience(ms)
-            when ms == :infinity or (is_integer(ms) and ms >= 0 and ms <= @max_patience)
+  defguardp is_await_timeout(ms)
+            when ms == :infinity or (is_integer(ms) and ms >= 0 and ms <= @max_timeout_ms)
 
   @doc """
   Starts a thread. Blocks while every worker has `:max_waiting` requests that have not started.
@@ -107,7 +107,7 @@ defmodule CallbackThread do
   """
   @spec spawn(receptor(), callback()) :: {:ok, id()} | {:error, :no_such_receptor | :worker_down}
   def spawn(receptor, fun) when is_callback(fun),
-    do: Route.patiently(receptor, fun, nil, :infinity)
+    do: Route.spawn_waiting(receptor, fun, nil, :infinity)
 
   @doc """
   Starts a thread, or returns `{:error, :full}` if all workers have `:max_waiting` requests that
@@ -116,7 +116,7 @@ defmodule CallbackThread do
   @spec try_spawn(receptor(), callback()) ::
           {:ok, id()} | {:error, :full | :no_such_receptor | :worker_down}
   def try_spawn(receptor, fun) when is_callback(fun),
-    do: Route.to_a_worker(receptor, {:spawn, fun, nil, :try})
+    do: Route.ask_next_worker(receptor, {:spawn, fun, nil, :try})
 
   @doc """
   Starts a thread that sends its replies to the calling process, as messages
@@ -138,7 +138,7 @@ defmodule CallbackThread do
   def spawn_reply(receptor, fun) when is_callback(fun) do
     ref = make_ref()
 
-    with {:ok, id} <- Route.patiently(receptor, fun, {self(), ref}, :infinity),
+    with {:ok, id} <- Route.spawn_waiting(receptor, fun, {self(), ref}, :infinity),
          do: {:ok, id, ref}
   end
 
@@ -150,7 +150,7 @@ defmodule CallbackThread do
   `{:error, :timeout}` if it has not replied yet; it then continues.
   """
   @spec await(reference(), timeout()) :: {:ok, term()} | {:error, term()}
-  def await(ref, timeout \\ 5_000) when is_reference(ref) and is_patience(timeout) do
+  def await(ref, timeout \\ 5_000) when is_reference(ref) and is_await_timeout(timeout) do
     receive do
       {:reply, ^ref, value} -> {:ok, value}
       {:DOWN, ^ref, :callback_thread, _id, reason} -> {:error, reason}
@@ -176,12 +176,12 @@ defmodule CallbackThread do
       iex> CallbackThread.stop(receptor)
   """
   @spec call(receptor(), callback(), timeout()) :: {:ok, term()} | {:error, term()}
-  def call(receptor, fun, timeout \\ 5_000) when is_callback(fun) and is_patience(timeout) do
+  def call(receptor, fun, timeout \\ 5_000) when is_callback(fun) and is_await_timeout(timeout) do
     deadline = Route.deadline(timeout)
     ref = make_ref()
 
-    with {:ok, id} <- Route.patiently(receptor, fun, {self(), ref}, deadline) do
-      result = await(ref, Route.left(deadline))
+    with {:ok, id} <- Route.spawn_waiting(receptor, fun, {self(), ref}, deadline) do
+      result = await(ref, Route.remaining_ms(deadline))
       if result == {:error, :timeout}, do: cancel(id)
       demonitor(id, ref)
       drop_replies(ref)
@@ -252,7 +252,7 @@ defmodule CallbackThread do
           {:ok, id()} | {:error, :no_such_function | :no_such_receptor | :worker_down}
   def spawn_registered(receptor, code, argument, options \\ []) when is_argument(argument) do
     ms = delay(options)
-    Route.to_a_worker(receptor, {:registered, code, [argument], ms})
+    Route.ask_next_worker(receptor, {:registered, code, [argument], ms})
   end
 
   @doc """
@@ -274,7 +274,7 @@ defmodule CallbackThread do
     |> Stream.map(fn argument when is_argument(argument) -> argument end)
     |> Stream.chunk_every(@bulk)
     |> Enum.reduce_while({:ok, 0}, fn bulk, {:ok, count} ->
-      case Route.to_a_worker(receptor, {:registered, code, bulk, ms}) do
+      case Route.ask_next_worker(receptor, {:registered, code, bulk, ms}) do
         {:ok, _last} -> {:cont, {:ok, count + length(bulk)}}
         error -> {:halt, error}
       end
@@ -288,7 +288,7 @@ defmodule CallbackThread do
   for a message and already has `:max_inbox` messages.
   """
   @spec send(id(), term()) :: :ok | {:error, :no_such_thread | :full}
-  def send(id, message), do: Route.to_thread(id, &{:send, &1, message})
+  def send(id, message), do: Route.ask_thread(id, &{:send, &1, message})
 
   @doc """
   Sends a message without waiting for the answer. The message is dropped if the thread has ended
@@ -304,7 +304,7 @@ defmodule CallbackThread do
   Ends a thread with the reason `:cancelled`. A callback of the thread that is running is killed.
   """
   @spec cancel(id()) :: :ok | {:error, :no_such_thread}
-  def cancel(id), do: Route.to_thread(id, &{:cancel, &1})
+  def cancel(id), do: Route.ask_thread(id, &{:cancel, &1})
 
   @doc """
   Monitors a thread: when it ends, the calling process gets
@@ -326,7 +326,7 @@ defmodule CallbackThread do
   @spec monitor(id()) :: {:ok, reference()} | {:error, :no_such_thread}
   def monitor(id) do
     {pid, ref} = {self(), make_ref()}
-    Route.to_thread(id, &{:monitor, &1, pid, ref})
+    Route.ask_thread(id, &{:monitor, &1, pid, ref})
   end
 
   @doc """
@@ -335,7 +335,7 @@ defmodule CallbackThread do
   """
   @spec demonitor(id(), reference()) :: :ok
   def demonitor(id, ref) when is_reference(ref) do
-    Route.to_thread(id, &{:demonitor, &1, ref})
+    Route.ask_thread(id, &{:demonitor, &1, ref})
 
     receive do
       {:DOWN, ^ref, :callback_thread, _, _} -> :ok
@@ -346,7 +346,7 @@ defmodule CallbackThread do
 
   @doc "Returns whether the thread has not ended."
   @spec alive?(id()) :: boolean()
-  def alive?(id), do: Route.to_thread(id, &{:alive?, &1}) == true
+  def alive?(id), do: Route.ask_thread(id, &{:alive?, &1}) == true
 
   @doc "Returns the id of the thread whose callback the calling process is running, or `nil`."
   @spec current() :: id() | nil

@@ -5,14 +5,14 @@ defmodule CallbackThread.ApiTest do
 
   describe "spawning" do
     test "the raw message runs the function with its id" do
-      {receptor, see} = {receptor(), seer()}
+      {receptor, see} = {receptor(), seen_reporter()}
       Kernel.send(receptor, {:spawn, fn id -> see.({id, CT.current()}) end})
       assert [{id, id}] = collect(1)
       assert CT.alive?(id) == false
     end
 
-    test "a raw request that is no function harms nobody" do
-      {receptor, see} = {receptor(), seer()}
+    test "a raw request that is not a function is ignored" do
+      {receptor, see} = {receptor(), seen_reporter()}
       Kernel.send(receptor, {:spawn, :not_a_function})
       Kernel.send(receptor, :something_else)
       Kernel.send(receptor, {:spawn, fn _ -> see.(1) end})
@@ -20,7 +20,7 @@ defmodule CallbackThread.ApiTest do
     end
 
     test "a callback takes its id or nothing" do
-      {receptor, see} = {receptor(), seer()}
+      {receptor, see} = {receptor(), seen_reporter()}
       {:ok, with_id} = CT.spawn(receptor, fn id -> see.(id) end)
       assert collect(1) == [with_id]
       {:ok, without} = CT.spawn(receptor, fn -> see.(CT.current()) end)
@@ -34,7 +34,7 @@ defmodule CallbackThread.ApiTest do
       assert CT.count(:receptor_with_a_name) == 0
     end
 
-    test "where there is no receptor it is an error" do
+    test "spawning without a receptor is an error" do
       receptor = receptor()
       CT.stop(receptor)
       assert {:error, _} = CT.spawn(receptor, fn -> 1 end)
@@ -68,7 +68,7 @@ defmodule CallbackThread.ApiTest do
       assert CT.send(id, 1) == {:error, :no_such_thread}
     end
 
-    test "a thread that ends without one tells why" do
+    test "a thread that ends without a reply reports its reason" do
       receptor = receptor()
       assert CT.call(receptor, fn -> :whatever end) == {:error, :normal}
 
@@ -97,12 +97,12 @@ defmodule CallbackThread.ApiTest do
 
   describe "messages" do
     test "of one sender arrive in order, also those sent before the thread receives" do
-      {receptor, see} = {receptor(), seer()}
+      {receptor, see} = {receptor(), seen_reporter()}
       {:ok, id} = CT.spawn(receptor, fn -> {:after, 20, fn -> {:receive, echo(see)} end} end)
       for i <- 1..500, do: assert(CT.send(id, i) == :ok)
       for i <- 501..1_000, do: CT.cast(id, i)
       assert collect(1_000) == Enum.to_list(1..1_000)
-      figures(receptor, %{inboxes: 0})
+      wait_for_stats(receptor, %{inboxes: 0})
     end
 
     defp echo(see) do
@@ -113,7 +113,7 @@ defmodule CallbackThread.ApiTest do
     end
 
     test "each return value may replace the handler" do
-      {receptor, see} = {receptor(), seer()}
+      {receptor, see} = {receptor(), seen_reporter()}
       second = fn message, id -> see.({:second, message, id}) end
 
       {:ok, id} =
@@ -127,7 +127,7 @@ defmodule CallbackThread.ApiTest do
     end
 
     test "a handler with a timeout: the message or the timeout, never both" do
-      {receptor, see} = {receptor(), seer()}
+      {receptor, see} = {receptor(), seen_reporter()}
       wait = fn ms -> {:receive, fn m -> see.({:got, m}) end, ms, fn -> see.(:timeout) end} end
       began = now()
       {:ok, late} = CT.spawn(receptor, fn -> wait.(50) end)
@@ -141,7 +141,7 @@ defmodule CallbackThread.ApiTest do
     end
 
     test "a thread may send to itself and to others of its worker" do
-      {receptor, see} = {receptor(workers: 1), seer()}
+      {receptor, see} = {receptor(workers: 1), seen_reporter()}
       {:ok, other} = CT.spawn(receptor, fn -> {:receive, see} end)
 
       CT.spawn(receptor, fn id ->
@@ -154,19 +154,19 @@ defmodule CallbackThread.ApiTest do
     end
 
     test "a full inbox refuses and loses nothing that it accepted" do
-      {receptor, see} = {receptor(max_inbox: 10), seer()}
+      {receptor, see} = {receptor(max_inbox: 10), seen_reporter()}
       {:ok, id} = CT.spawn(receptor, fn -> {:after, 200, fn -> {:receive, echo(see)} end} end)
 
       assert for(i <- 1..12, do: CT.send(id, i)) ==
                List.duplicate(:ok, 10) ++ List.duplicate({:error, :full}, 2)
 
       assert collect(10) == Enum.to_list(1..10)
-      figures(receptor, %{dropped: 2})
+      wait_for_stats(receptor, %{dropped: 2})
       assert CT.send(id, 13) == :ok
       assert collect(1) == [13]
     end
 
-    test "to unknown ids harm nobody" do
+    test "to unknown ids are rejected" do
       receptor = receptor(workers: 1)
       {:ok, id} = CT.spawn(receptor, fn -> :done end)
       {:callback_thread, worker, key} = id
@@ -191,8 +191,8 @@ defmodule CallbackThread.ApiTest do
       assert Process.alive?(worker)
     end
 
-    test "a stale id is never the thread that has its slot now" do
-      {receptor, see} = {receptor(workers: 1), seer()}
+    test "a stale id does not refer to the thread now in its slot" do
+      {receptor, see} = {receptor(workers: 1), seen_reporter()}
       {:ok, keeper} = CT.spawn(receptor, fn -> {:receive, see} end)
 
       stale =
@@ -204,7 +204,7 @@ defmodule CallbackThread.ApiTest do
 
       {:ok, present} = CT.spawn(receptor, fn -> {:receive, see} end)
       # There is still only one chunk, so the slot has been reused.
-      figures(receptor, %{chunks: 1})
+      wait_for_stats(receptor, %{chunks: 1})
       for id <- stale, do: assert(CT.send(id, :wrong) == {:error, :no_such_thread})
       for id <- stale, do: assert(CT.cancel(id) == {:error, :no_such_thread})
       CT.send(present, :right)
@@ -215,7 +215,7 @@ defmodule CallbackThread.ApiTest do
 
   describe "ends" do
     test "cancel: while waiting for a timer, for a message, and with messages kept" do
-      {receptor, see} = {receptor(), seer()}
+      {receptor, see} = {receptor(), seen_reporter()}
       {:ok, timer} = CT.spawn(receptor, fn -> {:after, 60, fn -> see.(:fired) end} end)
       {:ok, handler} = CT.spawn(receptor, fn -> {:receive, fn _ -> see.(:handled) end} end)
       eventually(fn -> CT.stats(receptor).rows == 2 end)
@@ -226,19 +226,26 @@ defmodule CallbackThread.ApiTest do
       assert CT.cancel(timer) == {:error, :no_such_thread}
       refute_receive {:seen, _}, 100
 
-      figures(receptor, %{rows: 0, alive: 0, inboxes: 0, watchers: 0, chunks: 0, cancelled: 2})
+      wait_for_stats(receptor, %{
+        rows: 0,
+        alive: 0,
+        inboxes: 0,
+        watchers: 0,
+        chunks: 0,
+        cancelled: 2
+      })
     end
 
     test "cancel: before the first callback has run, it never runs" do
-      {receptor, see} = {receptor(workers: 1, max_runners: 1), seer()}
+      {receptor, see} = {receptor(workers: 1, max_runners: 1), seen_reporter()}
       {:ok, _blocks} = CT.spawn(receptor, fn -> Process.sleep(150) end)
       {:ok, id} = CT.spawn(receptor, fn -> see.(:ran) end)
       assert CT.cancel(id) == :ok
       refute_receive {:seen, _}, 300
     end
 
-    test "cancel: a callback that blocks is killed, and nobody else" do
-      {receptor, see} = {receptor(workers: 1), seer()}
+    test "cancel: only the blocked callback is killed" do
+      {receptor, see} = {receptor(workers: 1), seen_reporter()}
 
       {:ok, id} =
         CT.spawn(receptor, fn ->
@@ -281,7 +288,7 @@ defmodule CallbackThread.ApiTest do
       assert {:bad_return, {:reply}} = reason.(fn -> {:reply} end)
     end
 
-    test "a monitor that was taken back says nothing" do
+    test "a removed monitor sends no message" do
       receptor = receptor()
       {:ok, id} = CT.spawn(receptor, fn -> {:receive, fn _ -> 1 end} end)
       {:ok, ref} = CT.monitor(id)
@@ -292,7 +299,7 @@ defmodule CallbackThread.ApiTest do
       refute_received {:DOWN, ^ref, _, _, _}
     end
 
-    test "a receptor that is stopped tells the monitors" do
+    test "stopping a receptor notifies the monitors" do
       receptor = receptor()
       {:ok, id} = CT.spawn(receptor, fn -> {:receive, fn _ -> 1 end} end)
       {:ok, ref} = CT.monitor(id)
@@ -303,7 +310,7 @@ defmodule CallbackThread.ApiTest do
 
   describe "registered functions" do
     test "are called with their integer, and may wait again" do
-      {receptor, see} = {receptor(), seer()}
+      {receptor, see} = {receptor(), seen_reporter()}
       {:ok, other} = CT.register(receptor, :other, fn n -> see.({:other, n}) end)
 
       {:ok, code} =
@@ -314,11 +321,11 @@ defmodule CallbackThread.ApiTest do
 
       {:ok, _} = CT.spawn_registered(receptor, code, 0)
       assert collect(4) == [0, 1, 2, {:other, -7}]
-      figures(receptor, %{rows: 0, chunks: 0})
+      wait_for_stats(receptor, %{rows: 0, chunks: 0})
     end
 
-    test "take messages, or time out, or become closures and come back" do
-      {receptor, see} = {receptor(workers: 1), seer()}
+    test "take messages, time out, or alternate with closures" do
+      {receptor, see} = {receptor(workers: 1), seen_reporter()}
 
       {:ok, code} =
         CT.register(receptor, :counter, fn
@@ -337,7 +344,7 @@ defmodule CallbackThread.ApiTest do
     end
 
     test "unknown codes are errors, and registering again replaces the function" do
-      {receptor, see} = {receptor(), seer()}
+      {receptor, see} = {receptor(), seen_reporter()}
       assert CT.spawn_registered(receptor, 99, 1) == {:error, :no_such_function}
       assert CT.spawn_registered_many(receptor, 99, 1..3) == {:error, :no_such_function}
       assert {:error, {:bad_return, _}} = CT.call(receptor, fn -> {:after, 1, 99, 1} end)
@@ -352,7 +359,7 @@ defmodule CallbackThread.ApiTest do
       end
     end
 
-    test "there is a limit to their number" do
+    test "their number is limited" do
       receptor = receptor(workers: 1)
       results = for i <- 1..4_200, do: CT.register(receptor, i, fn n -> n end)
       codes = for {:ok, code} <- results, do: code

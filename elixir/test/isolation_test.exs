@@ -17,8 +17,8 @@ defmodule CallbackThread.IsolationTest do
     :sys.resume(worker)
   end
 
-  test "a callback does not get the messages that another one left to its process" do
-    {receptor, see} = {receptor(workers: 1), seer()}
+  test "a callback does not receive messages left by another one" do
+    {receptor, see} = {receptor(workers: 1), seen_reporter()}
 
     in_one_batch(
       receptor,
@@ -42,8 +42,8 @@ defmodule CallbackThread.IsolationTest do
     assert Enum.uniq(collect(200)) == [:nothing]
   end
 
-  test "nor its names, priority, group leader, monitors or dictionary" do
-    {receptor, see} = {receptor(workers: 1), seer()}
+  test "a callback does not inherit names, priority, group leader, monitors or dictionary" do
+    {receptor, see} = {receptor(workers: 1), seen_reporter()}
     names = for i <- 1..40, do: :"isolation_test_#{i}"
 
     state = fn ->
@@ -76,7 +76,7 @@ defmodule CallbackThread.IsolationTest do
     assert collect(40) == List.duplicate(true, 40)
   end
 
-  test "made-up ids are mistakes of the caller, and do not reach the worker" do
+  test "forged ids raise in the caller and do not reach the worker" do
     receptor = receptor(workers: 1)
 
     {:ok, {:callback_thread, worker, key}} =
@@ -108,7 +108,7 @@ defmodule CallbackThread.IsolationTest do
     assert CT.alive?({:callback_thread, worker, key})
   end
 
-  test "calls and casts that a receptor does not know end nobody's threads" do
+  test "unknown calls and casts to a receptor end no threads" do
     receptor = receptor()
     {:ok, id} = CT.spawn(receptor, fn -> {:receive, fn _ -> 1 end} end)
 
@@ -124,7 +124,7 @@ defmodule CallbackThread.IsolationTest do
     assert CT.alive?(id)
   end
 
-  test "where there is no receptor, figures are 0 and registering is an error" do
+  test "without a receptor, statistics are 0 and registering is an error" do
     {there, gone} = {receptor(), receptor()}
     CT.stop(gone)
     figures = CT.stats(gone)
@@ -136,7 +136,7 @@ defmodule CallbackThread.IsolationTest do
   end
 
   test "a wait for a message may be without end in each form" do
-    {receptor, see} = {receptor(), seer()}
+    {receptor, see} = {receptor(), seen_reporter()}
     never = fn -> see.(:never) end
     {:ok, id} = CT.spawn(receptor, fn -> {:receive, see, :infinity, never} end)
 

@@ -6,7 +6,7 @@ defmodule CallbackThread.LimitsTest do
   # Starts a receptor with one worker, whose only process is blocked, so that requests wait.
   defp blocked(options) do
     receptor = receptor([workers: 1, max_runners: 1] ++ options)
-    see = seer()
+    see = seen_reporter()
 
     {:ok, gate} =
       CT.spawn(receptor, fn ->
@@ -23,14 +23,14 @@ defmodule CallbackThread.LimitsTest do
 
   test "try_spawn refuses beyond the limit, and accepts again" do
     {receptor, runner, _} = blocked(max_waiting: 5)
-    see = seer()
+    see = seen_reporter()
 
     # Before the worker detects that the runner is blocked, it may give the runner up to 128 jobs,
     # which it then revokes.
     results = for i <- 1..10, do: CT.try_spawn(receptor, fn -> see.(i) end)
     assert Enum.map(results, &elem(&1, 0)) == List.duplicate(:ok, 5) ++ List.duplicate(:error, 5)
     assert Enum.all?(Enum.drop(results, 5), &(&1 == {:error, :full}))
-    figures(receptor, %{waiting: 5})
+    wait_for_stats(receptor, %{waiting: 5})
     Kernel.send(runner, :open)
     assert collect(5) == [1, 2, 3, 4, 5]
     assert {:ok, _} = CT.try_spawn(receptor, fn -> see.(:again) end)
@@ -39,7 +39,7 @@ defmodule CallbackThread.LimitsTest do
 
   test "spawn waits beyond the limit, in order, and nothing is lost" do
     {receptor, runner, _} = blocked(max_waiting: 3)
-    see = seer()
+    see = seen_reporter()
     me = self()
     for i <- 1..3, do: {:ok, _} = CT.spawn(receptor, fn -> see.(i) end)
 
@@ -56,12 +56,12 @@ defmodule CallbackThread.LimitsTest do
     Kernel.send(runner, :open)
     assert collect(20) == Enum.to_list(1..20)
     for i <- 4..20, do: assert_receive({:accepted, ^i, _}, 5_000)
-    figures(receptor, %{parked: 0})
+    wait_for_stats(receptor, %{parked: 0})
   end
 
   test "try_spawn takes another worker when one is full" do
     receptor = receptor(workers: 2, max_runners: 1, max_waiting: 1)
-    see = seer()
+    see = seen_reporter()
     block = fn -> see.(self()) && Process.sleep(:infinity) end
     {:ok, _} = CT.spawn(receptor, block)
     {:ok, _} = CT.spawn(receptor, block)
@@ -80,19 +80,19 @@ defmodule CallbackThread.LimitsTest do
     ids = for _ <- 1..5, do: elem(CT.try_spawn(receptor, fn -> 1 end), 1)
     assert CT.try_spawn(receptor, fn -> 1 end) == {:error, :full}
     for id <- ids, do: assert(CT.cancel(id) == :ok)
-    figures(receptor, %{waiting: 0, ready: 0})
+    wait_for_stats(receptor, %{waiting: 0, ready: 0})
     for _ <- 1..5, do: assert({:ok, _} = CT.try_spawn(receptor, fn -> 1 end))
   end
 
-  test "a call's time includes the wait for room, and what was not let in never runs" do
+  test "a call's timeout includes the wait for room, and a rejected request never runs" do
     {receptor, runner, _} = blocked(max_waiting: 1)
-    see = seer()
+    see = seen_reporter()
     {:ok, _} = CT.spawn(receptor, fn -> see.(:first) end)
     began = now()
     call = Task.async(fn -> CT.call(receptor, fn -> see.(:withdrawn) end, 50) end)
     assert Task.await(call) == {:error, :timeout}
     assert now() - began >= 50
-    figures(receptor, %{parked: 0})
+    wait_for_stats(receptor, %{parked: 0})
     {:ok, _} = Task.start(fn -> CT.call(receptor, fn -> see.(:second) end, 20_000) end)
     eventually(fn -> CT.stats(receptor).parked == 1 end)
     Kernel.send(runner, :open)
@@ -101,9 +101,9 @@ defmodule CallbackThread.LimitsTest do
     refute_received {:seen, _}
   end
 
-  test "many spawners that wait are let in where each job gets a process" do
+  test "many waiting spawners are accepted while each job gets its own process" do
     receptor = receptor(workers: 1, max_waiting: 2, max_runners: 1_000)
-    see = seer()
+    see = seen_reporter()
 
     for i <- 1..500,
         do: spawn_link(fn -> CT.spawn(receptor, fn -> Process.sleep(20) && see.(i) end) end)
@@ -112,7 +112,7 @@ defmodule CallbackThread.LimitsTest do
     eventually(fn -> match?(%{parked: 0, alive: 0, runners: 0}, CT.stats(receptor)) end)
   end
 
-  test "options that nothing could run with are refused in words" do
+  test "invalid options raise errors that name them" do
     for {name, wrong} <- [
           workers: 0,
           workers: -1,
@@ -153,9 +153,9 @@ defmodule CallbackThread.LimitsTest do
     assert CT.count(receptor) == 0
   end
 
-  test "the raw form is not bounded" do
+  test "raw requests are unbounded" do
     {receptor, runner, _} = blocked(max_waiting: 5)
-    see = seer()
+    see = seen_reporter()
     for i <- 1..100, do: Kernel.send(receptor, {:spawn, fn _ -> see.(i) end})
     eventually(fn -> CT.stats(receptor).waiting == 100 end)
     Kernel.send(runner, :open)
@@ -164,7 +164,7 @@ defmodule CallbackThread.LimitsTest do
 
   test "no more processes than allowed, and all run in the end" do
     receptor = receptor(workers: 1, max_runners: 10)
-    see = seer()
+    see = seen_reporter()
     for i <- 1..60, do: {:ok, _} = CT.spawn(receptor, fn -> Process.sleep(20) && see.(i) end)
     most = Enum.max(for _ <- 1..20, do: Process.sleep(2) && CT.stats(receptor).runners)
     # A runner that is about to end may count as well.

@@ -3,7 +3,7 @@ defmodule CallbackThread.MemoryTest do
   import CallbackThread.Helpers
   alias CallbackThread, as: CT
 
-  test "100 cycles of spawning and ending leave nothing" do
+  test "100 cycles of spawning and ending leave no memory in use" do
     receptor = receptor()
     {:ok, code} = CT.register(receptor, fn n -> n end)
 
@@ -18,8 +18,16 @@ defmodule CallbackThread.MemoryTest do
         # Wait for the number of ended threads, because a raw request in transit is not alive yet.
         wanted = Process.get(:wanted, 0) + 1_000
         Process.put(:wanted, wanted)
-        figures(receptor, %{ended: wanted, alive: 0})
-        figures(receptor, %{chunks: 0, rows: 0, inboxes: 0, watchers: 0, ready: 0, alive: 0})
+        wait_for_stats(receptor, %{ended: wanted, alive: 0})
+
+        wait_for_stats(receptor, %{
+          chunks: 0,
+          rows: 0,
+          inboxes: 0,
+          watchers: 0,
+          ready: 0,
+          alive: 0
+        })
 
         workers_size(receptor)
       end
@@ -32,7 +40,7 @@ defmodule CallbackThread.MemoryTest do
     Enum.sum(for worker <- CT.Directory.all(receptor), do: elem(Process.info(worker, :memory), 1))
   end
 
-  test "waiting units are small, and their memory is given back" do
+  test "waiting units are small, and their memory is released" do
     receptor = receptor(workers: 1)
     {:ok, code} = CT.register(receptor, fn n -> n end)
     units = 20_000
@@ -68,7 +76,7 @@ defmodule CallbackThread.MemoryTest do
         i <- 0..255,
         do: cancel(worker, serial, ref, i)
 
-    figures(receptor, %{chunks: 0, rows: 0, alive: 0})
+    wait_for_stats(receptor, %{chunks: 0, rows: 0, alive: 0})
     eventually(fn -> held(worker) == before end)
     during - before
   end

@@ -6,7 +6,7 @@ defmodule CallbackThread.MillionTest do
 
   # Long enough for a compilation and two BEAMs on a busy machine.
   @moduletag timeout: 300_000
-  @patience_ms 120_000
+  @timeout_ms 120_000
 
   for kind <- ["registered", "closures"] do
     test "#{kind} that fall due before they are counted are an error that says what to do" do
@@ -31,14 +31,14 @@ defmodule CallbackThread.MillionTest do
       port = Port.open({:spawn_executable, mix}, options)
       {:os_pid, parent} = Port.info(port, :os_pid)
       on_exit(fn -> for pid <- ["#{parent}" | children(units)], do: kill("KILL", pid) end)
-      eventually(fn -> children(units) != [] end, @patience_ms)
+      eventually(fn -> children(units) != [] end, @timeout_ms)
       Process.sleep(unquote(delay))
       # The command line cannot be read while one program executes the next (`elixir`, `erl`,
       # `beam.smp`).
-      eventually(fn -> children(units) != [] end, @patience_ms)
+      eventually(fn -> children(units) != [] end, @timeout_ms)
       assert kill(unquote(signal), "#{parent}") == 0
-      eventually(fn -> children(units) == [] end, @patience_ms)
-      eventually(fn -> not File.exists?("/proc/#{parent}") end, @patience_ms)
+      eventually(fn -> children(units) == [] end, @timeout_ms)
+      eventually(fn -> not File.exists?("/proc/#{parent}") end, @timeout_ms)
     end
   end
 

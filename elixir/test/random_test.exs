@@ -28,7 +28,7 @@ defmodule CallbackThread.RandomTest do
           operate(receptor, code, log, threads, i)
         end)
 
-      threads = cancel_the_rest(threads)
+      threads = cancel_all(threads)
       eventually(fn -> CT.count(receptor) == 0 end)
       for {number, thread} <- threads, do: check(number, thread, log)
       check_stats(receptor, map_size(threads))
@@ -87,7 +87,7 @@ defmodule CallbackThread.RandomTest do
     end
   end
 
-  defp cancel_the_rest(threads) do
+  defp cancel_all(threads) do
     Process.sleep(50)
     Map.new(threads, fn {number, thread} -> {number, cancel(thread)} end)
   end
@@ -96,27 +96,27 @@ defmodule CallbackThread.RandomTest do
 
   defp step(log, number, index, plan, earliest) do
     :ets.insert(log, {{number, index}, earliest == nil or now_us() >= earliest})
-    carry_out(plan, log, number, index + 1)
+    run_plan(plan, log, number, index + 1)
   end
 
-  defp carry_out([], _log, _number, _index), do: {:reply, :finished}
-  defp carry_out([:crash | _], _, _, _), do: raise("planned")
+  defp run_plan([], _log, _number, _index), do: {:reply, :finished}
+  defp run_plan([:crash | _], _, _, _), do: raise("planned")
 
-  defp carry_out([:block | plan], log, number, index),
+  defp run_plan([:block | plan], log, number, index),
     do: Process.sleep(3) && step(log, number, index, plan, nil)
 
-  defp carry_out([:reply | plan], log, number, index),
+  defp run_plan([:reply | plan], log, number, index),
     do: {:reply, :more, step(log, number, index, plan, nil)}
 
-  defp carry_out([{:after, ms} | plan], log, number, index) do
+  defp run_plan([{:after, ms} | plan], log, number, index) do
     earliest = now_us() + 1_000 * ms
     {:after, ms, fn -> step(log, number, index, plan, earliest) end}
   end
 
-  defp carry_out([:receive | plan], log, number, index),
+  defp run_plan([:receive | plan], log, number, index),
     do: {:receive, handler(log, number, index, plan)}
 
-  defp carry_out([{:receive, ms} | plan], log, number, index) do
+  defp run_plan([{:receive, ms} | plan], log, number, index) do
     earliest = now_us() + 1_000 * ms
 
     {:receive, handler(log, number, index, plan), ms,
@@ -125,7 +125,7 @@ defmodule CallbackThread.RandomTest do
 
   # The rest of the plan is in the log, because the state of a registered function is only an
   # integer.
-  defp carry_out([{:registered, code} | plan], log, number, index) do
+  defp run_plan([{:registered, code} | plan], log, number, index) do
     :ets.insert(log, {{:rest, number}, {index, plan}})
     {:after, 1, code, number}
   end
@@ -161,7 +161,7 @@ defmodule CallbackThread.RandomTest do
     assert List.starts_with?(Enum.reverse(thread.accepted), received)
 
     assert thread.cancelled in 0..1
-    check_end(number, last_word(thread.ref), thread, ran)
+    check_end(number, final_result(thread.ref), thread, ran)
   end
 
   defp check_end(_, :finished, %{cancelled: 0, plan: plan}, ran),
@@ -176,21 +176,21 @@ defmodule CallbackThread.RandomTest do
   defp check_end(number, reason, thread, ran), do: flunk(inspect({number, reason, thread, ran}))
 
   # Skips intermediate replies. There must be one final reply or reason, and nothing after it.
-  defp last_word(ref) do
+  defp final_result(ref) do
     case CT.await(ref, 0) do
-      {:ok, :more} -> last_word(ref)
-      {:ok, :finished} -> nothing_more(ref, :finished)
-      {:error, reason} when reason != :timeout -> nothing_more(ref, reason)
+      {:ok, :more} -> final_result(ref)
+      {:ok, :finished} -> assert_no_further_reply(ref, :finished)
+      {:error, reason} when reason != :timeout -> assert_no_further_reply(ref, reason)
     end
   end
 
-  defp nothing_more(ref, word) do
+  defp assert_no_further_reply(ref, word) do
     assert CT.await(ref, 0) == {:error, :timeout}
     word
   end
 
   defp check_stats(receptor, monitored) do
-    figures(receptor, %{chunks: 0, rows: 0, inboxes: 0, watchers: 0, ready: 0, waiting: 0})
+    wait_for_stats(receptor, %{chunks: 0, rows: 0, inboxes: 0, watchers: 0, ready: 0, waiting: 0})
     stats = CT.stats(receptor)
     assert stats.spawned == stats.ended + stats.crashed + stats.cancelled
     assert stats.spawned >= monitored

@@ -6,7 +6,7 @@ defmodule CallbackThread.RunningTest do
 
   describe "timers" do
     test "never fire early, whatever the delay" do
-      {receptor, see} = {receptor(), seer()}
+      {receptor, see} = {receptor(), seen_reporter()}
       :rand.seed(:exsss, {4, 5, 6})
       ns = fn -> System.monotonic_time(:nanosecond) end
 
@@ -23,8 +23,8 @@ defmodule CallbackThread.RunningTest do
       assert Enum.all?(late, &(&1 >= 0))
     end
 
-    test "registered ones neither" do
-      {receptor, see} = {receptor(), seer()}
+    test "of registered functions never fire early" do
+      {receptor, see} = {receptor(), seen_reporter()}
 
       {:ok, code} =
         CT.register(receptor, fn began -> see.(System.monotonic_time(:nanosecond) - began) end)
@@ -36,7 +36,7 @@ defmodule CallbackThread.RunningTest do
     end
 
     test "of one worker fire in the order of their ticks, and of waiting among equal ones" do
-      {receptor, see} = {receptor(workers: 1), seer()}
+      {receptor, see} = {receptor(workers: 1), seen_reporter()}
       :rand.seed(:exsss, {7, 8, 9})
       {:ok, code} = CT.register(receptor, fn n -> see.(n) end)
       bulks = for bulk <- 1..20, do: {bulk, 200 + 20 * :rand.uniform(5)}
@@ -66,8 +66,8 @@ defmodule CallbackThread.RunningTest do
                CT.call(receptor, fn -> {:after, long + 1, fn -> 1 end} end)
     end
 
-    test "zero milliseconds let the others run" do
-      {receptor, see} = {receptor(workers: 1), seer()}
+    test "of zero milliseconds let other threads run" do
+      {receptor, see} = {receptor(workers: 1), seen_reporter()}
 
       CT.spawn(receptor, fn ->
         see.(1) && {:after, 0, fn -> see.(3) && {:after, 0, fn -> see.(4) end} end}
@@ -78,7 +78,7 @@ defmodule CallbackThread.RunningTest do
   end
 
   describe "crashes" do
-    test "a storm: every tenth of 10,000 raises, the others complete, each is reported" do
+    test "of every tenth of 10,000 threads are reported, and the others complete" do
       receptor = receptor()
       done = :counters.new(10_000, [])
 
@@ -116,7 +116,7 @@ defmodule CallbackThread.RunningTest do
 
       assert log =~ ~r/callback_thread.* ended: \*\* \(RuntimeError\) number \d+/
 
-      figures(receptor, %{
+      wait_for_stats(receptor, %{
         crashed: 1_000,
         ended: 9_000,
         alive: 0,
@@ -131,8 +131,8 @@ defmodule CallbackThread.RunningTest do
       reason
     end
 
-    test "a callback that kills its process takes no other with it" do
-      {receptor, see} = {receptor(workers: 1), seer()}
+    test "a callback that kills its process ends no other thread" do
+      {receptor, see} = {receptor(workers: 1), seen_reporter()}
 
       for i <- 1..300 do
         fun =
@@ -148,8 +148,8 @@ defmodule CallbackThread.RunningTest do
       refute_received {:seen, _}
     end
 
-    test "a link that a callback leaves behind does not end another callback" do
-      {receptor, see} = {receptor(workers: 1), seer()}
+    test "a link left by a callback does not end another callback" do
+      {receptor, see} = {receptor(workers: 1), seen_reporter()}
 
       for i <- 1..100 do
         CT.spawn(receptor, fn ->
@@ -184,8 +184,8 @@ defmodule CallbackThread.RunningTest do
       CT.stop(receptor)
     end
 
-    test "prompt ones among them each run once, and batches come back" do
-      {receptor, see} = {receptor(workers: 1), seer()}
+    test "prompt callbacks among them run once each, and batches resume" do
+      {receptor, see} = {receptor(workers: 1), seen_reporter()}
 
       for i <- 1..2_000 do
         fun =
@@ -203,8 +203,8 @@ defmodule CallbackThread.RunningTest do
       refute_received {:seen, _}
     end
 
-    test "one that computes for long does not hold the others" do
-      {receptor, see} = {receptor(workers: 1), seer()}
+    test "a long computation does not delay the others" do
+      {receptor, see} = {receptor(workers: 1), seen_reporter()}
       stop = :atomics.new(1, [])
       Kernel.send(receptor, {:spawn, fn _ -> spin(stop) && see.(:spun) end})
       for i <- 1..100, do: Kernel.send(receptor, {:spawn, fn _ -> see.(i) end})
@@ -219,7 +219,7 @@ defmodule CallbackThread.RunningTest do
   describe "a worker that dies" do
     test "is replaced, and its threads are reported" do
       receptor = receptor(workers: 2)
-      see = seer()
+      see = seen_reporter()
 
       log =
         capture_log(fn ->
@@ -257,7 +257,7 @@ defmodule CallbackThread.RunningTest do
       assert Enum.sum(counts) == 22
     end
 
-    test "with its receptor, too: those who watch are told" do
+    test "together with its receptor: the watchers are notified" do
       receptor = CT.Receptor.new(workers: 2)
       ids = for _ <- 1..4, do: elem(CT.spawn(receptor, fn -> {:receive, fn _ -> 1 end} end), 1)
       refs = for id <- ids, do: {id, elem(CT.monitor(id), 1)}
@@ -276,9 +276,9 @@ defmodule CallbackThread.RunningTest do
       assert CT.count(receptor) == 0
     end
 
-    test "raw requests that the receptor still holds are given to the next one" do
+    test "raw requests held by the receptor go to the next worker" do
       receptor = receptor(workers: 1)
-      {[worker], see} = {CT.Directory.all(receptor), seer()}
+      {[worker], see} = {CT.Directory.all(receptor), seen_reporter()}
       :sys.suspend(worker)
       for i <- 1..3_000, do: Kernel.send(receptor, {:spawn, fn _ -> see.(i) end})
       {:ok, _} = CT.register(receptor, fn n -> n end)
@@ -294,7 +294,7 @@ defmodule CallbackThread.RunningTest do
       refute_received {:seen, _}
     end
 
-    test "raw requests that it had not read are counted in the log" do
+    test "the number of unread raw requests is logged" do
       receptor = receptor(workers: 1)
       [worker] = CT.Directory.all(receptor)
 

@@ -6,7 +6,7 @@ defmodule CallbackThread.SlotsTest do
     Enum.map_reduce(1..count//1, slots, fn _, slots -> Slots.claim(slots) end)
   end
 
-  test "a chunk comes with its first thread and goes with its last" do
+  test "a chunk exists from its first thread to its last" do
     {keys, slots} = claim(Slots.new(), 1_000)
     assert Slots.chunks(slots) == 4
     assert length(Enum.uniq(keys)) == 1_000
@@ -15,7 +15,7 @@ defmodule CallbackThread.SlotsTest do
     assert Slots.next_due(slots) == nil
   end
 
-  test "a slot that is used again has another key, for more than all generations" do
+  test "a reused slot has another key, beyond the number of generations" do
     {_keeps_the_chunk, slots} = Slots.claim(Slots.new())
 
     {keys, slots} =
@@ -30,7 +30,7 @@ defmodule CallbackThread.SlotsTest do
     assert Enum.all?(keys, &(Slots.fetch(slots, &1) == nil))
   end
 
-  test "keys of another chunk, and made-up keys, name nothing" do
+  test "keys of another chunk and forged keys are invalid" do
     {[key], slots} = claim(Slots.new(), 1)
     assert {:running, _} = Slots.fetch(slots, key)
 
@@ -77,7 +77,7 @@ defmodule CallbackThread.SlotsTest do
     end
   end
 
-  test "a unit that was released or woken between two pieces is not due any more" do
+  test "a unit released or woken between two batches is no longer due" do
     {keys, slots} = claim(Slots.new(), 10)
     slots = Enum.reduce(keys, slots, &Slots.park(&2, &1, 9, 5, 0))
     {taken, slots} = Slots.take_due(slots, 5, 3)

@@ -29,7 +29,7 @@ defmodule CallbackThread.SupervisionTest do
         strategy: :one_for_one
       )
 
-    see = seer()
+    see = seen_reporter()
     {:ok, _} = CT.spawn(:one_of_two, fn -> see.(self()) && Process.sleep(:infinity) end)
     [runner] = collect(1)
     watch = Process.monitor(runner)
@@ -62,7 +62,7 @@ defmodule CallbackThread.SupervisionTest do
     assert log =~ "30 raw spawn requests were lost"
   end
 
-  test "raw requests that a stopped receptor still had are counted in the log" do
+  test "the number of raw requests held by a stopped receptor is logged" do
     receptor = receptor(workers: 1)
     [worker] = CT.Directory.all(receptor)
     :sys.suspend(worker)

@@ -5,7 +5,7 @@ defmodule CallbackThread.Helpers do
   import ExUnit.Assertions, only: [assert: 1]
 
   # Long enough for a loaded machine; a passing test never waits this long.
-  @patience_ms 20_000
+  @timeout_ms 20_000
 
   def receptor(options \\ []) do
     receptor = CallbackThread.Receptor.new(options)
@@ -18,8 +18,8 @@ defmodule CallbackThread.Helpers do
   end
 
   @doc "Waits until `condition` holds."
-  def eventually(condition, patience \\ @patience_ms) do
-    deadline = now() + patience
+  def eventually(condition, timeout_ms \\ @timeout_ms) do
+    deadline = now() + timeout_ms
     poll(condition, deadline)
   end
 
@@ -37,18 +37,18 @@ defmodule CallbackThread.Helpers do
   Statistics are delayed: a thread may have notified its monitors before the worker has removed
   it.
   """
-  def figures(receptor, expected) do
+  def wait_for_stats(receptor, expected) do
     keys = Map.keys(expected)
     wanted = fn -> Map.take(CallbackThread.stats(receptor), keys) == expected end
-    deadline = now() + @patience_ms
-    poll_figures(wanted, deadline)
+    deadline = now() + @timeout_ms
+    poll_stats(wanted, deadline)
     assert Map.take(CallbackThread.stats(receptor), keys) == expected
   end
 
-  defp poll_figures(wanted, deadline) do
+  defp poll_stats(wanted, deadline) do
     if not wanted.() and now() <= deadline do
       Process.sleep(2)
-      poll_figures(wanted, deadline)
+      poll_stats(wanted, deadline)
     end
   end
 
@@ -59,12 +59,12 @@ defmodule CallbackThread.Helpers do
     receive do
       {:seen, value} -> value
     after
-      @patience_ms -> ExUnit.Assertions.flunk("a message is missing")
+      @timeout_ms -> ExUnit.Assertions.flunk("a message is missing")
     end
   end
 
   @doc "A function that sends `{:seen, value}` to the calling process."
-  def seer do
+  def seen_reporter do
     me = self()
     fn value -> Kernel.send(me, {:seen, value}) end
   end

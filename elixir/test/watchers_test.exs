@@ -3,7 +3,7 @@ defmodule CallbackThread.WatchersTest do
   import CallbackThread.Helpers
   alias CallbackThread, as: CT
 
-  test "monitors of processes that have died do not pile up" do
+  test "monitors of dead processes do not accumulate" do
     receptor = receptor(workers: 1)
     {:ok, id} = CT.spawn(receptor, fn -> {:receive, fn _ -> 1 end} end)
     {:ok, kept} = CT.monitor(id)
@@ -16,7 +16,7 @@ defmodule CallbackThread.WatchersTest do
     eventually(fn -> CT.stats(receptor).watchers == 0 end)
   end
 
-  test "one thread may have very many" do
+  test "a thread may have very many watchers" do
     receptor = receptor(workers: 1)
     {:ok, id, replies} = CT.spawn_reply(receptor, fn -> {:receive, fn _ -> {:reply, 1} end} end)
     {:ok, other} = CT.spawn(receptor, fn -> {:receive, fn _ -> 1 end} end)
@@ -30,7 +30,7 @@ defmodule CallbackThread.WatchersTest do
     assert Enum.sort(for _ <- kept, do: next_down(id)) == Enum.sort(kept)
     assert now() - began < 10_000
     refute_received _
-    figures(receptor, %{watchers: 1})
+    wait_for_stats(receptor, %{watchers: 1})
     CT.cancel(other)
     assert_receive {:DOWN, ^of_other, _, ^other, :cancelled}, 5_000
   end

@@ -159,7 +159,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(&address).map_err(|error| format!("{address}: {error}"))?;
     println!("listening on {}", listener.local_addr()?);
     // All guests share the room's Worker: a chat does not need a second one.
-    let receptor = Receptor::builder().workers(1).kept_messages(MAX_BACKLOG_LINES).start()?;
+    let receptor = Receptor::builder().workers(1).stash_capacity(MAX_BACKLOG_LINES).start()?;
     let room = receptor.spawn_receiving(room)?;
     receptor.spawn(move |context| match context.register(listener) {
         Ok(source) => accept(context, source, room),

@@ -18,15 +18,15 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 /// A pool of threads with a queue of jobs. Jobs of callback threads are never refused: each
 /// callback thread waits for at most one, so their number bounds the queue.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct ThreadPool {
     state: Mutex<State>,
     work: Condvar,
     /// Signalled when the queue may have room.
     room: Condvar,
     /// Maximum number of threads.
-    most: usize,
-    /// Queue length, in jobs, from which [`Pool::offer`] refuses further ones.
-    most_waiting: usize,
+    max_threads: usize,
+    /// Queue length, in jobs, from which [`ThreadPool::try_push`] refuses further ones.
+    max_waiting_jobs: usize,
 }
 
 #[derive(Default)]
@@ -43,12 +43,12 @@ impl std::fmt::Debug for State {
     }
 }
 
-impl Pool {
-    /// Creates a pool of at most `most` threads, which start on demand. `most_waiting` limits the
-    /// jobs queued by other threads than Workers.
-    pub fn new(most: usize, most_waiting: usize) -> Self {
+impl ThreadPool {
+    /// Creates a pool of at most `max_threads` threads, which start on demand. `max_waiting_jobs`
+    /// limits the jobs queued by other threads than Workers.
+    pub fn new(max_threads: usize, max_waiting_jobs: usize) -> Self {
         let state = Mutex::default();
-        Self { state, work: Condvar::new(), room: Condvar::new(), most, most_waiting }
+        Self { state, work: Condvar::new(), room: Condvar::new(), max_threads, max_waiting_jobs }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -56,10 +56,10 @@ impl Pool {
     }
 
     /// Queues a job even if the queue is full. Drops it if the pool has been shut down.
-    pub fn give(self: &Arc<Self>, job: Job) {
+    pub fn push_always(self: &Arc<Self>, job: Job) {
         let state = self.lock();
         if !state.down {
-            self.put(state, job);
+            self.enqueue(state, job);
         }
     }
 
@@ -67,15 +67,15 @@ impl Pool {
     ///
     /// # Errors
     /// [`SpawnError::Full`] if the queue is full, [`SpawnError::ShutDown`] after shutdown.
-    pub fn offer(self: &Arc<Self>, job: Job) -> Result<(), SpawnError> {
+    pub fn try_push(self: &Arc<Self>, job: Job) -> Result<(), SpawnError> {
         let state = self.lock();
         if state.down {
             return Err(SpawnError::ShutDown);
         }
-        if state.jobs.len() >= self.most_waiting {
+        if state.jobs.len() >= self.max_waiting_jobs {
             return Err(SpawnError::Full);
         }
-        self.put(state, job);
+        self.enqueue(state, job);
         Ok(())
     }
 
@@ -83,36 +83,36 @@ impl Pool {
     ///
     /// # Errors
     /// [`SpawnError::ShutDown`] if the pool is shut down, even while this waits.
-    pub fn offer_waiting(self: &Arc<Self>, job: Job) -> Result<(), SpawnError> {
-        let full = |state: &mut State| !state.down && state.jobs.len() >= self.most_waiting;
+    pub fn push_waiting(self: &Arc<Self>, job: Job) -> Result<(), SpawnError> {
+        let full = |state: &mut State| !state.down && state.jobs.len() >= self.max_waiting_jobs;
         let state = self.room.wait_while(self.lock(), full);
         let state = state.unwrap_or_else(PoisonError::into_inner);
         if state.down {
             return Err(SpawnError::ShutDown);
         }
-        self.put(state, job);
+        self.enqueue(state, job);
         Ok(())
     }
 
     /// Queues a job, and starts a thread for it if no thread is idle and the pool may have more.
-    fn put(self: &Arc<Self>, mut state: MutexGuard<'_, State>, job: Job) {
+    fn enqueue(self: &Arc<Self>, mut state: MutexGuard<'_, State>, job: Job) {
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() {
             self.work.notify_one();
-        } else if state.threads < self.most {
+        } else if state.threads < self.max_threads {
             state.threads += 1;
             drop(state);
             let pool = Arc::clone(self);
             let thread = thread::Builder::new().name("callback-blocking".into());
-            if thread.spawn(move || pool.serve()).is_err() {
-                self.no_thread();
+            if thread.spawn(move || pool.run_jobs()).is_err() {
+                self.handle_start_failure();
             }
         }
     }
 
     /// Handles a failed thread start. If the pool has no other threads, runs the oldest job on the
     /// calling thread.
-    fn no_thread(&self) {
+    fn handle_start_failure(&self) {
         let mut state = self.lock();
         state.threads -= 1;
         let job = if state.threads == 0 { state.jobs.pop_front() } else { None };
@@ -123,7 +123,7 @@ impl Pool {
         }
     }
 
-    fn serve(&self) {
+    fn run_jobs(&self) {
         let mut state = self.lock();
         loop {
             if state.down {

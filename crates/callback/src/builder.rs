@@ -98,8 +98,8 @@ impl Builder {
     /// Sets the maximum number of messages stashed for a callback thread that is not receiving or
     /// has not caught up yet. Further messages are dropped and counted in
     /// [`Counts::refused`](crate::Counts::refused). [default: 65,536]
-    pub fn kept_messages(mut self, most: usize) -> Self {
-        self.stash_capacity = most;
+    pub fn stash_capacity(mut self, max_messages: usize) -> Self {
+        self.stash_capacity = max_messages;
         self
     }
 
@@ -113,8 +113,8 @@ impl Builder {
 
     /// Sets the time for which a Worker spins before it sleeps. If each Worker has a CPU to itself,
     /// spinning for a few microseconds speeds up messages between Workers. [default: zero]
-    pub fn spin(mut self, most: Duration) -> Self {
-        self.spin = (!most.is_zero()).then_some(most);
+    pub fn spin(mut self, max_spin: Duration) -> Self {
+        self.spin = (!max_spin.is_zero()).then_some(max_spin);
         self
     }
 
@@ -122,8 +122,8 @@ impl Builder {
     /// [`start`](Self::start) fails. If all are busy, work from
     /// [`spawn_blocking`](crate::Handle::spawn_blocking) waits in a queue that has the capacity of
     /// an inbox. [default: 64]
-    pub fn blocking_threads(mut self, most: usize) -> Self {
-        self.blocking = most;
+    pub fn blocking_threads(mut self, max_threads: usize) -> Self {
+        self.blocking = max_threads;
         self
     }
 
@@ -156,11 +156,11 @@ impl Builder {
         let remote = |_| WorkerRemote::new(self.inbox, self.unbounded);
         let waiting = if self.unbounded { usize::MAX } else { self.inbox };
         let shared = Arc::new(Shared::new(
-            leases.iter().map(Lease::home).collect(),
+            leases.iter().map(Lease::worker_number).collect(),
             (0..self.workers).map(remote).collect(),
             self.inbox.max(2),
             self.spin,
-            blocking::Pool::new(self.blocking, waiting),
+            blocking::ThreadPool::new(self.blocking, waiting),
         ));
         let watched = self.slow.is_some();
         let watchdog = match self.slow {
@@ -195,8 +195,8 @@ impl Builder {
     /// [`io::ErrorKind::InvalidInput`] if a setting is out of range; another kind if all numbers
     /// are in use.
     fn leases(&self) -> io::Result<Vec<Lease>> {
-        let out_of_range = |what: &str, value: usize, most: usize| {
-            let text = format!("{what}: {value} is not from 1 to {most}");
+        let out_of_range = |what: &str, value: usize, max: usize| {
+            let text = format!("{what}: {value} is not from 1 to {max}");
             Err(io::Error::new(io::ErrorKind::InvalidInput, text))
         };
         if !(1..=MAX_WORKERS).contains(&self.workers) {
@@ -236,6 +236,6 @@ fn machine_memory() -> usize {
     let all = usize::try_from(info.totalram).unwrap_or(usize::MAX);
     let all = all.saturating_mul(info.mem_unit as usize);
     // If address space is limited, leave most of it to the rest of the process.
-    let most = rustix::process::getrlimit(rustix::process::Resource::As).current;
-    most.map_or(all, |most| all.min(usize::try_from(most / 4).unwrap_or(usize::MAX)))
+    let limit = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    limit.map_or(all, |limit| all.min(usize::try_from(limit / 4).unwrap_or(usize::MAX)))
 }

@@ -20,7 +20,7 @@ use crate::key::{Address, Id, Key};
 use crate::message::{Envelope, Pool};
 use crate::next::{Never, Next, Wanted};
 use crate::notify::Notify;
-use crate::panics::attempt;
+use crate::panics::catch_panic;
 use crate::reason::{Down, Reason};
 use crate::reply::Reply;
 use crate::shared::Shared;
@@ -82,7 +82,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Returns the index of the current Worker, counted from 0.
     pub fn worker(&self) -> usize {
-        self.core.home.worker().into()
+        self.core.worker_number.index().into()
     }
 
     /// Ends the callback thread normally, with [`Reason::Done`].
@@ -92,8 +92,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Ends the callback thread with [`Reason::Failed`] and the given description. Linked callback
     /// threads end, too, and a supervisor may restart the failed one.
-    pub fn fail(&mut self, words: &str) -> Next {
-        self.core.note_failure(words.into());
+    pub fn fail(&mut self, description: &str) -> Next {
+        self.core.set_failure(description.into());
         Next(Wanted::Fail)
     }
 
@@ -168,7 +168,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         let result = Arc::new(Mutex::new(None));
         let (runtime, key, to) = (self.shared(), self.core.current(), Arc::clone(&result));
         let job = Box::new(move || {
-            *lock_std(&to) = Some(attempt(work));
+            *lock_std(&to) = Some(catch_panic(work));
             drop(to);
             runtime.post(Envelope::start(key));
         });
@@ -204,7 +204,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         let result = operation(source.get());
         if let Err(error) = &result
             && error.kind() == io::ErrorKind::WouldBlock
-            && self.core.descriptors.own(source)
+            && self.core.descriptors.owns(source)
         {
             self.core.descriptors.would_block(source.registration, interest);
         }
@@ -218,7 +218,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// for packet pipes (`O_DIRECT`): a read of these can return early although more input is
     /// available.
     pub fn drained<T: AsFd>(&mut self, source: &Source<T>) {
-        if self.core.descriptors.own(source) {
+        if self.core.descriptors.owns(source) {
             self.core.descriptors.drained(source.registration);
         }
     }
@@ -231,7 +231,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         T: AsFd + Send + 'static,
         F: FnOnce(&mut Context<'_, M>, Source<T>) -> Next + Send + 'static,
     {
-        if !self.core.descriptors.own(&source) {
+        if !self.core.descriptors.owns(&source) {
             return self.fail("the source is registered with another Worker");
         }
         let registration = source.registration;
@@ -367,19 +367,19 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         message: N,
     ) -> Result<(), SendError<N>> {
         let core = &mut *self.core;
-        let home = to.key.home();
-        if home == core.home {
+        let worker_number = to.key.worker_number();
+        if worker_number == core.worker_number {
             let Some(place) = core.slab.find(to.key) else {
                 return Err(SendError::Ended(message));
             };
-            place.fetch_header();
+            place.prefetch_header();
             let envelope = Envelope::message(to.key, message, &mut core.pool);
             core.enqueue(envelope);
         } else {
-            if !core.reaches(home) {
+            if !core.reaches(worker_number) {
                 return Err(SendError::Ended(message));
             }
-            if core.outgoing.is_full(home.worker()) {
+            if core.outgoing.is_full(worker_number.index()) {
                 return Err(SendError::Full(message));
             }
             let envelope = Envelope::message(to.key, message, &mut core.pool);
@@ -393,7 +393,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// [`monitor`](Self::monitor) and [`link`](Self::link), are never refused: they are queued
     /// until the Worker's inbox has room.
     pub fn cancel(&mut self, id: Id) {
-        if id.0.home() == self.core.home {
+        if id.0.worker_number() == self.core.worker_number {
             self.core.cancel(id.0, &Reason::Cancelled);
         } else {
             self.core.post(Envelope::cancel(id.0));
@@ -412,8 +412,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         F: FnOnce(Down) -> M + Send + 'static,
     {
         let (by, whom) = (self.core.current(), id.0);
-        let tell = Box::new(move |down| Envelope::message(by, message(down), &mut Pool::default()));
-        let there = Relation::Monitored { by, tell };
+        let to_envelope =
+            Box::new(move |down| Envelope::message(by, message(down), &mut Pool::default()));
+        let there = Relation::Monitored { by, to_envelope };
         let token = self.relate(whom, Relation::Monitors { whom }, there);
         Monitor { by, whom, token }
     }
@@ -422,7 +423,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     pub fn demonitor(&mut self, monitor: Monitor) {
         let Monitor { by, whom, token } = monitor;
         for unit in [by, whom] {
-            self.at(unit, move |core| core.forget(unit, token));
+            self.run_on_core_of(unit, move |core| core.forget(unit, token));
         }
     }
 
@@ -436,13 +437,13 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Runs an action on the core that owns a unit: at once if that is this core, otherwise as soon
     /// as its Worker takes the request from its inbox.
-    fn at(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
-        let home = unit.home();
+    fn run_on_core_of(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
+        let worker_number = unit.worker_number();
         // This core handles requests about a unit of another runtime as if that unit had ended.
-        if home == self.core.home || !self.core.reaches(home) {
+        if worker_number == self.core.worker_number || !self.core.reaches(worker_number) {
             action(self.core);
         } else {
-            self.core.post(control(home, action));
+            self.core.post(control(worker_number, action));
         }
     }
 
@@ -456,9 +457,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// Registers a relation with both sides: `here` with the running callback thread and `there`
     /// with `other`.
     fn relate(&mut self, other: Key, here: Relation, there: Relation) -> Token {
-        let token = self.core.watchers.token(self.core.home);
+        let token = self.core.watchers.token(self.core.worker_number);
         self.core.relate(self.core.current(), token, here);
-        self.at(other, move |core| core.relate(other, token, there));
+        self.run_on_core_of(other, move |core| core.relate(other, token, there));
         token
     }
 }

@@ -5,16 +5,19 @@
 //! `core.rs` on imports.
 
 use crate::core::Core;
-use crate::key::Home;
+use crate::key::WorkerNumber;
 use crate::message::Envelope;
 
 /// An action on a core, which any thread can send.
 type Control = Box<dyn FnOnce(&mut Core) + Send>;
 
-/// Creates an envelope that runs `action` on the core of the Worker `home`.
-pub(crate) fn control(home: Home, action: impl FnOnce(&mut Core) + Send + 'static) -> Envelope {
+/// Creates an envelope that runs `action` on the core of the Worker `worker_number`.
+pub(crate) fn control(
+    worker_number: WorkerNumber,
+    action: impl FnOnce(&mut Core) + Send + 'static,
+) -> Envelope {
     let action: Control = Box::new(action);
-    Envelope::control(home, action)
+    Envelope::control(worker_number, action)
 }
 
 /// Runs the action of a control envelope on `core`.

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!   other Workers, threads ── inbox ──▶ accept ─┐
-//!   callbacks: send, spawn, cancel ──▶ enqueue ─┼─▶ queue ─▶ work ─▶ deliver ─┐
-//!   descriptors ready ────────▶ fetch_events ───┘                             ├─▶ run ─▶ carry_on
-//!   timers due ───────────────▶ fire ─────────────────────────────────────────┘
+//!   callbacks: send, spawn, cancel ──▶ enqueue ─┼─▶ queue ─▶ work ─▶ deliver ┐
+//!   descriptors ready ────────▶ fetch_events ───┘                            ├─▶ run ─▶ apply_next
+//!   timers due ───────────────▶ fire ────────────────────────────────────────┘
 //!   callbacks: send to another Worker ──▶ outgoing ──▶ its inbox
 //! ```
 //!
@@ -76,7 +76,7 @@ use crate::handler::{
     Boxed, Handler, HandlerVTable, MAX_PAYLOAD_BYTES, WakeReason, fits, handler_vtable,
 };
 use crate::io::{Descriptors, Interest, Registration};
-use crate::key::{Home, Key};
+use crate::key::{Key, WorkerNumber};
 use crate::lease::Lease;
 use crate::message::{Envelope, Pool, Purpose};
 use crate::next::{Next, Wanted};
@@ -99,7 +99,7 @@ type Place = slab::Place<HandlerVTable>;
 type Slab = slab::Slab<HandlerVTable>;
 
 /// Number of deliveries between two readings of the clock, each of which starts newly set timers.
-const STAMP_INTERVAL: usize = 16;
+const DELIVERIES_PER_CLOCK_READ: usize = 16;
 /// Number of queue positions from the delivered envelope to the one whose receiver's payload is
 /// prefetched.
 const PREFETCH_DISTANCE: usize = 6;
@@ -132,7 +132,7 @@ pub(crate) enum Until {
 }
 
 pub(crate) struct Core {
-    pub home: Home,
+    pub worker_number: WorkerNumber,
     pub slab: Slab,
     pub clock: Clock,
     pub pool: Pool,
@@ -145,13 +145,13 @@ pub(crate) struct Core {
     /// Number of slots reserved for units that other threads spawn.
     reserved: u64,
     /// Number of reserved slots filled since the Worker last read and cleared this counter.
-    pub settled: u64,
+    pub filled_reserved: u64,
     /// Descriptors registered with this Worker.
     pub descriptors: Descriptors,
     /// Whether a watchdog measures how long callbacks run.
     pub watched: bool,
     current: Option<Current>,
-    /// The key of the running unit; [`Key::NOBODY`] if none runs.
+    /// The key of the running unit; [`Key::NONE`] if none runs.
     current_key: Key,
     /// Whether the running unit has been cancelled.
     cancelled: bool,
@@ -176,16 +176,16 @@ impl Core {
         clock: Clock,
         shared: Option<Arc<Shared>>,
     ) -> io::Result<Self> {
-        let home = lease.home();
+        let worker_number = lease.worker_number();
         let events = match &shared {
-            Some(shared) => Arc::clone(&shared.remotes[usize::from(home.worker())].events),
+            Some(shared) => Arc::clone(&shared.remotes[usize::from(worker_number.index())].events),
             None => Arc::default(),
         };
         let timers = Timers::new(&clock);
         let mut pool = Pool::default();
-        pool.keep();
+        pool.keep_blocks();
         Ok(Self {
-            home,
+            worker_number,
             slab: Slab::new(lease, bytes, timers.scanned_tick())?,
             clock,
             pool,
@@ -194,11 +194,11 @@ impl Core {
             queue: Queue::new(),
             outgoing: Outgoing::new(shared),
             reserved: 0,
-            settled: 0,
+            filled_reserved: 0,
             descriptors: Descriptors::new(events),
             watched: false,
             current: None,
-            current_key: Key::NOBODY,
+            current_key: Key::NONE,
             cancelled: false,
             failure: None,
             planned: Planned::new(),
@@ -228,14 +228,14 @@ impl Core {
         Ok(key)
     }
 
-    /// Returns the key of the running unit; [`Key::NOBODY`] if none runs.
+    /// Returns the key of the running unit; [`Key::NONE`] if none runs.
     pub fn current(&self) -> Key {
         self.current_key
     }
 
     /// Records the reason given by the running unit for its failure.
-    pub fn note_failure(&mut self, words: Arc<str>) {
-        self.failure = Some(words);
+    pub fn set_failure(&mut self, description: Arc<str>) {
+        self.failure = Some(description);
     }
 
     /// Sets the closure that the running unit runs next, and drops any closure planned before.
@@ -248,12 +248,12 @@ impl Core {
     #[inline]
     fn drop_planned(&mut self) {
         if self.planned.is_some() {
-            self.drop_what_is_planned();
+            self.drop_planned_cold();
         }
     }
 
     #[cold]
-    fn drop_what_is_planned(&mut self) {
+    fn drop_planned_cold(&mut self) {
         self.counts.panics += self.planned.clear();
     }
 
@@ -268,14 +268,14 @@ impl Core {
     /// Makes a unit wait for a delay, which starts at the next reading of the clock.
     #[inline]
     pub fn delay(&mut self, key: Key, nanoseconds: u64) {
-        if self.timers.ask(key, nanoseconds) {
-            self.stamp();
+        if self.timers.request(key, nanoseconds) {
+            self.start_delays();
         }
     }
 
     /// Reads the clock, and starts the delays requested since the last reading.
-    pub fn stamp(&mut self) {
-        self.timers.stamp(&mut self.slab, &self.clock);
+    pub fn start_delays(&mut self) {
+        self.timers.start_delays(&mut self.slab, &self.clock);
     }
 
     /// Appends an envelope for this core to the queue.
@@ -287,7 +287,7 @@ impl Core {
     /// Passes an envelope to the core of its receiver. Drops it if that core belongs to another
     /// runtime.
     pub fn post(&mut self, envelope: Envelope) {
-        if envelope.to.home() == self.home {
+        if envelope.to.worker_number() == self.worker_number {
             self.enqueue(envelope);
         } else if let Err(envelope) = self.outgoing.post(envelope) {
             self.discard(envelope);
@@ -311,9 +311,10 @@ impl Core {
         self.outgoing.shared()
     }
 
-    /// Returns whether the Worker `home` belongs to the same runtime.
-    pub fn reaches(&self, home: Home) -> bool {
-        home == self.home || self.shared().is_some_and(|shared| shared.remote(home).is_some())
+    /// Returns whether the Worker `worker_number` belongs to the same runtime.
+    pub fn reaches(&self, worker_number: WorkerNumber) -> bool {
+        worker_number == self.worker_number
+            || self.shared().is_some_and(|shared| shared.remote(worker_number).is_some())
     }
 
     /// Returns the number of units in this core, without reserved slots.
@@ -333,15 +334,15 @@ impl Core {
     }
 
     /// Delivers at most `most` queued envelopes. Returns whether there were any.
-    pub fn work(&mut self, most: usize) -> bool {
-        for done in 0..most {
-            if done % STAMP_INTERVAL == 0 {
-                self.stamp();
+    pub fn work(&mut self, max_envelopes: usize) -> bool {
+        for done in 0..max_envelopes {
+            if done % DELIVERIES_PER_CLOCK_READ == 0 {
+                self.start_delays();
             }
             if let Some(place) =
-                self.queue.ahead(PREFETCH_DISTANCE).and_then(|key| self.slab.find(key))
+                self.queue.receiver_at(PREFETCH_DISTANCE).and_then(|key| self.slab.find(key))
             {
-                place.fetch_payload();
+                place.prefetch_payload();
             }
             let Some(envelope) = self.queue.pop() else { return done > 0 };
             // SAFETY: the envelope was just popped, and nothing has been pushed since.
@@ -372,23 +373,23 @@ impl Core {
         let (key, purpose) = unsafe { envelope.as_ref() }.label();
         if purpose != Purpose::Message {
             // SAFETY: the caller gives the envelope up, and it is moved out once.
-            self.act(purpose, unsafe { envelope.read() });
+            self.deliver_non_message(purpose, unsafe { envelope.read() });
             return;
         }
         let Some((place, vtable)) =
             self.slab.find(key).map(|place| (place, self.slab.vtable(place)))
         else {
             // SAFETY: as above.
-            self.lose(unsafe { envelope.read() });
+            self.drop_undeliverable(unsafe { envelope.read() });
             return;
         };
         if !vtable.receives {
             // SAFETY: as above.
-            self.keep(place, unsafe { envelope.read() });
+            self.stash_message(place, unsafe { envelope.read() });
             return;
         }
         // SAFETY: as above.
-        unsafe { self.hand(place, key, vtable, envelope) };
+        unsafe { self.deliver_message(place, key, vtable, envelope) };
     }
 
     /// Runs a receiving unit with a message, or drops and counts a message of another type.
@@ -398,7 +399,7 @@ impl Core {
     /// in `place`.
     #[expect(clippy::inline_always, reason = "an eighth of all instructions of a round trip")]
     #[inline(always)]
-    unsafe fn hand(
+    unsafe fn deliver_message(
         &mut self,
         place: Place,
         key: Key,
@@ -408,11 +409,11 @@ impl Core {
         // SAFETY: the caller's promise; the borrow ends here.
         if !vtable.takes(unsafe { envelope.as_ref() }.vtable) {
             // SAFETY: the caller gives the envelope up, and it is moved out once.
-            self.lose(unsafe { envelope.read() });
+            self.drop_undeliverable(unsafe { envelope.read() });
             return;
         }
         if vtable.timed {
-            place.set_never_due();
+            place.clear_timer();
             self.timers.forget(key);
         }
         // SAFETY: as above; the handler moves the content out before anything else.
@@ -421,7 +422,7 @@ impl Core {
     }
 
     /// Delivers an envelope that holds no message.
-    fn act(&mut self, purpose: Purpose, envelope: Envelope) {
+    fn deliver_non_message(&mut self, purpose: Purpose, envelope: Envelope) {
         let key = envelope.to;
         match purpose {
             Purpose::Message => {}
@@ -440,7 +441,7 @@ impl Core {
 
     /// Drops and counts a message that cannot be delivered.
     #[cold]
-    fn lose(&mut self, envelope: Envelope) {
+    fn drop_undeliverable(&mut self, envelope: Envelope) {
         self.counts.undeliverable += 1;
         self.discard(envelope);
     }
@@ -448,7 +449,7 @@ impl Core {
     /// Stashes a message for a unit that is not receiving. Drops and counts the message if the
     /// unit's backlog is full.
     #[cold]
-    fn keep(&mut self, place: Place, envelope: Envelope) {
+    fn stash_message(&mut self, place: Place, envelope: Envelope) {
         place.page().header_mut().has_stashed = true;
         if let Err(envelope) = self.stash.add(envelope) {
             self.counts.refused += 1;
@@ -457,11 +458,11 @@ impl Core {
     }
 
     /// Runs at most `most` units whose timers are due. Returns whether any were due.
-    pub fn fire(&mut self, most: usize) -> bool {
-        if !self.timers.look(&mut self.slab, &self.clock) {
+    pub fn fire(&mut self, max_units: usize) -> bool {
+        if !self.timers.collect_due(&mut self.slab, &self.clock) {
             return false;
         }
-        for _ in 0..most {
+        for _ in 0..max_units {
             let Some(due) = self.timers.pop() else { break };
             if let Some(place) = self.timers.claim(due, &mut self.slab) {
                 self.run(place, due.key, self.slab.vtable(place), WakeReason::Due);
@@ -481,7 +482,7 @@ impl Core {
         self.current = Some(Current { place, vtable });
         self.current_key = key;
         if self.watched {
-            self.show_running(key);
+            self.publish_running(key);
         }
         let payload = place.payload().as_ptr();
         // SAFETY: a waiting unit's slot holds a closure of its vtable; the unit is the current one
@@ -489,25 +490,26 @@ impl Core {
         // vtable takes, as the caller has checked.
         let next = unsafe { (vtable.run)(payload, self, wake) };
         if self.watched {
-            self.show_running(Key::NOBODY);
+            self.publish_running(Key::NONE);
         }
-        self.carry_on(place, key, vtable, &next);
+        self.apply_next(place, key, vtable, &next);
     }
 
-    /// Queues the units whose descriptors are ready. With `look`, asks the kernel for events;
-    /// otherwise uses only those fetched by the last sleep. Returns whether any unit was queued.
-    pub fn fetch_events(&mut self, look: bool) -> bool {
+    /// Queues the units whose descriptors are ready. With `poll_kernel`, asks the kernel for
+    /// events; otherwise uses only those fetched by the last sleep. Returns whether any unit was
+    /// queued.
+    pub fn fetch_events(&mut self, poll_kernel: bool) -> bool {
         let Self { descriptors, queue, .. } = self;
         let before = queue.len();
-        descriptors.fetch(look, |unit| queue.push(Envelope::start(unit)));
+        descriptors.fetch(poll_kernel, |unit| queue.push(Envelope::start(unit)));
         queue.len() > before
     }
 
-    /// Publishes the running unit, or [`Key::NOBODY`], for the watchdog.
+    /// Publishes the running unit, or [`Key::NONE`], for the watchdog.
     #[cold]
-    fn show_running(&self, key: Key) {
+    fn publish_running(&self, key: Key) {
         if let Some(shared) = self.shared() {
-            let published = &shared.remotes[usize::from(self.home.worker())].published;
+            let published = &shared.remotes[usize::from(self.worker_number.index())].published;
             published.callbacks.store(self.counts.callbacks, Ordering::Release);
             published.running.store(key.bits(), Ordering::Release);
         }
@@ -515,9 +517,9 @@ impl Core {
 
     /// Carries out the request that the running unit's callback has returned: the unit waits again,
     /// or ends.
-    fn carry_on(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, next: &Next) {
+    fn apply_next(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, next: &Next) {
         self.current = None;
-        self.current_key = Key::NOBODY;
+        self.current_key = Key::NONE;
         match next.wanted() {
             Wanted::KeepReceiving if vtable.stays && !self.cancelled => {
                 self.drop_planned();
@@ -575,8 +577,8 @@ impl Core {
         match self.planned.move_to(place, vtable) {
             Until::Message => {}
             Until::Delay(delay) if vtable.receives => {
-                if self.timers.ask_or_message(place, key, delay) {
-                    self.stamp();
+                if self.timers.request_revocable(place, key, delay) {
+                    self.start_delays();
                 }
             }
             Until::Delay(delay) => self.delay(key, delay),
@@ -594,7 +596,7 @@ impl Core {
             }
             Until::Job(job) => {
                 if let Some(shared) = self.shared() {
-                    shared.blocking.give(job);
+                    shared.blocking.push_always(job);
                 }
             }
         }
@@ -614,14 +616,14 @@ impl Core {
     #[inline]
     fn schedule_stashed(&mut self, place: Place, key: Key) {
         if !self.stash.is_empty() {
-            self.schedule_stashed_of(place, key);
+            self.schedule_stashed_cold(place, key);
         }
     }
 
     #[cold]
-    fn schedule_stashed_of(&mut self, place: Place, key: Key) {
+    fn schedule_stashed_cold(&mut self, place: Place, key: Key) {
         let may_have = place.page().header().has_stashed;
-        if may_have && self.slab.vtable(place).receives && self.stash.call(key) {
+        if may_have && self.slab.vtable(place).receives && self.stash.schedule(key) {
             self.queue.push_first(Envelope::stashed(key));
         }
     }
@@ -632,39 +634,39 @@ impl Core {
         let vtable = self.slab.vtable(place);
         if !vtable.receives {
             // The unit timed out first, and is scheduled again when it receives.
-            self.stash.recall(key);
+            self.stash.unschedule(key);
             return;
         }
         let Some(envelope) = self.stash.next(key) else { return };
         if !vtable.takes(envelope.vtable) {
-            self.lose(envelope);
+            self.drop_undeliverable(envelope);
             self.schedule_stashed(place, key);
             return;
         }
         let mut envelope = ManuallyDrop::new(envelope);
         // SAFETY: ownership is given up here, and the envelope is not in the queue.
-        unsafe { self.hand(place, key, vtable, NonNull::from(&mut *envelope)) };
+        unsafe { self.deliver_message(place, key, vtable, NonNull::from(&mut *envelope)) };
     }
 
     /// Ends a unit that is not running and whose closure is gone.
     fn end(&mut self, place: Place, key: Key, reason: &Reason) {
-        let kept = self.stash.take(key);
+        let stashed = self.stash.take(key);
         self.timers.forget(key);
         let watched = place.page().header().watched;
         self.slab.remove(place);
         if !reason.is_done() {
-            self.watchers.note_failed(key, reason);
+            self.watchers.record_failure(key, reason);
         }
         if watched {
-            self.tell(key, reason);
+            self.notify_related(key, reason);
         }
-        kept.into_iter().flatten().for_each(|envelope| self.discard(envelope));
+        stashed.into_iter().flatten().for_each(|envelope| self.discard(envelope));
     }
 
     /// Ends a unit: at once if it is waiting, or after its callback returns if it is running.
     /// Returns whether it was alive.
     pub fn cancel(&mut self, key: Key, reason: &Reason) -> bool {
-        if self.current_key == key && key != Key::NOBODY {
+        if self.current_key == key && key != Key::NONE {
             self.cancelled = true;
             return true;
         }
@@ -685,11 +687,11 @@ impl Core {
             drop_panic(panic);
             return;
         };
-        let key = std::mem::replace(&mut self.current_key, Key::NOBODY);
+        let key = std::mem::replace(&mut self.current_key, Key::NONE);
         self.cancelled = false;
         self.failure = None;
         if self.watched {
-            self.show_running(Key::NOBODY);
+            self.publish_running(Key::NONE);
         }
         self.drop_planned();
         if vtable.stays {
@@ -714,7 +716,7 @@ impl Core {
     pub fn clear(&mut self) {
         let numbers: Vec<u32> = self.slab.pages().collect();
         for number in numbers {
-            for slot in self.slab.page(number).lives() {
+            for slot in self.slab.page(number).taken_slots() {
                 let page = self.slab.page(number);
                 let place = Place::new(page, slot);
                 let vtable = self.slab.vtable(place);
@@ -727,8 +729,8 @@ impl Core {
         for relation in self.watchers.take_all() {
             self.counts.panics += drop_quietly(|| drop(relation));
         }
-        let kept = self.stash.take_all();
-        kept.for_each(|envelope| self.discard(envelope));
+        let stashed = self.stash.take_all();
+        stashed.for_each(|envelope| self.discard(envelope));
         let outgoing = self.outgoing.take_all();
         outgoing.for_each(|envelope| self.discard(envelope));
         while let Some(envelope) = self.queue.pop() {

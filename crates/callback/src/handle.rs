@@ -86,7 +86,7 @@ impl Handle {
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
     {
-        let spawned = self.try_spawn_on::<Never, F>(self.next(), callback);
+        let spawned = self.try_spawn_on::<Never, F>(self.next_worker(), callback);
         spawned.map(Address::id).map_err(|(_, error)| error)
     }
 
@@ -100,7 +100,7 @@ impl Handle {
         M: Send + 'static,
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
     {
-        self.spawn_on(self.next(), callback)
+        self.spawn_on(self.next_worker(), callback)
     }
 
     /// Starts a callback thread that receives messages of type `M` on the Worker with index
@@ -153,9 +153,13 @@ impl Handle {
         W: FnOnce() -> T + Send + 'static,
     {
         let may_wait = !is_worker_thread();
-        self.block(
+        self.push_job(
             work,
-            if may_wait { blocking::Pool::offer_waiting } else { blocking::Pool::offer },
+            if may_wait {
+                blocking::ThreadPool::push_waiting
+            } else {
+                blocking::ThreadPool::try_push
+            },
         )
     }
 
@@ -169,16 +173,16 @@ impl Handle {
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
-        self.block(work, blocking::Pool::offer)
+        self.push_job(work, blocking::ThreadPool::try_push)
     }
 
-    fn block<T: Send + 'static>(
+    fn push_job<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-        offer: fn(&Arc<blocking::Pool>, blocking::Job) -> Result<(), SpawnError>,
+        push: fn(&Arc<blocking::ThreadPool>, blocking::Job) -> Result<(), SpawnError>,
     ) -> Result<Promise<T>, SpawnError> {
         let (reply, promise) = Reply::to_thread();
-        offer(&self.shared.blocking, Box::new(move || reply.send(work()))).map(|()| promise)
+        push(&self.shared.blocking, Box::new(move || reply.send(work()))).map(|()| promise)
     }
 
     fn try_spawn_on<M, F>(&self, worker: usize, callback: F) -> Result<Address<M>, (F, SpawnError)>
@@ -190,19 +194,19 @@ impl Handle {
             return Err((callback, SpawnError::ShutDown));
         }
         let remote = &self.shared.remotes[worker];
-        let Some(key) = remote.take_place() else {
+        let Some(key) = remote.take_slot() else {
             let error = if remote.has_no_room() { SpawnError::NoRoom } else { SpawnError::Full };
             return Err((callback, error));
         };
         self.shared.alive.add(1);
-        remote.push_always(control(key.home(), move |core| {
-            core.settle(key, once::<M, F>(callback));
+        remote.push_always(control(key.worker_number(), move |core| {
+            core.fill_reserved(key, once::<M, F>(callback));
         }));
         Ok(Address::new(key))
     }
 
-    fn next(&self) -> usize {
-        self.shared.next.fetch_add(1, Ordering::Relaxed) % self.shared.remotes.len()
+    fn next_worker(&self) -> usize {
+        self.shared.next_worker.fetch_add(1, Ordering::Relaxed) % self.shared.remotes.len()
     }
 
     /// Sends a message. Blocks until the inbox has room.
@@ -298,6 +302,6 @@ impl Handle {
     }
 
     fn remote(&self, id: Id) -> Option<&WorkerRemote> {
-        self.shared.remote(id.0.home())
+        self.shared.remote(id.0.worker_number())
     }
 }

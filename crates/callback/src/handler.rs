@@ -60,7 +60,7 @@ impl HandlerVTable {
     #[inline]
     pub fn takes(&self, vtable: &'static MessageVTable) -> bool {
         // The compiler may emit several copies of a vtable, so the address alone does not decide.
-        self.receives && (std::ptr::eq(self.vtable, vtable) || self.vtable.is_of_type_of(vtable))
+        self.receives && (std::ptr::eq(self.vtable, vtable) || self.vtable.has_same_type(vtable))
     }
 }
 

@@ -13,13 +13,13 @@
 //!
 //!   head (reader)             tail (writers)
 //!    ▼                         ▼
-//!   │ readable │ readable │ ... │ free │ free │      more: VecDeque, once the ring is full
+//!   │ readable │ readable │ ... │ free │ free │      overflow: VecDeque, once the ring is full
 //! ```
 //!
 //! Envelopes that must not be refused, because no caller could handle the error (an end, a reply),
-//! go into a second queue, `more`, when the ring is full. While `more` is not empty, the ring
-//! accepts nothing, so that a sender's envelopes stay in order: its next one is refused, or is
-//! appended to `more`.
+//! go into a second queue, `overflow`, when the ring is full. While `overflow` is not empty, the
+//! ring accepts nothing, so that a sender's envelopes stay in order: its next one is refused, or is
+//! appended to `overflow`.
 //!
 //! When the reader ends, it sets `closed`, then drains the queue. A writer pushes, then checks
 //! `closed`; if it is set, the writer drains the queue. A full fence between the two steps on each
@@ -43,20 +43,20 @@ struct Cell<T> {
 /// A value in cache lines of its own, which avoids false sharing.
 #[repr(align(128))]
 #[derive(Debug)]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
 /// A queue with many writers and one reader; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     /// The next position to write.
-    tail: Apart<AtomicUsize>,
+    tail: CachePadded<AtomicUsize>,
     /// The next position to read. Only the reader writes it; other threads may read it.
-    head: Apart<AtomicUsize>,
+    head: CachePadded<AtomicUsize>,
     cells: Box<[Cell<T>]>,
-    /// Whether `more` has elements.
-    has_more: AtomicBool,
-    more: Mutex<VecDeque<T>>,
-    /// Whether `push` appends to `more` instead of refusing a value.
+    /// Whether `overflow` has elements.
+    has_overflow: AtomicBool,
+    overflow: Mutex<VecDeque<T>>,
+    /// Whether `push` appends to `overflow` instead of refusing a value.
     unbounded: bool,
     /// Whether the reader has ended.
     closed: AtomicBool,
@@ -78,11 +78,11 @@ impl<T> Inbox<T> {
             content: UnsafeCell::new(MaybeUninit::uninit()),
         };
         Self {
-            tail: Apart(AtomicUsize::new(0)),
-            head: Apart(AtomicUsize::new(0)),
+            tail: CachePadded(AtomicUsize::new(0)),
+            head: CachePadded(AtomicUsize::new(0)),
             cells: (0..capacity.max(2).next_power_of_two()).map(cell).collect(),
-            has_more: AtomicBool::new(false),
-            more: Mutex::new(VecDeque::new()),
+            has_overflow: AtomicBool::new(false),
+            overflow: Mutex::new(VecDeque::new()),
             unbounded,
             closed: AtomicBool::new(false),
             clearing: Mutex::new(()),
@@ -107,28 +107,28 @@ impl<T> Inbox<T> {
     }
 
     fn clear(&self, drop: impl Fn(T)) {
-        while let Some(value) = self.pop_instead() {
+        while let Some(value) = self.pop_for_reader() {
             drop(value); // which may push further values
         }
     }
 
-    fn pop_instead(&self) -> Option<T> {
+    fn pop_for_reader(&self) -> Option<T> {
         let _alone = lock(&self.clearing);
         self.pop()
     }
 
     /// Pushes a value, or returns it as the error if the inbox is full.
     pub fn push(&self, value: T) -> Result<(), T> {
-        if self.has_more.load(Ordering::Acquire) {
-            return self.push_more(value);
+        if self.has_overflow.load(Ordering::Acquire) {
+            return self.push_overflow(value);
         }
         match self.push_ring(value) {
-            Err(value) => self.push_more(value),
+            Err(value) => self.push_overflow(value),
             Ok(()) => Ok(()),
         }
     }
 
-    fn push_more(&self, value: T) -> Result<(), T> {
+    fn push_overflow(&self, value: T) -> Result<(), T> {
         if !self.unbounded {
             return Err(value);
         }
@@ -138,7 +138,7 @@ impl<T> Inbox<T> {
 
     /// Pushes a value even if the inbox is full.
     pub fn push_always(&self, value: T) {
-        let value = if self.has_more.load(Ordering::Acquire) {
+        let value = if self.has_overflow.load(Ordering::Acquire) {
             value
         } else {
             match self.push_ring(value) {
@@ -146,9 +146,9 @@ impl<T> Inbox<T> {
                 Err(value) => value,
             }
         };
-        let mut more = lock(&self.more);
-        more.push_back(value);
-        self.has_more.store(true, Ordering::Release);
+        let mut overflow = lock(&self.overflow);
+        overflow.push_back(value);
+        self.has_overflow.store(true, Ordering::Release);
     }
 
     fn push_ring(&self, value: T) -> Result<(), T> {
@@ -188,7 +188,7 @@ impl<T> Inbox<T> {
         let position = self.head.0.load(Ordering::Relaxed);
         let cell = &self.cells[position & (self.cells.len() - 1)];
         if cell.turn.load(Ordering::Acquire) != position.wrapping_add(1) {
-            return self.pop_more();
+            return self.pop_overflow();
         }
         // SAFETY: according to the turn, the cell has been written; its writer is done, and the
         // next writer waits for its turn.
@@ -198,21 +198,21 @@ impl<T> Inbox<T> {
         Some(value)
     }
 
-    fn pop_more(&self) -> Option<T> {
-        if !self.has_more.load(Ordering::Acquire) {
+    fn pop_overflow(&self) -> Option<T> {
+        if !self.has_overflow.load(Ordering::Acquire) {
             return None;
         }
-        let mut more = lock(&self.more);
+        let mut overflow = lock(&self.overflow);
         // A writer may have claimed an earlier position and not have written it yet; the elements
-        // of `more` come after it.
+        // of `overflow` come after it.
         let head = self.head.0.load(Ordering::Relaxed);
         if self.tail.0.load(Ordering::Acquire) != head {
             return None;
         }
-        let value = more.pop_front();
-        if more.is_empty() {
-            more.shrink_to(self.cells.len());
-            self.has_more.store(false, Ordering::Release);
+        let value = overflow.pop_front();
+        if overflow.is_empty() {
+            overflow.shrink_to(self.cells.len());
+            self.has_overflow.store(false, Ordering::Release);
         }
         value
     }
@@ -221,7 +221,7 @@ impl<T> Inbox<T> {
     /// pushes.
     pub fn is_empty(&self) -> bool {
         let head = self.head.0.load(Ordering::Relaxed);
-        self.tail.0.load(Ordering::SeqCst) == head && !self.has_more.load(Ordering::SeqCst)
+        self.tail.0.load(Ordering::SeqCst) == head && !self.has_overflow.load(Ordering::SeqCst)
     }
 }
 
@@ -266,15 +266,15 @@ mod tests {
     }
 
     #[test]
-    fn each_writer_s_own_come_in_order() {
-        const EACH: u64 = 50_000;
+    fn values_of_each_writer_arrive_in_order() {
+        const VALUES_PER_WRITER: u64 = 50_000;
         let inbox = Inbox::new(64, false);
         let mut next = [0; 3];
         thread::scope(|scope| {
             for writer in 0..3 {
                 let inbox = &inbox;
                 scope.spawn(move || {
-                    for n in 0..EACH {
+                    for n in 0..VALUES_PER_WRITER {
                         let mut value = (writer, n);
                         if n % 1000 == 999 {
                             inbox.push_always(value);
@@ -287,7 +287,7 @@ mod tests {
                     }
                 });
             }
-            while next != [EACH; 3] {
+            while next != [VALUES_PER_WRITER; 3] {
                 match inbox.pop() {
                     Some((writer, n)) => {
                         assert_eq!(n, next[writer]);
@@ -309,7 +309,7 @@ mod models {
 
     use super::*;
 
-    fn all(always: bool) {
+    fn check_refusals(always: bool) {
         loom::model(move || {
             let inbox = Arc::new(Inbox::new(2, false));
             let write = |writer: usize| {
@@ -346,18 +346,18 @@ mod models {
     }
 
     #[test]
-    fn writers_that_are_refused() {
-        all(false);
+    fn no_value_is_lost_if_pushes_are_refused() {
+        check_refusals(false);
     }
 
     #[test]
-    fn writers_that_are_not() {
-        all(true);
+    fn no_value_is_lost_with_push_always() {
+        check_refusals(true);
     }
 
     /// Checks that no value stays in an inbox when `writers` writers push while the reader ends.
     /// The first writer is never refused.
-    fn nothing_stays(writers: usize, preemptions: usize) {
+    fn check_nothing_stays(writers: usize, preemptions: usize) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(preemptions);
         model.check(move || {
@@ -392,8 +392,8 @@ mod models {
     }
 
     #[test]
-    fn nothing_stays_when_the_reader_has_ended() {
-        nothing_stays(1, 6);
-        nothing_stays(2, 2);
+    fn no_value_stays_after_the_reader_has_ended() {
+        check_nothing_stays(1, 6);
+        check_nothing_stays(2, 2);
     }
 }

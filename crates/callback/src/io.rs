@@ -63,28 +63,30 @@ impl Events {
         Ok(Self { epoll, wake, fetched: Mutex::default() })
     }
 
-    /// Sleeps until there are events, for at most `most`, which is unlimited if `None`. The events
-    /// are kept until the Worker takes them.
-    pub fn sleep(&self, most: Option<Duration>) {
-        let whole = most.is_none_or(|most| most.subsec_nanos().is_multiple_of(1_000_000));
-        let mut most: Option<Timespec> = most.and_then(|most| most.try_into().ok());
+    /// Sleeps until there are events, for at most `max_sleep`, which is unlimited if `None`. The
+    /// events are kept until the Worker takes them.
+    pub fn sleep(&self, max_sleep: Option<Duration>) {
+        let is_whole_ms =
+            max_sleep.is_none_or(|max_sleep| max_sleep.subsec_nanos().is_multiple_of(1_000_000));
+        let mut max_sleep: Option<Timespec> =
+            max_sleep.and_then(|max_sleep| max_sleep.try_into().ok());
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         if !fetched.is_empty() {
             return;
         }
-        if !whole {
+        if !is_whole_ms {
             // `epoll_wait` takes milliseconds, which is too coarse for timers.
-            let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], most.as_ref());
-            most = Some(Timespec::default());
+            let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], max_sleep.as_ref());
+            max_sleep = Some(Timespec::default());
         }
-        self.wait(&mut fetched, most.as_ref());
+        self.wait(&mut fetched, max_sleep.as_ref());
     }
 
     /// Waits for events and appends them to `into`. Adds none on timeout or interruption; the
     /// caller checks for work in any case.
-    fn wait(&self, into: &mut Vec<KernelEvent>, most: Option<&Timespec>) {
+    fn wait(&self, into: &mut Vec<KernelEvent>, max_sleep: Option<&Timespec>) {
         let mut events = [MaybeUninit::uninit(); EVENT_BATCH];
-        match epoll::wait(&self.epoll, &mut events, most) {
+        match epoll::wait(&self.epoll, &mut events, max_sleep) {
             Ok((events, _)) => {
                 into.extend(events.iter().map(|event| (event.data.u64(), event.flags)));
             }
@@ -92,11 +94,11 @@ impl Events {
         }
     }
 
-    /// Returns the events fetched by the last sleep. If there are none and `look` is set, polls the
-    /// kernel.
-    fn take(&self, look: bool) -> Vec<KernelEvent> {
+    /// Returns the events fetched by the last sleep. If there are none and `poll_kernel` is set,
+    /// polls the kernel.
+    fn take(&self, poll_kernel: bool) -> Vec<KernelEvent> {
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-        if fetched.is_empty() && look {
+        if fetched.is_empty() && poll_kernel {
             self.wait(&mut fetched, Some(&Timespec::default()));
         }
         std::mem::take(&mut fetched)
@@ -124,7 +126,7 @@ struct Entry {
     ready: [bool; 2],
     /// Whether the kernel has reported an end or an error, which it does not report again.
     ended: bool,
-    /// The waiting unit for each direction, or [`Key::NOBODY`].
+    /// The waiting unit for each direction, or [`Key::NONE`].
     waiting: [Key; 2],
 }
 
@@ -170,13 +172,13 @@ impl Descriptors {
         let events = self.events.get().ok_or(io::ErrorKind::Other)?;
         let index = self.free.pop().unwrap_or_else(|| {
             let entry =
-                Entry { generation: 0, ready: [false; 2], ended: false, waiting: [Key::NOBODY; 2] };
+                Entry { generation: 0, ready: [false; 2], ended: false, waiting: [Key::NONE; 2] };
             self.entries.push(entry);
             u32::try_from(self.entries.len() - 1).expect("there are fewer descriptors")
         });
         let entry = &mut self.entries[index as usize];
         entry.generation = (entry.generation + 1) & (u32::MAX >> 1);
-        (entry.ready, entry.waiting, entry.ended) = ([false; 2], [Key::NOBODY; 2], false);
+        (entry.ready, entry.waiting, entry.ended) = ([false; 2], [Key::NONE; 2], false);
         let registration = Registration { index, generation: entry.generation };
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let data = EventData::new_u64(registration.bits());
@@ -190,7 +192,7 @@ impl Descriptors {
 
     /// Returns whether a source was registered here. Comparing the Worker's number would not
     /// suffice, because another Worker may get that number after this one has ended.
-    pub fn own<T: AsFd>(&self, source: &Source<T>) -> bool {
+    pub fn owns<T: AsFd>(&self, source: &Source<T>) -> bool {
         Arc::ptr_eq(&self.dropped, &source.dropped)
     }
 
@@ -232,9 +234,9 @@ impl Descriptors {
         true
     }
 
-    /// Fetches events and calls `woken` for each unit that waited for one of them. Without `look`,
-    /// uses only events fetched by the last sleep.
-    pub fn fetch(&mut self, look: bool, mut woken: impl FnMut(Key)) {
+    /// Fetches events and calls `woken` for each unit that waited for one of them. Without
+    /// `poll_kernel`, uses only events fetched by the last sleep.
+    pub fn fetch(&mut self, poll_kernel: bool, mut woken: impl FnMut(Key)) {
         let Some(events) = self.events.get() else { return };
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         for index in dropped.drain(..) {
@@ -242,7 +244,7 @@ impl Descriptors {
             self.free.push(index);
         }
         drop(dropped);
-        let fetched = events.take(look);
+        let fetched = events.take(poll_kernel);
         for &(data, flags) in &fetched {
             if data == WAKE_TOKEN {
                 let _ = rustix::io::read(&events.wake, &mut [0; 8]); // may be read already
@@ -259,11 +261,11 @@ impl Descriptors {
             let either = EventFlags::ERR | EventFlags::HUP;
             entry.ended |= flags.intersects(EventFlags::RDHUP | either);
             let read = EventFlags::IN | EventFlags::RDHUP | either;
-            for (way, flag) in [read, EventFlags::OUT | either].into_iter().enumerate() {
+            for (direction, flag) in [read, EventFlags::OUT | either].into_iter().enumerate() {
                 if flags.intersects(flag) {
-                    entry.ready[way] = true;
-                    let unit = std::mem::replace(&mut entry.waiting[way], Key::NOBODY);
-                    if unit != Key::NOBODY {
+                    entry.ready[direction] = true;
+                    let unit = std::mem::replace(&mut entry.waiting[direction], Key::NONE);
+                    if unit != Key::NONE {
                         woken(unit);
                     }
                 }

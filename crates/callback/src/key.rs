@@ -5,9 +5,9 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Offsets of a key's fields, in bits. The layout is `page:24 home:16 slot:8 generation:16`.
+/// Offsets of a key's fields, in bits. The layout is `page:24 worker:16 slot:8 generation:16`.
 const SLOT_SHIFT: u32 = 16;
-const HOME_SHIFT: u32 = 24;
+const WORKER_SHIFT: u32 = 24;
 const PAGE_SHIFT: u32 = 40;
 /// Maximum number of pages of a Worker, which hold 64 GiB.
 pub(crate) const MAX_PAGES: u32 = 1 << (64 - PAGE_SHIFT);
@@ -23,12 +23,12 @@ static INDICES: [AtomicU8; MAX_WORKER_NUMBERS] = [const { AtomicU8::new(0) }; MA
 
 /// A Worker, identified by a number that no other live Worker of the process has; see `lease.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Home(u16);
+pub(crate) struct WorkerNumber(u16);
 
-impl Home {
+impl WorkerNumber {
     /// Returns the Worker with the given number, and records its index within its runtime. Only for
     /// [`Lease`](crate::lease::Lease).
-    pub fn of_worker(number: u16, index: u8) -> Self {
+    pub fn with_index(number: u16, index: u8) -> Self {
         INDICES[usize::from(number)].store(index, Ordering::Relaxed);
         Self(number)
     }
@@ -39,12 +39,12 @@ impl Home {
         Self(number)
     }
 
-    pub fn number(self) -> u16 {
+    pub fn get(self) -> u16 {
         self.0
     }
 
     /// Returns the index of the Worker within its runtime, counted from 0.
-    pub fn worker(self) -> u8 {
+    pub fn index(self) -> u8 {
         INDICES[usize::from(self.0)].load(Ordering::Relaxed)
     }
 }
@@ -56,12 +56,12 @@ pub(crate) struct Key(u64);
 
 impl Key {
     /// The key of no unit: generations of units begin at one.
-    pub const NOBODY: Self = Self(0);
+    pub const NONE: Self = Self(0);
 
-    pub fn new(home: Home, page: u32, slot: u8, generation: u16) -> Self {
+    pub fn new(worker_number: WorkerNumber, page: u32, slot: u8, generation: u16) -> Self {
         debug_assert!(page < MAX_PAGES);
         let place = u64::from(page) << PAGE_SHIFT | u64::from(slot) << SLOT_SHIFT;
-        Self(u64::from(home.0) << HOME_SHIFT | place | u64::from(generation))
+        Self(u64::from(worker_number.0) << WORKER_SHIFT | place | u64::from(generation))
     }
 
     pub fn from_bits(bits: u64) -> Self {
@@ -73,8 +73,8 @@ impl Key {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the field's bits only")]
-    pub fn home(self) -> Home {
-        Home((self.0 >> HOME_SHIFT) as u16)
+    pub fn worker_number(self) -> WorkerNumber {
+        WorkerNumber((self.0 >> WORKER_SHIFT) as u16)
     }
 
     pub fn page(self) -> u32 {
@@ -101,7 +101,7 @@ pub struct Id(pub(crate) Key);
 impl Id {
     /// Returns the index of the callback thread's Worker within its runtime, counted from 0.
     pub fn worker(self) -> usize {
-        self.0.home().worker().into()
+        self.0.worker_number().index().into()
     }
 }
 
@@ -115,7 +115,7 @@ impl fmt::Display for Id {
     /// Writes the Worker's index, the page, the slot and the generation, as in `0.17.3#1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.0;
-        let worker = key.home().worker();
+        let worker = key.worker_number().index();
         write!(f, "{worker}.{}.{}#{}", key.page(), key.slot(), key.generation())
     }
 }
@@ -190,13 +190,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_come_back() {
-        let home = Home::new(0xA5C3);
-        let key = Key::new(home, MAX_PAGES - 1, 222, 65_535);
-        assert_eq!((key.home(), key.page()), (home, MAX_PAGES - 1));
+    fn the_fields_of_a_key_round_trip() {
+        let worker_number = WorkerNumber::new(0xA5C3);
+        let key = Key::new(worker_number, MAX_PAGES - 1, 222, 65_535);
+        assert_eq!((key.worker_number(), key.page()), (worker_number, MAX_PAGES - 1));
         assert_eq!((key.slot(), key.generation()), (222, 65_535));
         let lease = crate::lease::Lease::take(201).expect("a number");
-        let id = Id(Key::new(lease.home(), 2, 3, 4));
+        let id = Id(Key::new(lease.worker_number(), 2, 3, 4));
         assert_eq!((id.to_string(), id.worker()), ("201.2.3#4".into(), 201));
         drop(lease);
         assert_eq!(id.worker(), 201, "also when its Worker has ended");

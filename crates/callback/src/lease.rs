@@ -15,7 +15,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use crate::key::{Home, LAST_GENERATION, MAX_WORKER_NUMBERS};
+use crate::key::{LAST_GENERATION, MAX_WORKER_NUMBERS, WorkerNumber};
 use crate::sync::lock_std;
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new(MAX_WORKER_NUMBERS));
@@ -24,7 +24,7 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new(MAX_WORKER_NUMBERS))
 /// its pages has reached.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    home: Home,
+    worker_number: WorkerNumber,
     floors: Vec<u16>,
 }
 
@@ -32,12 +32,12 @@ impl Lease {
     /// Leases a number to a Worker with the given index. Returns `None` if all numbers are in use.
     pub fn take(index: u8) -> Option<Self> {
         let Free { number, floors } = lock().take(index)?;
-        Some(Self { home: Home::of_worker(number, index), floors })
+        Some(Self { worker_number: WorkerNumber::with_index(number, index), floors })
     }
 
     /// Returns the leased number.
-    pub fn home(&self) -> Home {
-        self.home
+    pub fn worker_number(&self) -> WorkerNumber {
+        self.worker_number
     }
 
     /// Returns the generation from which a page continues, or 0 if the page has never been used.
@@ -58,7 +58,10 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let mut floors = std::mem::take(&mut self.floors);
         floors.shrink_to_fit();
-        lock().give_back(self.home.worker(), Free { number: self.home.number(), floors });
+        lock().give_back(
+            self.worker_number.index(),
+            Free { number: self.worker_number.get(), floors },
+        );
     }
 }
 
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_number_is_given_out_twice_at_once_and_none_wraps_around() {
+    fn each_number_is_leased_to_one_worker_at_a_time() {
         let mut registry = Registry::new(MAX_WORKER_NUMBERS);
         let all: Vec<Free> = std::iter::from_fn(|| registry.take(0)).collect();
         let numbers: std::collections::HashSet<u16> = all.iter().map(|free| free.number).collect();
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_stays_with_workers_of_one_index() {
+    fn a_number_is_reused_only_for_the_same_worker_index() {
         let mut registry = Registry::new(2);
         let numbers = [0, 1].map(|index| registry.take(index).expect("there are two").number);
         assert_eq!(numbers, [0, 1]);
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_with_pages_that_are_used_up_is_taken_last() {
+    fn numbers_with_worn_out_pages_are_leased_last() {
         let mut registry = Registry::new(3);
         let used_up = |number, pages| Free { number, floors: vec![LAST_GENERATION; pages] };
         let numbers = |taken: Option<Free>| taken.map(|free| free.number);

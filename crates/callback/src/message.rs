@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 
-use crate::key::{Home, Key};
+use crate::key::{Key, WorkerNumber};
 use crate::next::Never;
 
 /// Size in bytes of the largest message that fits into an envelope; larger messages are in a block.
@@ -63,24 +63,24 @@ const fn is_inline<T>() -> bool {
 
 /// Returns the vtable of messages of type `M`.
 pub(crate) const fn message_vtable<M: 'static>() -> &'static MessageVTable {
-    Of::<M>::MESSAGE
+    VTables::<M>::MESSAGE
 }
 
 /// The vtables of envelopes that hold a value of type `T`.
-struct Of<T>(PhantomData<T>);
+struct VTables<T>(PhantomData<T>);
 
-impl<T: 'static> Of<T> {
-    const MESSAGE: &'static MessageVTable = &Self::of_purpose(Purpose::Message);
-    const CONTROL: &'static MessageVTable = &Self::of_purpose(Purpose::Control);
+impl<T: 'static> VTables<T> {
+    const MESSAGE: &'static MessageVTable = &Self::for_purpose(Purpose::Message);
+    const CONTROL: &'static MessageVTable = &Self::for_purpose(Purpose::Control);
 
-    const fn of_purpose(purpose: Purpose) -> MessageVTable {
+    const fn for_purpose(purpose: Purpose) -> MessageVTable {
         MessageVTable { purpose, content: TypeId::of::<T>(), drop: drop_content::<T> }
     }
 }
 
 impl MessageVTable {
     /// Returns whether both vtables are of the same message type.
-    pub fn is_of_type_of(&self, other: &Self) -> bool {
+    pub fn has_same_type(&self, other: &Self) -> bool {
         self.content == other.content
     }
 
@@ -99,7 +99,7 @@ impl Envelope {
             // SAFETY: the content has room for the message and is aligned.
             unsafe { at.cast::<M>().write(message) };
         } else {
-            let block = pool.block(Layout::new::<M>()).cast::<M>();
+            let block = pool.allocate(Layout::new::<M>()).cast::<M>();
             // SAFETY: the block has room for the message and is aligned.
             unsafe { block.write(message) };
             // SAFETY: the content has room for a pointer and is aligned.
@@ -128,10 +128,10 @@ impl Envelope {
 
     /// Creates an envelope with an action for the core of a Worker, which
     /// [`into_action`](Self::into_action) takes out.
-    pub fn control<A: Send + 'static>(home: Home, action: A) -> Self {
-        let to = Key::new(home, 0, 0, 0);
+    pub fn control<A: Send + 'static>(worker_number: WorkerNumber, action: A) -> Self {
+        let to = Key::new(worker_number, 0, 0, 0);
         let mut envelope = Self::message(to, action, &mut Pool::default());
-        envelope.vtable = Of::<A>::CONTROL;
+        envelope.vtable = VTables::<A>::CONTROL;
         envelope
     }
 
@@ -231,7 +231,7 @@ fn block_layout(message: Layout) -> (Layout, Option<usize>) {
 }
 
 impl Pool {
-    fn block(&mut self, message: Layout) -> NonNull<u8> {
+    fn allocate(&mut self, message: Layout) -> NonNull<u8> {
         let (layout, size) = block_layout(message);
         if let Some(block) = size.and_then(|size| self.blocks[size].pop()) {
             return block;
@@ -256,7 +256,7 @@ impl Pool {
     }
 
     /// Makes the pool keep returned blocks from now on. A new pool frees them.
-    pub fn keep(&mut self) {
+    pub fn keep_blocks(&mut self) {
         for blocks in &mut self.blocks {
             blocks.reserve_exact(MAX_POOLED_BLOCKS);
         }
@@ -296,7 +296,7 @@ mod tests {
     use std::panic::AssertUnwindSafe;
 
     use super::*;
-    use crate::key::Home;
+    use crate::key::WorkerNumber;
 
     thread_local! {
         static DROPPED: Cell<u64> = const { Cell::new(0) };
@@ -313,13 +313,13 @@ mod tests {
     }
 
     #[repr(align(16))]
-    struct By16;
+    struct Align16;
     #[repr(align(128))]
-    struct By128;
+    struct Align128;
 
     /// Checks that a message is dropped exactly once, in its envelope or after it was taken out.
-    fn both<const BYTES: usize, A: Send + 'static>(pool: &mut Pool) {
-        let to = Key::new(Home::new(0), 1, 0, 1);
+    fn check_drops<const BYTES: usize, A: Send + 'static>(pool: &mut Pool) {
+        let to = Key::new(WorkerNumber::new(0), 1, 0, 1);
         let before = DROPPED.get();
         let make = || Message::<BYTES, A>([7; BYTES], []);
         drop(Envelope::message(to, make(), pool));
@@ -331,17 +331,17 @@ mod tests {
         assert_eq!(DROPPED.get(), before + 2, "{BYTES} bytes");
     }
 
-    fn all<A: Send + 'static>(pool: &mut Pool) {
-        both::<0, A>(pool);
-        both::<1, A>(pool);
-        both::<8, A>(pool);
-        both::<16, A>(pool);
-        both::<17, A>(pool);
-        both::<32, A>(pool);
-        both::<100, A>(pool);
-        both::<256, A>(pool);
-        both::<257, A>(pool);
-        both::<5_000, A>(pool);
+    fn check_all_sizes<A: Send + 'static>(pool: &mut Pool) {
+        check_drops::<0, A>(pool);
+        check_drops::<1, A>(pool);
+        check_drops::<8, A>(pool);
+        check_drops::<16, A>(pool);
+        check_drops::<17, A>(pool);
+        check_drops::<32, A>(pool);
+        check_drops::<100, A>(pool);
+        check_drops::<256, A>(pool);
+        check_drops::<257, A>(pool);
+        check_drops::<5_000, A>(pool);
     }
 
     #[test]
@@ -349,25 +349,25 @@ mod tests {
         for keeps in [false, true] {
             let mut pool = Pool::default();
             if keeps {
-                pool.keep();
+                pool.keep_blocks();
             }
             for _ in 0..3 {
-                all::<u8>(&mut pool);
-                all::<u64>(&mut pool);
-                all::<By16>(&mut pool);
-                all::<By128>(&mut pool);
+                check_all_sizes::<u8>(&mut pool);
+                check_all_sizes::<u64>(&mut pool);
+                check_all_sizes::<Align16>(&mut pool);
+                check_all_sizes::<Align128>(&mut pool);
             }
         }
     }
 
     #[test]
     fn an_action_is_taken_out_or_dropped_once() {
-        let home = Home::new(0);
+        let worker_number = WorkerNumber::new(0);
         let before = DROPPED.get();
-        drop(Envelope::control(home, Message::<8, u64>([7; 8], [])));
+        drop(Envelope::control(worker_number, Message::<8, u64>([7; 8], [])));
         assert_eq!(DROPPED.get(), before + 1);
         let action = Message::<8, u64>([7; 8], []);
-        let action: Message<8, u64> = Envelope::control(home, action).into_action();
+        let action: Message<8, u64> = Envelope::control(worker_number, action).into_action();
         assert_eq!(DROPPED.get(), before + 1);
         drop(action);
         assert_eq!(DROPPED.get(), before + 2);
@@ -378,10 +378,10 @@ mod tests {
         let is_refused = |envelope: Envelope| {
             std::panic::catch_unwind(AssertUnwindSafe(|| envelope.into_action::<u64>())).is_err()
         };
-        let to = Key::new(Home::new(0), 1, 0, 1);
-        assert!(is_refused(Envelope::control(to.home(), 7_i64)), "another type");
+        let to = Key::new(WorkerNumber::new(0), 1, 0, 1);
+        assert!(is_refused(Envelope::control(to.worker_number(), 7_i64)), "another type");
         assert!(is_refused(Envelope::message(to, 7_u64, &mut Pool::default())), "a message");
         assert!(is_refused(Envelope::start(to)), "nothing at all");
-        assert!(!is_refused(Envelope::control(to.home(), 7_u64)));
+        assert!(!is_refused(Envelope::control(to.worker_number(), 7_u64)));
     }
 }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::reason::Reason;
 
 /// Runs a closure and returns its result, or the [`Reason`] if it panicked.
-pub(crate) fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, Reason> {
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Reason> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let reason = Reason::of_panic(&*panic);
         drop_panic(panic);

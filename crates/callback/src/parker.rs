@@ -20,8 +20,8 @@ use crate::sync::{AtomicBool, Ordering, fence};
 /// The mechanism by which a Worker blocks and is woken.
 pub(crate) trait WaitBackend {
     /// Blocks until [`WaitBackend::wake`] has been called since the last sleep, or for at most
-    /// `most`, which is unlimited if `None`. May return early.
-    fn sleep(&self, most: Option<Duration>);
+    /// `max_sleep`, which is unlimited if `None`. May return early.
+    fn sleep(&self, max_sleep: Option<Duration>);
     /// Wakes the sleeping thread, or makes its next sleep return at once.
     fn wake(&self);
 }
@@ -38,16 +38,16 @@ impl<B: WaitBackend> Parker<B> {
         Self { asleep: AtomicBool::new(false), backend }
     }
 
-    /// Blocks until [`unpark`](Self::unpark) is called or `most` has passed. Does not block if
-    /// `has_something` returns true.
+    /// Blocks until [`unpark`](Self::unpark) is called or `max_sleep` has passed. Does not block if
+    /// `has_work` returns true.
     ///
     /// Writes to `asleep` are swaps: each follows the previous one in modification order, whichever
     /// thread made it, so no thread that reads `asleep` after its fence sees an outdated value.
-    pub fn park(&self, most: Option<Duration>, has_something: impl FnOnce() -> bool) {
+    pub fn park(&self, max_sleep: Option<Duration>, has_work: impl FnOnce() -> bool) {
         self.asleep.swap(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        if !has_something() {
-            self.backend.sleep(most);
+        if !has_work() {
+            self.backend.sleep(max_sleep);
         }
         self.asleep.swap(false, Ordering::Relaxed);
     }
@@ -75,11 +75,11 @@ mod models {
 
     impl WaitBackend for Flag {
         fn sleep(&self, _: Option<Duration>) {
-            let mut called = self.0.lock().unwrap();
-            while !*called {
-                called = self.1.wait(called).unwrap();
+            let mut wake_pending = self.0.lock().unwrap();
+            while !*wake_pending {
+                wake_pending = self.1.wait(wake_pending).unwrap();
             }
-            *called = false;
+            *wake_pending = false;
         }
 
         fn wake(&self) {

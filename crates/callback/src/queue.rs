@@ -17,14 +17,14 @@ const MIN_CAPACITY: usize = 64;
 pub(crate) struct Queue {
     /// The ring, whose length is a power of two. Positions from `head` to `tail`, modulo the
     /// length, hold an envelope.
-    places: Box<[MaybeUninit<Envelope>]>,
+    cells: Box<[MaybeUninit<Envelope>]>,
     head: usize,
     tail: usize,
 }
 
 impl Queue {
     pub fn new() -> Self {
-        Self { places: Box::new_uninit_slice(MIN_CAPACITY), head: 0, tail: 0 }
+        Self { cells: Box::new_uninit_slice(MIN_CAPACITY), head: 0, tail: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -37,22 +37,22 @@ impl Queue {
 
     #[inline]
     pub fn push(&mut self, envelope: Envelope) {
-        if self.len() == self.places.len() {
-            self.resize(2 * self.places.len());
+        if self.len() == self.cells.len() {
+            self.resize(2 * self.cells.len());
         }
-        let mask = self.places.len() - 1;
-        self.places[self.tail & mask].write(envelope);
+        let mask = self.cells.len() - 1;
+        self.cells[self.tail & mask].write(envelope);
         self.tail = self.tail.wrapping_add(1);
     }
 
     /// Pushes an envelope to the front.
     pub fn push_first(&mut self, envelope: Envelope) {
-        if self.len() == self.places.len() {
-            self.resize(2 * self.places.len());
+        if self.len() == self.cells.len() {
+            self.resize(2 * self.cells.len());
         }
         self.head = self.head.wrapping_sub(1);
-        let mask = self.places.len() - 1;
-        self.places[self.head & mask].write(envelope);
+        let mask = self.cells.len() - 1;
+        self.cells[self.head & mask].write(envelope);
     }
 
     /// Pops the first envelope, or returns `None` if the queue is empty. The address is valid until
@@ -62,21 +62,21 @@ impl Queue {
         if self.is_empty() {
             return None;
         }
-        let mask = self.places.len() - 1;
-        let place = &mut self.places[self.head & mask];
+        let mask = self.cells.len() - 1;
+        let cell = &mut self.cells[self.head & mask];
         self.head = self.head.wrapping_add(1);
-        NonNull::new(place.as_mut_ptr())
+        NonNull::new(cell.as_mut_ptr())
     }
 
-    /// Returns the receiver of the envelope `by` positions after the first, or `None` if the queue
-    /// is shorter.
+    /// Returns the receiver of the envelope `offset` positions after the first, or `None` if the
+    /// queue is shorter.
     #[inline]
-    pub fn ahead(&self, by: usize) -> Option<Key> {
-        let mask = self.places.len() - 1;
-        (by < self.len()).then(|| {
-            let place = &self.places[self.head.wrapping_add(by) & mask];
+    pub fn receiver_at(&self, offset: usize) -> Option<Key> {
+        let mask = self.cells.len() - 1;
+        (offset < self.len()).then(|| {
+            let cell = &self.cells[self.head.wrapping_add(offset) & mask];
             // SAFETY: positions from head to tail hold an envelope.
-            unsafe { place.assume_init_ref() }.to
+            unsafe { cell.assume_init_ref() }.to
         })
     }
 
@@ -88,22 +88,22 @@ impl Queue {
         }
     }
 
-    /// Frees spare capacity, but keeps room for at least `least` envelopes.
-    pub fn shrink_to(&mut self, least: usize) {
-        let places = self.len().max(least).max(MIN_CAPACITY).next_power_of_two();
-        if places < self.places.len() {
-            self.resize(places);
+    /// Frees spare capacity, but keeps room for at least `min_capacity` envelopes.
+    pub fn shrink_to(&mut self, min_capacity: usize) {
+        let cells = self.len().max(min_capacity).max(MIN_CAPACITY).next_power_of_two();
+        if cells < self.cells.len() {
+            self.resize(cells);
         }
     }
 
-    fn resize(&mut self, places: usize) {
-        let mut larger: Box<[MaybeUninit<Envelope>]> = Box::new_uninit_slice(places);
-        let (count, mask) = (self.len(), self.places.len() - 1);
-        for (n, place) in larger.iter_mut().enumerate().take(count) {
+    fn resize(&mut self, cells: usize) {
+        let mut larger: Box<[MaybeUninit<Envelope>]> = Box::new_uninit_slice(cells);
+        let (count, mask) = (self.len(), self.cells.len() - 1);
+        for (n, cell) in larger.iter_mut().enumerate().take(count) {
             // This moves the envelope: `MaybeUninit`s in the old ring are not dropped.
-            std::mem::swap(place, &mut self.places[self.head.wrapping_add(n) & mask]);
+            std::mem::swap(cell, &mut self.cells[self.head.wrapping_add(n) & mask]);
         }
-        self.places = larger;
+        self.cells = larger;
         (self.head, self.tail) = (0, count);
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::key::Home;
+    use crate::key::WorkerNumber;
     use crate::message::Pool;
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         let (mut queue, mut model) = (Queue::new(), VecDeque::new());
         let mut pool = Pool::default();
         for n in 0..200_000_u64 {
-            let key = Key::new(Home::new(0), u32::try_from(n % 1000).expect("small"), 0, 1);
+            let key = Key::new(WorkerNumber::new(0), u32::try_from(n % 1000).expect("small"), 0, 1);
             let grows = n / 3000 % 2 == 0;
             match random.u32(0..100) {
                 0..10 => {

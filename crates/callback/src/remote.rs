@@ -21,20 +21,20 @@ use crate::worker_thread::is_worker_thread;
 #[derive(Debug)]
 pub(crate) struct WorkerWaitBackend {
     /// 1 if a wake-up is pending.
-    called: AtomicU32,
+    wake_pending: AtomicU32,
     events: io::Shared,
 }
 
 impl WaitBackend for WorkerWaitBackend {
-    fn sleep(&self, most: Option<Duration>) {
+    fn sleep(&self, max_sleep: Option<Duration>) {
         if let Some(events) = self.events.get() {
-            events.sleep(most);
-        } else if self.called.swap(0, Ordering::Acquire) == 0 {
-            let most = most.and_then(|most| most.try_into().ok());
+            events.sleep(max_sleep);
+        } else if self.wake_pending.swap(0, Ordering::Acquire) == 0 {
+            let max_sleep = max_sleep.and_then(|max_sleep| max_sleep.try_into().ok());
             // The wait may have ended by a wake-up, a timeout or an interruption; the caller checks
             // for work in any case.
-            let _ = futex::wait(&self.called, futex::Flags::PRIVATE, 0, most.as_ref());
-            self.called.store(0, Ordering::Relaxed);
+            let _ = futex::wait(&self.wake_pending, futex::Flags::PRIVATE, 0, max_sleep.as_ref());
+            self.wake_pending.store(0, Ordering::Relaxed);
         }
     }
 
@@ -42,9 +42,9 @@ impl WaitBackend for WorkerWaitBackend {
         if let Some(events) = self.events.get() {
             events.wake();
         } else {
-            self.called.store(1, Ordering::Release);
+            self.wake_pending.store(1, Ordering::Release);
             // No sleeping thread is not an error.
-            let _ = futex::wake(&self.called, futex::Flags::PRIVATE, 1);
+            let _ = futex::wake(&self.wake_pending, futex::Flags::PRIVATE, 1);
         }
     }
 }
@@ -57,11 +57,11 @@ pub(crate) struct WorkerRemote {
     /// The Worker's epoll instance, once it has registered a descriptor.
     pub events: io::Shared,
     /// Keys of reserved slots. A thread that takes one may send a unit to it.
-    places: Mutex<Vec<Key>>,
+    reserved_slots: Mutex<Vec<Key>>,
     /// Whether there are no reserved slots because the Worker's memory is used up.
     no_room: AtomicBool,
     /// Number of threads waiting for a reserved slot or for room in the inbox.
-    wanted: AtomicU32,
+    waiting_threads: AtomicU32,
     room: Condvar,
     pub published: Published,
 }
@@ -97,14 +97,15 @@ impl Published {
 impl WorkerRemote {
     pub fn new(capacity: usize, unbounded: bool) -> Self {
         let events = io::Shared::default();
-        let backend = WorkerWaitBackend { called: AtomicU32::new(0), events: Arc::clone(&events) };
+        let backend =
+            WorkerWaitBackend { wake_pending: AtomicU32::new(0), events: Arc::clone(&events) };
         Self {
             inbox: Inbox::new(capacity, unbounded),
             parker: Parker::new(backend),
             events,
-            places: Mutex::new(Vec::new()),
+            reserved_slots: Mutex::new(Vec::new()),
             no_room: AtomicBool::new(false),
-            wanted: AtomicU32::new(0),
+            waiting_threads: AtomicU32::new(0),
             room: Condvar::new(),
             published: Published::default(),
         }
@@ -135,19 +136,19 @@ impl WorkerRemote {
     }
 
     /// Wakes the Worker to check for work or shutdown.
-    pub fn call(&self) {
+    pub fn wake(&self) {
         self.parker.unpark();
     }
 
-    /// Blocks the calling Worker until it is woken or `most` has passed. Does not block if the
-    /// inbox has envelopes or `or` returns true.
-    pub fn wait(&self, most: Option<Duration>, or: impl FnOnce() -> bool) {
-        self.parker.park(most, || !self.inbox.is_empty() || or());
+    /// Blocks the calling Worker until it is woken or `max_sleep` has passed. Does not block if the
+    /// inbox has envelopes or `must_return` returns true.
+    pub fn wait(&self, max_sleep: Option<Duration>, must_return: impl FnOnce() -> bool) {
+        self.parker.park(max_sleep, || !self.inbox.is_empty() || must_return());
     }
 
     /// Takes a reserved slot and returns its key, or `None` if there is none.
-    pub fn take_place(&self) -> Option<Key> {
-        lock_std(&self.places).pop()
+    pub fn take_slot(&self) -> Option<Key> {
+        lock_std(&self.reserved_slots).pop()
     }
 
     /// Returns whether there are no reserved slots because the Worker's memory is used up.
@@ -155,26 +156,30 @@ impl WorkerRemote {
         self.no_room.load(Ordering::Relaxed)
     }
 
-    /// Reserves slots by calling `place` until there are `most`. Returns whether memory sufficed.
-    /// Called by the Worker.
-    pub fn fill(&self, most: usize, mut place: impl FnMut() -> Option<Key>) -> bool {
-        let mut places = lock_std(&self.places);
-        while places.len() < most
-            && let Some(key) = place()
+    /// Reserves slots by calling `reserve` until there are `max_slots`. Returns whether memory
+    /// sufficed. Called by the Worker.
+    pub fn reserve_slots(
+        &self,
+        max_slots: usize,
+        mut reserve: impl FnMut() -> Option<Key>,
+    ) -> bool {
+        let mut reserved_slots = lock_std(&self.reserved_slots);
+        while reserved_slots.len() < max_slots
+            && let Some(key) = reserve()
         {
-            places.push(key);
+            reserved_slots.push(key);
         }
-        let (full, none) = (places.len() >= most, places.is_empty());
-        drop(places);
-        self.no_room.store(none, Ordering::Relaxed);
-        self.tell();
-        full
+        let (is_full, is_empty) = (reserved_slots.len() >= max_slots, reserved_slots.is_empty());
+        drop(reserved_slots);
+        self.no_room.store(is_empty, Ordering::Relaxed);
+        self.notify_waiting();
+        is_full
     }
 
     /// Wakes threads waiting for room. Called by the Worker.
-    pub fn tell(&self) {
-        if self.wanted.load(Ordering::SeqCst) > 0 {
-            drop(lock_std(&self.places));
+    pub fn notify_waiting(&self) {
+        if self.waiting_threads.load(Ordering::SeqCst) > 0 {
+            drop(lock_std(&self.reserved_slots));
             self.room.notify_all();
         }
     }
@@ -195,12 +200,12 @@ impl WorkerRemote {
                 Err(value) if is_worker_thread() => return Err(value),
                 Err(value) => value,
             };
-            self.wanted.fetch_add(1, Ordering::SeqCst);
-            let places = lock_std(&self.places);
+            self.waiting_threads.fetch_add(1, Ordering::SeqCst);
+            let reserved_slots = lock_std(&self.reserved_slots);
             // The timeout is needed because room may appear between the attempt and the wait.
-            let waited = self.room.wait_timeout(places, Duration::from_millis(1));
+            let waited = self.room.wait_timeout(reserved_slots, Duration::from_millis(1));
             drop(waited);
-            self.wanted.fetch_sub(1, Ordering::SeqCst);
+            self.waiting_threads.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -215,7 +220,7 @@ fn drop_envelope(envelope: Envelope) {
 #[derive(Debug, Default)]
 pub(crate) struct Alive {
     units: AtomicI64,
-    none: Mutex<()>,
+    mutex: Mutex<()>,
     changed: Condvar,
 }
 
@@ -224,24 +229,24 @@ impl Alive {
         self.units.load(Ordering::SeqCst).try_into().unwrap_or(0)
     }
 
-    pub fn add(&self, more: i64) {
-        if more != 0 && self.units.fetch_add(more, Ordering::SeqCst) + more == 0 {
-            drop(lock_std(&self.none));
+    pub fn add(&self, change: i64) {
+        if change != 0 && self.units.fetch_add(change, Ordering::SeqCst) + change == 0 {
+            drop(lock_std(&self.mutex));
             self.changed.notify_all();
         }
     }
 
-    /// Blocks until there are no units or `over` returns true.
-    pub fn wait(&self, over: impl Fn() -> bool) {
-        let mut none = lock_std(&self.none);
-        while self.units.load(Ordering::SeqCst) != 0 && !over() {
-            none = self.changed.wait(none).unwrap_or_else(std::sync::PoisonError::into_inner);
+    /// Blocks until there are no units or `is_over` returns true.
+    pub fn wait(&self, is_over: impl Fn() -> bool) {
+        let mut guard = lock_std(&self.mutex);
+        while self.units.load(Ordering::SeqCst) != 0 && !is_over() {
+            guard = self.changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
 
-    /// Wakes waiting threads to check `over` again.
-    pub fn tell(&self) {
-        drop(lock_std(&self.none));
+    /// Wakes waiting threads to check `is_over` again.
+    pub fn wake_waiters(&self) {
+        drop(lock_std(&self.mutex));
         self.changed.notify_all();
     }
 }

@@ -8,9 +8,9 @@ use crate::worker_thread::assert_may_wait;
 
 /// The sending side of one answer of type `T`. If it is dropped without an answer, the receiving
 /// side learns that no answer will arrive.
-pub struct Reply<T>(Option<Way<T>>);
+pub struct Reply<T>(Option<Receiver<T>>);
 
-enum Way<T> {
+enum Receiver<T> {
     Thread(mpsc::SyncSender<T>),
     Unit(Box<dyn FnOnce(Option<T>) + Send>),
 }
@@ -19,20 +19,20 @@ impl<T> Reply<T> {
     /// Creates a reply to a thread, and the promise on which that thread waits.
     pub(crate) fn to_thread() -> (Self, Promise<T>) {
         let (sender, receiver) = mpsc::sync_channel(1);
-        (Self(Some(Way::Thread(sender))), Promise(receiver))
+        (Self(Some(Receiver::Thread(sender))), Promise(receiver))
     }
 
-    /// Creates a reply to a callback thread. `tell` is called with the answer, or with `None` if
+    /// Creates a reply to a callback thread. `forward` is called with the answer, or with `None` if
     /// there is none, and forwards it.
-    pub(crate) fn to_unit(tell: impl FnOnce(Option<T>) + Send + 'static) -> Self {
-        Self(Some(Way::Unit(Box::new(tell))))
+    pub(crate) fn to_unit(forward: impl FnOnce(Option<T>) + Send + 'static) -> Self {
+        Self(Some(Receiver::Unit(Box::new(forward))))
     }
 
     /// Sends the answer. Does nothing if the receiving side is gone.
     pub fn send(mut self, value: T) {
         match self.0.take() {
-            Some(Way::Thread(sender)) => drop(sender.try_send(value)),
-            Some(Way::Unit(tell)) => tell(Some(value)),
+            Some(Receiver::Thread(sender)) => drop(sender.try_send(value)),
+            Some(Receiver::Unit(forward)) => forward(Some(value)),
             None => {}
         }
     }
@@ -40,8 +40,8 @@ impl<T> Reply<T> {
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        if let Some(Way::Unit(tell)) = self.0.take() {
-            tell(None);
+        if let Some(Receiver::Unit(forward)) = self.0.take() {
+            forward(None);
         }
     }
 }
@@ -87,7 +87,8 @@ impl<T> Promise<T> {
         }
     }
 
-    /// Blocks until the answer arrives, for at most `most`. A zero duration polls without blocking.
+    /// Blocks until the answer arrives, for at most `timeout`. A zero duration polls without
+    /// blocking.
     ///
     /// # Errors
     /// [`NoReply::Ended`] if the [`Reply`] was dropped without an answer, [`NoReply::Late`] on
@@ -95,13 +96,13 @@ impl<T> Promise<T> {
     ///
     /// # Panics
     /// Panics where [`wait`](Self::wait) does, if it would have to block.
-    pub fn wait_for(&self, most: Duration) -> Result<T, NoReply> {
+    pub fn wait_for(&self, timeout: Duration) -> Result<T, NoReply> {
         let answer = self.poll();
-        if most.is_zero() || !matches!(answer, Err(NoReply::Late)) {
+        if timeout.is_zero() || !matches!(answer, Err(NoReply::Late)) {
             return answer;
         }
         assert_may_wait("Promise::wait_for");
-        self.0.recv_timeout(most).map_err(|error| match error {
+        self.0.recv_timeout(timeout).map_err(|error| match error {
             mpsc::RecvTimeoutError::Timeout => NoReply::Late,
             mpsc::RecvTimeoutError::Disconnected => NoReply::Ended,
         })

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::blocking;
-use crate::key::Home;
+use crate::key::WorkerNumber;
 use crate::message::Envelope;
 use crate::remote::{Alive, WorkerRemote};
 
@@ -14,31 +14,31 @@ use crate::remote::{Alive, WorkerRemote};
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// The numbers of the runtime's Workers, by index; they are unique in the process.
-    homes: Vec<Home>,
+    worker_numbers: Vec<WorkerNumber>,
     pub remotes: Vec<WorkerRemote>,
     pub alive: Alive,
     /// Counter that selects the Worker of the next unit, round robin.
-    pub next: AtomicUsize,
+    pub next_worker: AtomicUsize,
     down: AtomicBool,
     /// Number of slots that each Worker reserves for units from other threads.
     pub capacity: usize,
     pub spin: Option<Duration>,
-    pub blocking: Arc<blocking::Pool>,
+    pub blocking: Arc<blocking::ThreadPool>,
 }
 
 impl Shared {
     pub fn new(
-        homes: Vec<Home>,
+        worker_numbers: Vec<WorkerNumber>,
         remotes: Vec<WorkerRemote>,
         capacity: usize,
         spin: Option<Duration>,
-        blocking: blocking::Pool,
+        blocking: blocking::ThreadPool,
     ) -> Self {
         Self {
-            homes,
+            worker_numbers,
             remotes,
             alive: Alive::default(),
-            next: AtomicUsize::new(0),
+            next_worker: AtomicUsize::new(0),
             down: AtomicBool::new(false),
             capacity,
             spin,
@@ -47,9 +47,9 @@ impl Shared {
     }
 
     /// Returns the remote of a Worker, or `None` if the Worker belongs to another runtime.
-    pub fn remote(&self, home: Home) -> Option<&WorkerRemote> {
-        let worker = usize::from(home.worker());
-        self.remotes.get(worker).filter(|_| self.homes[worker] == home)
+    pub fn remote(&self, worker_number: WorkerNumber) -> Option<&WorkerRemote> {
+        let worker = usize::from(worker_number.index());
+        self.remotes.get(worker).filter(|_| self.worker_numbers[worker] == worker_number)
     }
 
     pub fn is_down(&self) -> bool {
@@ -60,7 +60,7 @@ impl Shared {
     /// envelope after shutdown, or if the receiver belongs to another runtime.
     pub fn post(&self, envelope: Envelope) {
         if !self.is_down()
-            && let Some(remote) = self.remote(envelope.to.home())
+            && let Some(remote) = self.remote(envelope.to.worker_number())
         {
             remote.push_always(envelope);
         }
@@ -69,9 +69,9 @@ impl Shared {
     pub fn shut_down(&self) {
         self.down.store(true, Ordering::SeqCst);
         for remote in &self.remotes {
-            remote.call();
+            remote.wake();
         }
         self.blocking.shut_down();
-        self.alive.tell();
+        self.alive.wake_waiters();
     }
 }

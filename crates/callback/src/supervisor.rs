@@ -99,7 +99,7 @@ impl Backoff {
 pub struct Supervisor {
     strategy: Strategy,
     children: Vec<Child>,
-    most: usize,
+    max_restarts: usize,
     /// The time span over which restarts are counted, in nanoseconds.
     within: u64,
     /// Times of recent restarts, in nanoseconds of the runtime's clock.
@@ -123,7 +123,7 @@ impl Supervisor {
         let none = Self {
             strategy,
             children: Vec::new(),
-            most: 0,
+            max_restarts: 0,
             within: 0,
             restarts: VecDeque::new(),
             backoff: Backoff { first: 0, longest: 0 },
@@ -134,7 +134,7 @@ impl Supervisor {
     /// Sets the maximum number of restarts within a time span. The supervisor fails when it would
     /// exceed this limit.
     pub fn limit(mut self, restarts: usize, within: Duration) -> Self {
-        (self.most, self.within) = (restarts, nanoseconds(within));
+        (self.max_restarts, self.within) = (restarts, nanoseconds(within));
         self
     }
 
@@ -185,11 +185,11 @@ impl Supervisor {
     fn begin(mut self: Box<Self>, context: &mut Context<'_, Down>) -> Next {
         let now = context.now();
         self.children.iter_mut().for_each(|child| child.due = Some(now));
-        self.go_on(context)
+        self.start_and_wait(context)
     }
 
     /// Starts the children that are due, then waits for a child to end or for the next start.
-    fn go_on(mut self: Box<Self>, context: &mut Context<'_, Down>) -> Next {
+    fn start_and_wait(mut self: Box<Self>, context: &mut Context<'_, Down>) -> Next {
         if let Err(error) = self.start_due(context) {
             return self.give_up(context, &error.to_string());
         }
@@ -198,11 +198,11 @@ impl Supervisor {
             Some(due) => {
                 let delay = Duration::from_nanos(due.saturating_sub(context.now()));
                 context.receive_within(delay, move |context, down| match down {
-                    Some(down) => self.heard(context, &down),
-                    None => self.go_on(context),
+                    Some(down) => self.child_ended(context, &down),
+                    None => self.start_and_wait(context),
                 })
             }
-            None => context.receive_once(move |context, down| self.heard(context, &down)),
+            None => context.receive_once(move |context, down| self.child_ended(context, &down)),
         }
     }
 
@@ -220,10 +220,10 @@ impl Supervisor {
         Ok(())
     }
 
-    fn heard(mut self: Box<Self>, context: &mut Context<'_, Down>, down: &Down) -> Next {
+    fn child_ended(mut self: Box<Self>, context: &mut Context<'_, Down>, down: &Down) -> Next {
         // A child cancelled for a restart is no longer in the list.
         let Some(ended) = self.children.iter().position(|child| child.id == Some(down.id)) else {
-            return self.go_on(context);
+            return self.start_and_wait(context);
         };
         self.children[ended].id = None;
         let again = match self.children[ended].restart {
@@ -238,13 +238,13 @@ impl Supervisor {
                 let why = format!("too many restarts; {}: {}", down.id, down.reason);
                 return self.give_up(context, &why);
             }
-            self.schedule(context, ended, now);
+            self.schedule_restart(context, ended, now);
         }
-        self.go_on(context)
+        self.start_and_wait(context)
     }
 
     /// Schedules the restart of a failed child after its delay, and of those restarted with it.
-    fn schedule(&mut self, context: &mut Context<'_, Down>, ended: usize, now: u64) {
+    fn schedule_restart(&mut self, context: &mut Context<'_, Down>, ended: usize, now: u64) {
         let restarted = match self.strategy {
             Strategy::OneForOne => ended..ended + 1,
             Strategy::OneForAll => 0..self.children.len(),
@@ -277,7 +277,7 @@ impl Supervisor {
             self.restarts.pop_front();
         }
         self.restarts.push_back(now);
-        self.restarts.len() > self.most
+        self.restarts.len() > self.max_restarts
     }
 
     fn give_up(mut self, context: &mut Context<'_, Down>, why: &str) -> Next {

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use crate::{Address, Context, Id, Interest, NoReply, Receptor, SendError, Source};
 
 /// Time after which a test fails.
-const LONG: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// Delay of units that never wake.
 const FOREVER: Duration = Duration::from_hours(10_000);
 
 /// Starts a runtime with one Worker and 1 MiB of memory.
-fn small() -> Receptor {
+fn small_runtime() -> Receptor {
     Receptor::builder().workers(1).memory(1 << 20).start().expect("a thread")
 }
 
@@ -32,7 +32,7 @@ impl Drop for Owner {
 }
 
 /// Starts a unit that owns an allocation and never wakes.
-fn sleeper(receptor: &Receptor, dropped: &Arc<AtomicU64>) -> Id {
+fn spawn_sleeper(receptor: &Receptor, dropped: &Arc<AtomicU64>) -> Id {
     let owner = Owner("unit".into(), Arc::clone(dropped));
     let waits = move |context: &mut Context<'_>| {
         let text = Box::new(owner);
@@ -45,7 +45,7 @@ fn sleeper(receptor: &Receptor, dropped: &Arc<AtomicU64>) -> Id {
 }
 
 /// Starts a unit that receives numbers and adds them to `got`.
-fn receiver(receptor: &Receptor, got: &Arc<AtomicU64>) -> Address<u64> {
+fn spawn_receiver(receptor: &Receptor, got: &Arc<AtomicU64>) -> Address<u64> {
     let got = Arc::clone(got);
     let begin = move |context: &mut Context<'_, u64>| {
         context.receive(move |context, message| {
@@ -69,10 +69,10 @@ fn on_worker<T: Send + 'static>(
     receptor.spawn_reply(callback).expect("room").wait().expect("an answer")
 }
 
-fn until(mut holds: impl FnMut() -> bool) {
+fn wait_until(mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < LONG, "it does not come");
+    while !condition() {
+        assert!(begun.elapsed() < TIMEOUT, "it does not come");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -87,48 +87,48 @@ fn cancel_all(receptor: &Receptor, ids: &[Id]) {
 }
 
 #[test]
-fn ids_of_a_dropped_runtime_are_stale_in_the_256th_after_it() {
+fn ids_of_a_dropped_runtime_stay_stale_after_256_more_runtimes() {
     let dropped = Arc::new(AtomicU64::new(0));
-    let first = small();
-    let old: Vec<Id> = (0..50).map(|_| sleeper(&first, &dropped)).collect();
+    let first = small_runtime();
+    let old: Vec<Id> = (0..50).map(|_| spawn_sleeper(&first, &dropped)).collect();
     drop(first);
     assert_eq!(dropped.load(Ordering::SeqCst), 50);
     for _ in 0..255 {
-        drop(small());
+        drop(small_runtime());
     }
-    let last = small();
-    let unit = sleeper(&last, &dropped);
+    let last = small_runtime();
+    let unit = spawn_sleeper(&last, &dropped);
     cancel_all(&last, &old);
-    until(|| last.alive() == 1);
+    wait_until(|| last.alive() == 1);
     assert_eq!(dropped.load(Ordering::SeqCst), 50);
     cancel_all(&last, &[unit]);
-    until(|| last.alive() == 0);
+    wait_until(|| last.alive() == 0);
     assert_eq!(dropped.load(Ordering::SeqCst), 51);
 }
 
 #[test]
-fn no_id_comes_again_in_any_of_300_runtimes() {
+fn ids_are_unique_across_300_runtimes() {
     let dropped = Arc::new(AtomicU64::new(0));
     let mut ids: HashSet<Id> = HashSet::new();
     for round in 0..300 {
-        let receptor = small();
-        let new: Vec<Id> = (0..3).map(|_| sleeper(&receptor, &dropped)).collect();
+        let receptor = small_runtime();
+        let new: Vec<Id> = (0..3).map(|_| spawn_sleeper(&receptor, &dropped)).collect();
         let old: Vec<Id> = ids.iter().copied().take(100).collect();
         cancel_all(&receptor, &old);
         cancel_all(&receptor, &new[..1]);
-        until(|| receptor.alive() == 2);
+        wait_until(|| receptor.alive() == 2);
         assert!(new.into_iter().all(|id| ids.insert(id)), "an id came again in round {round}");
     }
     assert_eq!(dropped.load(Ordering::SeqCst), 3 * 300);
 }
 
 #[test]
-fn ids_of_257_runtimes_that_live_at_once_stay_apart() {
+fn ids_of_257_concurrent_runtimes_are_distinct() {
     let (dropped, got) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let all: Vec<Receptor> = (0..257).map(|_| small()).collect();
-    let ids: Vec<Id> = all.iter().map(|receptor| sleeper(receptor, &dropped)).collect();
+    let all: Vec<Receptor> = (0..257).map(|_| small_runtime()).collect();
+    let ids: Vec<Id> = all.iter().map(|receptor| spawn_sleeper(receptor, &dropped)).collect();
     let receivers: Vec<Address<u64>> =
-        all.iter().map(|receptor| receiver(receptor, &got)).collect();
+        all.iter().map(|receptor| spawn_receiver(receptor, &got)).collect();
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 257);
     for at in [0, 1, 128, 255, 256] {
         let others: Vec<Id> = ids.iter().copied().filter(|&id| id != ids[at]).collect();
@@ -141,11 +141,11 @@ fn ids_of_257_runtimes_that_live_at_once_stay_apart() {
         assert!(matches!(sent, Err(SendError::Ended(1))));
     }
     for receptor in &all {
-        until(|| receptor.alive() == 2);
+        wait_until(|| receptor.alive() == 2);
     }
     assert_eq!((dropped.load(Ordering::SeqCst), got.load(Ordering::SeqCst)), (0, 0));
     all[256].cancel(ids[256]);
-    until(|| all[256].alive() == 1);
+    wait_until(|| all[256].alive() == 1);
     drop(all);
     assert_eq!(dropped.load(Ordering::SeqCst), 257);
 }
@@ -154,13 +154,13 @@ fn ids_of_257_runtimes_that_live_at_once_stay_apart() {
 #[test]
 fn a_source_of_a_dropped_runtime_is_refused() {
     let (sender, sources) = mpsc::channel::<Source<UnixStream>>();
-    let first = small();
+    let first = small_runtime();
     let (socket, _other) = UnixStream::pair().expect("sockets");
     on_worker(&first, move |context| sender.send(context.register(socket).expect("a socket")))
         .expect("somebody waits");
     drop(first);
     let source = sources.recv().expect("it was sent");
-    let second = small();
+    let second = small_runtime();
     let answer = second.spawn_reply(move |context, reply| {
         context.when_ready(source, Interest::Write, move |context, _| {
             reply.send(());
@@ -195,7 +195,7 @@ fn tests_in(folder: &Path, names: &mut HashSet<String>) {
 }
 
 #[test]
-fn every_test_that_the_page_on_soundness_names_exists() {
+fn every_test_named_in_soundness_md_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("SOUNDNESS.md")).expect("the page");
     let mut existing = HashSet::new();

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::key::{Home, Key};
+use crate::key::{Key, WorkerNumber};
 use crate::message::Envelope;
 use crate::reason::{Down, Reason};
 
@@ -17,12 +17,12 @@ const MAX_REMEMBERED_FAILURES: usize = 256;
 pub(crate) struct Token(u64);
 
 /// A closure that creates the message about the end of a unit.
-pub(crate) type Teller = Box<dyn FnOnce(Down) -> Envelope + Send>;
+pub(crate) type ToEnvelope = Box<dyn FnOnce(Down) -> Envelope + Send>;
 
 /// One side of a relation, as recorded with a unit.
 pub(crate) enum Relation {
     /// Unit `by` is notified when this unit ends.
-    Monitored { by: Key, tell: Teller },
+    Monitored { by: Key, to_envelope: ToEnvelope },
     /// This unit is notified when unit `whom` ends, or is ended when `whom` fails.
     Monitors { whom: Key },
     /// Unit `to` is cancelled when this unit fails. For a mutual link, `to` has the same relation.
@@ -43,9 +43,9 @@ pub(crate) struct Watchers {
 
 impl Watchers {
     /// Returns a token that no other relation has.
-    pub fn token(&mut self, home: Home) -> Token {
+    pub fn token(&mut self, worker_number: WorkerNumber) -> Token {
         self.tokens += 1;
-        Token(self.tokens << 8 | u64::from(home.worker()))
+        Token(self.tokens << 8 | u64::from(worker_number.index()))
     }
 
     /// Records a relation with a unit.
@@ -59,7 +59,7 @@ impl Watchers {
     }
 
     /// Records the reason for which a unit has failed.
-    pub fn note_failed(&mut self, unit: Key, reason: &Reason) {
+    pub fn record_failure(&mut self, unit: Key, reason: &Reason) {
         if self.failed.len() == MAX_REMEMBERED_FAILURES {
             self.failed.pop_front();
         }

@@ -34,10 +34,10 @@ pub(crate) type Hook = Arc<dyn Fn(Slow) + Send + Sync>;
 
 /// The state of a Worker at the last check.
 #[derive(Clone, Copy)]
-struct Seen {
+struct LastCheck {
     callbacks: u64,
     since: Instant,
-    told: bool,
+    is_reported: bool,
 }
 
 /// The thread that checks all Workers. It exits when the watchdog is dropped.
@@ -72,18 +72,18 @@ impl Watchdog {
 
 /// Checks all Workers, four times per `limit`, until the other side of the channel is dropped.
 fn watch(shared: &Shared, limit: Duration, hook: &Hook, stopped: &mpsc::Receiver<()>) {
-    let seen = Seen { callbacks: 0, since: Instant::now(), told: false };
-    let mut all = vec![seen; shared.remotes.len()];
+    let last = LastCheck { callbacks: 0, since: Instant::now(), is_reported: false };
+    let mut all = vec![last; shared.remotes.len()];
     let pause = (limit / 4).max(Duration::from_micros(100));
     while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
-        for (remote, seen) in shared.remotes.iter().zip(&mut all) {
+        for (remote, last) in shared.remotes.iter().zip(&mut all) {
             let running = Key::from_bits(remote.published.running.load(Ordering::Acquire));
             let callbacks = remote.published.callbacks.load(Ordering::Acquire);
-            if callbacks != seen.callbacks || running == Key::NOBODY {
-                *seen = Seen { callbacks, since: Instant::now(), told: false };
-            } else if !seen.told && seen.since.elapsed() >= limit {
-                seen.told = true;
-                let slow = Slow { id: Id(running), time: seen.since.elapsed() };
+            if callbacks != last.callbacks || running == Key::NONE {
+                *last = LastCheck { callbacks, since: Instant::now(), is_reported: false };
+            } else if !last.is_reported && last.since.elapsed() >= limit {
+                last.is_reported = true;
+                let slow = Slow { id: Id(running), time: last.since.elapsed() };
                 drop_quietly(|| hook(slow)); // continue even if the hook panics
             }
         }

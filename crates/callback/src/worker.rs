@@ -4,7 +4,7 @@
 //!   ┌▶ Work     deliver queued envelopes, at most BATCH
 //!   │  Accept   take envelopes from the inbox, at most BATCH
 //!   │  Fire     run units whose timers are due, at most BATCH
-//!   │  Others   send pending envelopes, fetch events of descriptors
+//!   │  Exchange send pending envelopes, fetch events of descriptors
 //!   └─ Rest     publish counts; if the turn found no work: spin, then sleep
 //! ```
 
@@ -34,10 +34,10 @@ pub(crate) struct Worker {
     /// Whether this turn has found work.
     busy: bool,
     /// Whether the last turn left fetching events of descriptors to the sleep.
-    overlooked: bool,
-    rested: bool,
+    left_events_to_sleep: bool,
+    has_trimmed: bool,
     /// Whether memory was insufficient to reserve all slots for units from other threads.
-    short: bool,
+    lacks_memory: bool,
 }
 
 /// The steps of a turn, in order.
@@ -50,7 +50,7 @@ enum Step {
     /// Run units whose timers are due.
     Fire,
     /// Send pending envelopes to other Workers, and fetch events of descriptors.
-    Others,
+    Exchange,
     /// Publish counts and, if the turn found no work, sleep.
     Rest,
 }
@@ -60,8 +60,8 @@ impl Step {
         match self {
             Self::Work => Self::Accept,
             Self::Accept => Self::Fire,
-            Self::Fire => Self::Others,
-            Self::Others => Self::Rest,
+            Self::Fire => Self::Exchange,
+            Self::Exchange => Self::Rest,
             Self::Rest => Self::Work,
         }
     }
@@ -78,21 +78,21 @@ impl Worker {
             reported_units: 0,
             step,
             busy: false,
-            overlooked: false,
-            rested: false,
-            short: false,
+            left_events_to_sleep: false,
+            has_trimmed: false,
+            lacks_memory: false,
         };
-        worker.fill();
+        worker.reserve_slots();
         worker
     }
 
     fn remote(&self) -> &WorkerRemote {
-        &self.shared.remotes[usize::from(self.core.home.worker())]
+        &self.shared.remotes[usize::from(self.core.worker_number.index())]
     }
 
     /// Runs until the runtime is shut down, then drops all units and closes the inbox.
     pub fn run(mut self) {
-        worker_thread::mark();
+        worker_thread::mark_worker_thread();
         while !self.shared.is_down() {
             // Callbacks and destructors may panic. The thread then continues with the next step.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turns())) {
@@ -102,7 +102,7 @@ impl Worker {
         }
         let alive = &self.shared.alive;
         alive.add(-i64::try_from(self.reported_units).unwrap_or(i64::MAX));
-        let (shared, worker) = (Arc::clone(&self.shared), self.core.home.worker());
+        let (shared, worker) = (Arc::clone(&self.shared), self.core.worker_number.index());
         drop(self.core);
         shared.remotes[usize::from(worker)].close();
     }
@@ -115,20 +115,20 @@ impl Worker {
                 Step::Work => self.busy |= self.core.work(BATCH),
                 Step::Accept => self.busy |= self.accept(),
                 Step::Fire => {
-                    self.core.stamp();
+                    self.core.start_delays();
                     self.busy |= self.core.fire(BATCH);
                 }
-                Step::Others => {
+                Step::Exchange => {
                     // If there was no other work, the sleep fetches events. If the last turn did
                     // not sleep after all, fetch them here.
-                    let look = self.busy || self.overlooked;
-                    self.overlooked = !look;
-                    self.busy |= self.look_at_others(look);
+                    let poll_kernel = self.busy || self.left_events_to_sleep;
+                    self.left_events_to_sleep = !poll_kernel;
+                    self.busy |= self.exchange(poll_kernel);
                 }
                 Step::Rest => {
-                    self.tell();
+                    self.report_units();
                     let busy = std::mem::take(&mut self.busy);
-                    self.rested &= !busy;
+                    self.has_trimmed &= !busy;
                     // Another check of descriptors often avoids a sleep, so do one if the turn
                     // found work.
                     if !busy || self.core.has_no_pending_work() {
@@ -139,18 +139,18 @@ impl Worker {
         }
     }
 
-    /// Sends pending envelopes, and queues units whose descriptors are ready. With `look`, asks the
-    /// kernel for events; otherwise uses those fetched by the last sleep. Returns whether there was
-    /// any work.
-    fn look_at_others(&mut self, look: bool) -> bool {
+    /// Sends pending envelopes, and queues units whose descriptors are ready. With `poll_kernel`,
+    /// asks the kernel for events; otherwise uses those fetched by the last sleep. Returns whether
+    /// there was any work.
+    fn exchange(&mut self, poll_kernel: bool) -> bool {
         let sent = self.core.send_outgoing();
-        self.core.fetch_events(look || sent) || sent
+        self.core.fetch_events(poll_kernel || sent) || sent
     }
 
     /// Accepts envelopes from the inbox. Returns whether there were any.
     fn accept(&mut self) -> bool {
         let Self { core, shared, .. } = self;
-        let remote = &shared.remotes[usize::from(core.home.worker())];
+        let remote = &shared.remotes[usize::from(core.worker_number.index())];
         let mut accepted = 0;
         while accepted < BATCH
             && let Some(envelope) = remote.inbox.pop()
@@ -158,31 +158,31 @@ impl Worker {
             core.accept(envelope);
             accepted += 1;
         }
-        if core.settled > 0 {
-            self.fill();
+        if core.filled_reserved > 0 {
+            self.reserve_slots();
         } else if accepted > 0 {
-            remote.tell();
+            remote.notify_waiting();
         }
         accepted > 0
     }
 
     /// Reserves slots for units from other threads, up to the capacity.
-    fn fill(&mut self) {
+    fn reserve_slots(&mut self) {
         // The spawning threads have already counted these units in `alive`. This happens here
         // because a panic may have ended the turn in which they arrived.
-        self.reported_units += std::mem::take(&mut self.core.settled);
+        self.reported_units += std::mem::take(&mut self.core.filled_reserved);
         let Self { core, shared, .. } = self;
-        let remote = &shared.remotes[usize::from(core.home.worker())];
-        self.short = !remote.fill(shared.capacity, || core.reserve());
+        let remote = &shared.remotes[usize::from(core.worker_number.index())];
+        self.lacks_memory = !remote.reserve_slots(shared.capacity, || core.reserve());
     }
 
     /// Reports the change in the number of units to `alive`.
-    fn tell(&mut self) {
+    fn report_units(&mut self) {
         let units = self.core.units();
         if units != self.reported_units {
             let more = i128::from(units) - i128::from(self.reported_units);
-            if self.short && units < self.reported_units {
-                self.fill();
+            if self.lacks_memory && units < self.reported_units {
+                self.reserve_slots();
             }
             self.reported_units = units;
             self.shared.alive.add(i64::try_from(more).unwrap_or_default());
@@ -196,51 +196,51 @@ impl Worker {
         }
         self.core.publish(&self.remote().published);
         let next = self.core.next_due().map(Duration::from_nanos);
-        let most = match next {
+        let max_sleep = match next {
             Some(Duration::ZERO) => return,
-            Some(next) if self.rested || next <= TRIM_DELAY => Some(next),
-            None if self.rested => None,
+            Some(next) if self.has_trimmed || next <= TRIM_DELAY => Some(next),
+            None if self.has_trimmed => None,
             _ => Some(TRIM_DELAY),
         };
         let begun = Instant::now();
         let blocked = self.core.outgoing.is_blocked();
         // Other Workers do not signal room for pending envelopes, so poll.
-        let most = if blocked { Some(Duration::from_micros(50)) } else { most };
-        self.remote().wait(most, || self.shared.is_down());
-        if !self.rested
+        let max_sleep = if blocked { Some(Duration::from_micros(50)) } else { max_sleep };
+        self.remote().wait(max_sleep, || self.shared.is_down());
+        if !self.has_trimmed
             && !blocked
             && begun.elapsed() >= TRIM_DELAY
             && self.remote().inbox.is_empty()
         {
             self.core.trim();
             self.core.publish(&self.remote().published);
-            self.rested = true;
+            self.has_trimmed = true;
         }
     }
 
     /// Spins for at most the configured time, or until the next timer is due. Returns whether there
     /// is work.
     fn spin(&mut self) -> bool {
-        let Some(most) = self.shared.spin else { return false };
-        if self.look_around() {
+        let Some(max_spin) = self.shared.spin else { return false };
+        if self.has_work() {
             return true; // without reading the clock
         }
         let begun = Instant::now();
-        let most = match self.core.next_due() {
-            Some(next) => most.min(Duration::from_nanos(next)),
-            None => most,
+        let max_spin = match self.core.next_due() {
+            Some(next) => max_spin.min(Duration::from_nanos(next)),
+            None => max_spin,
         };
         loop {
-            if self.look_around() || self.look_at_others(true) {
+            if self.has_work() || self.exchange(true) {
                 return true;
             }
-            if begun.elapsed() >= most {
+            if begun.elapsed() >= max_spin {
                 return false;
             }
         }
     }
 
-    fn look_around(&self) -> bool {
+    fn has_work(&self) -> bool {
         let remote = self.remote();
         for _ in 0..SPINS_PER_CLOCK_READ {
             if !remote.inbox.is_empty() || self.shared.is_down() {

@@ -7,7 +7,7 @@ thread_local! {
 }
 
 /// Marks the calling thread as a Worker's.
-pub(crate) fn mark() {
+pub(crate) fn mark_worker_thread() {
     IS_WORKER.set(true);
 }
 

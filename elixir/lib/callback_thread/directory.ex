@@ -14,7 +14,7 @@ defmodule CallbackThread.Directory do
 
   @table __MODULE__
   # 100 attempts with pauses of 10 ms take one second.
-  @attempts 100
+  @max_attempts 100
   @pause_ms 10
 
   @typedoc """
@@ -32,7 +32,7 @@ defmodule CallbackThread.Directory do
   directory that is restarting.
   """
   @spec enroll(pos_integer()) :: {:ok, monitor :: reference()} | {:error, :no_directory}
-  def enroll(count), do: enroll(count, @attempts)
+  def enroll(count), do: enroll(count, @max_attempts)
 
   defp enroll(_count, 0), do: {:error, :no_directory}
 

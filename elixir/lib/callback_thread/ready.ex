@@ -44,10 +44,10 @@ defmodule CallbackThread.Ready do
   end
 
   @doc "Puts unexecuted jobs back at the front, in time proportional to their number."
-  @spec give_back(t(), [Runner.job()]) :: t()
-  def give_back(ready, []), do: ready
+  @spec return_jobs(t(), [Runner.job()]) :: t()
+  def return_jobs(ready, []), do: ready
 
-  def give_back(ready, jobs) do
+  def return_jobs(ready, jobs) do
     %{
       ready
       | jobs: :queue.join(:queue.from_list(jobs), ready.jobs),

@@ -46,7 +46,7 @@ defmodule CallbackThread.Receptor do
   # Maximum number of raw requests sent to a worker before it asks for more. This keeps the
   # mailbox of the worker short: outcomes of callbacks do not queue after a million requests, and
   # no more requests than these are lost if the worker dies.
-  @credit 1_024
+  @initial_credit 1_024
 
   @type option ::
           {:workers, pos_integer()}
@@ -162,13 +162,15 @@ defmodule CallbackThread.Receptor do
   def handle_info({:worker_up, index, pid, tally}, state) do
     state = retire(state, index)
     Process.monitor(pid)
-    {:noreply, put_in(state.workers[index], {pid, tally, @credit}) |> forward_held(), @idle_ms}
+
+    {:noreply, put_in(state.workers[index], {pid, tally, @initial_credit}) |> forward_held(),
+     @idle_ms}
   end
 
   def handle_info({:credit, index, pid, credit}, state) do
     case state.workers do
-      %{^index => {^pid, tally, left}} ->
-        state = put_in(state.workers[index], {pid, tally, left + credit})
+      %{^index => {^pid, tally, remaining}} ->
+        state = put_in(state.workers[index], {pid, tally, remaining + credit})
         {:noreply, forward_held(state), @idle_ms}
 
       _ ->

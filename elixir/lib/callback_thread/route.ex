@@ -20,23 +20,23 @@ defmodule CallbackThread.Route do
   def deadline(ms), do: System.monotonic_time(:millisecond) + ms
 
   @doc "Returns the milliseconds until a deadline, at least 0."
-  @spec left(deadline()) :: timeout()
-  def left(:infinity), do: :infinity
-  def left(deadline), do: max(0, deadline - System.monotonic_time(:millisecond))
+  @spec remaining_ms(deadline()) :: timeout()
+  def remaining_ms(:infinity), do: :infinity
+  def remaining_ms(deadline), do: max(0, deadline - System.monotonic_time(:millisecond))
 
   @doc """
   Starts a thread. If all workers are full, waits in the queue of one of them until the deadline.
   A finite deadline requires a `reply_to`, whose reference withdraws the request.
   """
-  @spec patiently(
+  @spec spawn_waiting(
           CallbackThread.receptor(),
           CallbackThread.callback(),
           CallbackThread.Parked.reply_to(),
           deadline()
         ) :: {:ok, CallbackThread.id()} | {:error, :no_such_receptor | :worker_down | :timeout}
-  def patiently(receptor, fun, reply_to, deadline) do
-    with {:error, :full} <- to_a_worker(receptor, {:spawn, fun, reply_to, :try}) do
-      to_a_worker(receptor, {:spawn, fun, reply_to, :wait}, deadline)
+  def spawn_waiting(receptor, fun, reply_to, deadline) do
+    with {:error, :full} <- ask_next_worker(receptor, {:spawn, fun, reply_to, :try}) do
+      ask_next_worker(receptor, {:spawn, fun, reply_to, :wait}, deadline)
     end
   end
 
@@ -44,8 +44,8 @@ defmodule CallbackThread.Route do
   Sends a request to the next worker in turn. If that worker is down or full, which means that it
   has not accepted the request, tries the others in order.
   """
-  @spec to_a_worker(CallbackThread.receptor(), tuple(), deadline()) :: term()
-  def to_a_worker(receptor, request, deadline \\ :infinity) do
+  @spec ask_next_worker(CallbackThread.receptor(), tuple(), deadline()) :: term()
+  def ask_next_worker(receptor, request, deadline \\ :infinity) do
     case workers(receptor) do
       [] -> {:error, :no_such_receptor}
       workers -> try_workers(workers, request, deadline, {:error, :worker_down})
@@ -68,7 +68,7 @@ defmodule CallbackThread.Route do
   defp ask_until(worker, {:spawn, _, {_, ref}, :wait} = request, deadline) do
     id = :gen_server.send_request(worker, request)
 
-    case :gen_server.wait_response(id, left(deadline)) do
+    case :gen_server.wait_response(id, remaining_ms(deadline)) do
       :timeout -> withdraw(worker, ref, id)
       response -> answer(response)
     end
@@ -87,8 +87,8 @@ defmodule CallbackThread.Route do
   Sends the request that `request` makes from the thread's key to the thread's worker, and returns
   the answer.
   """
-  @spec to_thread(CallbackThread.id(), (CallbackThread.Slots.key() -> tuple())) :: term()
-  def to_thread({:callback_thread, worker, key}, request) when is_id(worker, key) do
+  @spec ask_thread(CallbackThread.id(), (CallbackThread.Slots.key() -> tuple())) :: term()
+  def ask_thread({:callback_thread, worker, key}, request) when is_id(worker, key) do
     case ask(worker, request.(key)) do
       {:ok, answer} -> answer
       {:error, _} -> {:error, :no_such_thread}

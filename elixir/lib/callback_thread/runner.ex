@@ -22,7 +22,7 @@ defmodule CallbackThread.Runner do
 
   @thread {__MODULE__, :thread}
   # Properties of a process that a callback can change.
-  @traits [
+  @properties [
     :links,
     :monitors,
     :registered_name,
@@ -50,7 +50,7 @@ defmodule CallbackThread.Runner do
   @doc "Starts a runner for batches."
   @spec start(context()) :: pid()
   def start(context) do
-    spawn_link(fn -> serve(Map.put(context, :traits, Process.info(self(), @traits))) end)
+    spawn_link(fn -> serve(Map.put(context, :properties, Process.info(self(), @properties))) end)
   end
 
   @doc "Starts a runner that ends after one job."
@@ -112,10 +112,10 @@ defmodule CallbackThread.Runner do
     )
   end
 
-  defp clean_up(%{tag: tag, traits: traits}) do
+  defp clean_up(%{tag: tag, properties: properties}) do
     :erlang.erase()
     drop_messages(tag)
-    if Process.info(self(), @traits) != traits, do: exit(:normal)
+    if Process.info(self(), @properties) != properties, do: exit(:normal)
   end
 
   # Drops all messages except the worker's, which may be the next batch.

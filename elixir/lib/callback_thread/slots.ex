@@ -36,15 +36,15 @@ defmodule CallbackThread.Slots do
 
   import Bitwise
 
-  @slots 256
-  @words 3
-  @used @slots * @words + 1
-  @free @slots * @words + 2
-  @high @slots * @words + 3
+  @slots_per_chunk 256
+  @words_per_slot 3
+  @used @slots_per_chunk * @words_per_slot + 1
+  @free @slots_per_chunk * @words_per_slot + 2
+  @high @slots_per_chunk * @words_per_slot + 3
 
   @slot_bits 8
-  @gen_bits 12
-  @last_gen (1 <<< @gen_bits) - 1
+  @generation_bits 12
+  @last_generation (1 <<< @generation_bits) - 1
   @kind_bits 13
   @max_kind (1 <<< @kind_bits) - 1
   @seq_mask (1 <<< 34) - 1
@@ -100,7 +100,8 @@ defmodule CallbackThread.Slots do
   @spec fetch(t(), key()) :: {:running | kind(), integer()} | nil
   def fetch(slots, key) do
     with {ref, slot, _serial, gen} <- locate(slots, key),
-         meta when (meta >>> @kind_bits &&& @last_gen) == gen <- :atomics.get(ref, word(slot, 2)) do
+         meta when (meta >>> @kind_bits &&& @last_generation) == gen <-
+           :atomics.get(ref, word(slot, 2)) do
       case meta &&& @max_kind do
         @kind_free -> nil
         @kind_running -> {:running, 0}
@@ -254,7 +255,7 @@ defmodule CallbackThread.Slots do
 
   defp take(ref, serial, slot) do
     meta = :atomics.get(ref, word(slot, 2))
-    gen = meta >>> @kind_bits &&& @last_gen
+    gen = meta >>> @kind_bits &&& @last_generation
     argument = :atomics.get(ref, word(slot, 3))
     set_running(ref, slot, gen)
     {key(serial, gen, slot), meta &&& @max_kind, argument}
@@ -274,7 +275,7 @@ defmodule CallbackThread.Slots do
   defp chunk_with_room(slots) do
     if :gb_sets.is_empty(slots.roomy) do
       serial = slots.next_serial
-      ref = :atomics.new(@slots * @words + 3, signed: true)
+      ref = :atomics.new(@slots_per_chunk * @words_per_slot + 3, signed: true)
       chunks = Map.put(slots.chunks, serial, ref)
       roomy = :gb_sets.add_element(serial, slots.roomy)
       {serial, ref, %{slots | chunks: chunks, roomy: roomy, next_serial: serial + 1}}
@@ -299,13 +300,14 @@ defmodule CallbackThread.Slots do
 
   defp reuse_slot(ref, slot) do
     :atomics.put(ref, @free, :atomics.get(ref, word(slot, 3)))
-    gen = :atomics.get(ref, word(slot, 2)) >>> @kind_bits &&& @last_gen
+    gen = :atomics.get(ref, word(slot, 2)) >>> @kind_bits &&& @last_generation
     set_running(ref, slot, gen)
     {slot, gen}
   end
 
   # After its last generation, a slot never returns to the free list, because keys must be unique.
-  defp free_slot(ref, slot, @last_gen), do: set(ref, slot, meta(0, @last_gen, @kind_free), 0)
+  defp free_slot(ref, slot, @last_generation),
+    do: set(ref, slot, meta(0, @last_generation, @kind_free), 0)
 
   defp free_slot(ref, slot, gen) do
     set(ref, slot, meta(0, gen + 1, @kind_free), :atomics.get(ref, @free))
@@ -338,21 +340,26 @@ defmodule CallbackThread.Slots do
     end
   end
 
-  defp room?(ref), do: :atomics.get(ref, @free) > 0 or :atomics.get(ref, @high) < @slots
+  defp room?(ref), do: :atomics.get(ref, @free) > 0 or :atomics.get(ref, @high) < @slots_per_chunk
 
   defp locate(slots, key) do
-    serial = key >>> (@slot_bits + @gen_bits)
+    serial = key >>> (@slot_bits + @generation_bits)
 
     case slots.chunks do
-      %{^serial => ref} -> {ref, key &&& @slots - 1, serial, key >>> @slot_bits &&& @last_gen}
-      _ -> nil
+      %{^serial => ref} ->
+        {ref, key &&& @slots_per_chunk - 1, serial, key >>> @slot_bits &&& @last_generation}
+
+      _ ->
+        nil
     end
   end
 
   defp key(serial, gen, slot),
-    do: serial <<< (@slot_bits + @gen_bits) ||| gen <<< @slot_bits ||| slot
+    do: serial <<< (@slot_bits + @generation_bits) ||| gen <<< @slot_bits ||| slot
 
-  defp meta(seq, gen, kind), do: seq <<< (@gen_bits + @kind_bits) ||| gen <<< @kind_bits ||| kind
-  defp seq(ref, slot), do: :atomics.get(ref, word(slot, 2)) >>> (@gen_bits + @kind_bits)
-  defp word(slot, n), do: slot * @words + n
+  defp meta(seq, gen, kind),
+    do: seq <<< (@generation_bits + @kind_bits) ||| gen <<< @kind_bits ||| kind
+
+  defp seq(ref, slot), do: :atomics.get(ref, word(slot, 2)) >>> (@generation_bits + @kind_bits)
+  defp word(slot, n), do: slot * @words_per_slot + n
 end

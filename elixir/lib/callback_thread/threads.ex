@@ -25,7 +25,7 @@ defmodule CallbackThread.Threads do
   @timer 2
   @receive 3
 
-  @short_queue 4_096
+  @max_queue_for_timers 4_096
 
   @enforce_keys [:tally, :watchers, :base, :functions, :rows, :max_inbox]
   defstruct [
@@ -129,8 +129,8 @@ defmodule CallbackThread.Threads do
   end
 
   @doc "Puts unexecuted jobs back at the front of the queue."
-  @spec give_back(t(), [Runner.job()]) :: t()
-  def give_back(threads, jobs), do: %{threads | ready: Ready.give_back(threads.ready, jobs)}
+  @spec return_jobs(t(), [Runner.job()]) :: t()
+  def return_jobs(threads, jobs), do: %{threads | ready: Ready.return_jobs(threads.ready, jobs)}
 
   # -- timers --
 
@@ -139,7 +139,7 @@ defmodule CallbackThread.Threads do
   queue is full.
   """
   @spec next_due(t()) :: Clock.tick() | nil
-  def next_due(%{ready: %{count: count}}) when count >= @short_queue, do: nil
+  def next_due(%{ready: %{count: count}}) when count >= @max_queue_for_timers, do: nil
   def next_due(threads), do: Slots.next_due(threads.slots)
 
   @doc "Makes due threads ready, until the queue is full."
@@ -149,7 +149,9 @@ defmodule CallbackThread.Threads do
     now = due && Clock.tick(threads.base)
 
     if due != nil and due <= now do
-      {taken, slots} = Slots.take_due(threads.slots, now, @short_queue - threads.ready.count)
+      {taken, slots} =
+        Slots.take_due(threads.slots, now, @max_queue_for_timers - threads.ready.count)
+
       Enum.reduce(taken, %{threads | slots: slots}, &wake/2)
     else
       threads
@@ -174,22 +176,22 @@ defmodule CallbackThread.Threads do
   Continues a thread according to the outcome of its callback. Ignores the outcome if the thread
   has been cancelled.
   """
-  @spec outcome(t(), key(), Outcome.t()) :: t()
-  def outcome(threads, key, {replies, next}) do
+  @spec apply_outcome(t(), key(), Outcome.t()) :: t()
+  def apply_outcome(threads, key, {replies, next}) do
     if alive?(threads, key) do
       Watchers.replies(threads.watchers, key, replies)
-      go_on(threads, key, next, replies)
+      continue(threads, key, next, replies)
     else
       threads
     end
   end
 
-  defp go_on(threads, key, {:after, due, fun}, _) do
+  defp continue(threads, key, {:after, due, fun}, _) do
     :ets.insert(threads.rows, {key, fun})
     park(threads, key, @timer, due, 0)
   end
 
-  defp go_on(threads, key, {:receive, handler, due, on_timeout}, _) do
+  defp continue(threads, key, {:receive, handler, due, on_timeout}, _) do
     case Inbox.take(threads.inboxes, key) do
       {:ok, message, inboxes} ->
         push(%{threads | inboxes: inboxes}, {key, {:message, handler, message}})
@@ -201,7 +203,7 @@ defmodule CallbackThread.Threads do
     end
   end
 
-  defp go_on(threads, key, {:registered, code, argument, due, receiving}, _) do
+  defp continue(threads, key, {:registered, code, argument, due, receiving}, _) do
     with true <- receiving, {:ok, message, inboxes} <- Inbox.take(threads.inboxes, key) do
       push(
         %{threads | inboxes: inboxes},
@@ -212,7 +214,8 @@ defmodule CallbackThread.Threads do
     end
   end
 
-  defp go_on(threads, key, {:ended, reason}, replies), do: finish(threads, key, reason, replies)
+  defp continue(threads, key, {:ended, reason}, replies),
+    do: finish(threads, key, reason, replies)
 
   # -- messages --
 
@@ -226,7 +229,7 @@ defmodule CallbackThread.Threads do
         {{:error, :no_such_thread}, threads}
 
       {kind, _} when kind in [:running, @timer] ->
-        keep(threads, key, message)
+        store_message(threads, key, message)
 
       {@receive, _} ->
         [row] = :ets.take(threads.rows, key)
@@ -244,9 +247,9 @@ defmodule CallbackThread.Threads do
   end
 
   defp deliver_to_registered(threads, key, message, {_code, false}, _),
-    do: keep(threads, key, message)
+    do: store_message(threads, key, message)
 
-  defp keep(threads, key, message) do
+  defp store_message(threads, key, message) do
     case Inbox.put(threads.inboxes, key, message, threads.max_inbox) do
       {:ok, inboxes} -> {:ok, %{threads | inboxes: inboxes}}
       :full -> {{:error, :full}, count(threads, :dropped)}
@@ -302,8 +305,8 @@ defmodule CallbackThread.Threads do
   end
 
   @doc "Ends a thread whose runner has ended in the middle of a callback."
-  @spec lose(t(), key(), term()) :: t()
-  def lose(threads, key, reason), do: finish(threads, key, reason, [])
+  @spec end_lost(t(), key(), term()) :: t()
+  def end_lost(threads, key, reason), do: finish(threads, key, reason, [])
 
   defp finish(threads, key, reason, replies) do
     :atomics.sub(threads.tally, 1, 1)

@@ -19,7 +19,7 @@ defmodule CallbackThread.Watchers do
   """
 
   @sweep_after 1_024
-  @sweep_at_once 512
+  @sweep_batch_rows 512
 
   @enforce_keys [:table]
   # `any` avoids lookups while there are no watchers; `fresh` is the number of rows inserted since
@@ -79,12 +79,12 @@ defmodule CallbackThread.Watchers do
   def ended(%{any: false} = watchers, _id, _reason, _replied), do: watchers
 
   def ended(%{table: table} = watchers, {_, _, key} = id, reason, replied) do
-    tell(table, :ets.next(table, {key, -1}), key, id, reason, replied)
+    notify(table, :ets.next(table, {key, -1}), key, id, reason, replied)
     if :ets.info(table, :size) == 0, do: %{watchers | any: false}, else: watchers
   end
 
   # In the order of terms, numbers precede references, so the spawner is first.
-  defp tell(table, {key, _} = row, key, id, reason, replied) do
+  defp notify(table, {key, _} = row, key, id, reason, replied) do
     # A sweep may have removed the row.
     case :ets.take(table, row) do
       [{{_, 0}, _, _}] when replied and reason == :normal -> :ok
@@ -92,10 +92,10 @@ defmodule CallbackThread.Watchers do
       [] -> :ok
     end
 
-    tell(table, :ets.next(table, row), key, id, reason, replied)
+    notify(table, :ets.next(table, row), key, id, reason, replied)
   end
 
-  defp tell(_table, _next, _key, _id, _reason, _replied), do: :ok
+  defp notify(_table, _next, _key, _id, _reason, _replied), do: :ok
 
   defp down({{_, 0}, pid, ref}, id, reason),
     do: send(pid, {:DOWN, ref, :callback_thread, id, reason})
@@ -139,7 +139,7 @@ defmodule CallbackThread.Watchers do
   def sweep(table) do
     sweep_on(
       table,
-      :ets.select(table, [{{:"$1", :"$2", :_}, [], [{{:"$1", :"$2"}}]}], @sweep_at_once)
+      :ets.select(table, [{{:"$1", :"$2", :_}, [], [{{:"$1", :"$2"}}]}], @sweep_batch_rows)
     )
   rescue
     # The worker has died, and its table has been deleted.

@@ -2,7 +2,7 @@ defmodule CallbackThread.Worker do
   @moduledoc """
   A process that holds threads: it handles requests, gives ready jobs to runners, and sets timers.
 
-  `CallbackThread.Threads` has the states of the threads, and `CallbackThread.Crew` runs their
+  `CallbackThread.Threads` has the states of the threads, and `CallbackThread.RunnerPool` runs their
   callbacks in other processes, so that the worker never blocks. The worker handles each message
   in two steps. First, it changes the state as requested. Then, in a turn, it makes due threads
   ready, starts ready jobs, and accepts waiting spawners. A turn is bounded: it takes at most
@@ -15,33 +15,33 @@ defmodule CallbackThread.Worker do
   use GenServer, restart: :permanent
   require Logger
 
-  alias CallbackThread.{Clock, Crew, Directory, Parked, Threads}
+  alias CallbackThread.{Clock, Directory, Parked, RunnerPool, Threads}
 
   # Number of received raw requests after which the worker asks for more, unless more than twice
   # as many jobs are ready. The number is far below the receptor's credit.
-  @ask_after 256
-  @look_ms 1
+  @requests_per_ask 256
+  @check_interval_ms 1
   # Numbers of jobs and of words of heap above which an idle worker collects its garbage.
-  @much_work 256
-  @much_heap 32_768
-  @many_chunks 8
+  @min_gc_jobs 256
+  @min_gc_heap_words 32_768
+  @min_gc_dropped_chunks 8
 
-  @enforce_keys [:receptor, :index, :tally, :base, :threads, :crew, :max_waiting]
+  @enforce_keys [:receptor, :index, :tally, :base, :threads, :pool, :max_waiting]
   defstruct [
     :receptor,
     :index,
     :tally,
     :base,
     :threads,
-    :crew,
+    :pool,
     :max_waiting,
     # number of raw requests since the worker last asked the receptor for more
-    owed: 0,
+    requests_since_ask: 0,
     parked: %Parked{},
     timer: nil,
-    looking: false,
-    # whether a `:more` message is in the mailbox
-    more: false,
+    check_scheduled: false,
+    # whether a `:turn` message is in the mailbox
+    turn_requested: false,
     since_gc: 0
   ]
 
@@ -65,7 +65,7 @@ defmodule CallbackThread.Worker do
        tally: tally,
        base: base,
        threads: Threads.new([tally: tally, watchers: watchers, base: base] ++ options),
-       crew: Crew.new(context, options[:max_runners]),
+       pool: RunnerPool.new(context, options[:max_runners]),
        max_waiting: options[:max_waiting]
      }}
   end
@@ -84,7 +84,7 @@ defmodule CallbackThread.Worker do
   def handle_call({:registered, code, arguments, ms}, _from, state) do
     {reply, threads} = Threads.start_registered(state.threads, code, arguments, ms)
     state = %{state | threads: threads, since_gc: state.since_gc + length(arguments)}
-    {:reply, reply, state |> turn() |> start_looking()}
+    {:reply, reply, state |> turn() |> schedule_check()}
   end
 
   def handle_call({:send, key, message}, _from, state) do
@@ -118,7 +118,7 @@ defmodule CallbackThread.Worker do
     stats =
       Map.merge(Threads.stats(state.threads), %{
         parked: Parked.count(state.parked),
-        runners: Crew.runners(state.crew)
+        runners: RunnerPool.runners(state.pool)
       })
 
     {:reply, stats, state}
@@ -146,34 +146,37 @@ defmodule CallbackThread.Worker do
   def handle_info({:outcome, runner, key, outcome, us}, state) do
     state = %{
       state
-      | crew: Crew.reported(state.crew, runner, key, us),
-        threads: Threads.outcome(state.threads, key, outcome),
+      | pool: RunnerPool.reported(state.pool, runner, key, us),
+        threads: Threads.apply_outcome(state.threads, key, outcome),
         since_gc: state.since_gc + 1
     }
 
-    {:noreply, state |> turn() |> start_looking()}
+    {:noreply, state |> turn() |> schedule_check()}
   end
 
   def handle_info({:spawn, fun}, state) do
     :atomics.add(state.tally, 2, 1)
-    {_id, state} = start(%{state | owed: state.owed + 1}, fun, nil)
+    {_id, state} = start(%{state | requests_since_ask: state.requests_since_ask + 1}, fun, nil)
     {:noreply, turn(state)}
   end
 
   def handle_info({:timeout, timer, :due}, %{timer: {timer, _}} = state),
     do: {:noreply, turn(%{state | timer: nil})}
 
-  def handle_info(:look, %{looking: true} = state) do
-    state = %{state | looking: false}
-    if Crew.busy?(state.crew), do: {:noreply, state |> look() |> turn()}, else: idle(turn(state))
+  def handle_info(:check_blocked, %{check_scheduled: true} = state) do
+    state = %{state | check_scheduled: false}
+
+    if RunnerPool.busy?(state.pool),
+      do: {:noreply, state |> check_blocked() |> turn()},
+      else: idle(turn(state))
   end
 
-  def handle_info(:more, state), do: {:noreply, turn(%{state | more: false})}
+  def handle_info(:turn, state), do: {:noreply, turn(%{state | turn_requested: false})}
 
   def handle_info({:EXIT, runner, reason}, state) do
-    {lost, rest, crew} = Crew.exited(state.crew, runner)
-    state = give_back(%{state | crew: crew}, rest)
-    {:noreply, lost |> Enum.reduce(state, &lose(&2, &1, reason)) |> turn()}
+    {lost, rest, pool} = RunnerPool.exited(state.pool, runner)
+    state = return_jobs(%{state | pool: pool}, rest)
+    {:noreply, lost |> Enum.reduce(state, &end_lost(&2, &1, reason)) |> turn()}
   end
 
   def handle_info(_other, state), do: {:noreply, state}
@@ -184,7 +187,7 @@ defmodule CallbackThread.Worker do
     %{state | threads: Threads.fire(state.threads)}
     |> dispatch()
     |> admit()
-    |> come_again()
+    |> request_turn()
     |> arm()
     |> ask_for_more()
   end
@@ -193,13 +196,13 @@ defmodule CallbackThread.Worker do
   defp dispatch(%{threads: %{ready: %{count: 0}}} = state), do: state
 
   defp dispatch(state) do
-    case Crew.room(state.crew) do
+    case RunnerPool.room(state.pool) do
       0 ->
         state
 
       room ->
         {jobs, threads} = Threads.take_jobs(state.threads, room)
-        start_looking(%{state | threads: threads, crew: Crew.run(state.crew, jobs)})
+        schedule_check(%{state | threads: threads, pool: RunnerPool.run(state.pool, jobs)})
     end
   end
 
@@ -214,12 +217,12 @@ defmodule CallbackThread.Worker do
 
   # If every job gets its own process, there may be room for more jobs, but other messages are
   # handled first.
-  defp come_again(%{more: true} = state), do: state
+  defp request_turn(%{turn_requested: true} = state), do: state
 
-  defp come_again(state) do
-    if Threads.ready(state.threads) > 0 and Crew.room(state.crew) > 0 do
-      send(self(), :more)
-      %{state | more: true}
+  defp request_turn(state) do
+    if Threads.ready(state.threads) > 0 and RunnerPool.room(state.pool) > 0 do
+      send(self(), :turn)
+      %{state | turn_requested: true}
     else
       state
     end
@@ -248,27 +251,29 @@ defmodule CallbackThread.Worker do
   defp set_timer(due, state),
     do: {:erlang.start_timer(due + state.base, self(), :due, abs: true), due}
 
-  defp ask_for_more(%{owed: owed} = state) when owed < @ask_after, do: state
+  defp ask_for_more(%{requests_since_ask: requests_since_ask} = state)
+       when requests_since_ask < @requests_per_ask,
+       do: state
 
   defp ask_for_more(state) do
-    if Threads.ready(state.threads) > 2 * @ask_after do
+    if Threads.ready(state.threads) > 2 * @requests_per_ask do
       state
     else
-      send(state.receptor, {:credit, state.index, self(), state.owed})
-      %{state | owed: 0}
+      send(state.receptor, {:credit, state.index, self(), state.requests_since_ask})
+      %{state | requests_since_ask: 0}
     end
   end
 
-  defp start_looking(%{looking: true} = state), do: state
+  defp schedule_check(%{check_scheduled: true} = state), do: state
 
-  defp start_looking(state) do
-    Process.send_after(self(), :look, @look_ms)
-    %{state | looking: true}
+  defp schedule_check(state) do
+    Process.send_after(self(), :check_blocked, @check_interval_ms)
+    %{state | check_scheduled: true}
   end
 
-  defp look(state) do
-    {rest, crew} = Crew.look(state.crew)
-    %{state | crew: crew} |> give_back(rest) |> start_looking()
+  defp check_blocked(state) do
+    {rest, pool} = RunnerPool.check_blocked(state.pool)
+    %{state | pool: pool} |> return_jobs(rest) |> schedule_check()
   end
 
   # No job has been running for a while, so the worker frees memory. Hibernation shrinks its heap
@@ -276,13 +281,13 @@ defmodule CallbackThread.Worker do
   defp idle(%{threads: %{ready: %{count: 0}}} = state) do
     {_, heap} = Process.info(self(), :total_heap_size)
 
-    much =
-      (state.since_gc > @much_work and heap > @much_heap) or
-        Threads.dropped_chunks(state.threads) > @many_chunks
+    should_collect =
+      (state.since_gc > @min_gc_jobs and heap > @min_gc_heap_words) or
+        Threads.dropped_chunks(state.threads) > @min_gc_dropped_chunks
 
-    state = %{state | crew: Crew.rest(state.crew)}
+    state = %{state | pool: RunnerPool.stop_idle_runner(state.pool)}
 
-    if much,
+    if should_collect,
       do:
         {:noreply, %{state | since_gc: 0, threads: Threads.collected(state.threads)}, :hibernate},
       else: {:noreply, state}
@@ -308,21 +313,21 @@ defmodule CallbackThread.Worker do
   defp interrupt(state, _key, :waiting), do: state
 
   defp interrupt(state, key, :running) do
-    {rest, crew} = Crew.interrupt(state.crew, key)
-    give_back(%{state | crew: crew}, rest)
+    {rest, pool} = RunnerPool.interrupt(state.pool, key)
+    return_jobs(%{state | pool: pool}, rest)
   end
 
   # A runner ended in the middle of a callback: it was killed, or a process linked to it crashed.
-  defp lose(state, key, reason) do
+  defp end_lost(state, key, reason) do
     if Threads.alive?(state.threads, key) do
       id = Threads.id(key)
       Logger.error("#{inspect(id)} ended with the process it ran in: #{inspect(reason)}")
-      %{state | threads: Threads.lose(state.threads, key, reason)}
+      %{state | threads: Threads.end_lost(state.threads, key, reason)}
     else
       state
     end
   end
 
-  defp give_back(state, []), do: state
-  defp give_back(state, jobs), do: %{state | threads: Threads.give_back(state.threads, jobs)}
+  defp return_jobs(state, []), do: state
+  defp return_jobs(state, jobs), do: %{state | threads: Threads.return_jobs(state.threads, jobs)}
 end

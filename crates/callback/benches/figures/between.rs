@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use contend_callback::{Address, Context, Receptor};
 use rustix::thread::futex;
 
-use super::{each, on_worker, row, runtime};
+use super::{ns_per_operation, on_worker, print_row, runtime};
 
 type Ping = (Address<u64>, u64);
 
@@ -35,7 +35,7 @@ fn round_trip(receptor: &Receptor, trips: u64) -> f64 {
         context.send(ping, trips).unwrap();
         context.end()
     });
-    each(took, trips)
+    ns_per_operation(took, trips)
 }
 
 #[repr(align(128))]
@@ -58,7 +58,7 @@ fn cache_line(trips: u64) -> f64 {
         scope.spawn(|| play(1));
         play(0);
     });
-    each(begun.elapsed(), trips)
+    ns_per_operation(begun.elapsed(), trips)
 }
 
 /// Returns the mean round-trip time, in nanoseconds, of two threads on the given CPUs that wake
@@ -89,7 +89,7 @@ fn futexes(trips: u64, cpus: [usize; 2]) -> f64 {
                 wake(&words[1]);
                 wait(&words[0]);
             }
-            each(begun.elapsed(), trips)
+            ns_per_operation(begun.elapsed(), trips)
         });
         first.join().unwrap()
     })
@@ -109,9 +109,9 @@ fn compare(
         all_ours.push(ours);
         ratios.push(ours / bare);
     }
-    row(names[0], "ns", &mut all_bare);
-    row(names[1], "ns", &mut all_ours);
-    row("  times that", "×", &mut ratios);
+    print_row(names[0], "ns", &mut all_bare);
+    print_row(names[1], "ns", &mut all_ours);
+    print_row("  times that", "×", &mut ratios);
 }
 
 pub fn spinning(rounds: usize) {
@@ -132,7 +132,7 @@ struct Placement {
 
 /// Returns the placements to measure: both on one CPU and, if two CPUs are allowed, on one each. An
 /// idle CPU takes many times the measured time to wake up, and a different time at each wake-up, so
-/// `kept_awake` keeps the CPUs busy.
+/// `with_busy_cpus` keeps the CPUs busy.
 fn placements() -> Vec<Placement> {
     let cpus = contend_sys::cpu::allowed_list();
     let same = Placement { words: "on one CPU", cpus: [cpus[0]; 2] };
@@ -141,7 +141,7 @@ fn placements() -> Vec<Placement> {
 }
 
 /// Runs `body` while low-priority threads keep the given CPUs awake.
-fn kept_awake<T>(cpus: [usize; 2], body: impl FnOnce() -> T) -> T {
+fn with_busy_cpus<T>(cpus: [usize; 2], body: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for cpu in cpus.into_iter().take(if cpus[0] == cpus[1] { 1 } else { 2 }) {
@@ -176,8 +176,8 @@ pub fn parked(rounds: usize) {
                 &format!("futex wake-up and back, {words}"),
                 &format!("round trip of Workers that sleep, {words}"),
             ],
-            || kept_awake(cpus, || futexes(10_000, cpus)),
-            || kept_awake(cpus, || round_trip(&receptor, 10_000)),
+            || with_busy_cpus(cpus, || futexes(10_000, cpus)),
+            || with_busy_cpus(cpus, || round_trip(&receptor, 10_000)),
         );
     }
 }

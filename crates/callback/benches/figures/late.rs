@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Context, SpawnError};
 
-use super::{on_worker, row, runtime};
+use super::{on_worker, print_row, runtime};
 
-static LATE: Mutex<Vec<f64>> = Mutex::new(Vec::new());
+static LATENESS_US: Mutex<Vec<f64>> = Mutex::new(Vec::new());
 
 fn spawn(context: &mut Context<'_>, units: u64) -> Result<(), SpawnError> {
     let mut place = 0;
@@ -22,7 +22,7 @@ fn spawn(context: &mut Context<'_>, units: u64) -> Result<(), SpawnError> {
                 Some(late) => late.as_secs_f64(),
                 None => -due.duration_since(Instant::now()).as_secs_f64(),
             };
-            LATE.lock().unwrap().push(late * 1e6);
+            LATENESS_US.lock().unwrap().push(late * 1e6);
             context.end()
         })?;
     }
@@ -41,14 +41,14 @@ pub fn timers(rounds: usize) {
     let mut sleeps: [Vec<f64>; 2] = Default::default();
     for _ in 0..rounds {
         let receptor = runtime(1, Duration::ZERO);
-        LATE.lock().unwrap().reserve(1_000_000);
+        LATENESS_US.lock().unwrap().reserve(1_000_000);
         on_worker(&receptor, 0, move |context, sender| {
             spawn(context, units).unwrap();
             sender.send(()).unwrap();
             context.end()
         });
         receptor.wait();
-        let mut late = std::mem::take(&mut *LATE.lock().unwrap());
+        let mut late = std::mem::take(&mut *LATENESS_US.lock().unwrap());
         assert_eq!(late.len() as u64, units);
         late.sort_unstable_by(f64::total_cmp);
         for (row, part) in rows.iter_mut().zip([0.0, 0.5, 0.99, 0.999]) {
@@ -62,11 +62,11 @@ pub fn timers(rounds: usize) {
     }
     println!("1,000,000 timers over 4 s on one Worker, late");
     for (name, row) in names.into_iter().zip(&mut rows) {
-        self::row(&format!("  {name}"), "µs", row);
+        print_row(&format!("  {name}"), "µs", row);
     }
     println!("a thread that sleeps 1 ms, timer slack 1 ns, late");
     for (name, row) in ["half of the time by", "99 of 100 times by"].into_iter().zip(&mut sleeps) {
-        self::row(&format!("  {name}"), "µs", row);
+        print_row(&format!("  {name}"), "µs", row);
     }
 }
 

@@ -32,7 +32,7 @@ struct Figure {
 
 const TABLE: &[Figure] = &[
     Figure { name: "bytes", rounds: 3, measure: memory::waiting },
-    Figure { name: "left", rounds: 3, measure: memory::left },
+    Figure { name: "left", rounds: 3, measure: memory::remaining },
     Figure { name: "cycles", rounds: 1, measure: memory::cycles },
     Figure { name: "spawn", rounds: 9, measure: one::spawn },
     Figure { name: "round-trip", rounds: 9, measure: one::round_trip },
@@ -54,7 +54,7 @@ fn main() {
 }
 
 /// Prints the median, minimum and maximum of the samples, and returns the median. Sorts `samples`.
-fn row(name: &str, unit: &str, samples: &mut [f64]) -> f64 {
+fn print_row(name: &str, unit: &str, samples: &mut [f64]) -> f64 {
     samples.sort_unstable_by(f64::total_cmp);
     let median = samples[samples.len() / 2];
     let (least, most) = (samples[0], samples[samples.len() - 1]);
@@ -79,6 +79,6 @@ fn on_worker<T: Send + 'static>(
 }
 
 /// Returns the nanoseconds per operation, for `count` operations in `time`.
-fn each(time: Duration, count: u64) -> f64 {
+fn ns_per_operation(time: Duration, count: u64) -> f64 {
     time.as_secs_f64() * 1e9 / count as f64
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Address, Context, Id, Receptor};
 
-use super::{on_worker, row, runtime};
+use super::{on_worker, print_row, runtime};
 
 /// Returns the proportional set size (PSS) of this process in bytes.
 fn pss() -> f64 {
@@ -14,7 +14,7 @@ fn pss() -> f64 {
 }
 
 /// Allocates and writes room for `units` ids, so that it is resident before the measurement.
-fn room(units: usize) -> Vec<Option<Id>> {
+fn allocate_ids(units: usize) -> Vec<Option<Id>> {
     vec![None; units]
 }
 
@@ -40,7 +40,7 @@ fn wait_all(receptor: &Receptor, mut list: Vec<Option<Id>>, words: usize) -> Vec
 }
 
 /// Sleeps long enough for an idle Worker to free unneeded memory.
-fn rest() {
+fn wait_for_trim() {
     std::thread::sleep(Duration::from_millis(60));
 }
 
@@ -50,28 +50,28 @@ pub fn waiting(rounds: usize) {
             let mut samples = Vec::new();
             for _ in 0..rounds {
                 let receptor = runtime(1, Duration::ZERO);
-                let ids = room(units);
-                rest();
+                let ids = allocate_ids(units);
+                wait_for_trim();
                 let before = pss();
                 let ids = wait_all(&receptor, ids, words);
-                rest();
+                wait_for_trim();
                 samples.push((pss() - before) / units as f64);
                 drop(ids);
                 assert_eq!(receptor.alive(), units as u64);
             }
             let name = format!("waiting unit, {} B, {units} of them", words * 8);
-            row(&name, "B", &mut samples);
+            print_row(&name, "B", &mut samples);
         }
     }
 }
 
-pub fn left(rounds: usize) {
+pub fn remaining(rounds: usize) {
     let units = 1_000_000;
     let (mut all, mut most, mut live) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         let receptor = runtime(1, Duration::ZERO);
-        let ids = room(units);
-        rest();
+        let ids = allocate_ids(units);
+        wait_for_trim();
         let before = pss();
         let mut ids = wait_all(&receptor, ids, 2);
         fastrand::Rng::with_seed(1).shuffle(&mut ids);
@@ -79,9 +79,9 @@ pub fn left(rounds: usize) {
         let end = |range: std::ops::Range<usize>| {
             ids[range].iter().flatten().for_each(|&id| receptor.cancel(id));
             let begun = Instant::now();
-            rest();
+            wait_for_trim();
             while receptor.alive() > 0 && begun.elapsed() < Duration::from_secs(1) {
-                rest();
+                wait_for_trim();
             }
             (pss() - before) / units as f64
         };
@@ -90,9 +90,9 @@ pub fn left(rounds: usize) {
         live.push(after_most * units as f64 / (waiting / 100.0));
         all.push(end(units / 100 * 99..units));
     }
-    row("left a unit, 99 % ended in random order", "B", &mut most);
-    row("  times what the others need", "×", &mut live);
-    row("left a unit, all ended", "B", &mut all);
+    print_row("left a unit, 99 % ended in random order", "B", &mut most);
+    print_row("  times what the others need", "×", &mut live);
+    print_row("left a unit, all ended", "B", &mut all);
 }
 
 /// Measures whether PSS grows over 100 cycles that each spawn and end 100,000 units.
@@ -112,10 +112,10 @@ pub fn cycles(_: usize) {
             context.end()
         });
         receptor.wait();
-        rest();
+        wait_for_trim();
         after.push(pss() / 1e3);
     }
     let (first, last) = (after[9], after[99]);
-    row("PSS after each of 100 cycles of 100,000", "kB", &mut after);
-    row("  from the tenth to the last one", "kB", &mut [last - first]);
+    print_row("PSS after each of 100 cycles of 100,000", "kB", &mut after);
+    print_row("  from the tenth to the last one", "kB", &mut [last - first]);
 }

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Address, Context};
 
-use super::{each, on_worker, row, runtime};
+use super::{ns_per_operation, on_worker, print_row, runtime};
 
-const MILLION: u64 = 1_000_000;
+const OPERATION_COUNT: u64 = 1_000_000;
 
 /// Measures spawning a million units, each waiting for a timer.
 pub fn spawn(rounds: usize) {
@@ -15,7 +15,7 @@ pub fn spawn(rounds: usize) {
         let receptor = runtime(1, Duration::ZERO);
         let took = on_worker(&receptor, 0, |context, sender| {
             let begun = Instant::now();
-            for unit in 0..MILLION {
+            for unit in 0..OPERATION_COUNT {
                 let callback = move |context: &mut Context<'_>| {
                     std::hint::black_box(unit);
                     context.end()
@@ -25,16 +25,16 @@ pub fn spawn(rounds: usize) {
             sender.send(begun.elapsed()).unwrap();
             context.end()
         });
-        samples.push(each(took, MILLION));
+        samples.push(ns_per_operation(took, OPERATION_COUNT));
     }
-    row("spawn, of 1,000,000 that wait for a time", "ns", &mut samples);
+    print_row("spawn, of 1,000,000 that wait for a time", "ns", &mut samples);
 }
 
 type Ping = (Address<u64>, u64);
 
 /// Measures the round trip of a message between two units.
 pub fn round_trip(rounds: usize) {
-    let trips = 2 * MILLION;
+    let trips = 2 * OPERATION_COUNT;
     let receptor = runtime(1, Duration::ZERO);
     let mut samples = Vec::new();
     for _ in 0..rounds {
@@ -61,9 +61,9 @@ pub fn round_trip(rounds: usize) {
             context.send(ping, trips).unwrap();
             context.end()
         });
-        samples.push(each(took, trips));
+        samples.push(ns_per_operation(took, trips));
     }
-    row("round trip on one Worker", "ns", &mut samples);
+    print_row("round trip on one Worker", "ns", &mut samples);
 }
 
 /// Measures delivering one message to each of a million units in random order.
@@ -79,7 +79,7 @@ pub fn one_way(rounds: usize) {
             };
             context.spawn_handler(callback).unwrap()
         };
-        let all: Vec<Address<u64>> = (0..MILLION).map(unit).collect();
+        let all: Vec<Address<u64>> = (0..OPERATION_COUNT).map(unit).collect();
         sender.send(all).unwrap();
         context.end()
     });
@@ -110,7 +110,7 @@ pub fn one_way(rounds: usize) {
             context.send(feeder, ()).unwrap();
             context.end()
         });
-        samples.push(each(took, MILLION));
+        samples.push(ns_per_operation(took, OPERATION_COUNT));
     }
-    row("one way to a random one of 1,000,000", "ns", &mut samples);
+    print_row("one way to a random one of 1,000,000", "ns", &mut samples);
 }

@@ -14,14 +14,14 @@ pub(crate) struct Outgoing {
     /// For each Worker, the envelopes waiting for room in its inbox, oldest first.
     waiting: Vec<VecDeque<Envelope>>,
     /// Units waiting until no envelope is pending.
-    for_room: Vec<Key>,
+    waiting_for_room: Vec<Key>,
 }
 
 impl Outgoing {
     pub fn new(shared: Option<Arc<Shared>>) -> Self {
         let workers = shared.as_ref().map_or(0, |shared| shared.remotes.len());
         let waiting = (0..workers).map(|_| VecDeque::new()).collect();
-        Self { shared, waiting, for_room: Vec::new() }
+        Self { shared, waiting, waiting_for_room: Vec::new() }
     }
 
     /// Returns the state shared by all threads of the runtime, or `None` for a core that is tested
@@ -35,9 +35,9 @@ impl Outgoing {
     /// # Errors
     /// Returns the envelope if it is for a Worker of another runtime.
     pub fn post(&mut self, envelope: Envelope) -> Result<(), Envelope> {
-        let home = envelope.to.home();
-        let remote = self.shared.as_ref().and_then(|shared| shared.remote(home));
-        let waiting = self.waiting.get_mut(usize::from(home.worker()));
+        let worker_number = envelope.to.worker_number();
+        let remote = self.shared.as_ref().and_then(|shared| shared.remote(worker_number));
+        let waiting = self.waiting.get_mut(usize::from(worker_number.index()));
         let Some((remote, waiting)) = remote.zip(waiting) else { return Err(envelope) };
         // Keep the order: nothing overtakes a pending envelope.
         let refused = if waiting.is_empty() { remote.push(envelope) } else { Err(envelope) };
@@ -58,7 +58,7 @@ impl Outgoing {
 
     /// Registers a unit to run once no envelope is pending.
     pub fn when_room(&mut self, unit: Key) {
-        self.for_room.push(unit);
+        self.waiting_for_room.push(unit);
     }
 
     /// Sends pending envelopes to Workers whose inboxes have room. Once none are left, queues the
@@ -76,17 +76,17 @@ impl Outgoing {
                 }
             }
         }
-        if !self.for_room.is_empty() && !self.is_blocked() {
-            self.for_room.drain(..).for_each(|key| queue.push(Envelope::start(key)));
+        if !self.waiting_for_room.is_empty() && !self.is_blocked() {
+            self.waiting_for_room.drain(..).for_each(|key| queue.push(Envelope::start(key)));
             sent = true;
         }
         sent
     }
 
-    /// Frees memory beyond a capacity of `least` envelopes per Worker.
-    pub fn shrink_to(&mut self, least: usize) {
-        self.waiting.iter_mut().for_each(|waiting| waiting.shrink_to(least));
-        self.for_room.shrink_to(least);
+    /// Frees memory beyond a capacity of `min_capacity` envelopes per Worker.
+    pub fn shrink_to(&mut self, min_capacity: usize) {
+        self.waiting.iter_mut().for_each(|waiting| waiting.shrink_to(min_capacity));
+        self.waiting_for_room.shrink_to(min_capacity);
     }
 
     /// Removes and returns all pending envelopes.

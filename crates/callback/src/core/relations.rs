@@ -17,7 +17,7 @@ impl Core {
             return;
         }
         let reason = self.watchers.reason_of(unit);
-        self.tell(unit, &reason);
+        self.notify_related(unit, &reason);
     }
 
     /// Removes a relation of a unit.
@@ -27,7 +27,7 @@ impl Core {
     }
 
     /// Notifies all units related to the ended unit `key`.
-    pub(super) fn tell(&mut self, key: Key, reason: &Reason) {
+    pub(super) fn notify_related(&mut self, key: Key, reason: &Reason) {
         for (token, relation) in self.watchers.take(key) {
             self.post(notice(Id(key), reason, token, relation));
         }
@@ -37,17 +37,19 @@ impl Core {
 /// Returns the envelope that notifies the other side of a relation of the end of unit `id`.
 fn notice(id: Id, reason: &Reason, token: Token, relation: Relation) -> Envelope {
     match relation {
-        Relation::Monitored { by, tell } => {
+        Relation::Monitored { by, to_envelope } => {
             let down = Down { id, reason: reason.clone() };
-            control(by.home(), move |core| {
+            control(by.worker_number(), move |core| {
                 core.forget(by, token);
-                core.accept(tell(down));
+                core.accept(to_envelope(down));
             })
         }
-        Relation::Monitors { whom } => control(whom.home(), move |core| core.forget(whom, token)),
+        Relation::Monitors { whom } => {
+            control(whom.worker_number(), move |core| core.forget(whom, token))
+        }
         Relation::Linked { to } => {
             let failed = !reason.is_done();
-            control(to.home(), move |core| {
+            control(to.worker_number(), move |core| {
                 core.forget(to, token);
                 if failed {
                     core.cancel(to, &Reason::Linked(id));

@@ -1,10 +1,10 @@
 //! Reserved slots, which give units spawned by other threads an id before the units arrive.
 //!
 //! ```text
-//!   reserve ──▶ open ────────settle────────▶ the unit runs
+//!   reserve ──▶ open ────fill_reserved─────▶ the unit runs
 //!                │ cancel
 //!                ▼
-//!            withdrawn ─────settle────────▶ the unit is dropped, the slot is freed
+//!            withdrawn ──fill_reserved────▶ the unit is dropped, the slot is freed
 //! ```
 
 use super::{Core, Place};
@@ -57,21 +57,21 @@ impl Core {
 
     /// Moves an arriving unit into its reserved slot and runs it, or ends it if it has been
     /// cancelled.
-    pub fn settle<H: Handler>(&mut self, key: Key, handler: H) {
+    pub fn fill_reserved<H: Handler>(&mut self, key: Key, handler: H) {
         self.reserved -= 1;
-        self.settled += 1;
+        self.filled_reserved += 1;
         let Some(place) = self.slab.find(key) else { return };
         if claim(place) == Claim::Withdrawn {
             self.counts.panics += drop_quietly(|| drop(handler));
             self.end(place, key, &Reason::Cancelled);
             return;
         }
-        let settled = if fits::<H>(size_of::<Reserved>()) {
-            self.settle_inline(place, handler)
+        let filled = if fits::<H>(size_of::<Reserved>()) {
+            self.fill_reserved_inline(place, handler)
         } else {
-            self.settle_inline(place, Boxed::new(handler))
+            self.fill_reserved_inline(place, Boxed::new(handler))
         };
-        match settled {
+        match filled {
             Ok(()) => self.run(place, key, self.slab.vtable(place), WakeReason::Start),
             Err(NoRoom) => self.end_without_room(place, key),
         }
@@ -82,7 +82,7 @@ impl Core {
     /// # Errors
     /// [`NoRoom`] if its vtable cannot be registered. The closure is dropped, and the slot stays
     /// reserved.
-    fn settle_inline<H: Handler>(&mut self, place: Place, handler: H) -> Result<(), NoRoom> {
+    fn fill_reserved_inline<H: Handler>(&mut self, place: Place, handler: H) -> Result<(), NoRoom> {
         // The fallible step comes first; no code between it and the write panics.
         if self.slab.set_vtable(place, handler_vtable::<H>()).is_err() {
             self.counts.panics += drop_quietly(|| drop(handler));

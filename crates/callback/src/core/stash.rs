@@ -9,9 +9,9 @@
 //!
 //! ```text
 //!   message for a unit that does not receive ──add──▶ backlog of the unit
-//!   unit receives again ──call──▶ envelope at the front of the queue ──next──▶ unit
-//!                      ▲                                                        │
-//!                      └────────────── receives still, backlog not empty ◀──────┘
+//!   unit receives again ──schedule──▶ envelope at the front of the queue ──next──▶ unit
+//!                      ▲                                                            │
+//!                      └──────────────── receives still, backlog not empty ◀────────┘
 //! ```
 
 use std::collections::{HashMap, VecDeque};
@@ -24,23 +24,23 @@ use crate::message::Envelope;
 struct Backlog {
     messages: VecDeque<Envelope>,
     /// Whether the unit is scheduled: an envelope in the queue will deliver the first message.
-    is_called: bool,
+    is_scheduled: bool,
 }
 
 #[derive(Default)]
 pub(super) struct Stash {
     all: HashMap<Key, Backlog>,
     /// Maximum number of messages per unit.
-    most: usize,
+    max_messages: usize,
     /// Number of messages moved in or out so far.
     #[cfg(test)]
     pub moved: u64,
 }
 
 impl Stash {
-    /// Creates an empty stash that holds at most `most` messages per unit.
-    pub fn new(most: usize) -> Self {
-        Self { most, ..Self::default() }
+    /// Creates an empty stash that holds at most `max_messages` messages per unit.
+    pub fn new(max_messages: usize) -> Self {
+        Self { max_messages, ..Self::default() }
     }
 
     /// Stashes a message for its unit.
@@ -48,14 +48,14 @@ impl Stash {
     /// # Errors
     /// Returns the envelope if the backlog is full.
     pub fn add(&mut self, envelope: Envelope) -> Result<(), Envelope> {
-        if self.most == 0 {
+        if self.max_messages == 0 {
             return Err(envelope);
         }
-        let kept = &mut self.all.entry(envelope.to).or_default().messages;
-        if kept.len() >= self.most {
+        let messages = &mut self.all.entry(envelope.to).or_default().messages;
+        if messages.len() >= self.max_messages {
             return Err(envelope);
         }
-        kept.push_back(envelope);
+        messages.push_back(envelope);
         #[cfg(test)]
         {
             self.moved += 1;
@@ -72,24 +72,26 @@ impl Stash {
     /// Marks a unit as scheduled. Returns whether the caller has to queue the envelope: the unit
     /// has stashed messages and was not scheduled yet.
     #[must_use]
-    pub fn call(&mut self, unit: Key) -> bool {
-        self.all.get_mut(&unit).is_some_and(|kept| !std::mem::replace(&mut kept.is_called, true))
+    pub fn schedule(&mut self, unit: Key) -> bool {
+        self.all
+            .get_mut(&unit)
+            .is_some_and(|backlog| !std::mem::replace(&mut backlog.is_scheduled, true))
     }
 
     /// Marks a unit as no longer scheduled, because the envelope arrived while the unit was not
     /// receiving.
-    pub fn recall(&mut self, unit: Key) {
-        if let Some(kept) = self.all.get_mut(&unit) {
-            kept.is_called = false;
+    pub fn unschedule(&mut self, unit: Key) {
+        if let Some(backlog) = self.all.get_mut(&unit) {
+            backlog.is_scheduled = false;
         }
     }
 
     /// Removes and returns the first stashed message of a scheduled unit, or `None` if it has none.
     pub fn next(&mut self, unit: Key) -> Option<Envelope> {
-        let kept = self.all.get_mut(&unit)?;
-        kept.is_called = false;
-        let first = kept.messages.pop_front();
-        if kept.messages.is_empty() {
+        let backlog = self.all.get_mut(&unit)?;
+        backlog.is_scheduled = false;
+        let first = backlog.messages.pop_front();
+        if backlog.messages.is_empty() {
             self.all.remove(&unit);
         }
         #[cfg(test)]
@@ -114,7 +116,7 @@ impl Stash {
 
     /// Removes and returns the messages of all units.
     pub fn take_all(&mut self) -> impl Iterator<Item = Envelope> + use<> {
-        std::mem::take(&mut self.all).into_values().flat_map(|kept| kept.messages)
+        std::mem::take(&mut self.all).into_values().flat_map(|backlog| backlog.messages)
     }
 
     /// Frees unused capacity.

@@ -24,14 +24,14 @@ use crate::watch::Relation;
 
 /// An observed event of a unit, with the unit's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Seen {
+enum Event {
     Fired(usize),
     Got(usize, u64),
     TimedOut(usize),
     Ended(usize, Reason),
 }
 
-type Log = Arc<Mutex<Vec<Seen>>>;
+type Log = Arc<Mutex<Vec<Event>>>;
 
 /// A value captured by a closure, which counts its drops.
 struct Guard(Arc<AtomicU64>);
@@ -48,7 +48,7 @@ const END: u64 = 0;
 const PANIC: u64 = 1;
 
 /// A delay in nanoseconds, longer than the range of ticks and than any test advances its clock.
-const LONG: u64 = 1 << 62;
+const UNREACHABLE_DELAY_NS: u64 = 1 << 62;
 
 /// A step of a test. Delays are in nanoseconds.
 #[derive(Debug, Clone)]
@@ -57,17 +57,17 @@ enum Step {
     After(u64, bool),
     /// Spawn a unit that receives messages until it ends.
     Receive,
-    /// Spawn a unit that receives one message or times out, then continues as `Deaf` does.
+    /// Spawn a unit that receives one message or times out, then continues as `ReceiveLater` does.
     ReceiveWithin(u64),
     /// Spawn a unit that receives only after the given delay.
-    Deaf(u64),
+    ReceiveLater(u64),
     /// Spawn a unit that receives one message, and further ones only after the given delay.
     Once(u64),
     /// Send a message to a unit.
     Send(usize, u64),
     Cancel(usize),
     /// Advance the clock.
-    Pass(u64),
+    Advance(u64),
 }
 
 /// Generates delays from zero to two hours, in nanoseconds. Longer ones are excluded because late
@@ -89,12 +89,12 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (time(), prop::bool::weighted(0.1)).prop_map(|(after, panic)| Step::After(after, panic)),
         2 => Just(Step::Receive),
         2 => time().prop_map(Step::ReceiveWithin),
-        1 => Just(Step::ReceiveWithin(LONG)),
-        2 => time().prop_map(Step::Deaf),
+        1 => Just(Step::ReceiveWithin(UNREACHABLE_DELAY_NS)),
+        2 => time().prop_map(Step::ReceiveLater),
         2 => time().prop_map(Step::Once),
         6 => (unit(), 0..12_u64).prop_map(|(unit, message)| Step::Send(unit, message)),
         1 => unit().prop_map(Step::Cancel),
-        4 => time().prop_map(Step::Pass),
+        4 => time().prop_map(Step::Advance),
     ]
 }
 
@@ -103,7 +103,7 @@ enum State {
     Asleep { panics: bool },
     Listening,
     Waiting { within: u64 },
-    Deaf { kept: VecDeque<u64> },
+    Delayed { stashed: VecDeque<u64> },
     Once { after: u64 },
     Ended,
 }
@@ -116,7 +116,7 @@ struct Model {
     /// Due tick, turn and unit number of each timer.
     timers: Vec<(u64, usize, usize)>,
     turns: usize,
-    seen: Vec<Seen>,
+    events: Vec<Event>,
 }
 
 impl Model {
@@ -138,15 +138,15 @@ impl Model {
     fn end(&mut self, unit: usize, reason: Reason) {
         self.timers.retain(|timer| timer.2 != unit);
         self.units[unit] = State::Ended;
-        self.seen.push(Seen::Ended(unit, reason));
+        self.events.push(Event::Ended(unit, reason));
     }
 
     fn message(&mut self, unit: usize, message: u64) {
         match &mut self.units[unit] {
             State::Ended | State::Asleep { .. } => {}
-            State::Deaf { kept } => kept.push_back(message),
+            State::Delayed { stashed } => stashed.push_back(message),
             State::Listening => {
-                self.seen.push(Seen::Got(unit, message));
+                self.events.push(Event::Got(unit, message));
                 match message {
                     END => self.end(unit, Reason::Done),
                     PANIC => self.end(unit, Reason::panicked("as asked")),
@@ -155,37 +155,37 @@ impl Model {
             }
             State::Waiting { within } => {
                 let after = (*within).min(1_000_000);
-                self.seen.push(Seen::Got(unit, message));
+                self.events.push(Event::Got(unit, message));
                 self.timers.retain(|timer| timer.2 != unit);
                 self.units[unit] = State::Once { after };
             }
             State::Once { after } => {
                 let after = *after;
-                self.seen.push(Seen::Got(unit, message));
-                self.units[unit] = State::Deaf { kept: VecDeque::new() };
+                self.events.push(Event::Got(unit, message));
+                self.units[unit] = State::Delayed { stashed: VecDeque::new() };
                 self.wait(unit, after);
             }
         }
     }
 
-    fn pass(&mut self, time: u64) {
+    fn advance(&mut self, time: u64) {
         self.now += time;
         self.timers.sort_unstable();
         let due = self.timers.iter().take_while(|timer| timer.0 <= tick_at(self.now)).count();
         for (_, _, unit) in self.timers.drain(..due).collect::<Vec<_>>() {
             match std::mem::replace(&mut self.units[unit], State::Listening) {
                 State::Asleep { panics } => {
-                    self.seen.push(Seen::Fired(unit));
+                    self.events.push(Event::Fired(unit));
                     let panicked = Reason::panicked("as asked");
                     self.end(unit, if panics { panicked } else { Reason::Done });
                 }
                 State::Waiting { .. } => {
-                    self.seen.push(Seen::TimedOut(unit));
+                    self.events.push(Event::TimedOut(unit));
                     self.end(unit, Reason::Done);
                 }
-                State::Deaf { kept } => {
-                    self.seen.push(Seen::Fired(unit));
-                    for message in kept {
+                State::Delayed { stashed } => {
+                    self.events.push(Event::Fired(unit));
+                    for message in stashed {
                         self.message(unit, message);
                     }
                 }
@@ -206,11 +206,11 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        Self::keeping(100)
+        Self::with_stash(100)
     }
 
     /// Creates a core that stashes at most `stash_capacity` messages per unit.
-    fn keeping(stash_capacity: usize) -> Self {
+    fn with_stash(stash_capacity: usize) -> Self {
         let now = Arc::new(AtomicU64::new(0));
         let clock = Clock::Manual(Arc::clone(&now));
         let lease = Lease::take(0).expect("a number");
@@ -230,32 +230,36 @@ impl Machine {
         let (unit, log) = (self.units.len(), Arc::clone(&self.log));
         self.units.push(key);
         // The monitor logs the end at once; its envelope does nothing.
-        let home = self.core.home;
-        let token = self.core.watchers.token(home);
-        let tell = Box::new(move |down: crate::reason::Down| {
-            crate::sync::lock(&log).push(Seen::Ended(unit, down.reason));
-            control::control(home, |_| ())
+        let worker_number = self.core.worker_number;
+        let token = self.core.watchers.token(worker_number);
+        let to_envelope = Box::new(move |down: crate::reason::Down| {
+            crate::sync::lock(&log).push(Event::Ended(unit, down.reason));
+            control::control(worker_number, |_| ())
         });
-        self.core.relate(key, token, Relation::Monitored { by: Key::new(home, 0, 0, 0), tell });
+        self.core.relate(
+            key,
+            token,
+            Relation::Monitored { by: Key::new(worker_number, 0, 0, 0), to_envelope },
+        );
     }
 
     fn spawn(&mut self, step: &Step) {
         let (unit, guard, log) = self.unit();
         let mut context = Context::<Never>::new(&mut self.core);
-        let note = move |log: &Log, seen| crate::sync::lock(log).push(seen);
+        let note = move |log: &Log, event| crate::sync::lock(log).push(event);
         let receive = move |guard: Guard, log: Log| {
             move |context: &mut Context<'_, u64>, message: u64| {
                 let _ = &guard;
-                note(&log, Seen::Got(unit, message));
+                note(&log, Event::Got(unit, message));
                 assert!(message != PANIC, "as asked");
                 if message == END { context.end() } else { context.keep_receiving() }
             }
         };
         let once = move |after: u64, guard: Guard, log: Log| {
             move |context: &mut Context<'_, u64>, message: u64| {
-                note(&log, Seen::Got(unit, message));
+                note(&log, Event::Got(unit, message));
                 context.after(Duration::from_nanos(after), move |context| {
-                    note(&log, Seen::Fired(unit));
+                    note(&log, Event::Fired(unit));
                     context.receive(receive(guard, log))
                 })
             }
@@ -264,7 +268,7 @@ impl Machine {
             Step::After(after, panics) => {
                 let callback = move |context: &mut Context<'_>| {
                     let _ = &guard;
-                    note(&log, Seen::Fired(unit));
+                    note(&log, Event::Fired(unit));
                     assert!(!panics, "as asked");
                     context.end()
                 };
@@ -274,8 +278,8 @@ impl Machine {
             Step::ReceiveWithin(within) => {
                 let callback = move |context: &mut Context<'_, u64>| {
                     context.receive_within(Duration::from_nanos(within), move |context, got| {
-                        let timed_out = Seen::TimedOut(unit);
-                        note(&log, got.map_or(timed_out, |message| Seen::Got(unit, message)));
+                        let timed_out = Event::TimedOut(unit);
+                        note(&log, got.map_or(timed_out, |message| Event::Got(unit, message)));
                         if got.is_none() {
                             drop(guard);
                             return context.end();
@@ -285,10 +289,10 @@ impl Machine {
                 };
                 context.spawn_receiving::<u64, _>(callback).expect("room").key
             }
-            Step::Deaf(after) => {
+            Step::ReceiveLater(after) => {
                 let callback = move |context: &mut Context<'_, u64>| {
                     context.after(Duration::from_nanos(after), move |context| {
-                        note(&log, Seen::Fired(unit));
+                        note(&log, Event::Fired(unit));
                         context.receive(receive(guard, log))
                     })
                 };
@@ -312,7 +316,7 @@ impl Machine {
             let busy = catch_unwind(|| {
                 let core = core;
                 let mut busy = core.0.work(1000);
-                core.0.stamp();
+                core.0.start_delays();
                 // Messages of one unit are delivered before the next timer.
                 busy |= core.0.fire(1);
                 busy
@@ -337,7 +341,9 @@ fn compare(steps: &[Step]) {
             Step::After(after, panics) => model.add(State::Asleep { panics }, Some(after)),
             Step::Receive => model.add(State::Listening, None),
             Step::ReceiveWithin(within) => model.add(State::Waiting { within }, Some(within)),
-            Step::Deaf(after) => model.add(State::Deaf { kept: VecDeque::new() }, Some(after)),
+            Step::ReceiveLater(after) => {
+                model.add(State::Delayed { stashed: VecDeque::new() }, Some(after));
+            }
             Step::Once(after) => model.add(State::Once { after }, None),
             Step::Send(..) | Step::Cancel(_) if model.units.is_empty() => continue,
             Step::Send(unit, message) => {
@@ -358,20 +364,20 @@ fn compare(steps: &[Step]) {
                     model.end(unit, Reason::Cancelled);
                 }
             }
-            Step::Pass(time) => {
+            Step::Advance(time) => {
                 machine.now.fetch_add(time, Ordering::Relaxed);
-                model.pass(time);
+                model.advance(time);
             }
         }
-        if !matches!(step, Step::Send(..) | Step::Cancel(_) | Step::Pass(_)) {
+        if !matches!(step, Step::Send(..) | Step::Cancel(_) | Step::Advance(_)) {
             machine.spawn(step);
             if let Some(Step::Send(..)) = steps.get(n + 1) {
                 continue; // the message arrives before the unit runs or its delay starts
             }
         }
         machine.turn();
-        model.pass(0);
-        assert_eq!(*crate::sync::lock(&machine.log), model.seen, "after {step:?}");
+        model.advance(0);
+        assert_eq!(*crate::sync::lock(&machine.log), model.events, "after {step:?}");
         let living = model.units.iter().filter(|state| **state != State::Ended).count();
         assert_eq!(machine.core.units(), living as u64);
         let ended = model.units.iter().map(|state| u64::from(*state == State::Ended));
@@ -384,21 +390,21 @@ fn compare(steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn the_core_behaves_as_a_simple_model(steps in prop::collection::vec(step(), 1..120)) {
+    fn the_core_matches_a_simple_model(steps in prop::collection::vec(step(), 1..120)) {
         compare(&steps);
     }
 }
 
 #[test]
-fn who_waits_for_days_is_looked_at_again_on_the_way() {
+fn timers_beyond_the_tick_range_fire_on_time() {
     let days = 60 * 60 * 24 * 1_000_000_000;
     compare(&[
         Step::After(3 * days, false),
         Step::ReceiveWithin(days),
-        Step::Pass(days - 1),
-        Step::Pass(16_384),
-        Step::Pass(2 * days - 40_000),
-        Step::Pass(60_000),
+        Step::Advance(days - 1),
+        Step::Advance(16_384),
+        Step::Advance(2 * days - 40_000),
+        Step::Advance(60_000),
     ]);
 }
 
@@ -414,7 +420,7 @@ fn a_closure_may_be_followed_by_one_of_any_size() {
                 context.after(Duration::ZERO, move |context| {
                     let (guard, sum) = (guard, large.iter().sum::<u64>());
                     context.after(Duration::ZERO, move |context| {
-                        crate::sync::lock(&log).push(Seen::Got(0, sum));
+                        crate::sync::lock(&log).push(Event::Got(0, sum));
                         drop(guard);
                         context.end()
                     })
@@ -427,8 +433,8 @@ fn a_closure_may_be_followed_by_one_of_any_size() {
         machine.turn();
         machine.now.fetch_add(20_000, Ordering::Relaxed);
     }
-    let seen = crate::sync::lock(&machine.log).clone();
-    assert_eq!(seen, [Seen::Got(0, 280), Seen::Ended(0, Reason::Done)]);
+    let events = crate::sync::lock(&machine.log).clone();
+    assert_eq!(events, [Event::Got(0, 280), Event::Ended(0, Reason::Done)]);
     assert_eq!(machine.dropped(), [1]);
 }
 

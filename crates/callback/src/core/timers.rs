@@ -4,9 +4,11 @@
 //! requests, sorts due units, and keeps timers that are further ahead than the slab's ticks reach.
 //!
 //! ```text
-//!   ask ──▶ asked ──stamp──▶ slab (due tick) ──look──▶ due ──pop, claim──▶ the unit runs
-//!                   │                                          │
-//!                   └──▶ far, if beyond MAX_TICKS_AHEAD ◀──────┘ not yet due: waits on
+//!   request ──▶ requests
+//!                  │ start_delays
+//!                  ├──▶ slab (due tick) ──collect_due──▶ due ──pop, claim──▶ the unit runs
+//!                  │                                      │
+//!                  └──▶ far, if beyond MAX_TICKS_AHEAD ◀──┘ not yet due: waits on
 //! ```
 
 use std::collections::HashMap;
@@ -16,13 +18,13 @@ use crate::key::Key;
 use crate::slab::{Due, Kind, Place, Slab};
 
 /// Maximum number of requests that share one reading of the clock.
-const MAX_UNSTAMPED: usize = 64;
+const MAX_PENDING_REQUESTS: usize = 64;
 /// Number of due units from which no further page is searched; the last page may exceed it.
 const MAX_DUE_BATCH: usize = 1 << 18;
 
 /// A request for a delay that has not started yet.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct Request {
     key: Key,
     nanoseconds: u64,
     /// The number in the slot of a unit that also waits for messages: a message clears it there,
@@ -32,7 +34,7 @@ struct Asked {
 
 pub(super) struct Timers {
     /// Requests whose delays start at the next reading of the clock.
-    asked: Vec<Asked>,
+    requests: Vec<Request>,
     /// The tick up to which, inclusively, due units have been collected.
     scanned_tick: u64,
     /// Due units in firing order, and the number of those already handed out.
@@ -44,7 +46,7 @@ pub(super) struct Timers {
 impl Timers {
     pub fn new(clock: &Clock) -> Self {
         Self {
-            asked: Vec::with_capacity(MAX_UNSTAMPED),
+            requests: Vec::with_capacity(MAX_PENDING_REQUESTS),
             scanned_tick: tick_at(clock.now()),
             due: (Vec::new(), 0),
             far: HashMap::new(),
@@ -56,48 +58,53 @@ impl Timers {
         short(self.scanned_tick)
     }
 
-    /// Requests a delay for a unit, which starts at the next [`stamp`](Self::stamp). Returns
-    /// whether the caller has to call that now.
+    /// Requests a delay for a unit, which starts at the next [`start_delays`](Self::start_delays).
+    /// Returns whether the caller has to call that now.
     #[inline]
     #[must_use]
-    pub fn ask(&mut self, key: Key, nanoseconds: u64) -> bool {
-        self.asked.push(Asked { key, nanoseconds, number: 0 });
-        self.asked.len() == MAX_UNSTAMPED
+    pub fn request(&mut self, key: Key, nanoseconds: u64) -> bool {
+        self.requests.push(Request { key, nanoseconds, number: 0 });
+        self.requests.len() == MAX_PENDING_REQUESTS
     }
 
-    /// Requests a delay as [`ask`](Self::ask) does, for a unit that a message may wake first, which
-    /// revokes the request.
+    /// Requests a delay as [`request`](Self::request) does, for a unit that a message may wake
+    /// first, which revokes the request.
     #[must_use]
-    pub fn ask_or_message<K: Kind>(&mut self, place: Place<K>, key: Key, nanoseconds: u64) -> bool {
+    pub fn request_revocable<K: Kind>(
+        &mut self,
+        place: Place<K>,
+        key: Key,
+        nanoseconds: u64,
+    ) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "there are few of them")]
-        let number = self.asked.len() as u32 + 1;
-        place.set_asked(number);
-        self.asked.push(Asked { key, nanoseconds, number });
-        self.asked.len() == MAX_UNSTAMPED
+        let number = self.requests.len() as u32 + 1;
+        place.set_request(number);
+        self.requests.push(Request { key, nanoseconds, number });
+        self.requests.len() == MAX_PENDING_REQUESTS
     }
 
     /// Reads the clock and starts the requested delays. All requests are older than this reading,
     /// so no timer is early.
     #[inline]
-    pub fn stamp<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) {
-        if !self.asked.is_empty() {
-            self.stamp_all(slab, clock);
+    pub fn start_delays<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) {
+        if !self.requests.is_empty() {
+            self.start_requested_delays(slab, clock);
         }
     }
 
-    fn stamp_all<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) {
+    fn start_requested_delays<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) {
         let now = clock.now();
         if slab.has_no_timers() {
             self.scanned_tick = tick_at(now);
             slab.begin_at(short(self.scanned_tick));
         }
-        let mut asked = std::mem::take(&mut self.asked);
-        for Asked { key, nanoseconds, number } in asked.drain(..) {
-            if let Some(place) = slab.find(key).filter(|place| place.has_asked(number)) {
+        let mut requests = std::mem::take(&mut self.requests);
+        for Request { key, nanoseconds, number } in requests.drain(..) {
+            if let Some(place) = slab.find(key).filter(|place| place.has_request(number)) {
                 self.wait_until(slab, place, key, now.saturating_add(nanoseconds));
             }
         }
-        self.asked = asked;
+        self.requests = requests;
     }
 
     fn wait_until<K: Kind>(&mut self, slab: &mut Slab<K>, place: Place<K>, key: Key, moment: u64) {
@@ -109,7 +116,7 @@ impl Timers {
     }
 
     /// Collects due units, unless some are left from the last call. Returns whether there are any.
-    pub fn look<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) -> bool {
+    pub fn collect_due<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) -> bool {
         if self.due.1 < self.due.0.len() {
             return true;
         }
@@ -141,7 +148,7 @@ impl Timers {
     pub fn claim<K: Kind>(&mut self, due: Due, slab: &mut Slab<K>) -> Option<Place<K>> {
         let Due { tick, turn, key } = due;
         let place = slab.find(key).filter(|&place| place.is_due(tick, turn))?;
-        place.set_never_due();
+        place.clear_timer();
         if !self.far.is_empty()
             && let Some(moment) = self.far.remove(&key)
             && self.scanned_tick < tick_after(moment)

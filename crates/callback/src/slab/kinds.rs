@@ -6,7 +6,7 @@ use super::page::{Kind, PAGE_KIND};
 use crate::error::NoRoom;
 
 /// Number of fill levels of pages. There is a list of pages for each level.
-pub(super) const LEVELS: usize = 8;
+pub(super) const FILL_LEVEL_COUNT: usize = 8;
 
 /// A kind: its vtable and its pages with free slots.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ struct Entry<K: 'static> {
     /// The page from which slots are taken; 0 for none.
     current: u32,
     /// For each fill level, the first page in the list of partly full pages; 0 for none.
-    partial: [u32; LEVELS],
+    partial: [u32; FILL_LEVEL_COUNT],
 }
 
 /// All kinds of a slab. Vtables are constants of the program, which bounds their number.
@@ -47,7 +47,7 @@ impl<K: Kind> Kinds<K> {
     ///
     /// # Errors
     /// [`NoRoom`] if there are too many kinds; nothing has changed then.
-    pub fn of(&mut self, vtable: &'static K) -> Result<u16, NoRoom> {
+    pub fn kind_for(&mut self, vtable: &'static K) -> Result<u16, NoRoom> {
         let address = std::ptr::from_ref(vtable).addr();
         let bits = (address >> 4) % self.recent.len();
         let recent = self.recent[bits];
@@ -65,7 +65,7 @@ impl<K: Kind> Kinds<K> {
     fn add(&mut self, address: usize, vtable: &'static K) -> Result<u16, NoRoom> {
         let next = u16::try_from(self.all.len()).ok().filter(|&next| next < self.limit);
         let kind = next.ok_or(NoRoom)?;
-        self.all.push(Entry { vtable, current: 0, partial: [0; LEVELS] });
+        self.all.push(Entry { vtable, current: 0, partial: [0; FILL_LEVEL_COUNT] });
         self.known.insert(address, kind);
         Ok(kind)
     }

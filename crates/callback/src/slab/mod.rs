@@ -6,11 +6,11 @@
 //! Other threads refer to a unit by its [`Key`], which only the Worker resolves:
 //!
 //! ```text
-//!   Key { page, home, slot, generation }
-//!          │            │      │
-//!          ▼            ▼      ▼ equal, and odd?
-//!   page 0 (never used) │  page n: header │ generations │ ticks │ turns │ payloads
-//!   page 1  ...         └────────▶ slot ──────────▶ Place ──▶ payload
+//!   Key { page, worker_number, slot, generation }
+//!          │                     │      │
+//!          ▼                     ▼      ▼ equal, and odd?
+//!   page 0 (never used)          │  page n: header │ generations │ ticks │ turns │ payloads
+//!   page 1  ...                  └────────▶ slot ──────────▶ Place ──▶ payload
 //! ```
 //!
 //! - A page holds units of one *kind*: those inserted with the same vtable. So the vtable, and all
@@ -49,11 +49,11 @@ use std::marker::PhantomData;
 use contend_sys::reserve::{PAGE, Reserved};
 
 use crate::error::NoRoom;
-use crate::key::{Home, Key, LAST_GENERATION, MAX_PAGES};
+use crate::key::{Key, LAST_GENERATION, MAX_PAGES, WorkerNumber};
 use crate::lease::Lease;
 use kinds::Kinds;
-pub(crate) use page::{Kind, NEVER, Page, Place};
-use page::{class_for, is_of_unit};
+pub(crate) use page::{Kind, NO_TICK, Page, Place};
+use page::{class_for, is_unit_generation};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
@@ -70,7 +70,7 @@ const MAX_POPULATE_PAGES: u32 = 64;
 /// The memory of one Worker's units.
 #[derive(Debug)]
 pub(crate) struct Slab<K: Kind> {
-    home: Home,
+    worker_number: WorkerNumber,
     lease: Lease,
     pages: Pages<K>,
     wheel: Wheel,
@@ -137,7 +137,7 @@ impl<K: Kind> Slab<K> {
     pub fn new(lease: Lease, bytes: usize, now: u32) -> io::Result<Self> {
         let bytes = bytes.clamp(16 * PAGE, MAX_PAGES as usize * PAGE) / PAGE * PAGE;
         Ok(Self {
-            home: lease.home(),
+            worker_number: lease.worker_number(),
             lease,
             pages: Pages {
                 memory: Reserved::at_most(bytes, 16 * PAGE)?,
@@ -172,7 +172,7 @@ impl<K: Kind> Slab<K> {
     /// # Errors
     /// [`NoRoom`] if memory is used up, or there are too many kinds of closures.
     pub fn insert(&mut self, vtable: &'static K) -> Result<(Place<K>, Key), NoRoom> {
-        let kind = self.kinds.of(vtable)?;
+        let kind = self.kinds.kind_for(vtable)?;
         let mut number = self.kinds.current(kind);
         if number == 0 {
             number = match self.kinds.fullest(kind) {
@@ -190,7 +190,7 @@ impl<K: Kind> Slab<K> {
             self.kinds.set_current(kind, 0);
         }
         self.units += 1;
-        let key = Key::new(self.home, number, slot, page.generation(slot));
+        let key = Key::new(self.worker_number, number, slot, page.generation(slot));
         Ok((Place::new(page, slot), key))
     }
 
@@ -198,15 +198,15 @@ impl<K: Kind> Slab<K> {
     #[inline]
     pub fn find(&self, key: Key) -> Option<Place<K>> {
         let (number, slot) = (key.page(), key.slot());
-        if number == 0 || number >= self.pages.fresh || key.home() != self.home {
+        if number == 0 || number >= self.pages.fresh || key.worker_number() != self.worker_number {
             return None;
         }
         let page = self.page(number);
         // The key may be from a time when the page was of another kind and had more slots.
-        let lives = is_of_unit(key.generation())
-            && page.has(slot)
+        let is_live = is_unit_generation(key.generation())
+            && page.has_slot(slot)
             && page.generation(slot) == key.generation();
-        lives.then(|| Place::new(page, slot))
+        is_live.then(|| Place::new(page, slot))
     }
 
     /// Returns the vtable of the closure that a unit runs next.
@@ -227,7 +227,7 @@ impl<K: Kind> Slab<K> {
     pub fn set_vtable(&mut self, place: Place<K>, vtable: &'static K) -> Result<(), NoRoom> {
         let page = place.page();
         let is_own = page.header().vtable.is_some_and(|own| std::ptr::eq(own, vtable));
-        let kind = if is_own { None } else { Some(self.kinds.of(vtable)?) };
+        let kind = if is_own { None } else { Some(self.kinds.kind_for(vtable)?) };
         page.set_other_kind(place.slot(), kind);
         Ok(())
     }
@@ -282,14 +282,14 @@ impl<K: Kind> Slab<K> {
         for number in self.kinds.take_empty_currents(|number| pages.page(number).header().used) {
             self.retire(number);
         }
-        self.cool(0);
+        self.release_hot_pages(0);
         self.wheel.trim();
     }
 
     /// Sets the timer of a unit to a tick. The timer fires after all others set to the same tick
     /// before.
     pub fn set_due(&mut self, place: Place<K>, tick: u32) {
-        let tick = if tick == NEVER { NEVER + 1 } else { tick };
+        let tick = if tick == NO_TICK { NO_TICK + 1 } else { tick };
         place.page().set_due(place.slot(), tick, self.turn);
         self.turn = self.turn.wrapping_add(1);
         self.wheel.note(self.pages.number(place.page()), tick);
@@ -310,12 +310,12 @@ impl<K: Kind> Slab<K> {
         self.wheel.next()
     }
 
-    /// Adds due units to `all`, page by page, until there are at least `enough` or none are left,
-    /// and sorts all of them by tick and turn. The added units stay due until their timers are
-    /// cleared.
-    pub fn add_due(&mut self, now: u32, all: &mut Vec<Due>, enough: usize) {
+    /// Adds due units to `all`, page by page, until there are at least `min_count` or none are
+    /// left, and sorts all of them by tick and turn. The added units stay due until their timers
+    /// are cleared.
+    pub fn add_due(&mut self, now: u32, all: &mut Vec<Due>, min_count: usize) {
         self.wheel.advance(now);
-        while all.len() < enough
+        while all.len() < min_count
             && let Some(number) = self.wheel.expired()
         {
             if let Some(next) = self.add_due_of(number, now, all) {
@@ -335,14 +335,14 @@ impl<K: Kind> Slab<K> {
     fn add_due_of(&self, number: u32, now: u32, all: &mut Vec<Due>) -> Option<u32> {
         let page = self.pages.page(number);
         let mut next = None;
-        for (slot, &tick) in (0..=u8::MAX).zip(page.ticks()).filter(|(_, tick)| **tick != NEVER) {
+        for (slot, &tick) in (0..=u8::MAX).zip(page.ticks()).filter(|(_, tick)| **tick != NO_TICK) {
             if is_before(now, tick) {
                 next =
                     Some(next.map_or(tick, |next| if is_before(tick, next) { tick } else { next }));
             } else {
                 let generation = page.generation(slot);
                 let turn = page.due(slot).1;
-                let key = Key::new(self.home, number, slot, generation);
+                let key = Key::new(self.worker_number, number, slot, generation);
                 all.push(Due { tick, turn, key });
             }
         }
@@ -397,14 +397,14 @@ impl<K: Kind> Slab<K> {
         }
         self.unused.add(number);
         if self.unused.hot.len() > 2 * MAX_HOT_PAGES {
-            self.cool(MAX_HOT_PAGES);
+            self.release_hot_pages(MAX_HOT_PAGES);
         }
     }
 
-    /// Returns the memory of hot pages to the kernel, oldest first, until `left` are left.
-    fn cool(&mut self, left: usize) {
+    /// Returns the memory of hot pages to the kernel, oldest first, until `remaining` are left.
+    fn release_hot_pages(&mut self, remaining: usize) {
         let hot = &mut self.unused.hot;
-        let mut cold: Vec<u32> = hot.drain(..hot.len().saturating_sub(left)).collect();
+        let mut cold: Vec<u32> = hot.drain(..hot.len().saturating_sub(remaining)).collect();
         cold.sort_unstable();
         for run in cold.chunk_by(|one, next| one + 1 == *next) {
             self.give_back(run[0], run.len());
@@ -464,13 +464,13 @@ impl<K: Kind> Drop for Slab<K> {
     }
 }
 
-/// Returns the fill level of a page, from 0 to `LEVELS - 1`.
+/// Returns the fill level of a page, from 0 to `FILL_LEVEL_COUNT - 1`.
 fn level<K: Kind>(page: Page<K>) -> usize {
     level_of(page.header().used, page.slots())
 }
 
 fn level_of(used: u8, slots: usize) -> usize {
-    usize::from(used) * kinds::LEVELS / (slots + 1)
+    usize::from(used) * kinds::FILL_LEVEL_COUNT / (slots + 1)
 }
 
 /// The set of pages that are not in use.

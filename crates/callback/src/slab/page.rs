@@ -25,9 +25,9 @@ const PAYLOAD_BYTES: [usize; 4] = [8, 16, 32, 64];
 /// Number of payload classes.
 const CLASS_COUNT: usize = PAYLOAD_BYTES.len();
 /// Length of the bitmap of free slots, in words.
-const FREE_WORDS: usize = 4;
+const FREE_BITMAP_WORDS: usize = 4;
 /// The tick of a unit without a timer.
-pub(crate) const NEVER: u32 = 0;
+pub(crate) const NO_TICK: u32 = 0;
 
 /// The layout of a page for one payload class. Offsets are in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -55,14 +55,14 @@ const fn layout(payload: usize) -> Layout {
     while GENERATIONS_OFFSET + (slots * 2).next_multiple_of(4) + slots * (8 + payload) > PAGE {
         slots -= 1;
     }
-    assert!(slots <= FREE_WORDS * 64 && slots <= u8::MAX as usize);
+    assert!(slots <= FREE_BITMAP_WORDS * 64 && slots <= u8::MAX as usize);
     let ticks = GENERATIONS_OFFSET + (slots * 2).next_multiple_of(4);
     Layout { slots, ticks, turns: ticks + slots * 4 }
 }
 
 /// Returns whether a generation is that of a unit, which is odd. That of a free slot is even.
 #[inline]
-pub(super) fn is_of_unit(generation: u16) -> bool {
+pub(super) fn is_unit_generation(generation: u16) -> bool {
     generation % 2 == 1
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn class_for(bytes: usize) -> Option<u8> {
 
 /// For each slot, the kind of the closure that the unit runs next; [`PAGE_KIND`] for that of the
 /// page.
-type Others = [u16; 256];
+type OtherKinds = [u16; 256];
 pub(super) const PAGE_KIND: u16 = u16::MAX;
 
 /// A vtable, as far as the slab uses it: its address, and the size of its payloads.
@@ -88,11 +88,11 @@ pub(crate) trait Kind: Copy + 'static {
 #[repr(C)]
 pub(crate) struct Header<K: 'static> {
     /// A bitmap of the free slots.
-    free: [u64; FREE_WORDS],
+    free: [u64; FREE_BITMAP_WORDS],
     /// The vtable of units whose kind is that of the page.
     pub vtable: Option<&'static K>,
     /// Kinds of the other units; `None` while all units have the page's kind.
-    others: Option<Box<Others>>,
+    other_kinds: Option<Box<OtherKinds>>,
     /// Neighbours in the list of pages of this kind and fill level.
     pub list: Links,
     /// The kind of the page.
@@ -100,7 +100,7 @@ pub(crate) struct Header<K: 'static> {
     /// Number of slots in use.
     pub used: u8,
     /// Number of free slots, without worn-out ones.
-    left: u8,
+    free_count: u8,
     /// Number of slots; 0 in memory returned to the kernel.
     slots: u8,
     pub class: u8,
@@ -145,13 +145,13 @@ impl<K: Kind> Page<K> {
         let layout = LAYOUTS[usize::from(class)];
         let slots = u8::try_from(layout.slots).expect("`layout` asserts that slots fit in a byte");
         let mut header = Header {
-            free: [0; FREE_WORDS],
+            free: [0; FREE_BITMAP_WORDS],
             vtable: Some(vtable),
-            others: None,
+            other_kinds: None,
             list: Links::default(),
             kind,
             used: 0,
-            left: slots,
+            free_count: slots,
             slots,
             class,
             watched: false,
@@ -164,7 +164,7 @@ impl<K: Kind> Page<K> {
         // owned anything (see `clear`).
         unsafe { self.0.cast::<Header<K>>().write(header) };
         for slot in (0..=u8::MAX).take(layout.slots) {
-            self.set_due(slot, NEVER, 0);
+            self.set_due(slot, NO_TICK, 0);
             self.set_generation(slot, floor);
         }
     }
@@ -172,7 +172,7 @@ impl<K: Kind> Page<K> {
     /// Drops the data owned by the header, and returns a generation that no unit of the page has
     /// had and from which all slots can continue.
     pub fn clear(mut self) -> u16 {
-        self.header_mut().others = None;
+        self.header_mut().other_kinds = None;
         let after = |slot| self.generation(slot).next_multiple_of(2);
         (0..=u8::MAX).take(self.slots()).map(after).max().unwrap_or(LAST_GENERATION).max(2)
     }
@@ -213,7 +213,7 @@ impl<K: Kind> Page<K> {
         let bit = header.free[word].trailing_zeros();
         header.free[word] &= header.free[word] - 1;
         header.used += 1;
-        header.left -= 1;
+        header.free_count -= 1;
         let slot = u8::try_from(word * 64 + bit as usize).ok()?;
         self.set_generation(slot, self.generation(slot) + 1);
         Some(slot)
@@ -224,36 +224,36 @@ impl<K: Kind> Page<K> {
     pub fn vacate(mut self, slot: u8) {
         let generation = self.generation(slot) + 1;
         self.set_generation(slot, generation);
-        self.set_due(slot, NEVER, 0);
+        self.set_due(slot, NO_TICK, 0);
         self.set_other_kind(slot, None);
         let header = self.header_mut();
         header.used -= 1;
         if generation != LAST_GENERATION {
             header.free[usize::from(slot / 64)] |= 1 << (slot % 64);
-            header.left += 1;
+            header.free_count += 1;
         }
     }
 
     /// Returns whether the page has a slot with the given number.
     #[inline]
-    pub fn has(self, slot: u8) -> bool {
+    pub fn has_slot(self, slot: u8) -> bool {
         slot < self.header().slots
     }
 
     /// Returns whether a slot holds a unit, that is, has an odd generation.
     #[inline]
     pub fn is_taken(self, slot: u8) -> bool {
-        self.has(slot) && is_of_unit(self.generation(slot))
+        self.has_slot(slot) && is_unit_generation(self.generation(slot))
     }
 
     /// Returns whether no slot is free.
     #[inline]
     pub fn is_full(self) -> bool {
-        self.header().left == 0
+        self.header().free_count == 0
     }
 
     /// Returns the slots that hold units.
-    pub fn lives(self) -> impl Iterator<Item = u8> {
+    pub fn taken_slots(self) -> impl Iterator<Item = u8> {
         (0..=u8::MAX).take(self.slots()).filter(move |&slot| self.is_taken(slot))
     }
 
@@ -261,24 +261,24 @@ impl<K: Kind> Page<K> {
     /// of the page.
     #[inline]
     pub fn other_kind(self, slot: u8) -> Option<u16> {
-        let others = self.header().others.as_ref()?;
-        Some(others[usize::from(slot)]).filter(|&kind| kind != PAGE_KIND)
+        let other_kinds = self.header().other_kinds.as_ref()?;
+        Some(other_kinds[usize::from(slot)]).filter(|&kind| kind != PAGE_KIND)
     }
 
     /// Sets the kind of the closure that the unit in a slot runs next; `None` for that of the page.
     pub fn set_other_kind(mut self, slot: u8, kind: Option<u16>) {
         let header = self.header_mut();
-        if kind.is_none() && header.others.is_none() {
+        if kind.is_none() && header.other_kinds.is_none() {
             return;
         }
-        let others = header.others.get_or_insert_with(|| Box::new([PAGE_KIND; 256]));
-        others[usize::from(slot)] = kind.unwrap_or(PAGE_KIND);
+        let other_kinds = header.other_kinds.get_or_insert_with(|| Box::new([PAGE_KIND; 256]));
+        other_kinds[usize::from(slot)] = kind.unwrap_or(PAGE_KIND);
     }
 
     /// Returns the address of the payload in a slot.
     #[inline]
     pub fn payload(self, slot: u8) -> NonNull<u8> {
-        debug_assert!(self.has(slot));
+        debug_assert!(self.has_slot(slot));
         let offset = PAGE - (usize::from(slot) + 1) * self.payload_bytes();
         // SAFETY: slots come from keys that were found or from `take`, so they are below the
         // layout's slot count, and the payload is within the page.
@@ -293,7 +293,7 @@ impl<K: Kind> Page<K> {
     }
 
     fn set_generation(self, slot: u8, generation: u16) {
-        debug_assert!(self.has(slot));
+        debug_assert!(self.has_slot(slot));
         // SAFETY: as above; slots have the same origin as in `payload`.
         unsafe { self.generation_at(slot).write(generation) };
     }
@@ -316,7 +316,7 @@ impl<K: Kind> Page<K> {
     /// Records the number of a request for a delay in the slot of a unit that has no tick. No other
     /// pending request has this number.
     #[inline]
-    pub fn set_asked(self, slot: u8, number: u32) {
+    pub fn set_request(self, slot: u8, number: u32) {
         let [_, turn] = self.due_at(slot);
         // SAFETY: as above.
         unsafe { turn.write(number) };
@@ -332,7 +332,7 @@ impl<K: Kind> Page<K> {
 
     fn due_at(self, slot: u8) -> [NonNull<u32>; 2] {
         let layout = self.layout();
-        debug_assert!(self.has(slot));
+        debug_assert!(self.has_slot(slot));
         [layout.ticks, layout.turns].map(|array| {
             // SAFETY: the slot is one of the layout's, as in `payload`; the arrays begin at
             // multiples of 4.
@@ -390,31 +390,31 @@ impl<K: Kind> Place<K> {
 
     /// Prefetches the header of the unit's page.
     #[inline]
-    pub fn fetch_header(self) {
-        fetch(self.page().0);
+    pub fn prefetch_header(self) {
+        prefetch(self.page().0);
     }
 
     /// Prefetches the unit's payload.
     #[inline]
-    pub fn fetch_payload(self) {
-        fetch(self.payload());
+    pub fn prefetch_payload(self) {
+        prefetch(self.payload());
     }
 
     /// Clears the unit's timer.
-    pub fn set_never_due(self) {
-        self.page().set_due(self.slot(), NEVER, 0);
+    pub fn clear_timer(self) {
+        self.page().set_due(self.slot(), NO_TICK, 0);
     }
 
     /// Records the number of the unit's request for a delay.
     #[inline]
-    pub fn set_asked(self, number: u32) {
-        self.page().set_asked(self.slot(), number);
+    pub fn set_request(self, number: u32) {
+        self.page().set_request(self.slot(), number);
     }
 
     /// Returns whether the unit still waits for its request with the given number.
     #[inline]
-    pub fn has_asked(self, number: u32) -> bool {
-        self.is_due(NEVER, number)
+    pub fn has_request(self, number: u32) -> bool {
+        self.is_due(NO_TICK, number)
     }
 
     /// Returns whether the unit has a timer with the given tick and turn.
@@ -425,7 +425,7 @@ impl<K: Kind> Place<K> {
 
 /// Prefetches the cache line at an address, if the processor supports it.
 #[inline]
-fn fetch(at: NonNull<u8>) {
+fn prefetch(at: NonNull<u8>) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

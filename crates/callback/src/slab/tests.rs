@@ -34,8 +34,8 @@ fn slab() -> Slab {
 }
 
 #[test]
-fn a_unit_of_eight_bytes_costs_eighteen_and_a_half() {
-    for (vtable, (most, slots)) in
+fn memory_per_unit_is_within_its_limit() {
+    for (vtable, (max_bytes, slots)) in
         vtables().into_iter().zip([(18.4, 224), (26.6, 155), (42.7, 96), (76.0, 54)])
     {
         let mut slab = slab();
@@ -43,12 +43,12 @@ fn a_unit_of_eight_bytes_costs_eighteen_and_a_half() {
             slab.insert(vtable).expect("room");
         }
         assert_eq!(slab.bytes(), 100_000_usize.div_ceil(slots) * PAGE);
-        assert!(slab.bytes() as f64 / 1e5 <= most, "{} bytes", slab.bytes());
+        assert!(slab.bytes() as f64 / 1e5 <= max_bytes, "{} bytes", slab.bytes());
     }
 }
 
 #[test]
-fn live_units_are_found_and_no_others() {
+fn only_keys_of_live_units_resolve() {
     let vtables = vtables();
     let mut slab = slab();
     let mut random = fastrand::Rng::with_seed(7);
@@ -72,8 +72,9 @@ fn live_units_are_found_and_no_others() {
         }
         assert_eq!(slab.units(), living.len() as u64);
     }
-    let lives: usize = slab.pages().map(|number| slab.page(number).lives().count()).sum();
-    assert_eq!(lives, living.len());
+    let live_units: usize =
+        slab.pages().map(|number| slab.page(number).taken_slots().count()).sum();
+    assert_eq!(live_units, living.len());
     for key in living {
         slab.remove(slab.find(key).expect("it lives"));
     }
@@ -83,7 +84,7 @@ fn live_units_are_found_and_no_others() {
 }
 
 #[test]
-fn pages_come_back_when_units_end_in_any_order() {
+fn empty_pages_are_freed_when_units_end_in_random_order() {
     let mut slab = slab();
     let vtable = vtables()[1];
     let mut keys: Vec<Key> = (0..200_000).map(|_| slab.insert(vtable).expect("room").1).collect();
@@ -107,7 +108,7 @@ fn pages_come_back_when_units_end_in_any_order() {
 }
 
 #[test]
-fn no_key_comes_again_when_generations_are_used_up() {
+fn keys_are_not_reused_when_generations_are_used_up() {
     let mut slab = slab();
     let vtable = vtables()[3];
     let mut all = HashSet::new();
@@ -122,19 +123,19 @@ fn no_key_comes_again_when_generations_are_used_up() {
 }
 
 #[test]
-fn memory_has_an_end() {
+fn insert_fails_when_memory_is_used_up() {
     let mut slab = Slab::new(lease(), 16 * PAGE, 0).expect("address space");
     let vtable = vtables()[3];
-    let mut kept = 0;
+    let mut inserted = 0;
     while slab.insert(vtable).is_ok() {
-        kept += 1;
+        inserted += 1;
     }
-    assert_eq!(kept, 15 * 54);
+    assert_eq!(inserted, 15 * 54);
 }
 
 /// Checks that due timers fire in order and on time, and that cancelled ones do not fire.
 #[test]
-fn due_units_come_in_order() {
+fn due_units_are_returned_in_order() {
     let vtable = vtables()[0];
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -155,7 +156,7 @@ fn due_units_come_in_order() {
             if let Some(&key) = waiting.keys().next().filter(|_| random.bool()) {
                 let place = slab.find(key).expect("it lives");
                 match random.u32(0..3) {
-                    0 => place.set_never_due(),
+                    0 => place.clear_timer(),
                     1 => drop(slab.remove(place)),
                     _ => {
                         let tick = now.wrapping_add(random.u32(1..100));

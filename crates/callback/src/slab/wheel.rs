@@ -14,13 +14,13 @@
     reason = "buckets and levels are small numbers, as their constants say"
 )]
 
-use super::page::NEVER;
+use super::page::NO_TICK;
 
-const LEVELS: usize = 6;
+const LEVEL_COUNT: usize = 6;
 const BUCKET_BITS: u32 = 6;
-const BUCKETS: usize = 1 << BUCKET_BITS;
+const BUCKET_COUNT: usize = 1 << BUCKET_BITS;
 /// The bucket that lists due pages.
-const EXPIRED: u16 = (LEVELS * BUCKETS) as u16;
+const EXPIRED_BUCKET: u16 = (LEVEL_COUNT * BUCKET_COUNT) as u16;
 
 /// Returns whether tick `a` comes before tick `b`; see the module documentation on their distance.
 pub(crate) fn is_before(a: u32, b: u32) -> bool {
@@ -30,8 +30,8 @@ pub(crate) fn is_before(a: u32, b: u32) -> bool {
 /// The wheel's data about a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
-    /// The earliest tick at which a unit of the page may be due; [`NEVER`] for none. It may be too
-    /// early, if that timer was cancelled, but never too late.
+    /// The earliest tick at which a unit of the page may be due; [`NO_TICK`] for none. It may be
+    /// too early, if that timer was cancelled, but never too late.
     due: u32,
     /// Neighbours in the bucket, by number; 0 for none.
     before: u32,
@@ -46,20 +46,20 @@ pub(crate) struct Wheel {
     entries: Vec<Entry>,
     /// The last tick processed.
     at: u32,
-    used: [u64; LEVELS],
+    used: [u64; LEVEL_COUNT],
     /// First and last page of each bucket; 0 for none.
-    buckets: Box<[(u32, u32); LEVELS * BUCKETS + 1]>,
+    buckets: Box<[(u32, u32); LEVEL_COUNT * BUCKET_COUNT + 1]>,
 }
 
 impl Wheel {
     pub fn new(now: u32) -> Self {
-        let buckets = Box::new([(0, 0); LEVELS * BUCKETS + 1]);
-        Self { entries: Vec::new(), at: now, used: [0; LEVELS], buckets }
+        let buckets = Box::new([(0, 0); LEVEL_COUNT * BUCKET_COUNT + 1]);
+        Self { entries: Vec::new(), at: now, used: [0; LEVEL_COUNT], buckets }
     }
 
     /// Returns whether no page is in the wheel.
     pub fn is_empty(&self) -> bool {
-        self.used == [0; LEVELS] && self.buckets[usize::from(EXPIRED)].0 == 0
+        self.used == [0; LEVEL_COUNT] && self.buckets[usize::from(EXPIRED_BUCKET)].0 == 0
     }
 
     /// Advances to a tick. The wheel must be empty.
@@ -74,8 +74,8 @@ impl Wheel {
             self.entries.resize(number as usize + 1, Entry::default());
         }
         let Entry { due, bucket, .. } = self.entries[number as usize];
-        if due != NEVER {
-            if !is_before(tick, due) || bucket == EXPIRED {
+        if due != NO_TICK {
+            if !is_before(tick, due) || bucket == EXPIRED_BUCKET {
                 return; // the page is searched no later than that anyway
             }
             self.forget(number);
@@ -87,7 +87,7 @@ impl Wheel {
     pub fn forget(&mut self, number: u32) {
         let Some(entry) = self.entries.get_mut(number as usize) else { return };
         let Entry { due, before, after, bucket } = std::mem::take(entry);
-        if due == NEVER {
+        if due == NO_TICK {
             return;
         }
         let bucket = usize::from(bucket);
@@ -101,14 +101,14 @@ impl Wheel {
         } else {
             self.entries[after as usize].before = before;
         }
-        if self.buckets[bucket].0 == 0 && bucket != usize::from(EXPIRED) {
-            self.used[bucket / BUCKETS] &= !(1 << (bucket % BUCKETS));
+        if self.buckets[bucket].0 == 0 && bucket != usize::from(EXPIRED_BUCKET) {
+            self.used[bucket / BUCKET_COUNT] &= !(1 << (bucket % BUCKET_COUNT));
         }
     }
 
     /// Frees the memory of entries beyond the last page in the wheel.
     pub fn trim(&mut self) {
-        let used = self.entries.iter().rposition(|entry| entry.due != NEVER);
+        let used = self.entries.iter().rposition(|entry| entry.due != NO_TICK);
         self.entries.truncate(used.map_or(0, |last| last + 1));
         self.entries.shrink_to_fit();
     }
@@ -122,10 +122,11 @@ impl Wheel {
                 self.at = start;
             }
             let (mut number, _) = std::mem::take(&mut self.buckets[usize::from(bucket)]);
-            self.used[usize::from(bucket) / BUCKETS] &= !(1 << (usize::from(bucket) % BUCKETS));
+            self.used[usize::from(bucket) / BUCKET_COUNT] &=
+                !(1 << (usize::from(bucket) % BUCKET_COUNT));
             while number != 0 {
                 let Entry { due, after, .. } = self.entries[number as usize];
-                let to = if is_before(now, due) { self.bucket_for(due) } else { EXPIRED };
+                let to = if is_before(now, due) { self.bucket_for(due) } else { EXPIRED_BUCKET };
                 self.append(number, due, to);
                 number = after;
             }
@@ -137,7 +138,7 @@ impl Wheel {
 
     /// Removes and returns a due page, or `None` if no page is due.
     pub fn expired(&mut self) -> Option<u32> {
-        let number = self.buckets[usize::from(EXPIRED)].0;
+        let number = self.buckets[usize::from(EXPIRED_BUCKET)].0;
         (number != 0).then(|| {
             self.forget(number);
             number
@@ -147,7 +148,7 @@ impl Wheel {
     /// Returns a tick before which no page is due, or `None` if the wheel is empty. The tick is
     /// exact if it is near.
     pub fn next(&self) -> Option<u32> {
-        if self.buckets[usize::from(EXPIRED)].0 != 0 {
+        if self.buckets[usize::from(EXPIRED_BUCKET)].0 != 0 {
             return Some(self.at);
         }
         self.next_bucket().map(|(_, start)| start)
@@ -157,23 +158,23 @@ impl Wheel {
     fn next_bucket(&self) -> Option<(u16, u32)> {
         let level = self.used.iter().position(|&used| used != 0)?;
         let shift = BUCKET_BITS * level as u32;
-        let current = (self.at >> shift) % BUCKETS as u32;
+        let current = (self.at >> shift) % BUCKET_COUNT as u32;
         // The last level wraps around; on other levels, only later buckets are in use.
         let ahead = self.used[level].rotate_right(current).trailing_zeros();
-        let index = (current + ahead) % BUCKETS as u32;
+        let index = (current + ahead) % BUCKET_COUNT as u32;
         let begun = self.at >> shift << shift;
         let start = begun.wrapping_add((ahead % (1 << (32 - shift).min(BUCKET_BITS))) << shift);
         let start = if is_before(start, self.at) { self.at } else { start };
-        Some(((level * BUCKETS) as u16 + index as u16, start))
+        Some(((level * BUCKET_COUNT) as u16 + index as u16, start))
     }
 
     fn bucket_for(&self, tick: u32) -> u16 {
         if !is_before(self.at, tick) {
-            return (self.at % BUCKETS as u32) as u16;
+            return (self.at % BUCKET_COUNT as u32) as u16;
         }
         let level = (self.at ^ tick).ilog2() / BUCKET_BITS;
-        let index = (tick >> (BUCKET_BITS * level)) % BUCKETS as u32;
-        (level * BUCKETS as u32 + index) as u16
+        let index = (tick >> (BUCKET_BITS * level)) % BUCKET_COUNT as u32;
+        (level * BUCKET_COUNT as u32 + index) as u16
     }
 
     fn append(&mut self, number: u32, due: u32, bucket: u16) {
@@ -185,8 +186,9 @@ impl Wheel {
             self.entries[before as usize].after = number;
         }
         self.entries[number as usize] = Entry { due, before, after: 0, bucket };
-        if bucket != EXPIRED {
-            self.used[usize::from(bucket) / BUCKETS] |= 1 << (usize::from(bucket) % BUCKETS);
+        if bucket != EXPIRED_BUCKET {
+            self.used[usize::from(bucket) / BUCKET_COUNT] |=
+                1 << (usize::from(bucket) % BUCKET_COUNT);
         }
     }
 }

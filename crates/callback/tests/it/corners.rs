@@ -13,7 +13,7 @@ use contend_callback::{
     SendError, Source, SpawnError, Strategy, Supervisor,
 };
 
-use crate::support::{Guard, LONG, on_worker, quiet_panics, runtime, until};
+use crate::support::{Guard, TIMEOUT, on_worker, quiet_panics, runtime, wait_until};
 
 /// A value whose destructor panics.
 struct Bomb;
@@ -25,36 +25,36 @@ impl Drop for Bomb {
 }
 
 /// Spawns a unit on Worker 0 that receives numbers.
-fn takes_numbers(receptor: &Receptor) -> Address<u64> {
+fn spawn_number_receiver(receptor: &Receptor) -> Address<u64> {
     on_worker(receptor, 0, |context| {
         context.spawn_handler(|context, _: u64| context.keep_receiving()).expect("room")
     })
 }
 
 /// Returns the id's text, which does not contain the runtime, and its generation.
-fn place(address: Address<u64>) -> (String, u32) {
+fn location(address: Address<u64>) -> (String, u32) {
     let text = address.id().to_string();
     let generation = text.split_once('#').expect("a generation").1.parse().expect("a number");
     (text, generation)
 }
 
 #[test]
-fn an_address_of_another_runtime_names_nobody() {
+fn an_address_of_another_runtime_is_stale() {
     let (one, other) = (runtime(2), runtime(1));
     let far: Address<u64> = on_worker(&one, 1, |context| {
         context.spawn_handler(|context, _: u64| context.keep_receiving()).expect("room")
     });
     // Find units of both runtimes with the same slot and generation.
-    let (mut address, mut theirs) = (takes_numbers(&one), takes_numbers(&other));
-    while place(address).0 != place(theirs).0 {
-        let (behind, runtime) = if place(address).1 < place(theirs).1 {
+    let (mut address, mut theirs) = (spawn_number_receiver(&one), spawn_number_receiver(&other));
+    while location(address).0 != location(theirs).0 {
+        let (behind, runtime) = if location(address).1 < location(theirs).1 {
             (&mut address, &one)
         } else {
             (&mut theirs, &other)
         };
         let id = behind.id();
         on_worker(runtime, 0, move |context| context.cancel(id));
-        *behind = takes_numbers(runtime);
+        *behind = spawn_number_receiver(runtime);
     }
     assert_ne!(address.id(), theirs.id());
     for foreign in [address, far] {
@@ -77,13 +77,13 @@ fn an_address_of_another_runtime_names_nobody() {
             assert!(watch.is_ok());
             context.end()
         });
-        assert_eq!(down.expect("it runs").wait_for(LONG), Ok(Reason::Unknown));
+        assert_eq!(down.expect("it runs").wait_for(TIMEOUT), Ok(Reason::Unknown));
     }
-    until(|| (one.alive(), other.alive()) == (2, 1));
+    wait_until(|| (one.alive(), other.alive()) == (2, 1));
 }
 
 #[test]
-fn a_message_in_time_ends_the_wait_for_it() {
+fn a_message_before_the_timeout_cancels_the_timer() {
     let receptor = runtime(1);
     let answer = receptor.spawn_reply(|context, reply| {
         let callback = |context: &mut Context<'_, u32>| {
@@ -107,7 +107,7 @@ fn a_message_in_time_ends_the_wait_for_it() {
             context.end()
         })
     });
-    assert_eq!(answer.expect("it runs").wait_for(LONG), Ok((Some(1), Ok(()), 2)));
+    assert_eq!(answer.expect("it runs").wait_for(TIMEOUT), Ok((Some(1), Ok(()), 2)));
 }
 
 #[test]
@@ -131,20 +131,20 @@ fn a_unit_cancelled_before_it_arrives_never_runs() {
                 reply.send(n);
                 context.end()
             });
-            reply.expect("it runs").wait_for(LONG).expect("answered")
+            reply.expect("it runs").wait_for(TIMEOUT).expect("answered")
         })
         .sum();
     assert_eq!(sum, 2999 * 1500);
 }
 
 /// Spawns another unit with this callback, and panics.
-fn panics(context: &mut Context<'_>) -> Next {
-    context.spawn(panics).expect("room");
+fn spawn_and_panic(context: &mut Context<'_>) -> Next {
+    context.spawn(spawn_and_panic).expect("room");
     panic!("as asked");
 }
 
 #[test]
-fn those_that_panic_again_and_again_hold_up_nobody() {
+fn repeated_panics_do_not_delay_timers() {
     quiet_panics();
     let receptor = runtime(1);
     let (sender, fired) = mpsc::channel();
@@ -155,16 +155,16 @@ fn those_that_panic_again_and_again_hold_up_nobody() {
         };
         context.spawn_after(Duration::from_millis(10), callback).expect("room");
     });
-    receptor.spawn(panics).expect("it runs");
-    fired.recv_timeout(LONG).expect("its time comes");
+    receptor.spawn(spawn_and_panic).expect("it runs");
+    fired.recv_timeout(TIMEOUT).expect("its time comes");
     receptor.shut_down();
 }
 
 #[test]
-fn messages_that_panic_when_dropped_harm_nobody() {
+fn panics_of_message_destructors_are_contained() {
     quiet_panics();
     let receptor = runtime(1);
-    let deaf = |context: &mut Context<'_, Bomb>| context.after(LONG, |context| context.end());
+    let deaf = |context: &mut Context<'_, Bomb>| context.after(TIMEOUT, |context| context.end());
     // A living sender's message is stashed for a unit that is then cancelled.
     let cancelled = receptor.spawn_receiving(deaf).expect("it runs");
     // A message is stashed for a unit that panics.
@@ -183,8 +183,8 @@ fn messages_that_panic_when_dropped_harm_nobody() {
         reply.send(7);
         context.end()
     });
-    assert_eq!(canceller.expect("it runs").wait_for(LONG), Ok(7));
-    until(|| receptor.counts().panics == 5);
+    assert_eq!(canceller.expect("it runs").wait_for(TIMEOUT), Ok(7));
+    wait_until(|| receptor.counts().panics == 5);
     // Messages are stashed, queued and in the inbox at shutdown.
     let last = receptor.spawn_receiving(deaf).expect("it runs");
     for _ in 0..3 {
@@ -201,7 +201,7 @@ fn messages_that_panic_when_dropped_harm_nobody() {
             context.end()
         })
         .expect("it runs");
-    begun.recv_timeout(LONG).expect("it runs");
+    begun.recv_timeout(TIMEOUT).expect("it runs");
     for _ in 0..3 {
         receptor.send(last, Bomb).expect("room");
     }
@@ -209,7 +209,7 @@ fn messages_that_panic_when_dropped_harm_nobody() {
 }
 
 #[test]
-fn what_has_not_come_in_when_all_ends_is_dropped() {
+fn units_in_the_inbox_at_shutdown_are_dropped() {
     for with_handle in [false, true] {
         let receptor = Receptor::builder().workers(1).inbox(2048).start().expect("threads");
         let dropped = Arc::new(AtomicU64::new(0));
@@ -220,12 +220,12 @@ fn what_has_not_come_in_when_all_ends_is_dropped() {
             context.end()
         });
         busy.expect("it runs");
-        begun.recv_timeout(LONG).expect("it runs");
+        begun.recv_timeout(TIMEOUT).expect("it runs");
         let promises: Vec<_> = (0..1000)
             .map(|_| {
                 let kept = (Guard(Arc::clone(&dropped)), with_handle.then(|| receptor.handle()));
                 let reply = receptor.spawn_reply(move |context, reply| {
-                    context.after(LONG, move |context| {
+                    context.after(TIMEOUT, move |context| {
                         let _ = &kept;
                         reply.send(());
                         context.end()
@@ -263,16 +263,16 @@ fn unstarted_work_is_dropped_with_its_unit() {
             context.end()
         })
     });
-    assert_eq!(innocent.expect("it runs").wait_for(LONG), Ok(1));
+    assert_eq!(innocent.expect("it runs").wait_for(TIMEOUT), Ok(1));
 }
 
 #[test]
-fn a_panic_that_panics_when_dropped_takes_no_thread_with_it() {
+fn a_panic_payload_that_panics_when_dropped_ends_no_thread() {
     quiet_panics();
     let receptor = Receptor::builder().workers(1).blocking_threads(1).start().expect("threads");
     let first = receptor.spawn_blocking(|| panic_any(Bomb)).expect("it runs");
-    assert_eq!(first.wait_for(LONG), Err::<(), _>(NoReply::Ended));
-    assert_eq!(receptor.spawn_blocking(|| 1).expect("it runs").wait_for(LONG), Ok(1));
+    assert_eq!(first.wait_for(TIMEOUT), Err::<(), _>(NoReply::Ended));
+    assert_eq!(receptor.spawn_blocking(|| 1).expect("it runs").wait_for(TIMEOUT), Ok(1));
     let unit = receptor.spawn_reply(|context, reply| {
         context.blocking(
             || panic_any(Bomb),
@@ -282,13 +282,13 @@ fn a_panic_that_panics_when_dropped_takes_no_thread_with_it() {
             },
         )
     });
-    assert_eq!(unit.expect("it runs").wait_for(LONG), Ok(true));
+    assert_eq!(unit.expect("it runs").wait_for(TIMEOUT), Ok(true));
     receptor.spawn(|_| panic_any(Bomb)).expect("it runs");
     receptor.wait();
 }
 
 #[test]
-fn memory_of_one_size_serves_another_and_that_there_is_none_is_told() {
+fn exhausted_memory_is_reported_and_reused_for_other_sizes() {
     let receptor =
         Receptor::builder().workers(1).inbox(16).memory(1 << 20).start().expect("threads");
     let small: Vec<Id> = on_worker(&receptor, 0, |context| {
@@ -298,34 +298,35 @@ fn memory_of_one_size_serves_another_and_that_there_is_none_is_told() {
                 std::hint::black_box(word);
                 context.end()
             };
-            context.spawn_after(LONG, callback).ok()
+            context.spawn_after(TIMEOUT, callback).ok()
         };
         (0..).map_while(spawn).collect()
     });
     assert!(small.len() > 40_000, "{}", small.len());
     // The reserved slots are left; after those the slab is full.
-    let mut spawned = (0..1000).map(|_| receptor.spawn(|context| context.after(LONG, |c| c.end())));
+    let mut spawned =
+        (0..1000).map(|_| receptor.spawn(|context| context.after(TIMEOUT, |c| c.end())));
     let first_error = spawned.find_map(Result::err);
     assert_eq!(first_error, Some(SpawnError::NoRoom));
     assert_eq!(receptor.try_spawn(|context| context.end()), Err(SpawnError::NoRoom));
-    on_worker_that_is_full(&receptor, small);
+    cancel_all_and_wait(&receptor, small);
     let large = on_worker(&receptor, 0, |context| {
         let words = [1_u64; 5];
         let callback = move |context: &mut Context<'_>| {
             std::hint::black_box(words);
             context.end()
         };
-        (0..5000).map_while(|_| context.spawn_after(LONG, callback).ok()).count()
+        (0..5000).map_while(|_| context.spawn_after(TIMEOUT, callback).ok()).count()
     });
     assert_eq!(large, 5000);
 }
 
 /// Cancels all given units, which needs no reserved slot, and waits until spawning succeeds again.
-fn on_worker_that_is_full(receptor: &Handle, small: Vec<Id>) {
+fn cancel_all_and_wait(receptor: &Handle, small: Vec<Id>) {
     for id in small {
         receptor.cancel(id);
     }
-    until(|| receptor.try_spawn(|context| context.end()).is_ok());
+    wait_until(|| receptor.try_spawn(|context| context.end()).is_ok());
 }
 
 #[test]
@@ -374,11 +375,11 @@ fn feed(context: &mut Context<'_>, to: Address<u32>, from: u32) -> Next {
 }
 
 #[test]
-fn a_worker_that_spins_sees_descriptors_and_what_waits_for_room() {
+fn a_spinning_worker_handles_descriptors_and_pending_envelopes() {
     let receptor =
-        Receptor::builder().workers(2).inbox(16).spin(10 * LONG).start().expect("threads");
+        Receptor::builder().workers(2).inbox(16).spin(10 * TIMEOUT).start().expect("threads");
     let (mut mine, theirs) = UnixStream::pair().expect("sockets");
-    mine.set_read_timeout(Some(LONG)).expect("a time limit");
+    mine.set_read_timeout(Some(TIMEOUT)).expect("a time limit");
     let begins = move |context: &mut Context<'_>| {
         let source = context.register(theirs).expect("a socket");
         echo(context, source)
@@ -407,7 +408,7 @@ fn a_worker_that_spins_sees_descriptors_and_what_waits_for_room() {
         context.spawn_handler(callback).expect("room")
     });
     receptor.spawn_on(1, move |context: &mut Context<'_>| feed(context, to, 0)).expect("it runs");
-    done.recv_timeout(LONG).expect("all have come, in order");
+    done.recv_timeout(TIMEOUT).expect("all have come, in order");
 }
 
 #[test]
@@ -440,14 +441,14 @@ fn a_child_that_was_done_on_another_worker_before_monitoring_is_not_restarted() 
             }
         };
         Supervisor::new(Strategy::OneForOne)
-            .limit(3, LONG)
+            .limit(3, TIMEOUT)
             .child(Restart::Transient, start(false))
             .child(Restart::Transient, start(true))
             .spawn(context)
             .expect("room");
     });
     // One child ends normally; the other fails four times, which exceeds the limit.
-    let all: Vec<bool> = (0..5).map(|_| ended.recv_timeout(LONG).expect("started")).collect();
+    let all: Vec<bool> = (0..5).map(|_| ended.recv_timeout(TIMEOUT).expect("started")).collect();
     assert_eq!(all, [false, true, true, true, true]);
     receptor.wait();
     assert_eq!(starts.load(Ordering::SeqCst), 5);
@@ -457,7 +458,7 @@ fn a_child_that_was_done_on_another_worker_before_monitoring_is_not_restarted() 
 fn a_removed_monitor_sends_nothing_on_either_worker() {
     let receptor = runtime(1);
     let told = receptor.spawn_reply(|context, reply| {
-        let victim = context.spawn(|context| context.after(LONG, |c| c.end())).expect("room");
+        let victim = context.spawn(|context| context.after(TIMEOUT, |c| c.end())).expect("room");
         let watcher = context.spawn_receiving(move |context: &mut Context<'_, Option<Down>>| {
             let mine = context.monitor(victim, Some);
             let other = context.monitor(victim, Some);
@@ -479,6 +480,6 @@ fn a_removed_monitor_sends_nothing_on_either_worker() {
         assert!(watcher.is_ok());
         context.end()
     });
-    assert_eq!(told.expect("it runs").wait_for(LONG), Ok(true));
+    assert_eq!(told.expect("it runs").wait_for(TIMEOUT), Ok(true));
     receptor.wait();
 }

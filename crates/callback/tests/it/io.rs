@@ -59,19 +59,19 @@ fn accept(context: &mut Context<'_>, listener: Source<TcpListener>, left: usize)
 }
 
 #[test]
-fn a_server_serves_many_at_once_and_leaves_nothing() {
-    const CLIENTS: usize = 50;
+fn a_server_serves_fifty_clients_concurrently_and_ends() {
+    const CLIENT_COUNT: usize = 50;
     let receptor = Receptor::builder().workers(2).start().expect("threads");
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let address = listener.local_addr().expect("bound");
     let serve = move |context: &mut Context<'_>| {
         let listener = context.register(listener).expect("a socket");
-        accept(context, listener, CLIENTS)
+        accept(context, listener, CLIENT_COUNT)
     };
     receptor.spawn(serve).expect("it runs");
     // All clients connect before the first one sends.
     let mut clients: Vec<TcpStream> =
-        (0..CLIENTS).map(|_| TcpStream::connect(address).expect("it listens")).collect();
+        (0..CLIENT_COUNT).map(|_| TcpStream::connect(address).expect("it listens")).collect();
     for round in 0..3_u8 {
         for (n, client) in clients.iter_mut().enumerate() {
             client.write_all(&[round, u8::try_from(n).expect("small")]).expect("it reads");
@@ -101,7 +101,7 @@ fn a_server_serves_many_at_once_and_leaves_nothing() {
 }
 
 #[test]
-fn timers_and_messages_go_on_beside_descriptors() {
+fn timers_and_messages_continue_while_a_unit_waits_for_a_descriptor() {
     let receptor = Receptor::builder().workers(1).start().expect("threads");
     let (mine, theirs) = UnixStream::pair().expect("sockets");
     let waits = receptor.spawn_reply(move |context, reply| {
@@ -130,7 +130,7 @@ fn timers_and_messages_go_on_beside_descriptors() {
 }
 
 #[test]
-fn places_of_closed_ones_are_used_again_and_their_events_are_nobody_s() {
+fn events_of_a_closed_descriptor_do_not_reach_its_successor() {
     let receptor = Receptor::builder().workers(1).start().expect("threads");
     for round in 0..300_u16 {
         let (mine, theirs) = UnixStream::pair().expect("sockets");
@@ -205,7 +205,7 @@ fn a_drained_source_reports_more_input_and_the_end() {
 }
 
 #[test]
-fn what_cannot_be_waited_for_is_refused() {
+fn regular_files_and_sources_of_other_workers_are_refused() {
     let receptor = Receptor::builder().workers(2).start().expect("threads");
     let file = tempfile();
     let error = receptor.spawn_reply(move |context, reply| {

@@ -11,7 +11,7 @@ use contend_callback::{
 use crate::support::runtime;
 
 #[test]
-fn answers_come_to_threads_and_to_callback_threads() {
+fn answers_reach_threads_and_callback_threads() {
     let receptor = runtime(2);
     let answer = receptor.spawn_reply(|context, reply| {
         context.after(Duration::from_millis(1), move |context| {
@@ -86,7 +86,7 @@ fn blocking_work_does_not_delay_other_units() {
 }
 
 #[test]
-fn no_more_work_that_blocks_waits_than_there_is_room_for() {
+fn the_queue_of_blocking_work_is_bounded() {
     let receptor =
         Receptor::builder().workers(1).inbox(4).blocking_threads(1).start().expect("threads");
     let (hold, held) = mpsc::channel::<()>();
@@ -200,7 +200,7 @@ impl Family {
         self.begun.recv_timeout(Duration::from_mins(1)).expect("a child begins")
     }
 
-    fn nobody_begins(&self) {
+    fn assert_no_start(&self) {
         assert!(self.begun.recv_timeout(Duration::from_millis(50)).is_err());
     }
 }
@@ -223,7 +223,7 @@ fn a_failed_child_is_restarted() {
     assert_eq!(n, 1);
     receptor.send(child, "end").expect("it runs");
     receptor.send(children[2], "panic").expect("it runs");
-    family.nobody_begins();
+    family.assert_no_start();
     // Only the supervisor and the permanent child are left.
     assert_eq!(receptor.alive(), 2);
     receptor.cancel(family.supervisor);
@@ -231,7 +231,7 @@ fn a_failed_child_is_restarted() {
 }
 
 #[test]
-fn others_are_started_again_as_the_strategy_says() {
+fn the_strategy_decides_which_children_are_restarted() {
     let receptor = runtime(1);
     let others = [(Strategy::OneForAll, vec![0, 1, 2]), (Strategy::RestForOne, vec![1, 2])];
     for (strategy, expected) in others {
@@ -241,7 +241,7 @@ fn others_are_started_again_as_the_strategy_says() {
         receptor.send(children[1], "panic").expect("it runs");
         let again: Vec<usize> = expected.iter().map(|_| family.next().0).collect();
         assert_eq!(again, expected);
-        family.nobody_begins();
+        family.assert_no_start();
         assert_eq!(receptor.alive(), 4);
         receptor.cancel(family.supervisor);
         receptor.wait();
@@ -274,7 +274,7 @@ fn a_child_that_exceeds_the_restart_limit_fails_its_supervisor() {
         Reason::Failed(words) => assert!(words.starts_with("too many restarts"), "{words}"),
         other => panic!("{other}"),
     }
-    family.nobody_begins();
+    family.assert_no_start();
     receptor.wait(); // returns because the other child has been ended, too
 }
 

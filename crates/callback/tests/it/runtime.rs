@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Address, Context, Down, Id, Reason, Receptor, SendError, SpawnError};
 
-use crate::support::{Guard, on_worker, quiet_panics, runtime, until};
+use crate::support::{Guard, on_worker, quiet_panics, runtime, wait_until};
 
-const TINY: Duration = Duration::from_millis(1);
+const SHORT_DELAY: Duration = Duration::from_millis(1);
 
 #[test]
-fn sleepers_wait_at_the_same_time_and_none_is_early() {
+fn ten_thousand_delays_run_concurrently_and_none_ends_early() {
     let receptor = runtime(2);
     let early = Arc::new(AtomicU64::new(0));
     let done = Arc::new(AtomicU64::new(0));
@@ -37,7 +37,7 @@ fn sleepers_wait_at_the_same_time_and_none_is_early() {
 }
 
 #[test]
-fn timers_of_the_same_time_run_in_the_order_they_were_asked_for() {
+fn timers_with_equal_delays_fire_in_request_order() {
     let receptor = runtime(1);
     let order = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&order);
@@ -62,7 +62,7 @@ fn timers_of_the_same_time_run_in_the_order_they_were_asked_for() {
 
 #[test]
 fn messages_of_one_sender_arrive_in_order() {
-    const EACH: u64 = 20_000;
+    const MESSAGES_PER_SENDER: u64 = 20_000;
     let receptor = Receptor::builder().workers(2).inbox(64).start().expect("threads");
     let (sender, receiver) = mpsc::channel();
     let callback = move |context: &mut Context<'_, (usize, u64)>| {
@@ -70,7 +70,7 @@ fn messages_of_one_sender_arrive_in_order() {
         context.receive(move |context, (from, n): (usize, u64)| {
             assert_eq!(n, next[from], "from {from}");
             next[from] += 1;
-            if next == [EACH; 3] {
+            if next == [MESSAGES_PER_SENDER; 3] {
                 sender.send(()).expect("somebody waits");
                 return context.end();
             }
@@ -84,7 +84,7 @@ fn messages_of_one_sender_arrive_in_order() {
             let me = context.address();
             context.send(me, 0).expect("it lives");
             context.receive(move |context, n| {
-                if n == EACH {
+                if n == MESSAGES_PER_SENDER {
                     return context.end();
                 }
                 match context.send(to, (from, n)) {
@@ -104,28 +104,28 @@ fn messages_of_one_sender_arrive_in_order() {
         };
         receptor.spawn_on(from, callback).expect("it runs");
     }
-    for n in 0..EACH {
+    for n in 0..MESSAGES_PER_SENDER {
         receptor.send(to, (2, n)).expect("it lives");
     }
     receiver.recv_timeout(Duration::from_mins(1)).expect("all have arrived");
     receptor.wait();
-    until(|| receptor.counts().callbacks >= 3 * EACH);
+    wait_until(|| receptor.counts().callbacks >= 3 * MESSAGES_PER_SENDER);
     assert_eq!(receptor.counts().undeliverable, 0);
 }
 
 #[test]
 fn a_crash_storm_does_not_delay_other_units() {
-    const ALL: u64 = 20_000;
+    const UNIT_COUNT: u64 = 20_000;
     quiet_panics();
     let receptor = runtime(2);
     let done = Arc::new(AtomicU64::new(0));
     let (sender, downs) = mpsc::channel();
     let watcher = move |context: &mut Context<'_, Down>| {
-        let mut left = ALL;
-        for n in 0..ALL {
+        let mut left = UNIT_COUNT;
+        for n in 0..UNIT_COUNT {
             let done = Arc::clone(&done);
             let callback = move |context: &mut Context<'_>| {
-                context.after(TINY, move |context| {
+                context.after(SHORT_DELAY, move |context| {
                     assert!(n % 10 != 0, "number {n}");
                     done.fetch_add(1, Ordering::Relaxed);
                     context.end()
@@ -144,14 +144,17 @@ fn a_crash_storm_does_not_delay_other_units() {
     let downs: Vec<Down> = downs.iter().collect();
     receptor.wait();
     let panicked = |down: &&Down| matches!(&down.reason, Reason::Panicked(words) if words.starts_with("number"));
-    assert_eq!(downs.len() as u64, ALL);
-    assert_eq!(downs.iter().filter(panicked).count() as u64, ALL / 10);
-    assert_eq!(downs.iter().filter(|down| down.reason.is_done()).count() as u64, ALL / 10 * 9);
+    assert_eq!(downs.len() as u64, UNIT_COUNT);
+    assert_eq!(downs.iter().filter(panicked).count() as u64, UNIT_COUNT / 10);
+    assert_eq!(
+        downs.iter().filter(|down| down.reason.is_done()).count() as u64,
+        UNIT_COUNT / 10 * 9
+    );
     // Workers publish counts when they are idle.
-    while receptor.counts().panics < ALL / 10 {
-        std::thread::sleep(TINY);
+    while receptor.counts().panics < UNIT_COUNT / 10 {
+        std::thread::sleep(SHORT_DELAY);
     }
-    assert_eq!(receptor.counts().panics, ALL / 10);
+    assert_eq!(receptor.counts().panics, UNIT_COUNT / 10);
     assert_eq!(on_worker(&receptor, 0, |_| 1) + on_worker(&receptor, 1, |_| 1), 2);
 }
 
@@ -185,7 +188,7 @@ fn a_message_to_an_ended_unit_is_an_error_and_reaches_no_other() {
         late
     });
     assert!(late > 500, "{late} were let in");
-    until(|| receptor.counts().undeliverable == late);
+    wait_until(|| receptor.counts().undeliverable == late);
     assert_eq!(heard.load(Ordering::Relaxed), 0);
     assert_eq!(receptor.alive(), 1000);
 }
@@ -234,14 +237,14 @@ fn try_send_reports_a_full_inbox_and_a_blocking_send_succeeds() {
                 receptor.spawn(|context| context.end()).expect("it runs");
             }
         });
-        std::thread::sleep(10 * TINY);
+        std::thread::sleep(10 * SHORT_DELAY);
         release.send(()).expect("it waits");
     });
     receptor.wait();
 }
 
 #[test]
-fn spawning_and_ending_again_and_again_takes_no_more_memory() {
+fn repeated_spawning_does_not_increase_memory() {
     let receptor = runtime(2);
     let mut most = 0;
     for cycle in 0..100 {
@@ -252,7 +255,7 @@ fn spawning_and_ending_again_and_again_takes_no_more_memory() {
                         std::hint::black_box([n; 3]);
                         context.end()
                     };
-                    context.spawn_after(TINY, callback).expect("room");
+                    context.spawn_after(SHORT_DELAY, callback).expect("room");
                 }
             });
         }
@@ -263,20 +266,20 @@ fn spawning_and_ending_again_and_again_takes_no_more_memory() {
     }
     let rested = Instant::now();
     while receptor.bytes() > most && rested.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(10 * TINY);
+        std::thread::sleep(10 * SHORT_DELAY);
     }
     assert!(receptor.bytes() <= most, "{} bytes, {most} before", receptor.bytes());
 }
 
 #[test]
-fn shut_down_with_a_million_each_is_dropped_once() {
-    const ALL: u64 = 1_000_000;
+fn shutdown_drops_each_of_a_million_units_once() {
+    const UNIT_COUNT: u64 = 1_000_000;
     let receptor = runtime(2);
     let dropped = Arc::new(AtomicU64::new(0));
     for worker in 0..2 {
         let dropped = Arc::clone(&dropped);
         on_worker(&receptor, worker, move |context| {
-            for n in 0..ALL / 2 {
+            for n in 0..UNIT_COUNT / 2 {
                 let guard = Guard(Arc::clone(&dropped));
                 if n % 2 == 0 {
                     let callback = move |context: &mut Context<'_>| {
@@ -294,18 +297,18 @@ fn shut_down_with_a_million_each_is_dropped_once() {
             }
         });
     }
-    while receptor.alive() < ALL {
-        std::thread::sleep(TINY);
+    while receptor.alive() < UNIT_COUNT {
+        std::thread::sleep(SHORT_DELAY);
     }
     assert_eq!(dropped.load(Ordering::Relaxed), 0);
     let handle = receptor.handle();
     receptor.shut_down();
-    assert_eq!(dropped.load(Ordering::Relaxed), ALL);
+    assert_eq!(dropped.load(Ordering::Relaxed), UNIT_COUNT);
     assert_eq!(handle.spawn(|context| context.end()), Err(SpawnError::ShutDown));
 }
 
 #[test]
-fn those_that_are_linked_end_together_and_monitors_tell_across_workers() {
+fn links_and_monitors_work_across_workers() {
     quiet_panics();
     let receptor = runtime(2);
     let (sender, downs) = mpsc::channel();
@@ -380,13 +383,13 @@ fn a_receptor_can_be_dropped_in_its_own_callback() {
     };
     handle.spawn(callback).expect("it runs");
     receiver.recv().expect("it was dropped");
-    until(|| dropped.load(Ordering::SeqCst) == 1);
+    wait_until(|| dropped.load(Ordering::SeqCst) == 1);
     assert_eq!(handle.spawn(|context| context.end()), Err(SpawnError::ShutDown));
 }
 
 /// Checks the text of an id.
 #[test]
-fn ids_can_be_shown() {
+fn the_text_of_an_id_begins_with_the_worker_index() {
     let receptor = runtime(1);
     let id: Id = on_worker(&receptor, 0, |context| context.id());
     assert!(id.to_string().starts_with("0."), "{id}");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use contend_callback::{Context, Handle, Never, Receptor};
 
 /// Time after which a test fails.
-pub const LONG: Duration = Duration::from_mins(1);
+pub const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Starts a runtime with `workers` Workers.
 pub fn runtime(workers: usize) -> Receptor {
@@ -26,7 +26,7 @@ pub fn on_worker<T: Send + 'static>(
         context.end()
     };
     handle.spawn_on(worker, callback).expect("it runs");
-    result.recv_timeout(LONG).expect("it has run")
+    result.recv_timeout(TIMEOUT).expect("it has run")
 }
 
 /// A value that counts its drops.
@@ -38,11 +38,11 @@ impl Drop for Guard {
     }
 }
 
-/// Blocks until `holds` returns true. Panics after [`LONG`].
-pub fn until(mut holds: impl FnMut() -> bool) {
+/// Blocks until `condition` returns true. Panics after [`TIMEOUT`].
+pub fn wait_until(mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < LONG, "it does not come");
+    while !condition() {
+        assert!(begun.elapsed() < TIMEOUT, "it does not come");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

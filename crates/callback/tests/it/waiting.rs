@@ -10,16 +10,16 @@ use contend_callback::{
     Address, Context, Down, Handle, Id, NoReply, Notify, Reason, Receptor, SendError, SpawnError,
 };
 
-use crate::support::{Guard, LONG, on_worker, quiet_panics, runtime, until};
+use crate::support::{Guard, TIMEOUT, on_worker, quiet_panics, runtime, wait_until};
 
 /// Starts a runtime whose inboxes hold two messages, with one thread for blocking work.
-fn narrow(workers: usize) -> Receptor {
+fn small_runtime(workers: usize) -> Receptor {
     Receptor::builder().workers(workers).inbox(2).blocking_threads(1).start().expect("threads")
 }
 
 /// Spawns a unit on the given Worker that receives numbers. Returns its address and a channel with
 /// the numbers received.
-fn receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64>) {
+fn spawn_receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64>) {
     let (sender, got) = mpsc::channel();
     let begin = move |context: &mut Context<'_, u64>| {
         context.receive(move |context, number| {
@@ -32,13 +32,13 @@ fn receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64
 
 /// Fills the inbox of the receiver's Worker, which must not read it meanwhile. Returns the number
 /// of messages sent.
-fn fill(handle: &Handle, to: Address<u64>) -> u64 {
+fn fill_inbox(handle: &Handle, to: Address<u64>) -> u64 {
     let is_refused = |&number: &u64| handle.try_send(to, number).is_err();
     (0..1_000).find(is_refused).expect("it is full after two")
 }
 
 /// Spawns units until all reserved slots of the Workers are used up, and returns their ids.
-fn use_up_places(handle: &Handle) -> Vec<Id> {
+fn use_up_reserved_slots(handle: &Handle) -> Vec<Id> {
     let mut ids = Vec::new();
     while ids.len() < 1_000 {
         match handle.try_spawn(|context| context.end()) {
@@ -53,13 +53,13 @@ fn use_up_places(handle: &Handle) -> Vec<Id> {
 }
 
 #[test]
-fn no_call_waits_for_its_own_worker() {
-    let receptor = narrow(1);
-    let (to, got) = receiver(&receptor, 0);
-    let (victim, victims) = receiver(&receptor, 0);
+fn calls_in_a_callback_do_not_wait_for_their_own_worker() {
+    let receptor = small_runtime(1);
+    let (to, got) = spawn_receiver(&receptor, 0);
+    let (victim, victims) = spawn_receiver(&receptor, 0);
     let handle = receptor.handle();
     let filled = on_worker(&receptor, 0, move |_| {
-        use_up_places(&handle);
+        use_up_reserved_slots(&handle);
         let end = |context: &mut Context<'_>| context.end();
         assert_eq!(handle.spawn(end), Err(SpawnError::Full));
         assert_eq!(handle.spawn_on(0, end), Err(SpawnError::Full));
@@ -69,25 +69,25 @@ fn no_call_waits_for_its_own_worker() {
         );
         let reply = handle.spawn_reply::<(), _>(|context, _| context.end());
         assert_eq!(reply.err(), Some(SpawnError::Full));
-        let filled = fill(&handle, to);
+        let filled = fill_inbox(&handle, to);
         assert!(matches!(handle.send(to, 77), Err(SendError::Full(77))));
         handle.cancel(victim.id()); // neither refused nor blocking
         filled
     });
     // No accepted message was lost, and the Worker continues.
     let numbers: Vec<u64> =
-        (0..filled).map(|_| got.recv_timeout(LONG).expect("a number")).collect();
+        (0..filled).map(|_| got.recv_timeout(TIMEOUT).expect("a number")).collect();
     assert!(numbers.into_iter().eq(0..filled));
     // The victim was cancelled, which dropped its sender.
-    assert_eq!(victims.recv_timeout(LONG), Err(mpsc::RecvTimeoutError::Disconnected));
+    assert_eq!(victims.recv_timeout(TIMEOUT), Err(mpsc::RecvTimeoutError::Disconnected));
     receptor.send(to, 5).expect("room comes");
-    assert_eq!(got.recv_timeout(LONG), Ok(5));
+    assert_eq!(got.recv_timeout(TIMEOUT), Ok(5));
 }
 
 #[test]
-fn two_workers_never_wait_for_each_other() {
-    let receptor = narrow(2);
-    let both = [0, 1].map(|worker| receiver(&receptor, worker));
+fn two_workers_with_full_inboxes_do_not_deadlock() {
+    let receptor = small_runtime(2);
+    let both = [0, 1].map(|worker| spawn_receiver(&receptor, worker));
     let addresses = [both[0].0, both[1].0];
     // The two callbacks run at the same time, and each fills the other's inbox.
     let (meet, met) = (Arc::new(std::sync::Barrier::new(2)), mpsc::channel());
@@ -105,18 +105,18 @@ fn two_workers_never_wait_for_each_other() {
         };
         receptor.spawn_on(worker, body).expect("room");
     }
-    let sent: u64 = (0..2).map(|_| met.1.recv_timeout(LONG).expect("neither waits")).sum();
+    let sent: u64 = (0..2).map(|_| met.1.recv_timeout(TIMEOUT).expect("neither waits")).sum();
     let got = || both.iter().map(|(_, got)| got.try_iter().count() as u64).sum::<u64>();
     let mut all = 0;
-    until(|| {
+    wait_until(|| {
         all += got();
         all == sent
     });
 }
 
 #[test]
-fn blocking_work_is_not_waited_for_on_a_worker() {
-    let receptor = narrow(1);
+fn spawn_blocking_in_a_callback_fails_when_the_queue_is_full() {
+    let receptor = small_runtime(1);
     let handle = receptor.handle();
     let go = Arc::new(AtomicBool::new(false));
     let begun = on_worker(&receptor, 0, {
@@ -125,7 +125,7 @@ fn blocking_work_is_not_waited_for_on_a_worker() {
             let mut begun = 0;
             loop {
                 let go = Arc::clone(&go);
-                let work = move || until(|| go.load(Ordering::SeqCst));
+                let work = move || wait_until(|| go.load(Ordering::SeqCst));
                 match handle.spawn_blocking(work) {
                     Ok(_) => begun += 1,
                     Err(error) => {
@@ -156,11 +156,11 @@ fn reason_of(receptor: &Receptor, body: impl FnOnce(&mut Context<'_>) + Send + '
         })
     };
     receptor.spawn_on(0, watch).expect("room");
-    reason.recv_timeout(LONG).expect("its Worker does not hang")
+    reason.recv_timeout(TIMEOUT).expect("its Worker does not hang")
 }
 
 #[test]
-fn waiting_in_a_callback_is_a_panic_that_says_so() {
+fn waiting_in_a_callback_panics_and_names_the_call() {
     let receptor = runtime(1);
     let other = runtime(1);
     let never = |handle: &Handle| {
@@ -180,7 +180,7 @@ fn waiting_in_a_callback_is_a_panic_that_says_so() {
         assert!(reason.to_string().contains("Promise::wait was called on a Worker's"), "{reason}");
         let promise = never(&handle);
         let reason = reason_of(&receptor, move |_| {
-            let _ = promise.wait_for(LONG);
+            let _ = promise.wait_for(TIMEOUT);
         });
         assert!(reason.to_string().contains("Promise::wait_for was called"), "{reason}");
         let reason = reason_of(&receptor, move |_| handle.wait());
@@ -189,7 +189,7 @@ fn waiting_in_a_callback_is_a_panic_that_says_so() {
 }
 
 #[test]
-fn an_answer_that_is_there_can_be_taken_in_a_callback() {
+fn an_available_answer_can_be_taken_in_a_callback() {
     let receptor = runtime(2);
     let (hold, held) = mpsc::channel::<()>();
     let late = receptor.spawn_blocking(move || {
@@ -200,16 +200,16 @@ fn an_answer_that_is_there_can_be_taken_in_a_callback() {
     let (one, two) = (one.expect("room"), two.expect("room"));
     let reason = reason_of(&receptor, move |_| {
         assert_eq!(late.wait_for(Duration::ZERO), Err(NoReply::Late));
-        until(|| one.wait_for(Duration::ZERO) != Err(NoReply::Late));
+        wait_until(|| one.wait_for(Duration::ZERO) != Err(NoReply::Late));
         assert_eq!(one.wait(), Err(NoReply::Ended), "it was taken, and there is no other");
-        until(|| two.wait_for(Duration::ZERO) == Ok(6));
+        wait_until(|| two.wait_for(Duration::ZERO) == Ok(6));
     });
     drop(hold);
     assert_eq!(reason, Reason::Done);
 }
 
 /// Keeps a Worker busy until the returned sender is dropped.
-fn hold(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
+fn occupy_worker(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();
     let (sender, held) = mpsc::channel();
     let body = move |context: &mut Context<'_>| {
@@ -218,12 +218,12 @@ fn hold(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
         context.end()
     };
     receptor.spawn_on(worker, body).expect("room");
-    held.recv_timeout(LONG).expect("it runs");
+    held.recv_timeout(TIMEOUT).expect("it runs");
     release
 }
 
 /// Spawns a unit that waits for a notification and then increments `woken`.
-fn waiter(receptor: &Receptor, notify: &Notify, woken: &Arc<AtomicU64>) -> Id {
+fn spawn_waiter(receptor: &Receptor, notify: &Notify, woken: &Arc<AtomicU64>) -> Id {
     let (notify, woken) = (notify.clone(), Arc::clone(woken));
     let begin = move |context: &mut Context<'_>| {
         context.when_notified(&notify, move |context| {
@@ -235,15 +235,15 @@ fn waiter(receptor: &Receptor, notify: &Notify, woken: &Arc<AtomicU64>) -> Id {
 }
 
 #[test]
-fn fifty_units_are_woken_through_an_inbox_for_two() {
-    let receptor = narrow(1);
+fn notifications_are_delivered_beyond_the_inbox_capacity() {
+    let receptor = small_runtime(1);
     let woken = Arc::new(AtomicU64::new(0));
     let all: Vec<Notify> = (0..50).map(|_| Notify::new()).collect();
     for notify in &all {
-        waiter(&receptor, notify, &woken);
+        spawn_waiter(&receptor, notify, &woken);
     }
     on_worker(&receptor, 0, |_| ()); // all of them wait now
-    let held = hold(&receptor, 0);
+    let held = occupy_worker(&receptor, 0);
     // The Worker does not read its inbox, which is full after two messages.
     all.iter().for_each(Notify::notify_one);
     drop(held);
@@ -252,17 +252,17 @@ fn fifty_units_are_woken_through_an_inbox_for_two() {
 }
 
 #[test]
-fn fifty_messages_come_through_an_inbox_for_two() {
-    let receptor = narrow(1);
-    let (to, got) = receiver(&receptor, 0);
+fn send_unbounded_delivers_beyond_the_inbox_capacity() {
+    let receptor = small_runtime(1);
+    let (to, got) = spawn_receiver(&receptor, 0);
     on_worker(&receptor, 0, |_| ());
-    let held = hold(&receptor, 0);
+    let held = occupy_worker(&receptor, 0);
     for number in 0..50 {
         receptor.send_unbounded(to, number).expect("never full");
     }
     assert!(matches!(receptor.try_send(to, 50), Err(SendError::Full(50))), "it is handed back");
     drop(held);
-    let numbers: Vec<u64> = (0..50).map(|_| got.recv_timeout(LONG).expect("a number")).collect();
+    let numbers: Vec<u64> = (0..50).map(|_| got.recv_timeout(TIMEOUT).expect("a number")).collect();
     assert!(numbers.into_iter().eq(0..50));
     let handle = receptor.handle();
     drop(receptor);
@@ -275,9 +275,9 @@ fn at_most_one_notification_is_stored_for_the_next_waiter() {
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
     (0..1_000).for_each(|_| notify.notify_one());
     for _ in 0..2 {
-        waiter(&receptor, &notify, &woken);
+        spawn_waiter(&receptor, &notify, &woken);
     }
-    until(|| woken.load(Ordering::SeqCst) == 1 && receptor.alive() == 1);
+    wait_until(|| woken.load(Ordering::SeqCst) == 1 && receptor.alive() == 1);
     on_worker(&receptor, 0, |_| ());
     assert_eq!(woken.load(Ordering::SeqCst), 1, "the other one waits");
     notify.notify_one();
@@ -286,10 +286,10 @@ fn at_most_one_notification_is_stored_for_the_next_waiter() {
 }
 
 #[test]
-fn a_notification_of_a_unit_that_ends_before_it_runs_passes_on() {
+fn a_notification_passes_on_if_the_woken_unit_ends_before_it_runs() {
     let receptor = runtime(1);
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
-    let waiters: Vec<Id> = (0..4).map(|_| waiter(&receptor, &notify, &woken)).collect();
+    let waiters: Vec<Id> = (0..4).map(|_| spawn_waiter(&receptor, &notify, &woken)).collect();
     let body = move |context: &mut Context<'_>| {
         context.cancel(waiters[0]); // this one no longer waits
         notify.notify_one();
@@ -297,7 +297,7 @@ fn a_notification_of_a_unit_that_ends_before_it_runs_passes_on() {
         notify
     };
     let notify = on_worker(&receptor, 0, body);
-    until(|| receptor.alive() == 1);
+    wait_until(|| receptor.alive() == 1);
     assert_eq!(woken.load(Ordering::SeqCst), 1);
     notify.notify_one();
     receptor.wait();
@@ -305,7 +305,7 @@ fn a_notification_of_a_unit_that_ends_before_it_runs_passes_on() {
 }
 
 #[test]
-fn who_wants_something_else_after_all_is_not_woken_for_it() {
+fn a_replaced_wait_does_not_consume_a_notification() {
     let receptor = runtime(1);
     let notify = Notify::new();
     notify.notify_one();
@@ -321,16 +321,16 @@ fn who_wants_something_else_after_all_is_not_woken_for_it() {
         })
     };
     receptor.spawn(changed).expect("room");
-    assert!(early.recv_timeout(LONG).expect("its time comes") >= Duration::from_millis(30));
+    assert!(early.recv_timeout(TIMEOUT).expect("its time comes") >= Duration::from_millis(30));
     // The notification is still stored.
     let woken = Arc::new(AtomicU64::new(0));
-    waiter(&receptor, &notify, &woken);
+    spawn_waiter(&receptor, &notify, &woken);
     receptor.wait();
     assert_eq!(woken.load(Ordering::SeqCst), 1);
 }
 
 /// Number of notifications from each of three threads.
-const EACH_NOTES: u64 = 20_000;
+const NOTIFICATIONS_PER_THREAD: u64 = 20_000;
 
 /// The state of a unit that, after each notification, checks a counter incremented before it, and
 /// waits again.
@@ -345,7 +345,7 @@ fn count(context: &mut Context<'_>, counter: Counter) -> contend_callback::Next 
     let notify = counter.notify.clone();
     context.when_notified(&notify, move |context| {
         let noted = counter.noted.load(Ordering::SeqCst);
-        if noted == 3 * EACH_NOTES {
+        if noted == 3 * NOTIFICATIONS_PER_THREAD {
             counter.done.send(noted).expect("the test waits");
             return context.end();
         }
@@ -354,7 +354,7 @@ fn count(context: &mut Context<'_>, counter: Counter) -> contend_callback::Next 
 }
 
 #[test]
-fn none_of_many_notifications_from_many_threads_is_lost() {
+fn no_notification_from_concurrent_threads_is_lost() {
     let receptor = Receptor::builder().workers(2).inbox(2).start().expect("threads");
     let (sender, done) = mpsc::channel();
     let (notify, noted) = (Notify::new(), Arc::new(AtomicU64::new(0)));
@@ -363,27 +363,27 @@ fn none_of_many_notifications_from_many_threads_is_lost() {
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
-                for _ in 0..EACH_NOTES {
+                for _ in 0..NOTIFICATIONS_PER_THREAD {
                     noted.fetch_add(1, Ordering::SeqCst);
                     notify.notify_one();
                 }
             });
         }
     });
-    assert_eq!(done.recv_timeout(LONG), Ok(3 * EACH_NOTES));
+    assert_eq!(done.recv_timeout(TIMEOUT), Ok(3 * NOTIFICATIONS_PER_THREAD));
 }
 
 #[test]
-fn a_waker_can_be_made_of_it() {
+fn a_waker_can_be_made_of_a_notify() {
     struct Wakes(Notify);
     impl Wake for Wakes {
         fn wake(self: Arc<Self>) {
             self.0.notify_one();
         }
     }
-    let receptor = narrow(1);
+    let receptor = small_runtime(1);
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
-    waiter(&receptor, &notify, &woken);
+    spawn_waiter(&receptor, &notify, &woken);
     Waker::from(Arc::new(Wakes(notify))).wake();
     receptor.wait();
     assert_eq!(woken.load(Ordering::SeqCst), 1);
@@ -407,7 +407,7 @@ fn a_waiter_for_a_notification_is_dropped_with_its_runtime() {
     // The dropped waiter does not block waiters of another runtime.
     notify.notify_one();
     let (second, woken) = (runtime(1), Arc::new(AtomicU64::new(0)));
-    waiter(&second, &notify, &woken);
+    spawn_waiter(&second, &notify, &woken);
     second.wait();
     assert_eq!(woken.load(Ordering::SeqCst), 1);
 }
@@ -437,7 +437,7 @@ fn two_cancellations_before_arrival_do_not_delay_the_end() {
 }
 
 #[test]
-fn a_runtime_that_has_just_started_has_room() {
+fn a_new_runtime_has_its_full_capacity() {
     for _ in 0..50 {
         let receptor = Receptor::builder().workers(4).inbox(2).start().expect("threads");
         for _ in 0..8 {
@@ -447,7 +447,7 @@ fn a_runtime_that_has_just_started_has_room() {
 }
 
 #[test]
-fn figures_out_of_range_are_refused_and_not_changed() {
+fn settings_out_of_range_are_rejected() {
     let refused = |builder: contend_callback::Builder, text: &str| {
         let error = builder.start().expect_err("out of range");
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);

@@ -53,8 +53,8 @@ impl World {
 
     fn ends(&self) -> Ends {
         Ends {
-            input: End::of(own(), self.input.0.as_raw_fd()),
-            output: End::of(own(), self.output.1.as_raw_fd()),
+            input: End::of(own_pid(), self.input.0.as_raw_fd()),
+            output: End::of(own_pid(), self.output.1.as_raw_fd()),
         }
     }
 
@@ -63,7 +63,7 @@ impl World {
     }
 }
 
-fn own() -> Pid {
+fn own_pid() -> Pid {
     rustix::process::getpid()
 }
 
@@ -165,7 +165,7 @@ fn start(world: &Arc<World>, wait: fn(&World)) -> Task {
         sender.send(rustix::thread::gettid()).expect("the receiver is alive");
         wait(&world);
     });
-    Task::open(own(), receiver.recv().expect("the thread has started")).expect("alive")
+    Task::open(own_pid(), receiver.recv().expect("the thread has started")).expect("alive")
 }
 
 #[test]

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_that_store_data_are_a_disk() {
+    fn only_files_that_store_data_count_as_disk() {
         let of = |path: &str| Kind::of(path, path);
         assert_eq!(of("/proc/self/status"), Kind::Other);
         assert_eq!(of("/dev/null"), Kind::Other);

@@ -128,14 +128,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_active_task_makes_the_whole_active() {
+    fn one_active_task_makes_the_stage_active() {
         let states = [State::Waiting(Wait::Starved), State::Active];
         assert_eq!(State::combine(states.into_iter(), Wait::rank_in_process), Some(State::Active));
         assert_eq!(State::combine([].into_iter(), Wait::rank_in_process), None);
     }
 
     #[test]
-    fn the_more_telling_wait_wins() {
+    fn the_wait_with_the_higher_rank_wins() {
         let of =
             |waits: &[Wait], rank| State::combine(waits.iter().copied().map(State::Waiting), rank);
         // Cases: a shell that waits for its `sleep`, and a program whose helper thread sleeps.

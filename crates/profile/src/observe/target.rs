@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_any_of_several_is_decided_by_what_matters_most() {
+    fn a_poll_is_classified_by_its_most_significant_descriptor() {
         let of = |waits: &[Wait]| match combine_waits(waits) {
             CombinedWait::One(wait) => Some(wait),
             CombinedWait::InputOrOutput => None,

@@ -153,27 +153,27 @@ impl Tree {
         for (index, process) in self.processes.iter_mut().enumerate() {
             // The counters of the stage's own process are needed until its end, even from its
             // zombie.
-            let kept = (self.has_leader && index == 0).then_some(process.id);
+            let leader = (self.has_leader && index == 0).then_some(process.id);
             process.tasks.retain_mut(|task| {
-                let there = task.sample(ends, buffer).is_ok() || kept == Some(task.id);
-                if !there {
+                let is_alive = task.sample(ends, buffer).is_ok() || leader == Some(task.id);
+                if !is_alive {
                     *ended_run_queue_ns += task.sched.run_queue;
                 }
-                there
+                is_alive
             });
         }
         let ended = self.processes.iter().filter(|process| process.tasks.is_empty());
         self.zombies.extend(ended.map(|process| process.id));
-        self.retain(|process| !process.tasks.is_empty());
+        self.retain_processes(|process| !process.tasks.is_empty());
         let states = self.processes.iter().filter_map(Process::state);
         self.state = State::combine(states, Wait::rank_in_stage).unwrap_or(self.state);
     }
 
-    fn retain(&mut self, stays: impl Fn(&Process) -> bool) {
+    fn retain_processes(&mut self, must_stay: impl Fn(&Process) -> bool) {
         let (ended_peak_rss, ended_run_queue_ns) =
             (&mut self.ended_peak_rss, &mut self.ended_run_queue_ns);
         self.processes.retain(|process| {
-            let stays = stays(process);
+            let stays = must_stay(process);
             if !stays {
                 *ended_peak_rss = process.peak_rss.max(*ended_peak_rss);
                 *ended_run_queue_ns += process.run_queue();
@@ -188,7 +188,9 @@ impl Tree {
         let leader = self.processes.first().map(|leader| leader.id);
         self.has_leader = false;
         let ends = std::mem::take(&mut self.ends);
-        self.retain(|process| Some(process.id) != leader && ends.is_output_of(process.id));
+        self.retain_processes(|process| {
+            Some(process.id) != leader && ends.is_output_of(process.id)
+        });
         self.ends = ends;
     }
 
@@ -198,7 +200,7 @@ impl Tree {
     }
 
     /// Returns whether process `pid` was ever seen in the stage.
-    pub fn knows(&self, pid: Pid) -> bool {
+    pub fn has_seen(&self, pid: Pid) -> bool {
         self.known.contains(&pid)
     }
 
@@ -265,7 +267,7 @@ impl Tree {
     /// Returns whether no process of the stage has written anything yet. Writes of a child that has
     /// not been waited for appear only in the child's own counters, so this returns `false` if
     /// there is an unknown child or a zombie.
-    pub fn wrote_nothing(&mut self, buffer: &mut [u8]) -> bool {
+    pub fn check_nothing_written(&mut self, buffer: &mut [u8]) -> bool {
         self.find_children(buffer);
         let is_known = |id: &Pid| self.processes.iter().any(|process| process.id == *id);
         let all_known = self.processes.iter().all(|process| {
@@ -456,7 +458,7 @@ mod tests {
         assert!(has_child);
         let wrote = (0..5_000).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
-            !tree.wrote_nothing(&mut buffer)
+            !tree.check_nothing_written(&mut buffer)
         });
         assert!(wrote, "its child has");
         drop(child.stdin.take());

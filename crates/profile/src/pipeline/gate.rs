@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_is_left_behind() {
+    fn the_fifo_file_is_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let handle = fifo_in(folder.path()).expect("a FIFO");
         assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 0);

@@ -5,11 +5,11 @@
 //! ```text
 //! open the gate
 //! until every stage has ended:
-//!     poll              until a child or a signal has news, or a sample is due
-//!     take signals      pass on requests to end; stop with the terminal's job
-//!     collect children  stops and ends of stages, orphans
-//!     tick, if due      sample all stages; every 50 ms also pipes, new children and threads
-//!     report            every 100 ms
+//!     poll                 until a child or a signal has news, or a sample is due
+//!     take signals         pass on requests to end; stop with the terminal's job
+//!     collect children     stops and ends of stages, orphans
+//!     sample_all, if due   sample stages; every 50 ms also pipes, new children and threads
+//!     report               every 100 ms
 //! collect last orphans, let the shell finish ──▶ RawRun
 //! ```
 //!
@@ -100,11 +100,11 @@ struct Watch<'a> {
     interrupts: u32,
     last_interrupt: Option<Instant>,
     begun: Instant,
-    last_tick: Instant,
+    last_sample: Instant,
     ticks: u64,
     runnable: f64,
     /// Moving average of contend's CPU time for one sample.
-    tick_cost: Duration,
+    sample_cost: Duration,
     /// CPU time of contend at the end of the last sample.
     cpu_time: Duration,
     next_refresh: Instant,
@@ -155,10 +155,10 @@ impl<'a> Watch<'a> {
             interrupts: 0,
             last_interrupt: None,
             begun: now,
-            last_tick: now,
+            last_sample: now,
             ticks: 0,
             runnable: 0.0,
-            tick_cost: Duration::ZERO,
+            sample_cost: Duration::ZERO,
             cpu_time: cpu::own_time(),
             next_refresh: now + FIRST_SEARCH_DELAY,
             last_progress: now,
@@ -179,8 +179,8 @@ impl<'a> Watch<'a> {
             self.sleep_until_due();
             self.take_signals(progress);
             self.collect_children();
-            if self.last_tick.elapsed() >= self.interval() {
-                self.tick();
+            if self.last_sample.elapsed() >= self.interval() {
+                self.sample_all();
             }
             if self.last_progress.elapsed() >= PROGRESS_INTERVAL {
                 self.last_progress = Instant::now();
@@ -192,20 +192,20 @@ impl<'a> Watch<'a> {
     /// Discards a Ctrl-C that has not killed the last stage. It was meant for a stage that handles
     /// it, such as a pager. The shell continues in that case, and so does contend.
     fn discard_keyboard_interrupt(&self) {
-        let died = |signal| self.stages.last().is_some_and(|last| last.died_of(signal));
+        let died = |signal| self.stages.last().is_some_and(|last| last.was_killed_by(signal));
         if !self.signals.interrupted().is_some_and(died) {
             self.signals.discard_keyboard_interrupt();
         }
     }
 
     fn interval(&self) -> Duration {
-        (self.tick_cost * INTERVAL_PER_SAMPLE_COST)
+        (self.sample_cost * INTERVAL_PER_SAMPLE_COST)
             .max(self.begun.elapsed() / ELAPSED_PER_INTERVAL)
             .clamp(MIN_SAMPLING_INTERVAL, MAX_SAMPLING_INTERVAL)
     }
 
     fn sleep_until_due(&self) {
-        let rest = self.interval().saturating_sub(self.last_tick.elapsed());
+        let rest = self.interval().saturating_sub(self.last_sample.elapsed());
         let mut fds = [PollFd::new(self.signals, PollFlags::IN)];
         if let Ok(limit) = Timespec::try_from(rest) {
             let _ = poll(&mut fds, Some(&limit)); // an early return is harmless
@@ -281,7 +281,7 @@ impl<'a> Watch<'a> {
                 break; // the next round reaps it
             }
             let Ok(reaped) = child::reap(pid) else { break };
-            match self.stages.iter_mut().find(|stage| stage.tree.knows(pid)) {
+            match self.stages.iter_mut().find(|stage| stage.tree.has_seen(pid)) {
                 Some(stage) => stage.add_orphan(now, reaped.usage),
                 None => self.orphans_cpu += reaped.usage.cpu(),
             }
@@ -310,7 +310,7 @@ impl<'a> Watch<'a> {
     /// Those that write to the stage's output continue its work, and its reader waits for them.
     fn adopt_orphans(&mut self) {
         for pid in own_children() {
-            let known = self.is_awaited(pid) || self.stages.iter().any(|s| s.tree.knows(pid));
+            let known = self.is_awaited(pid) || self.stages.iter().any(|s| s.tree.has_seen(pid));
             if !known {
                 let ended = self.stages.iter_mut().filter(|stage| stage.ended.is_some());
                 ended.for_each(|stage| stage.tree.adopt(pid));
@@ -318,10 +318,10 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn tick(&mut self) {
+    fn sample_all(&mut self) {
         let begun = Instant::now();
-        let time = begun.duration_since(self.last_tick);
-        self.last_tick = begun;
+        let time = begun.duration_since(self.last_sample);
+        self.last_sample = begun;
         let now = begun.duration_since(self.begun);
         let refresh = begun >= self.next_refresh;
         if refresh {
@@ -332,13 +332,13 @@ impl<'a> Watch<'a> {
         self.sample_stages(now, time);
         self.check_first_outputs(now);
         self.count_runnable();
-        let ask_for_exec = refresh || now < EXEC_CHECK_TIME;
+        let check_exec = refresh || now < EXEC_CHECK_TIME;
         self.sample_io(now, refresh);
         for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
             if refresh {
                 stage.refresh(&mut *self.buffer);
             }
-            if ask_for_exec {
+            if check_exec {
                 stage.decide_tracing(&self.shell_program);
             }
         }
@@ -350,7 +350,7 @@ impl<'a> Watch<'a> {
         let cpu_time = cpu::own_time();
         let cost = cpu_time.saturating_sub(self.cpu_time);
         self.cpu_time = cpu_time;
-        self.tick_cost = (self.tick_cost * 7 + cost) / 8;
+        self.sample_cost = (self.sample_cost * 7 + cost) / 8;
     }
 
     /// Samples all stages, as close together in time as possible. Sampling takes a CPU that a stage
@@ -362,7 +362,7 @@ impl<'a> Watch<'a> {
         let first = usize::try_from(self.ticks).unwrap_or(0) % count;
         for index in (first..count).chain(0..first) {
             let stage = &mut self.stages[index];
-            if stage.ended.is_some() && !stage.lingers() {
+            if stage.ended.is_some() && !stage.has_lingering_processes() {
                 continue;
             }
             if stopped {
@@ -384,14 +384,14 @@ impl<'a> Watch<'a> {
             }
             let reads = stage.reads_before_input();
             if let Some(reads) = waiting_reader
-                && self.stages[index].is_silent(&mut *self.buffer)
+                && self.stages[index].check_nothing_written(&mut *self.buffer)
             {
                 self.stages[index + 1].record_startup_reads(reads);
             }
             waiting_reader = reads;
         }
         for index in 1..self.stages.len() {
-            if self.stages[index].first_read_is(now) {
+            if self.stages[index].first_read_was_at(now) {
                 self.stages[index - 1].record_first_output();
             }
         }
@@ -415,7 +415,8 @@ impl<'a> Watch<'a> {
     }
 
     fn count_runnable(&mut self) {
-        let active = |stage: &&RunningStage| stage.runs() && stage.tree.state() == State::Active;
+        let active =
+            |stage: &&RunningStage| stage.is_running() && stage.tree.state() == State::Active;
         self.runnable += self.stages.iter().filter(active).count() as f64;
     }
 
@@ -424,7 +425,7 @@ impl<'a> Watch<'a> {
             .stages
             .iter()
             .map(|stage| ProgressStage {
-                state: stage.runs().then(|| stage.tree.state()),
+                state: stage.is_running().then(|| stage.tree.state()),
                 bytes_in: stage.observed.io.map(|io| io.read_bytes),
                 bytes_out: stage.observed.io.map(|io| io.write_bytes),
                 time: stage.tree.seen,

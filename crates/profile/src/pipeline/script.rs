@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_stands_on_the_first_line_after_the_set_up() {
+    fn the_pipeline_begins_on_the_line_after_the_setup() {
         let script = script_of(Some("set -eu\nf() { :; }"), "f | cat");
         let line = script.lines().position(|line| line.contains("( f )"));
         assert_eq!(line, Some(2));
@@ -236,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_word_stays_the_command_that_it_is_after_a_pipe() {
+    fn a_reserved_word_after_a_pipe_remains_a_command() {
         let script = script_of(None, "a | time b | timed c");
         assert!(script.contains("( \\time b )") && script.contains("( timed c )"), "{script}");
     }
 
     #[test]
-    fn a_descriptor_of_the_user_is_left_alone() {
+    fn descriptors_used_by_the_script_are_avoided() {
         assert_eq!(unused_fds(Some("exec 9<x 8>&1"), "cat <&7 /dev/fd/5"), ['6', '4']);
         let [first, second] = unused_fds(None, "cat");
         assert_ne!(first, second);

@@ -163,17 +163,17 @@ impl RunningStage {
     }
 
     /// Returns whether any process of the stage still runs.
-    pub(super) fn runs(&self) -> bool {
-        self.ended.is_none() || self.lingers()
+    pub(super) fn is_running(&self) -> bool {
+        self.ended.is_none() || self.has_lingering_processes()
     }
 
     /// Returns whether the given signal has killed the stage.
-    pub(super) fn died_of(&self, signal: i32) -> bool {
+    pub(super) fn was_killed_by(&self, signal: i32) -> bool {
         self.ended.as_ref().is_some_and(|ended| ended.status == Some(ExitStatus::Signaled(signal)))
     }
 
     /// Returns whether the stage has ended but has left processes running that write to its output.
-    pub(super) fn lingers(&self) -> bool {
+    pub(super) fn has_lingering_processes(&self) -> bool {
         self.ended.is_some() && self.tree.process_ids().next().is_some()
     }
 
@@ -181,7 +181,7 @@ impl RunningStage {
     /// gate opened.
     pub(super) fn sample(&mut self, now: Duration, time: Duration, buffer: &mut [u8]) {
         self.tree.sample(time, buffer);
-        if self.lingers() {
+        if self.has_lingering_processes() {
             self.lingered = Some(now);
             self.observed.io_exact = false;
         }
@@ -191,7 +191,7 @@ impl RunningStage {
     /// time since the gate opened.
     pub(super) fn add_orphan(&mut self, now: Duration, usage: Usage) {
         self.orphans += usage;
-        if self.lingers() {
+        if self.has_lingering_processes() {
             self.lingered = Some(now);
         }
     }
@@ -267,7 +267,7 @@ impl RunningStage {
     /// call returns and is counted, and a stage that writes more than the pipe holds may stay in
     /// its first call until its reader reads.
     pub(super) fn check_first_output(&mut self, now: Duration) {
-        if self.observed.first_in_pipe.is_some() || !self.runs() {
+        if self.observed.first_in_pipe.is_some() || !self.is_running() {
             return;
         }
         let output = self.tree.ends().output.as_ref();
@@ -280,10 +280,10 @@ impl RunningStage {
     }
 
     /// Returns whether the stage is known to have written nothing.
-    pub(super) fn is_silent(&mut self, buffer: &mut [u8]) -> bool {
+    pub(super) fn check_nothing_written(&mut self, buffer: &mut [u8]) -> bool {
         let silent_until_its_end =
             self.ended.is_none() || self.observed.io.is_some_and(|io| io.write_bytes == 0);
-        silent_until_its_end && (!self.runs() || self.tree.wrote_nothing(buffer))
+        silent_until_its_end && (!self.is_running() || self.tree.check_nothing_written(buffer))
     }
 
     /// Records that the stage's reader has just read its first input, so earlier writes of the
@@ -296,7 +296,7 @@ impl RunningStage {
     }
 
     /// Returns whether the stage's first input was noticed at the sample at `now`.
-    pub(super) fn first_read_is(&self, now: Duration) -> bool {
+    pub(super) fn first_read_was_at(&self, now: Duration) -> bool {
         self.observed.first_read == Some(now)
     }
 
@@ -346,7 +346,7 @@ impl RunningStage {
     pub(super) fn collect(&mut self, now: Duration, buffer: &mut [u8]) {
         loop {
             match child::peek(Which::One(self.pid)) {
-                Ok(Some((_, Change::Stopped))) => self.pass_stop(now, buffer),
+                Ok(Some((_, Change::Stopped))) => self.handle_stop(now, buffer),
                 Ok(Some((_, Change::Ended))) => return self.end(now, buffer),
                 Ok(None) => return,
                 // Another process has reaped it, so its exit status is lost.
@@ -359,7 +359,7 @@ impl RunningStage {
         }
     }
 
-    fn pass_stop(&mut self, now: Duration, buffer: &mut [u8]) {
+    fn handle_stop(&mut self, now: Duration, buffer: &mut [u8]) {
         let Ok(Some(status)) = child::take_stop(self.pid) else {
             return;
         };
@@ -369,7 +369,7 @@ impl RunningStage {
         // An error means that the stage was killed while it was stopped, and need not be resumed.
         let _ = match Stop::from_status(status) {
             Stop::Exit => {
-                self.read_last(now, buffer);
+                self.read_final_counters(now, buffer);
                 trace::resume(self.pid, 0)
             }
             Stop::Signal(signal) => trace::resume(self.pid, signal),
@@ -380,7 +380,7 @@ impl RunningStage {
 
     /// Reads the final counters while the process still exists, in its exit stop or as a zombie
     /// (whose bytes only root may read).
-    fn read_last(&mut self, now: Duration, buffer: &mut [u8]) {
+    fn read_final_counters(&mut self, now: Duration, buffer: &mut [u8]) {
         self.observed.peak_rss_exact |= self.tree.read_counters(buffer);
         if !self.observed.io_exact && !self.io_denied {
             let before = self.observed.io.unwrap_or_default();
@@ -393,7 +393,7 @@ impl RunningStage {
     }
 
     fn end(&mut self, now: Duration, buffer: &mut [u8]) {
-        self.read_last(now, buffer);
+        self.read_final_counters(now, buffer);
         let sched = self.tree.leader_sched();
         if let Ok(reaped) = child::reap(self.pid) {
             let (status, usage) = (Some(reaped.status), reaped.usage);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_are_sorted_and_hold_no_name_twice() {
+    fn the_tables_are_sorted_and_have_no_duplicates() {
         for table in [PROGRAMS, BUILTINS] {
             assert!(table.is_sorted_by(|a, b| a < b));
         }

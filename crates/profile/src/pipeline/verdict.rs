@@ -50,7 +50,7 @@ pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
     let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
     if samples < MIN_SAMPLES {
         let has_failed = stages.iter().any(Stage::has_failed);
-        return none(format!(
+        return no_bottleneck(format!(
             "The run of {} is too short to analyse ({}){}",
             time(evidence.wall_seconds),
             if samples == 1 { "1 sample".to_owned() } else { format!("{samples} samples") },
@@ -58,11 +58,11 @@ pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
         ));
     }
     let Some(slowest) = slowest(stages) else {
-        return none("There is no stage.".into());
+        return no_bottleneck("There is no stage.".into());
     };
-    outside(evidence, slowest)
-        .or_else(|| machine(evidence, slowest))
-        .unwrap_or_else(|| stage(evidence, slowest))
+    outside_bottleneck(evidence, slowest)
+        .or_else(|| machine_bottleneck(evidence, slowest))
+        .unwrap_or_else(|| stage_bottleneck(evidence, slowest))
 }
 
 /// Returns the stage with the longest service time, or `None` without stages.
@@ -72,7 +72,7 @@ pub fn slowest(stages: &[Stage]) -> Option<&Stage> {
 
 /// Returns the pipeline's input or output as the bottleneck, if the slowest stage is idle for long
 /// and the first or last stage waits for that end. Returns `None` otherwise.
-fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
+fn outside_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let wall = evidence.wall_seconds;
     let min_wait_seconds = MIN_OUTSIDE_WAIT_SHARE * wall;
     let busy = slowest.service_seconds() + slowest.run_queue_seconds;
@@ -94,7 +94,7 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
             slowest.index,
             time(slowest.service_seconds()),
         );
-        return Some(found(BottleneckKind::Input, None, Limit::Wait, evidence));
+        return Some(bottleneck_of_kind(BottleneckKind::Input, None, Limit::Wait, evidence));
     }
     if blocked > starved && blocked > min_wait_seconds {
         let evidence = format!(
@@ -107,7 +107,7 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
             slowest.index,
             time(slowest.service_seconds()),
         );
-        return Some(found(BottleneckKind::Output, None, Limit::Wait, evidence));
+        return Some(bottleneck_of_kind(BottleneckKind::Output, None, Limit::Wait, evidence));
     }
     None
 }
@@ -115,7 +115,7 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
 /// Returns the CPUs as the bottleneck if all stages together need them for longer than the slowest
 /// stage's service time, or if the slowest stage is queued for a CPU for longer than it is busy.
 /// Returns `None` otherwise.
-fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
+fn machine_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let cpu: f64 = evidence.stages.iter().map(Stage::cpu_seconds).sum();
     let bound = cpu / evidence.cpus;
     let largest =
@@ -133,7 +133,12 @@ fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
             short(&largest.command),
             100.0 * largest.cpu_seconds() / cpu,
         );
-        return Some(found(BottleneckKind::Machine, Some(largest.index), Limit::Cpu, text));
+        return Some(bottleneck_of_kind(
+            BottleneckKind::Machine,
+            Some(largest.index),
+            Limit::Cpu,
+            text,
+        ));
     }
     let busy = slowest.run_queue_seconds + slowest.service_seconds();
     if slowest.run_queue_seconds > slowest.service_seconds()
@@ -149,16 +154,21 @@ fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
             time(cpu),
             time(evidence.wall_seconds),
         );
-        return Some(found(BottleneckKind::Machine, Some(largest.index), Limit::Cpu, text));
+        return Some(bottleneck_of_kind(
+            BottleneckKind::Machine,
+            Some(largest.index),
+            Limit::Cpu,
+            text,
+        ));
     }
     None
 }
 
-fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
+fn stage_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
     let wall = evidence.wall_seconds;
     let service = slowest.service_seconds();
     if service < MIN_SERVICE_SHARE * wall {
-        return none(format!(
+        return no_bottleneck(format!(
             "No stage was busy for a quarter of the {}: the busiest, stage {} `{}`, needed {}.",
             time(wall),
             slowest.index,
@@ -181,14 +191,14 @@ fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
         "Stage {} {how} of its {}{}.",
         slowest.index,
         time(slowest.wall_seconds),
-        around(evidence, slowest),
+        describe_neighbours(evidence, slowest),
     );
-    found(BottleneckKind::Stage, Some(slowest.index), limit, text)
+    bottleneck_of_kind(BottleneckKind::Stage, Some(slowest.index), limit, text)
 }
 
 /// Describes how long the neighbours waited for the slowest stage, if long enough to mention, and
 /// how busy the next busiest stage was.
-fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
+fn describe_neighbours(evidence: &Evidence<'_>, slowest: &Stage) -> String {
     let position = slowest.index - 1;
     let is_long = |seconds: f64| seconds > MIN_NEIGHBOUR_WAIT_SHARE * evidence.wall_seconds;
     let before = position.checked_sub(1).and_then(|i| evidence.stages.get(i));
@@ -224,11 +234,16 @@ fn main_waits(waits: &OtherWaits) -> String {
     main.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-fn found(kind: BottleneckKind, stage: Option<usize>, limit: Limit, evidence: String) -> Bottleneck {
+fn bottleneck_of_kind(
+    kind: BottleneckKind,
+    stage: Option<usize>,
+    limit: Limit,
+    evidence: String,
+) -> Bottleneck {
     Bottleneck { kind, stage, limit: Some(limit), evidence }
 }
 
-fn none(evidence: String) -> Bottleneck {
+fn no_bottleneck(evidence: String) -> Bottleneck {
     Bottleneck { kind: BottleneckKind::None, stage: None, limit: None, evidence }
 }
 
@@ -245,7 +260,7 @@ pub(crate) fn short(command: &str) -> String {
 mod tests {
     use super::*;
 
-    fn busy(index: usize, on_cpu: f64, other: f64) -> Stage {
+    fn busy_stage(index: usize, on_cpu: f64, other: f64) -> Stage {
         Stage {
             index,
             wall_seconds: 4.0,
@@ -269,41 +284,41 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_is_named_though_another_uses_more_cpu() {
-        let stages = [busy(1, 2.0, 0.0), busy(2, 0.2, 3.5)];
-        let found = judge(&stages, 2.0);
-        assert_eq!((found.kind, found.stage), (BottleneckKind::Stage, Some(2)));
-        assert_eq!(found.limit, Some(Limit::Wait));
+    fn a_waiting_stage_is_the_bottleneck_although_another_uses_more_cpu() {
+        let stages = [busy_stage(1, 2.0, 0.0), busy_stage(2, 0.2, 3.5)];
+        let verdict = judge(&stages, 2.0);
+        assert_eq!((verdict.kind, verdict.stage), (BottleneckKind::Stage, Some(2)));
+        assert_eq!(verdict.limit, Some(Limit::Wait));
     }
 
     #[test]
     fn a_stage_that_is_almost_as_slow_is_mentioned() {
-        let found = judge(&[busy(1, 3.6, 0.0), busy(2, 3.5, 0.0)], 4.0);
-        assert!(found.evidence.contains("stage 2 needed almost as long"), "{}", found.evidence);
-        let found = judge(&[busy(1, 3.6, 0.0), busy(2, 0.5, 0.0)], 4.0);
-        assert!(found.evidence.contains("stage 2, needed only"), "{}", found.evidence);
+        let verdict = judge(&[busy_stage(1, 3.6, 0.0), busy_stage(2, 3.5, 0.0)], 4.0);
+        assert!(verdict.evidence.contains("stage 2 needed almost as long"), "{}", verdict.evidence);
+        let verdict = judge(&[busy_stage(1, 3.6, 0.0), busy_stage(2, 0.5, 0.0)], 4.0);
+        assert!(verdict.evidence.contains("stage 2, needed only"), "{}", verdict.evidence);
     }
 
     #[test]
-    fn too_much_work_for_the_cpus_makes_the_machine_the_bottleneck() {
-        let stages = [busy(1, 1.5, 0.0), busy(2, 2.0, 0.0), busy(3, 1.9, 0.0)];
-        let found = judge(&stages, 2.0);
-        assert_eq!((found.kind, found.stage), (BottleneckKind::Machine, Some(2)));
+    fn cpu_demand_beyond_the_cpus_makes_the_machine_the_bottleneck() {
+        let stages = [busy_stage(1, 1.5, 0.0), busy_stage(2, 2.0, 0.0), busy_stage(3, 1.9, 0.0)];
+        let verdict = judge(&stages, 2.0);
+        assert_eq!((verdict.kind, verdict.stage), (BottleneckKind::Machine, Some(2)));
         assert_eq!(judge(&stages, 8.0).kind, BottleneckKind::Stage);
     }
 
     #[test]
-    fn waiting_for_a_cpu_with_little_work_makes_the_machine_the_bottleneck() {
-        let mut stages = [busy(1, 1.0, 0.0), busy(2, 0.5, 0.0)];
+    fn queueing_longer_than_running_makes_the_machine_the_bottleneck() {
+        let mut stages = [busy_stage(1, 1.0, 0.0), busy_stage(2, 0.5, 0.0)];
         stages[0].run_queue_seconds = 2.9;
-        let found = judge(&stages, 2.0);
-        assert_eq!(found.kind, BottleneckKind::Machine);
-        assert!(found.evidence.contains("other programs"), "{}", found.evidence);
+        let verdict = judge(&stages, 2.0);
+        assert_eq!(verdict.kind, BottleneckKind::Machine);
+        assert!(verdict.evidence.contains("other programs"), "{}", verdict.evidence);
     }
 
     #[test]
-    fn waiting_for_input_or_output_makes_that_the_bottleneck() {
-        let mut stages = [busy(1, 0.5, 0.0), busy(2, 1.0, 0.0)];
+    fn a_long_wait_for_input_or_output_makes_that_the_bottleneck() {
+        let mut stages = [busy_stage(1, 0.5, 0.0), busy_stage(2, 1.0, 0.0)];
         stages[0].starved_seconds = 3.4;
         stages[1].starved_seconds = 2.9;
         assert_eq!(judge(&stages, 2.0).kind, BottleneckKind::Input);
@@ -313,15 +328,15 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_stage_is_named_though_the_input_is_awaited_now_and_then() {
-        let mut stages = [busy(1, 0.5, 0.0), busy(2, 3.9, 0.0)];
+    fn a_busy_stage_is_the_bottleneck_despite_short_waits_for_input() {
+        let mut stages = [busy_stage(1, 0.5, 0.0), busy_stage(2, 3.9, 0.0)];
         stages[0].starved_seconds = 1.0;
         assert_eq!(judge(&stages, 2.0).stage, Some(2));
     }
 
     #[test]
     fn too_little_evidence_gives_no_bottleneck() {
-        let mut stages = [busy(1, 0.1, 0.1), busy(2, 0.3, 0.0)];
+        let mut stages = [busy_stage(1, 0.1, 0.1), busy_stage(2, 0.3, 0.0)];
         assert_eq!(judge(&stages, 2.0).kind, BottleneckKind::None);
         for stage in &mut stages {
             stage.samples = 3;

@@ -10,7 +10,7 @@ type Got = Arc<Mutex<Vec<u64>>>;
 /// after each wait. Returns the number of moves into or out of the stash, and the messages
 /// received.
 fn moved(messages: u64, body: fn(&mut Context<'_, u64>, Got) -> Next) -> (u64, Vec<u64>) {
-    let mut machine = Machine::keeping(1 << 20);
+    let mut machine = Machine::with_stash(1 << 20);
     let got = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&got);
     let mut context = Context::<Never>::new(&mut machine.core);
@@ -52,7 +52,7 @@ fn receive_or_time_out(context: &mut Context<'_, u64>, got: Got) -> Next {
 }
 
 #[test]
-fn a_backlog_is_moved_in_proportion_to_its_length() {
+fn each_stashed_message_is_moved_at_most_twice() {
     for body in [receive_and_wait, receive_all, receive_or_time_out] {
         for messages in [1, 10, 100, 1_000] {
             let (moved, got) = moved(messages, body);
@@ -64,7 +64,7 @@ fn a_backlog_is_moved_in_proportion_to_its_length() {
 
 #[test]
 fn messages_that_arrive_during_a_backlog_are_delivered_after_it() {
-    let mut machine = Machine::keeping(1 << 20);
+    let mut machine = Machine::with_stash(1 << 20);
     let got = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&got);
     let mut context = Context::<Never>::new(&mut machine.core);
@@ -109,7 +109,7 @@ fn a_unit_that_times_out_before_a_stashed_message_gets_it_later() {
     for _ in 0..2 {
         machine.now.fetch_add(20_000, Ordering::Relaxed);
         assert!(machine.core.fire(1));
-        machine.core.stamp();
+        machine.core.start_delays();
     }
     machine.turn();
     machine.now.fetch_add(20_000, Ordering::Relaxed);
@@ -120,7 +120,7 @@ fn a_unit_that_times_out_before_a_stashed_message_gets_it_later() {
 
 #[test]
 fn a_unit_that_ends_with_a_backlog_drops_each_message_once() {
-    let mut machine = Machine::keeping(1 << 20);
+    let mut machine = Machine::with_stash(1 << 20);
     let dropped = Arc::new(AtomicU64::new(0));
     for taken in 0..4_u64 {
         let mut context = Context::<Never>::new(&mut machine.core);
@@ -150,8 +150,8 @@ fn a_unit_that_ends_with_a_backlog_drops_each_message_once() {
 }
 
 #[test]
-fn who_keeps_too_many_is_told_by_the_count() {
-    let mut machine = Machine::keeping(3);
+fn messages_beyond_the_stash_capacity_are_refused_and_counted() {
+    let mut machine = Machine::with_stash(3);
     let got = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&got);
     let mut context = Context::<Never>::new(&mut machine.core);

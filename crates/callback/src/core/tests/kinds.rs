@@ -13,7 +13,7 @@ fn planning_one_kind_too_many_ends_the_unit_and_drops_each_closure_once() {
         let (next, log) = (Guard(Arc::clone(&next.0)), Arc::clone(&log));
         context.receive_once(move |context, message| {
             let _ = &next;
-            crate::sync::lock(&log).push(Seen::Got(7, message));
+            crate::sync::lock(&log).push(Event::Got(7, message));
             context.end()
         })
     };
@@ -27,7 +27,7 @@ fn planning_one_kind_too_many_ends_the_unit_and_drops_each_closure_once() {
         machine.turn();
     }
     let seen = crate::sync::lock(&machine.log).clone();
-    assert_eq!(seen, [Seen::Ended(0, Reason::Failed(TOO_MANY_KINDS.into()))]);
+    assert_eq!(seen, [Event::Ended(0, Reason::Failed(TOO_MANY_KINDS.into()))]);
     // Two guards are dropped: the one moved into the second closure, and the one left in the first.
     assert_eq!((machine.dropped[0].load(Ordering::Relaxed), machine.core.units()), (1, 0));
     assert_eq!(next_dropped.load(Ordering::Relaxed), 2);
@@ -56,13 +56,13 @@ fn a_unit_that_arrives_with_one_kind_too_many_ends() {
         machine.add(key);
         machine.core.slab.limit_kinds(0);
         let run = move |context: &mut Context<'_>| {
-            crate::sync::lock(&log).push(Seen::Fired(0));
+            crate::sync::lock(&log).push(Event::Fired(0));
             drop(guard);
             context.end()
         };
         if large {
             let payload = [1_u64; 30];
-            machine.core.settle(
+            machine.core.fill_reserved(
                 key,
                 crate::handler::once::<Never, _>(move |context| {
                     std::hint::black_box(payload);
@@ -70,11 +70,11 @@ fn a_unit_that_arrives_with_one_kind_too_many_ends() {
                 }),
             );
         } else {
-            machine.core.settle(key, crate::handler::once::<Never, _>(run));
+            machine.core.fill_reserved(key, crate::handler::once::<Never, _>(run));
         }
         machine.turn();
         let seen = crate::sync::lock(&machine.log).clone();
-        assert_eq!(seen, [Seen::Ended(0, Reason::Failed(TOO_MANY_KINDS.into()))]);
+        assert_eq!(seen, [Event::Ended(0, Reason::Failed(TOO_MANY_KINDS.into()))]);
         assert_eq!((machine.dropped(), machine.core.units()), (vec![1], 0));
         assert_eq!(machine.core.slab.find(key), None);
     }

@@ -1,11 +1,11 @@
 //! Tests supervisors on a manual clock.
 
 use super::*;
-use crate::supervisor::{Restart, Strategy as Whom, Supervisor};
+use crate::supervisor::{Restart, Strategy as RestartStrategy, Supervisor};
 
-const MS: u64 = 1_000_000;
+const NS_PER_MS: u64 = 1_000_000;
 /// Two ticks in nanoseconds: a timer is never early, and may fire at the tick after its due time.
-const TICK: u64 = 2 << 14;
+const TOLERANCE_NS: u64 = 2 << 14;
 
 type Starts = Arc<Mutex<Vec<(usize, u64)>>>;
 
@@ -41,7 +41,7 @@ fn run(supervisor: Supervisor, time: u64) -> Option<Reason> {
     }
     let seen = crate::sync::lock(&machine.log).clone();
     seen.into_iter().find_map(|seen| match seen {
-        Seen::Ended(0, reason) => Some(reason),
+        Event::Ended(0, reason) => Some(reason),
         _ => None,
     })
 }
@@ -58,74 +58,78 @@ fn gaps(starts: &Starts, child: usize) -> Vec<u64> {
 /// nanoseconds.
 fn assert_gaps(gaps: &[u64], wanted: impl IntoIterator<Item = u64>) {
     for (n, (gap, wanted)) in gaps.iter().zip(wanted).enumerate() {
-        assert!((wanted..=wanted + 2 * TICK).contains(gap), "gap {n} of {gaps:?} is not {wanted}");
+        assert!(
+            (wanted..=wanted + 2 * TOLERANCE_NS).contains(gap),
+            "gap {n} of {gaps:?} is not {wanted}"
+        );
     }
 }
 
 #[test]
-fn a_child_that_fails_at_once_is_started_after_delays_that_double() {
+fn restart_delays_double_up_to_the_maximum() {
     let starts = Starts::default();
     let hour = Duration::from_hours(1);
-    let supervisor = Supervisor::new(Whom::OneForOne).limit(1_000_000, hour);
+    let supervisor = Supervisor::new(RestartStrategy::OneForOne).limit(1_000_000, hour);
     let supervisor = failing(supervisor, 0, Restart::Permanent, |_| 0, &starts);
-    assert_eq!(run(supervisor, 1_000 * MS), None);
+    assert_eq!(run(supervisor, 1_000 * NS_PER_MS), None);
     let gaps = gaps(&starts, 0);
-    assert_gaps(&gaps, [0, 1, 2, 4, 8, 16, 32, 64, 100, 100, 100].map(|ms| ms * MS));
+    assert_gaps(&gaps, [0, 1, 2, 4, 8, 16, 32, 64, 100, 100, 100].map(|ms| ms * NS_PER_MS));
     // The child starts 8 times in the first 127 ms, then once every 100 ms.
     assert_eq!(gaps.len(), 8 + 8, "{gaps:?}");
 }
 
 #[test]
-fn delays_are_as_asked_for_and_none_if_that_is_asked_for() {
+fn restart_delays_follow_the_configured_backoff() {
     let wanted =
         [(3, 20, [0, 3, 6, 12, 20, 20]), (0, 0, [0; 6]), (50, 10, [0, 10, 10, 10, 10, 10])];
     for (first, longest, wanted) in wanted {
         let starts = Starts::default();
         let [first, longest] = [first, longest].map(Duration::from_millis);
-        let supervisor = Supervisor::new(Whom::OneForOne)
+        let supervisor = Supervisor::new(RestartStrategy::OneForOne)
             .limit(20, Duration::from_hours(1))
             .backoff(first, longest);
         let supervisor = failing(supervisor, 0, Restart::Transient, |_| 0, &starts);
-        let reason = run(supervisor, 10_000 * MS).expect("it gives up");
+        let reason = run(supervisor, 10_000 * NS_PER_MS).expect("it gives up");
         assert!(reason.to_string().contains("too many restarts"), "{reason}");
         let gaps = gaps(&starts, 0);
-        assert_gaps(&gaps, wanted.map(|ms| ms * MS));
+        assert_gaps(&gaps, wanted.map(|ms| ms * NS_PER_MS));
         assert_eq!(gaps.len(), 20);
     }
 }
 
 #[test]
-fn delays_begin_anew_with_a_child_that_has_lived() {
+fn a_child_that_outlives_the_maximum_delay_resets_the_backoff() {
     let starts = Starts::default();
-    let supervisor = Supervisor::new(Whom::OneForOne).limit(1_000, Duration::from_hours(1));
+    let supervisor =
+        Supervisor::new(RestartStrategy::OneForOne).limit(1_000, Duration::from_hours(1));
     // The fifth start lives for longer than the maximum delay, which resets the back-off.
-    let lives = |times| if times == 5 { 101 * MS } else { 0 };
+    let lives = |times| if times == 5 { 101 * NS_PER_MS } else { 0 };
     let supervisor = failing(supervisor, 0, Restart::Permanent, lives, &starts);
-    assert_eq!(run(supervisor, 200 * MS), None);
-    assert_gaps(&gaps(&starts, 0), [0, 1, 2, 4, 101, 1, 2, 4].map(|ms| ms * MS));
+    assert_eq!(run(supervisor, 200 * NS_PER_MS), None);
+    assert_gaps(&gaps(&starts, 0), [0, 1, 2, 4, 101, 1, 2, 4].map(|ms| ms * NS_PER_MS));
 }
 
 #[test]
-fn others_are_supervised_while_one_waits_for_its_start() {
+fn other_children_are_supervised_during_a_restart_delay() {
     let starts = Starts::default();
     let second = Duration::from_secs(1);
-    let supervisor = Supervisor::new(Whom::OneForOne)
+    let supervisor = Supervisor::new(RestartStrategy::OneForOne)
         .limit(1_000, Duration::from_hours(1))
         .backoff(second, second);
     let supervisor = failing(supervisor, 0, Restart::Permanent, |_| 0, &starts);
     // A child that fails every 2 s has lived for longer than the delay, and is restarted at once.
-    let supervisor = failing(supervisor, 1, Restart::Permanent, |_| 2_000 * MS, &starts);
-    assert_eq!(run(supervisor, 9_000 * MS), None);
-    assert_gaps(&gaps(&starts, 0), [0, 1_000, 1_000, 1_000].map(|ms| ms * MS));
-    assert_gaps(&gaps(&starts, 1), [2_000, 2_000, 2_000].map(|ms| ms * MS));
+    let supervisor = failing(supervisor, 1, Restart::Permanent, |_| 2_000 * NS_PER_MS, &starts);
+    assert_eq!(run(supervisor, 9_000 * NS_PER_MS), None);
+    assert_gaps(&gaps(&starts, 0), [0, 1_000, 1_000, 1_000].map(|ms| ms * NS_PER_MS));
+    assert_gaps(&gaps(&starts, 1), [2_000, 2_000, 2_000].map(|ms| ms * NS_PER_MS));
     assert_eq!(gaps(&starts, 1).len(), 4);
 }
 
 #[test]
-fn those_that_go_with_one_that_fails_wait_for_it_and_start_in_order() {
+fn children_restarted_together_start_in_order_after_the_delay() {
     for (whom, wanted) in [
-        (Whom::OneForAll, [0, 1, 2, 0, 1, 2, 0, 1, 2]),
-        (Whom::RestForOne, [0, 1, 2, 1, 2, 1, 2, 1, 2]),
+        (RestartStrategy::OneForAll, [0, 1, 2, 0, 1, 2, 0, 1, 2]),
+        (RestartStrategy::RestForOne, [0, 1, 2, 1, 2, 1, 2, 1, 2]),
     ] {
         let starts = Starts::default();
         let mut supervisor = Supervisor::new(whom)
@@ -135,25 +139,26 @@ fn those_that_go_with_one_that_fails_wait_for_it_and_start_in_order() {
             let lives = move |_| if child == 1 { 0 } else { 1 << 50 };
             supervisor = failing(supervisor, child, Restart::Permanent, lives, &starts);
         }
-        assert_eq!(run(supervisor, 25 * MS), None);
+        assert_eq!(run(supervisor, 25 * NS_PER_MS), None);
         let starts = crate::sync::lock(&starts).clone();
         let order: Vec<usize> = starts.iter().map(|start| start.0).collect();
         assert_eq!(order[..wanted.len()], wanted, "{whom:?}");
         let third = starts.iter().filter(|start| start.0 == 1).nth(2).expect("three starts").1;
         let with_it = starts.iter().filter(|start| start.1 == third).count();
         assert_eq!(
-            (with_it, third >= 10 * MS),
-            (if whom == Whom::OneForAll { 3 } else { 2 }, true)
+            (with_it, third >= 10 * NS_PER_MS),
+            (if whom == RestartStrategy::OneForAll { 3 } else { 2 }, true)
         );
     }
 }
 
 #[test]
-fn a_limit_is_counted_on_the_runtime_s_clock() {
-    for (lives, gives_up) in [(999 * MS, true), (1_100 * MS, false)] {
+fn the_restart_limit_uses_the_runtime_s_clock() {
+    for (lives, gives_up) in [(999 * NS_PER_MS, true), (1_100 * NS_PER_MS, false)] {
         let starts = Starts::default();
-        let supervisor = Supervisor::new(Whom::OneForOne).limit(5, Duration::from_secs(5));
+        let supervisor =
+            Supervisor::new(RestartStrategy::OneForOne).limit(5, Duration::from_secs(5));
         let supervisor = failing(supervisor, 0, Restart::Permanent, move |_| lives, &starts);
-        assert_eq!(run(supervisor, 60_000 * MS).is_some(), gives_up, "one each {lives} ns");
+        assert_eq!(run(supervisor, 60_000 * NS_PER_MS).is_some(), gives_up, "one each {lives} ns");
     }
 }

@@ -5,8 +5,8 @@
 use super::*;
 
 #[test]
-fn a_message_of_another_type_is_handed_to_nobody() {
-    for kept in [false, true] {
+fn a_message_of_another_type_is_not_delivered() {
+    for is_stashed in [false, true] {
         let mut machine = Machine::new();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hears = Arc::clone(&heard);
@@ -22,7 +22,7 @@ fn a_message_of_another_type_is_handed_to_nobody() {
         };
         let text = context.spawn_receiving::<String, _>(begin).expect("room");
         let numbers = Address::<[usize; 3]>::new(text.key);
-        if !kept {
+        if !is_stashed {
             machine.turn();
             machine.now.fetch_add(20_000, Ordering::Relaxed);
             machine.turn();

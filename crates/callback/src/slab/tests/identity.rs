@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 
 use super::{Slab, lease, vtables};
-use crate::key::{Home, Key, LAST_GENERATION};
+use crate::key::{Key, LAST_GENERATION, WorkerNumber};
 use crate::lease::Lease;
 use crate::slab::PAGE;
 
@@ -35,19 +35,25 @@ fn step() -> impl Strategy<Value = Step> {
 /// Returns the given key and keys that differ slightly from it: those of neighbours, successors,
 /// predecessors and of no unit.
 fn forged(key: Key) -> Vec<Key> {
-    let (home, page, slot, generation) = (key.home(), key.page(), key.slot(), key.generation());
+    let (worker_number, page, slot, generation) =
+        (key.worker_number(), key.page(), key.slot(), key.generation());
     let mut all = vec![key];
     for other in [generation.wrapping_add(1), generation.wrapping_sub(1), 0, LAST_GENERATION] {
-        all.push(Key::new(home, page, slot, other));
+        all.push(Key::new(worker_number, page, slot, other));
     }
     for other in [slot.wrapping_add(1), slot.wrapping_sub(1), 255] {
-        all.push(Key::new(home, page, other, generation));
+        all.push(Key::new(worker_number, page, other, generation));
     }
     for other in [page + 1, page - 1, 0, (1 << 24) - 1] {
-        all.push(Key::new(home, other, slot, generation));
+        all.push(Key::new(worker_number, other, slot, generation));
     }
     for bit in 0..16 {
-        all.push(Key::new(Home::new(home.number() ^ 1 << bit), page, slot, generation));
+        all.push(Key::new(
+            WorkerNumber::new(worker_number.get() ^ 1 << bit),
+            page,
+            slot,
+            generation,
+        ));
     }
     all
 }
@@ -81,10 +87,10 @@ fn check(steps: &[Step]) {
             Step::Trim(at) => slabs[at].trim(),
         }
     }
-    let homes: HashMap<Key, usize> = living.iter().map(|&(at, key)| (key, at)).collect();
+    let owners: HashMap<Key, usize> = living.iter().map(|&(at, key)| (key, at)).collect();
     for key in issued.into_iter().flat_map(forged) {
         for (at, slab) in slabs.iter().enumerate() {
-            let lives = homes.get(&key) == Some(&at);
+            let lives = owners.get(&key) == Some(&at);
             assert_eq!(slab.find(key).is_some(), lives, "{key:?} in slab {at}");
         }
     }
@@ -92,18 +98,18 @@ fn check(steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn a_key_names_only_its_own_unit(steps in prop::collection::vec(step(), 1..150)) {
+    fn a_key_resolves_only_to_its_own_unit(steps in prop::collection::vec(step(), 1..150)) {
         check(&steps);
     }
 
     #[test]
-    fn bits_of_no_key_find_no_unit(bits in any::<u64>(), units in 0..400_usize) {
+    fn arbitrary_bits_resolve_only_if_they_are_a_live_key(bits in any::<u64>(), units in 0..400_usize) {
         let mut slab = Slab::new(lease(), 1 << 20, 0).expect("address space");
         let keys: HashSet<Key> =
             (0..units).map(|_| slab.insert(vtables()[0]).expect("room").1).collect();
         // Use the original bits, and likely values in each field.
         let key = Key::from_bits(bits);
-        let near = Key::new(slab.home, key.page() % 4, key.slot(), key.generation() % 4);
+        let near = Key::new(slab.worker_number, key.page() % 4, key.slot(), key.generation() % 4);
         for key in [key, near] {
             prop_assert_eq!(slab.find(key).is_some(), keys.contains(&key));
         }
@@ -114,7 +120,7 @@ proptest! {
 fn a_free_slot_s_generation_matches_no_key() {
     let mut slab = super::slab();
     let (place, key) = slab.insert(vtables()[0]).expect("room");
-    let later = |by| Key::new(key.home(), key.page(), key.slot(), key.generation() + by);
+    let later = |by| Key::new(key.worker_number(), key.page(), key.slot(), key.generation() + by);
     slab.remove(place);
     // The page stays current; its slot has a generation that no unit has.
     assert_eq!((slab.find(key), slab.find(later(1)), slab.find(later(2))), (None, None, None));
@@ -130,13 +136,13 @@ fn slab_after(floors: &[u16], pages: usize) -> Slab {
 }
 
 #[test]
-fn generations_go_on_in_the_next_runtime_until_they_are_used_up() {
+fn generations_continue_in_the_next_runtime_until_used_up() {
     let mut slab = slab_after(&[0, LAST_GENERATION, LAST_GENERATION - 2, 5], 16);
     let (place, key) = slab.insert(vtables()[3]).expect("room");
     assert_eq!((key.page(), key.generation()), (2, LAST_GENERATION - 1), "page 1 is used up");
     slab.remove(place);
     assert_eq!(slab.find(key), None);
-    let forged = Key::new(key.home(), 2, key.slot(), LAST_GENERATION);
+    let forged = Key::new(key.worker_number(), 2, key.slot(), LAST_GENERATION);
     assert_eq!(slab.find(forged), None, "nobody has the last generation");
     let keys: Vec<Key> = (0..54).map(|_| slab.insert(vtables()[3]).expect("room").1).collect();
     let (last, others) = keys.split_last().expect("54 of them");
@@ -146,30 +152,32 @@ fn generations_go_on_in_the_next_runtime_until_they_are_used_up() {
 }
 
 #[test]
-fn a_number_whose_pages_are_all_used_up_has_no_room() {
+fn insert_fails_if_all_pages_are_worn_out() {
     let mut slab = slab_after(&[LAST_GENERATION; 16], 16);
     assert!(slab.insert(vtables()[0]).is_err());
     assert_eq!((slab.bytes(), slab.units()), (0, 0));
 }
 
 #[test]
-fn a_slab_that_is_dropped_hands_on_how_far_its_pages_have_come() {
+fn a_dropped_slab_records_the_generations_of_its_pages() {
     let mut slab = slab_after(&[0, 9, 20, 30], 16);
     let (place, _) = slab.insert(vtables()[0]).expect("room");
     slab.remove(place);
     slab.insert(vtables()[0]).expect("room"); // never ends
-    let number = slab.home.number();
+    let number = slab.worker_number.get();
     drop(slab);
     // Another test may have leased the number in the meantime, and advanced its generations.
     let held: Vec<Lease> = std::iter::from_fn(|| Some(lease()))
         .take(100)
         .scan(false, |found, lease| {
             let before = *found;
-            *found |= lease.home().number() == number;
+            *found |= lease.worker_number().get() == number;
             (!before).then_some(lease)
         })
         .collect();
-    let Some(lease) = held.iter().find(|lease| lease.home().number() == number) else { return };
+    let Some(lease) = held.iter().find(|lease| lease.worker_number().get() == number) else {
+        return;
+    };
     assert!(lease.floor(1) > 10, "page 1 had a unit of generation 10: {}", lease.floor(1));
     assert!(lease.floor(2) >= 20 && lease.floor(3) >= 30, "those that it did not use");
 }

@@ -22,11 +22,11 @@ pub(super) const DEFAULT_PIPE_CAPACITY_BYTES: u64 = 64 * 1024;
 
 /// Sets the bytes and calls of all stages, and reconciles both sides of each pipe.
 pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSamples]) {
-    let mut given = None;
+    let mut supplied_bytes = None;
     for (stage, raw) in stages.iter_mut().zip(raw) {
-        count(stage, raw, given);
+        count(stage, raw, supplied_bytes);
         let alone = !raw.has_files || behaviour::writes_output_alone(&stage.command);
-        given = stage.bytes_out.filter(|_| raw.io_exact && alone);
+        supplied_bytes = stage.bytes_out.filter(|_| raw.io_exact && alone);
     }
     if let (Some(first), Some(raw)) = (stages.first_mut(), raw.first()) {
         drop_startup_reads(first, raw);
@@ -51,8 +51,8 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSam
 }
 
 /// Sets a stage's counts from the kernel's, without the start-up reads and the temporary files of a
-/// sort. `given` is the number of bytes written by the stage before, if known.
-fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
+/// sort. `supplied_bytes` is the number of bytes written by the stage before, if known.
+fn count(stage: &mut Stage, raw: &RawStage, supplied_bytes: Option<u64>) {
     // If the stage has read its named files completely, its input is their size. A sort also reads
     // its temporary files.
     let input = raw.io.and_then(|io| {
@@ -60,8 +60,8 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
         let all = more <= MAX_STARTUP_READ_BYTES || behaviour::sorts(&stage.command);
         raw.named_bytes.filter(|_| all)
     });
-    let given = given.or(input);
-    let temporary = raw.io.map_or(raw.temporary, |io| temporary(stage, raw, io, given));
+    let supplied_bytes = supplied_bytes.or(input);
+    let temporary = raw.io.map_or(raw.temporary, |io| temporary(stage, raw, io, supplied_bytes));
     let io = raw.io.map(|io| Io {
         write_bytes: io.write_bytes.saturating_sub(temporary.write_bytes),
         writes: io.writes.saturating_sub(temporary.writes),
@@ -97,16 +97,16 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
 /// Returns the bytes and calls of a sort's temporary files. The count taken at the end of the
 /// sort's input is too late if the sort had little left to do, so the sort's input and output are
 /// used if they are known.
-fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
-    let Some(given) = given.filter(|_| behaviour::sorts(&stage.command)) else {
+fn temporary(stage: &Stage, raw: &RawStage, io: Io, supplied_bytes: Option<u64>) -> Io {
+    let Some(supplied_bytes) = supplied_bytes.filter(|_| behaviour::sorts(&stage.command)) else {
         return raw.temporary;
     };
     // The sort wrote no more than its input and a newline after the last line, so there are no
     // temporary files.
-    if io.write_bytes <= given + 1 && !raw.has_files {
+    if io.write_bytes <= supplied_bytes + 1 && !raw.has_files {
         Io::default()
     } else if raw.status == Some(ExitStatus::Exited(0)) && behaviour::keeps_size(&stage.command) {
-        Io { write_bytes: io.write_bytes.saturating_sub(given), ..raw.temporary }
+        Io { write_bytes: io.write_bytes.saturating_sub(supplied_bytes), ..raw.temporary }
     } else {
         raw.temporary
     }
@@ -133,7 +133,7 @@ impl Pipe<'_> {
         // The pipe held more bytes at once than the writer has written, so they came by splice.
         let spliced = self.fills.most > written;
         if written > read {
-            self.settle_less_read(from, to);
+            self.reconcile_unread(from, to);
         }
         let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
         if read > written && !spliced {
@@ -181,7 +181,7 @@ impl Pipe<'_> {
     /// Reconciles the counts of a pipe if more was written than read. A reader that ended early has
     /// read less, and its count includes its libraries; a writer that also writes to standard error
     /// or to files has written less to its output.
-    fn settle_less_read(&self, from: &mut Stage, to: &mut Stage) {
+    fn reconcile_unread(&self, from: &mut Stage, to: &mut Stage) {
         let began_known = self.reader.startup_reads.is_some();
         let all_read =
             behaviour::reads_all(&to.command) && self.reader.status == Some(ExitStatus::Exited(0));
@@ -243,7 +243,7 @@ pub fn boundaries(stages: &[Stage], fills: &[FillSamples], wall: Duration) -> Ve
         .zip(fills)
         .map(|(pair, fills)| {
             let (from, to) = (&pair[0], &pair[1]);
-            let (bytes, bytes_approximate) = through(from, to, fills);
+            let (bytes, bytes_approximate) = transferred_bytes(from, to, fills);
             Boundary {
                 from: from.index,
                 to: to.index,
@@ -266,7 +266,7 @@ pub fn boundaries(stages: &[Stage], fills: &[FillSamples], wall: Duration) -> Ve
 /// Returns the number of bytes that passed through the pipe between two stages, or `None` if
 /// neither side is known, and whether the number is approximate. A proved count of one side has
 /// precedence over an unproved one of the other side.
-fn through(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool) {
+fn transferred_bytes(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool) {
     let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else {
         let unproved = match from.bytes_out {
             Some(_) => from.is_approximate(Figure::BytesOut),
@@ -371,7 +371,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn libraries_read_at_the_start_are_no_input() {
+    fn bytes_read_from_libraries_are_not_input() {
         let writer = RawStage { io: io(4_000, 1_000_000), ..raw_stage() };
         let reader = RawStage { io: io(1_004_000, 10), ..raw_stage() };
         let counted = bytes(&[writer.clone(), reader]);
@@ -423,7 +423,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn counts_further_apart_than_a_pipe_holds_prove_nothing() {
+    fn counts_that_differ_by_more_than_the_pipe_capacity_are_approximate() {
         let found = pipe_between(counted(0, 30_000_000, &[]), counted(500, 0, &[]));
         assert_eq!(found, (Some(30_000_000), true));
         let found = pipe_between(counted(0, 65_536, &[]), counted(8_192, 0, &[]));
@@ -431,7 +431,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_side_that_cannot_be_read_leaves_the_other_one_s_mark() {
+    fn an_unknown_count_keeps_the_mark_of_the_other_side() {
         let unknown = Stage::default;
         let marked = counted(5, 5, &[Figure::BytesIn, Figure::BytesOut]);
         assert_eq!(pipe_between(marked.clone(), unknown()), (Some(5), true));
@@ -441,7 +441,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn temporary_files_are_no_output() {
+    fn writes_to_temporary_files_are_not_output() {
         // A sort that spills to temporary files writes and reads all of its input twice.
         let writer = RawStage { io: io(0, 1_000_000), ..raw_stage() };
         let sort = RawStage { io: io(2_003_000, 2_000_000), ..raw_stage() };

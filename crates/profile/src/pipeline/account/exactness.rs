@@ -12,15 +12,16 @@ use contend_sys::child::ExitStatus;
 use crate::pipeline::stage::RawStage;
 
 /// A stage's bytes in and out as the kernel counted them, without start-up reads.
-pub(super) type Counted = (Option<u64>, Option<u64>);
+pub(super) type ByteCounts = (Option<u64>, Option<u64>);
 
 /// Marks unproved counts as approximate. `counted` has each stage's counts before reconciliation.
-pub(super) fn mark_unproved(stages: &mut [Stage], raw: &[RawStage], counted: &[Counted]) {
-    let facts = Facts { raw, counted };
+pub(super) fn mark_unproved(stages: &mut [Stage], raw: &[RawStage], counted: &[ByteCounts]) {
+    let observations = Observations { raw, counted };
     let outputs: Vec<bool> =
-        (0..stages.len()).map(|index| facts.output_is_proved(stages, index)).collect();
-    let inputs: Vec<bool> =
-        (0..stages.len()).map(|index| facts.input_is_proved(stages, &outputs, index)).collect();
+        (0..stages.len()).map(|index| observations.output_is_proved(stages, index)).collect();
+    let inputs: Vec<bool> = (0..stages.len())
+        .map(|index| observations.input_is_proved(stages, &outputs, index))
+        .collect();
     for ((stage, output), input) in stages.iter_mut().zip(outputs).zip(inputs) {
         if !output {
             stage.mark_approximate(Figure::BytesOut);
@@ -32,12 +33,12 @@ pub(super) fn mark_unproved(stages: &mut [Stage], raw: &[RawStage], counted: &[C
 }
 
 /// The observations on which proofs are based.
-struct Facts<'a> {
+struct Observations<'a> {
     raw: &'a [RawStage],
-    counted: &'a [Counted],
+    counted: &'a [ByteCounts],
 }
 
-impl Facts<'_> {
+impl Observations<'_> {
     fn output_is_proved(&self, stages: &[Stage], index: usize) -> bool {
         let (stage, raw) = (&stages[index], &self.raw[index]);
         stage.bytes_out.is_none()

@@ -199,19 +199,19 @@ pub(crate) mod tests {
     use contend_sys::child::Usage;
     use contend_sys::procfs::{Io, SchedStat};
 
-    const MS: Duration = Duration::from_millis(1);
+    const MILLISECOND: Duration = Duration::from_millis(1);
 
     /// Returns a stage that lived for 1 s, ran on a CPU for 400 ms and was queued for 100 ms.
     pub(crate) fn raw_stage() -> RawStage {
         RawStage {
             status: Some(ExitStatus::Exited(0)),
-            ended: 1000 * MS,
-            usage: Usage { user: 300 * MS, system: 100 * MS, ..Usage::default() },
+            ended: 1000 * MILLISECOND,
+            usage: Usage { user: 300 * MILLISECOND, system: 100 * MILLISECOND, ..Usage::default() },
             sched_after: SchedStat { on_cpu: 400_000_000, ..SchedStat::default() },
-            run_queue: 100 * MS,
+            run_queue: 100 * MILLISECOND,
             seen: SampledTime {
-                active: 500 * MS,
-                active_tasks: 500 * MS,
+                active: 500 * MILLISECOND,
+                active_tasks: 500 * MILLISECOND,
                 ..SampledTime::default()
             },
             io: Some(Io::default()),

@@ -82,24 +82,31 @@ mod tests {
     use super::*;
     use contend_sys::procfs::Io;
 
-    const MS: Duration = Duration::from_millis(1);
+    const MILLISECOND: Duration = Duration::from_millis(1);
 
     #[test]
-    fn holding_needs_input_before_and_output_after_the_end_of_input() {
-        let writer = RawStage { first_write: Some(5 * MS), ended: 500 * MS, ..raw_stage() };
-        let holder = RawStage { first_write: Some(510 * MS), ..raw_stage() };
-        let streamer = RawStage { first_write: Some(20 * MS), ..raw_stage() };
+    fn a_holder_reads_before_and_writes_after_the_end_of_input() {
+        let writer = RawStage {
+            first_write: Some(5 * MILLISECOND),
+            ended: 500 * MILLISECOND,
+            ..raw_stage()
+        };
+        let holder = RawStage { first_write: Some(510 * MILLISECOND), ..raw_stage() };
+        let streamer = RawStage { first_write: Some(20 * MILLISECOND), ..raw_stage() };
         let silent = RawStage { first_write: None, ..raw_stage() };
         let holds = |raw: &[RawStage]| holds_output(raw, &[], raw.len() - 1);
         assert!(holds(&[writer.clone(), holder.clone()]));
         assert!(!holds(&[writer.clone(), streamer.clone()]));
         assert!(!holds(&[writer.clone(), silent]));
-        let quick = RawStage { ended: 10 * MS, ..writer.clone() };
+        let quick = RawStage { ended: 10 * MILLISECOND, ..writer.clone() };
         assert!(!holds(&[quick, holder]), "there was hardly any time to hold it");
         // The stage writes to a temporary file at once, but its reader gets no bytes for a long
         // time.
-        let reader =
-            RawStage { startup_reads: Some(3_000), first_read: Some(505 * MS), ..raw_stage() };
+        let reader = RawStage {
+            startup_reads: Some(3_000),
+            first_read: Some(505 * MILLISECOND),
+            ..raw_stage()
+        };
         assert!(holds_output(&[writer, streamer, reader], &[], 1));
     }
 
@@ -110,14 +117,14 @@ mod tests {
         let blocked = RawStage {
             io: read,
             read_before_output: 134_072,
-            first_write: Some(990 * MS),
-            first_in_pipe: Some(4 * MS),
+            first_write: Some(990 * MILLISECOND),
+            first_in_pipe: Some(4 * MILLISECOND),
             ..raw_stage()
         };
         let reader = raw_stage();
         let stages = [Stage::default(), Stage::default()];
         let raw = [blocked.clone(), reader.clone()];
-        assert_eq!(first_output(&raw, &stages, 0), Some(4 * MS));
+        assert_eq!(first_output(&raw, &stages, 0), Some(4 * MILLISECOND));
         assert!(!holds_output(&raw, &stages, 0));
         let unseen = RawStage { first_in_pipe: None, ..blocked };
         assert!(holds_output(&[unseen.clone(), reader.clone()], &stages, 0));
@@ -126,12 +133,16 @@ mod tests {
     }
 
     #[test]
-    fn a_sort_that_writes_all_at_once_has_held_it() {
-        let writer = RawStage { first_write: Some(5 * MS), ended: 500 * MS, ..raw_stage() };
+    fn a_sort_that_writes_everything_after_its_input_holds_its_output() {
+        let writer = RawStage {
+            first_write: Some(5 * MILLISECOND),
+            ended: 500 * MILLISECOND,
+            ..raw_stage()
+        };
         let sort = RawStage {
-            ended: 501 * MS,
+            ended: 501 * MILLISECOND,
             startup_reads: Some(3_000),
-            first_read: Some(6 * MS),
+            first_read: Some(6 * MILLISECOND),
             ..raw_stage()
         };
         let named = |command: &str, bytes_out| Stage {
@@ -141,7 +152,7 @@ mod tests {
         };
         let raw = [writer, sort];
         let stages = [named("x", 16), named("sort", 16)];
-        assert_eq!(first_output(&raw, &stages, 1), Some(500 * MS));
+        assert_eq!(first_output(&raw, &stages, 1), Some(500 * MILLISECOND));
         assert!(holds_output(&raw, &stages, 1));
         assert_eq!(first_output(&raw, &[named("x", 0), named("sort", 0)], 1), None);
     }

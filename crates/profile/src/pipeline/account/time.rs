@@ -166,7 +166,7 @@ mod tests {
     use contend_record::pipe::Stage;
     use proptest::prelude::*;
 
-    const MS: Duration = Duration::from_millis(1);
+    const MILLISECOND: Duration = Duration::from_millis(1);
 
     fn account(raw: &RawStage) -> Stage {
         stage(1, "x", raw, Pressure::default())
@@ -175,12 +175,12 @@ mod tests {
     fn seen(waits: &[(Wait, u32)]) -> SampledTime {
         let mut seen = raw_stage().seen;
         for &(wait, ms) in waits {
-            seen.waiting[wait as usize] = MS * ms;
+            seen.waiting[wait as usize] = MILLISECOND * ms;
         }
         seen
     }
 
-    fn close(a: f64, b: f64) -> bool {
+    fn is_close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-6
     }
 
@@ -189,43 +189,43 @@ mod tests {
         let raw =
             RawStage { seen: seen(&[(Wait::Starved, 300), (Wait::Sleep, 150)]), ..raw_stage() };
         let stage = account(&raw);
-        assert!(close(stage.on_cpu_seconds, 0.4) && close(stage.run_queue_seconds, 0.1));
-        assert!(close(stage.starved_seconds, 500e-3 * 2.0 / 3.0), "{stage:?}");
-        assert!(close(stage.other_waits.sleep, 500e-3 / 3.0));
-        assert!(close(stage.unexplained_seconds, 0.0));
+        assert!(is_close(stage.on_cpu_seconds, 0.4) && is_close(stage.run_queue_seconds, 0.1));
+        assert!(is_close(stage.starved_seconds, 500e-3 * 2.0 / 3.0), "{stage:?}");
+        assert!(is_close(stage.other_waits.sleep, 500e-3 / 3.0));
+        assert!(is_close(stage.unexplained_seconds, 0.0));
     }
 
     #[test]
     fn time_without_samples_stays_unexplained() {
         let raw = RawStage { seen: seen(&[(Wait::Blocked, 100)]), ..raw_stage() };
         let stage = account(&raw);
-        assert!(close(stage.blocked_seconds, 0.125));
-        assert!(close(stage.unexplained_seconds, 0.375));
+        assert!(is_close(stage.blocked_seconds, 0.125));
+        assert!(is_close(stage.unexplained_seconds, 0.375));
         let raw = RawStage { seen: seen(&[(Wait::Unknown, 500)]), ..raw_stage() };
-        assert!(close(account(&raw).unexplained_seconds, 0.5));
+        assert!(is_close(account(&raw).unexplained_seconds, 0.5));
         let mut many = RawStage { seen: seen(&[(Wait::Blocked, 300)]), ..raw_stage() };
         many.seen.waiting_samples = 30;
-        assert!(close(account(&many).blocked_seconds, 0.5));
+        assert!(is_close(account(&many).blocked_seconds, 0.5));
         let mut little = RawStage { seen: seen(&[(Wait::Blocked, 20)]), ..raw_stage() };
-        little.usage.user = 700 * MS;
+        little.usage.user = 700 * MILLISECOND;
         little.seen.waiting_samples = 3;
-        assert!(close(account(&little).blocked_seconds, 0.1));
+        assert!(is_close(account(&little).blocked_seconds, 0.1));
         little.seen.waiting_samples = 2;
-        assert!(close(account(&little).unexplained_seconds, 0.1 - 0.02 * (1.25 + 2.0 / 16.0)));
+        assert!(is_close(account(&little).unexplained_seconds, 0.1 - 0.02 * (1.25 + 2.0 / 16.0)));
     }
 
     #[test]
-    fn pipes_show_waits_too_short_for_samples() {
+    fn short_waits_are_inferred_from_the_fill_of_pipes() {
         let few = RawStage { seen: seen(&[(Wait::Starved, 20)]), ..raw_stage() };
         let empty = Pressure { input_empty: 0.9, output_full: 0.0 };
         let stage = super::super::stage(1, "x", &few, empty);
-        assert!(close(stage.starved_seconds, 0.5) && close(stage.unexplained_seconds, 0.0));
+        assert!(is_close(stage.starved_seconds, 0.5) && is_close(stage.unexplained_seconds, 0.0));
         let unclear = Pressure { input_empty: 0.4, output_full: 0.1 };
         let stage = super::super::stage(1, "x", &few, unclear);
-        assert!(close(stage.starved_seconds, 0.025));
+        assert!(is_close(stage.starved_seconds, 0.025));
         let sleeps = RawStage { seen: seen(&[(Wait::Sleep, 40)]), ..raw_stage() };
         let stage = super::super::stage(1, "x", &sleeps, empty);
-        assert!(close(stage.starved_seconds, 0.0), "its waits are of another kind");
+        assert!(is_close(stage.starved_seconds, 0.0), "its waits are of another kind");
     }
 
     #[test]
@@ -234,46 +234,46 @@ mod tests {
             RawStage { seen: seen(&[(Wait::Child, 600), (Wait::Starved, 300)]), ..raw_stage() };
         // The stage has 400 ms of CPU time and 100 ms in the queue, but samples found it active for
         // only 100 ms.
-        raw.seen.active = 100 * MS;
+        raw.seen.active = 100 * MILLISECOND;
         let stage = account(&raw);
-        assert!(close(stage.other_waits.child, 500e-3 * 200.0 / 500.0), "{stage:?}");
-        assert!(close(stage.starved_seconds, 500e-3 * 300.0 / 500.0));
+        assert!(is_close(stage.other_waits.child, 500e-3 * 200.0 / 500.0), "{stage:?}");
+        assert!(is_close(stage.starved_seconds, 500e-3 * 300.0 / 500.0));
         // The same holds for waits at a pipe that leads to a child, as those of `xargs` and of
         // `$(…)`.
         raw.seen = seen(&[(Wait::Pipe, 600), (Wait::Starved, 300)]);
-        raw.seen.active = 100 * MS;
+        raw.seen.active = 100 * MILLISECOND;
         let stage = account(&raw);
-        assert!(close(stage.other_waits.pipe, 500e-3 * 200.0 / 500.0), "{stage:?}");
+        assert!(is_close(stage.other_waits.pipe, 500e-3 * 200.0 / 500.0), "{stage:?}");
     }
 
     #[test]
     fn tasks_active_at_the_same_time_count_once() {
         let mut raw = RawStage { seen: seen(&[]), several_tasks: true, ..raw_stage() };
-        raw.usage.user = 1700 * MS;
+        raw.usage.user = 1700 * MILLISECOND;
         raw.run_queue = Duration::ZERO;
-        raw.seen.active = 900 * MS;
-        raw.seen.active_tasks = 1800 * MS;
+        raw.seen.active = 900 * MILLISECOND;
+        raw.seen.active_tasks = 1800 * MILLISECOND;
         let stage = account(&raw);
-        assert!(close(stage.on_cpu_seconds, 0.9), "{stage:?}");
-        assert!(close(stage.cpu_percent, 180.0));
+        assert!(is_close(stage.on_cpu_seconds, 0.9), "{stage:?}");
+        assert!(is_close(stage.cpu_percent, 180.0));
     }
 
     proptest! {
         #[test]
-        fn a_lifetime_is_the_sum_of_its_parts(
+        fn the_lifetime_equals_the_sum_of_its_parts(
             lifetime in 1..5_000_u32, user in 0..6_000_u32, queue in 0..3_000_u32,
             active in 0..5_000_u32, overlap in 1.0..4.0_f64, several: bool,
             waits in prop::collection::vec(0..3_000_u32, Wait::COUNT),
         ) {
             let mut raw = raw_stage();
-            raw.ended = MS * lifetime;
-            raw.usage.user = MS * user;
-            raw.run_queue = MS * queue;
+            raw.ended = MILLISECOND * lifetime;
+            raw.usage.user = MILLISECOND * user;
+            raw.run_queue = MILLISECOND * queue;
             raw.several_tasks = several;
-            raw.seen.active = MS * active;
-            raw.seen.active_tasks = (MS * active).mul_f64(overlap);
+            raw.seen.active = MILLISECOND * active;
+            raw.seen.active_tasks = (MILLISECOND * active).mul_f64(overlap);
             for (slot, ms) in raw.seen.waiting.iter_mut().zip(waits) {
-                *slot = MS * ms;
+                *slot = MILLISECOND * ms;
             }
             let s = account(&raw);
             let parts = [s.on_cpu_seconds, s.run_queue_seconds, s.starved_seconds,

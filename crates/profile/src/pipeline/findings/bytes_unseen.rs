@@ -11,10 +11,10 @@ use crate::pipeline::verdict::short;
 const MIN_DIFFERENCE_BYTES: u64 = 64 * 1024;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    facts.boundaries.iter().filter_map(|boundary| of(facts, boundary)).collect()
+    facts.boundaries.iter().filter_map(|boundary| finding_for(facts, boundary)).collect()
 }
 
-fn of(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
+fn finding_for(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
     let from = facts.stages.get(boundary.from - 1)?;
     let to = facts.stages.get(boundary.to - 1)?;
     let (written, read) = (from.bytes_out?, to.bytes_in?);

@@ -12,7 +12,10 @@ use crate::pipeline::verdict::short;
 const SIGPIPE: i32 = 13;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    unfinished(facts.stages).into_iter().chain(facts.stages.iter().filter_map(of_stage)).collect()
+    unfinished(facts.stages)
+        .into_iter()
+        .chain(facts.stages.iter().filter_map(finding_for))
+        .collect()
 }
 
 /// Reports stages that were still running when contend was interrupted, in one finding per signal
@@ -48,7 +51,7 @@ fn interrupted_by(stage: &Stage) -> Option<i32> {
     }
 }
 
-fn of_stage(stage: &Stage) -> Option<Finding> {
+fn finding_for(stage: &Stage) -> Option<Finding> {
     let (index, command) = (stage.index, short(&stage.command));
     let (id, message) = match stage.outcome {
         Outcome::NotFound => (

@@ -34,7 +34,7 @@ mod tests {
     use contend_record::pipe::Stage;
 
     #[test]
-    fn only_a_writer_that_lives_on_is_named() {
+    fn only_a_writer_that_outlives_its_reader_is_reported() {
         let brief = Stage { wall_seconds: 0.1, ..stage(2) };
         assert_eq!(apply(find, &[stage(1), brief.clone()]).len(), 1);
         assert!(apply(find, &[brief, stage(2)]).is_empty());

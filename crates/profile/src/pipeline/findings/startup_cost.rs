@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_pipeline_is_start_up() {
+    fn a_short_pipeline_reports_its_startup_cost() {
         assert_eq!(apply_with(find, &[stage(1)], &[], None, 1, 0.004).len(), 1);
         assert!(apply_with(find, &[stage(1)], &[], None, 1, 0.5).is_empty());
         let works = Stage { user_seconds: 0.02, ..stage(1) };

@@ -18,15 +18,27 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     alone
         .flat_map(|stage| {
             [
-                of(stage, stage.mean_read_bytes, stage.reads, FindingId::TinyReads, "reads"),
-                of(stage, stage.mean_write_bytes, stage.writes, FindingId::TinyWrites, "writes"),
+                finding_for(
+                    stage,
+                    stage.mean_read_bytes,
+                    stage.reads,
+                    FindingId::TinyReads,
+                    "reads",
+                ),
+                finding_for(
+                    stage,
+                    stage.mean_write_bytes,
+                    stage.writes,
+                    FindingId::TinyWrites,
+                    "writes",
+                ),
             ]
         })
         .flatten()
         .collect()
 }
 
-fn of(
+fn finding_for(
     stage: &Stage,
     mean: Option<f64>,
     calls: Option<u64>,
