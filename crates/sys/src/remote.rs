@@ -9,6 +9,8 @@ use crate::mapping::{Backing, Mapping};
 #[derive(Debug)]
 pub struct RemoteBuffer {
     memory: Mapping,
+    pieces: usize,
+    /// Length of a piece, in bytes.
     bytes: usize,
 }
 
@@ -41,7 +43,17 @@ impl RemoteBuffer {
     /// # Errors
     /// `ENOMEM`.
     pub fn new(pieces: usize, bytes: usize) -> io::Result<Self> {
-        Ok(Self { memory: Mapping::new(Backing::Private, pieces * bytes)?, bytes })
+        let length = pieces.checked_mul(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { memory: Mapping::new(Backing::Private, length)?, pieces, bytes })
+    }
+
+    /// Returns the offset of a piece in the memory, in bytes.
+    ///
+    /// # Panics
+    /// Panics if there is no such piece.
+    fn offset(&self, piece: usize) -> usize {
+        assert!(piece < self.pieces, "there is no piece {piece}");
+        piece * self.bytes // at most the length, which did not overflow
     }
 
     /// Returns a piece that no process is writing to: its last writer has reported that it is done,
@@ -50,8 +62,7 @@ impl RemoteBuffer {
     /// # Panics
     /// Panics if there is no such piece.
     pub fn piece(&self, piece: usize) -> &[u8] {
-        let offset = piece * self.bytes;
-        assert!(offset + self.bytes <= self.memory.length(), "there is no such piece");
+        let offset = self.offset(piece);
         // SAFETY: within the mapping.
         let start = unsafe { self.memory.start().add(offset) };
         // SAFETY: readable, initialised by the kernel, and written to by system calls only, not
@@ -73,14 +84,14 @@ impl RemoteBuffer {
 
     fn put(&self, process: libc::pid_t, piece: usize, bytes: &[u8]) -> io::Result<()> {
         assert!(bytes.len() <= self.bytes, "the bytes are longer than a piece");
-        assert!((piece + 1) * self.bytes <= self.memory.length(), "there is no such piece");
+        let offset = self.offset(piece);
         let mut written = 0;
         while written < bytes.len() {
             let rest = &bytes[written..];
             let local =
                 libc::iovec { iov_base: rest.as_ptr().cast_mut().cast(), iov_len: rest.len() };
             // SAFETY: within the mapping.
-            let to = unsafe { self.memory.start().add(piece * self.bytes + written) };
+            let to = unsafe { self.memory.start().add(offset + written) };
             let remote = libc::iovec { iov_base: to.as_ptr().cast(), iov_len: rest.len() };
             // SAFETY: the bytes are readable. The target is at the same address in the other
             // process, whose owner reads a piece only after it was told that it may, or it is
@@ -126,5 +137,18 @@ mod tests {
         assert_eq!(reap(child).expect("it ends").status, ExitStatus::Exited(0));
         let error = buffer.write(process, 0, b"x").expect_err("it has gone");
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+    }
+
+    #[test]
+    #[should_panic(expected = "there is no piece")]
+    fn a_piece_whose_offset_overflows_is_refused() {
+        let buffer = RemoteBuffer::new(2, 1 << 12).expect("memory");
+        buffer.piece(1 << 52);
+    }
+
+    #[test]
+    fn a_length_that_overflows_is_refused() {
+        let error = RemoteBuffer::new(usize::MAX, 2).expect_err("too long");
+        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
     }
 }
