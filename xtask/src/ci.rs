@@ -11,7 +11,7 @@ use crate::{book, lint, test};
 
 /// Tests that limit themselves with a control group, which requires root.
 const CGROUP_TESTS: [&str; 3] = [
-    "lab::a_cgroup_that_stops_it_is_named",
+    "lab::the_cgroup_that_limits_units_is_named",
     "lab::the_memory_of_a_cgroup_is_predicted",
     "lab_synchronisation::a_quota_is_respected_and_shown",
 ];
@@ -19,7 +19,7 @@ const CGROUP_TESTS: [&str; 3] = [
 /// Tests that mount and fill a file system, which requires root.
 const MOUNT_TESTS: [&str; 2] = [
     "history::a_full_disk_loses_no_figures",
-    "run::disk::a_full_disk_does_not_matter_if_a_shell_needs_no_files",
+    "run::disk::a_full_disk_does_not_matter_if_bash_needs_no_files",
 ];
 
 /// Runs all checks, and stops at the first failure.

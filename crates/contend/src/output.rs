@@ -172,7 +172,7 @@ impl ReportFile {
 
     /// Returns whether the report goes to the same file, pipe or terminal as standard output, by
     /// any name.
-    pub fn is_standard_output(&self) -> bool {
+    pub fn shares_standard_output(&self) -> bool {
         let stdout = rustix::fs::fstat(io::stdout()).ok().and_then(stream);
         self.is_stdout() || stdout.is_some() && self.stream() == stdout
     }
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_and_keeps_its_permissions() {
+    fn a_replaced_file_keeps_its_permissions_and_no_old_content() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("report.json");

@@ -144,7 +144,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     }
     if let Some(json) = &json
         && !args.discard
-        && json.is_standard_output()
+        && json.shares_standard_output()
     {
         let message = "--json -: the pipeline's output goes to standard output, too; write the JSON \
                        to a file, or add --discard";

@@ -144,7 +144,7 @@ fn sorted(mut lines: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn every_text_of_the_collection_is_accepted_or_refused_with_every_awk() {
+fn every_awk_accepts_and_refuses_the_texts_of_the_collection() {
     let folder = programs();
     let (accept, reject) = (files("accept"), files("reject"));
     // The awk programs do not validate UTF-8.
@@ -192,9 +192,9 @@ fn some_awk() -> Option<&'static str> {
 }
 
 #[test]
-fn the_example_gives_the_lines_of_the_study() {
+fn the_example_prints_the_lines_of_the_study() {
     let Some(awk) = some_awk() else {
-        return skip("the_example_gives_the_lines_of_the_study", "there is no awk");
+        return skip("the_example_prints_the_lines_of_the_study", "there is no awk");
     };
     let folder = programs();
     let example = r#"{"menu": {"id": "file", "items": [{"value": "New"}, 1]}}"#;
@@ -233,9 +233,9 @@ fn an_error_is_reported_after_the_valid_part() {
 }
 
 #[test]
-fn call_backs_can_be_replaced() {
+fn callbacks_can_be_replaced() {
     let Some(awk) = some_awk() else {
-        return skip("call_backs_can_be_replaced", "there is no awk");
+        return skip("callbacks_can_be_replaced", "there is no awk");
     };
     let folder = programs();
     let own = "function json_begin(path, mark) { depth++ }\n\

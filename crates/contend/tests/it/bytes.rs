@@ -59,7 +59,7 @@ fn is_marked(stage: &Value, field: &str) -> bool {
 }
 
 #[test]
-fn bytes_agree_with_wc_wherever_they_are_not_marked() {
+fn unmarked_byte_counts_agree_with_wc() {
     let mut random = fastrand::Rng::with_seed(7);
     let (mut exact, mut exact_pipes) = (0, 0);
     for _ in 0..60 {
@@ -104,7 +104,7 @@ const MISCOUNTED: &[(&str, u64)] = &[
 ];
 
 #[test]
-fn a_pipe_is_marked_where_neither_side_proves_its_count() {
+fn a_pipe_is_marked_if_neither_side_proves_its_count() {
     for (pipeline, truth) in MISCOUNTED {
         for _ in 0..3 {
             let record = record(&["--discard", pipeline]);

@@ -117,7 +117,7 @@ fn standard_input_is_read_once() {
 }
 
 #[test]
-fn cases_that_some_runs_lack_are_listed() {
+fn cases_missing_from_a_run_are_listed() {
     let folder = two_runs();
     let mut skipped = fork(1, 1.0);
     skipped["samples"] = json!([]);

@@ -49,7 +49,7 @@ fn a_missing_run_is_an_error() {
 }
 
 #[test]
-fn runs_are_removed_by_number_all_or_none() {
+fn removal_of_several_runs_is_all_or_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let none = history(&store, &["rm", "1"]);
@@ -130,7 +130,7 @@ fn options_take_precedence_over_the_variable() {
 }
 
 #[test]
-fn two_runs_at_once_are_both_kept() {
+fn concurrent_runs_are_both_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let spawn = || run(&store).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();

@@ -504,7 +504,10 @@ fn shell_features_keep_their_meaning_3() {
 #[test]
 fn scripts_that_do_not_read_standard_input_do_not_wait_for_it() {
     if !has("bash") {
-        return skip("what_does_not_read_standard_input", "there is no bash");
+        return skip(
+            "scripts_that_do_not_read_standard_input_do_not_wait_for_it",
+            "there is no bash",
+        );
     }
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("big"), words(30_000)).expect("room");

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_public_verb_and_option_is_there_and_no_hidden_one() {
+    fn only_public_verbs_and_options_are_listed() {
         let page = page();
         let mut root = Args::command();
         root.build();
