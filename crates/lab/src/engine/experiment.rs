@@ -177,7 +177,7 @@ impl Cpus {
 }
 
 /// Default of the maximum number of units that exist at once.
-pub const USUAL_MAX_UNITS: u64 = 1_000_000;
+pub const DEFAULT_MAX_UNITS: u64 = 1_000_000;
 
 /// Where a search for a limit stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,7 +210,7 @@ impl Scope {
             size,
             cap: Cap::Usual,
             step_milliseconds: 0,
-            max_units: USUAL_MAX_UNITS,
+            max_units: DEFAULT_MAX_UNITS,
             choices: Choices::default(),
             cpus: Cpus::here(),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::builtin::{self, Make};
 use super::program::Program;
 use super::requirements;
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 
 /// A kind of unit.
 #[derive(Debug)]
@@ -21,13 +21,13 @@ pub struct Row {
     /// The probe's name for it, if that differs.
     pub argument: &'static str,
     /// Largest default number.
-    pub most: u64,
+    pub max_default_units: u64,
     /// Upper bound of the time to create one, if all are due at the same time.
     pub each: Option<Duration>,
     /// Approximate memory of one, in bytes, to skip numbers for which there is no memory.
     pub bytes: u64,
     /// The kind of task that each unit is for the kernel, if any.
-    pub task: Option<Kind>,
+    pub task: Option<UnitKind>,
     /// Returns the reason why the installed runtime does not have it, if so. Called only if the
     /// programs of its probe are installed.
     pub requirement_missing: fn() -> Option<String>,
@@ -71,7 +71,7 @@ pub const DEFAULT: Row = Row {
     summary: "",
     source: Source::BuiltIn(builtin::callback),
     argument: "",
-    most: 1_000_000,
+    max_default_units: 1_000_000,
     each: None,
     bytes: 0,
     task: None,
@@ -83,7 +83,7 @@ pub const DEFAULT: Row = Row {
 const MAX_TASKS: u64 = 10_000;
 
 // The fields that units of a runtime share.
-const TASK: Row = Row { runtime: "Linux", most: MAX_TASKS, ..DEFAULT };
+const TASK: Row = Row { runtime: "Linux", max_default_units: MAX_TASKS, ..DEFAULT };
 const TOKIO: Row = Row { runtime: "tokio", ..DEFAULT };
 const GO_UNIT: Row = of("Go", &GO, &["./probe"]);
 const JAVA_UNIT: Row = of("Java", &JAVA, JAVA_RUN);
@@ -110,7 +110,7 @@ pub const TABLE: &[Row] = &[
         unit: "fork",
         summary: "a forked process that reads from a pipe",
         source: Source::BuiltIn(builtin::fork),
-        task: Some(Kind::Process),
+        task: Some(UnitKind::Process),
         bytes: 150_000,
         ..TASK
     },
@@ -118,7 +118,7 @@ pub const TABLE: &[Row] = &[
         unit: "thread",
         summary: "a thread (std::thread) that waits on a condition variable",
         source: Source::BuiltIn(builtin::thread),
-        task: Some(Kind::Thread),
+        task: Some(UnitKind::Thread),
         bytes: 40_000,
         ..TASK
     },
@@ -182,8 +182,8 @@ pub const TABLE: &[Row] = &[
         unit: "java-platform",
         summary: "a platform thread that waits for a latch",
         argument: "platform",
-        most: MAX_TASKS,
-        task: Some(Kind::Thread),
+        max_default_units: MAX_TASKS,
+        task: Some(UnitKind::Thread),
         bytes: 50_000,
         ..JAVA_UNIT
     },
@@ -231,8 +231,8 @@ pub const TABLE: &[Row] = &[
         unit: "python-thread",
         summary: "a thread (threading.Thread) that waits",
         argument: "thread",
-        most: MAX_TASKS,
-        task: Some(Kind::Thread),
+        max_default_units: MAX_TASKS,
+        task: Some(UnitKind::Thread),
         bytes: 50_000,
         ..PYTHON_UNIT
     },

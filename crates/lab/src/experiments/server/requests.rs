@@ -157,7 +157,7 @@ impl Requests {
 
     /// Measures another server with oha, since the first one may be busy closing its connections.
     fn measure_with_oha(&self) -> Result<Option<Throughput>, SubjectError> {
-        if !oha::is_there() {
+        if !oha::is_installed() {
             return Ok(None);
         }
         let server = ConnectedServer::start(&self.setup, self.handler)?;

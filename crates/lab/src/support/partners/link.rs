@@ -17,7 +17,7 @@ const GONE: u64 = 2;
 /// Number of figures that sub can pass to main.
 pub const FIGURES: usize = 48;
 /// Length of an explanation, in words of 8 bytes.
-const WORDS: usize = 24;
+const EXPLANATION_WORDS: usize = 24;
 
 /// The link between two partners.
 ///
@@ -30,7 +30,7 @@ pub struct Link {
     state: Shared<Line<AtomicU64>>,
     figures: Shared<[AtomicU64; FIGURES]>,
     /// Why sub ended too early, as text, padded with zeros.
-    why: Shared<[AtomicU64; WORDS]>,
+    why: Shared<[AtomicU64; EXPLANATION_WORDS]>,
 }
 
 impl Link {
@@ -42,7 +42,7 @@ impl Link {
         Ok(Self {
             state: Shared::new(Line(AtomicU64::new(BEGUN)))?,
             figures: Shared::new([const { AtomicU64::new(0) }; FIGURES])?,
-            why: Shared::new([const { AtomicU64::new(0) }; WORDS])?,
+            why: Shared::new([const { AtomicU64::new(0) }; EXPLANATION_WORDS])?,
         })
     }
 

@@ -6,12 +6,12 @@ use contend_sys::{child, cpu};
 
 use crate::engine::timing::nanoseconds;
 
-/// Number of figures of [`Used`].
+/// Number of figures of [`ResourceUsage`].
 pub const USAGE_FIGURES: usize = 5;
 
 /// The resources that a partner has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct ResourceUsage {
     /// CPU time.
     pub cpu: Duration,
     /// CPU time in the kernel, which the kernel samples by ticks.
@@ -24,7 +24,7 @@ pub struct Used {
     pub faults: u64,
 }
 
-impl Used {
+impl ResourceUsage {
     /// Returns what the calling thread has used so far.
     pub fn so_far() -> Self {
         let usage = child::thread_usage();
