@@ -147,7 +147,7 @@ impl ReportFile {
     }
 
     fn beside(path: &Path) -> io::Result<Target> {
-        let path = behind_links(path);
+        let path = follow_links(path);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
@@ -246,7 +246,7 @@ fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
 }
 
 /// Follows symbolic links to their final target, which need not exist.
-fn behind_links(path: &Path) -> PathBuf {
+fn follow_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..40 {
         let Ok(target) = std::fs::read_link(&path) else { break };

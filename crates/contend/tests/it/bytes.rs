@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Command, Public, contend, record, run, text};
+use crate::support::{Command, PublicFolder, contend, record, run, text};
 
 /// First stages of pipelines.
 const SOURCES: &[&str] = &[
@@ -181,7 +181,7 @@ fn json_is_not_mixed_with_the_pipeline_s_output() {
         assert_eq!(record["command"], "echo out");
     }
     // Standard output redirected to a file is the same stream.
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let file = folder.path().join("both");
     let script = format!("{} pipe --json {f} 'echo out' >{f}", contend(), f = file.display());
     let output = run(Command::new("sh").args(["-c", &script]), "");

@@ -12,7 +12,7 @@ use contend_sys::{Pid, Signal};
 use rustix::process::{kill_process, kill_process_group};
 
 use crate::support::{
-    Child, Command, Public, cases, contend, has, lab_record_of, output, skip, text,
+    Child, Command, PublicFolder, cases, contend, has, lab_record_of, output, skip, text,
 };
 
 /// A command that prints the signals that its process blocks, ignores and catches.
@@ -73,7 +73,7 @@ fn bash(text: &str) -> Command {
 }
 
 /// Runs a command, and returns the distinct lines of its output, its messages and its exit status.
-fn done(
+fn result_of(
     command: &mut Command,
     folder: &Path,
     state: State,
@@ -111,9 +111,9 @@ fn stages_inherit_ignored_and_blocked_signals_as_from_bash() {
     ];
     for state in STATES {
         for (text, arguments) in &ways {
-            let expected = done(&mut bash(text), folder.path(), state);
+            let expected = result_of(&mut bash(text), folder.path(), state);
             assert_eq!(expected.0.len(), 3, "{state:?}: {expected:?}");
-            let found = done(&mut contend_with(arguments), folder.path(), state);
+            let found = result_of(&mut contend_with(arguments), folder.path(), state);
             assert_eq!(found, expected, "{state:?}: {arguments:?}");
         }
     }
@@ -135,7 +135,7 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     if !has("bash") {
         return skip("a_trial_runs_its_stages_with_the_same_signals", "there is no bash");
     }
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let shown = folder.path().join("shown");
     // contend does not know that this program writes a file.
     let program = format!("#!/bin/bash\n{SHOW_SIGNALS} >>{}\nexec cat\n", shown.display());
@@ -144,14 +144,14 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     folder.install(original.to_str().expect("UTF-8"), "show", 0o755);
     let state = State { ignored: &[Signal::INT, Signal::CHILD], blocked: &[Signal::USR1] };
     let stages = "./show | sort";
-    done(&mut bash(stages), folder.path(), state);
+    result_of(&mut bash(stages), folder.path(), state);
     let expected = std::fs::read_to_string(&shown).expect("it was run");
     std::fs::write(&shown, "").expect("room");
     let trial = ["pipe", "--try", "--budget", "1", "--sample", "all", "--stdin", "original"];
     // There is always a change to try: fusing the two `sed` stages.
     let mut trial = contend_with(&trial);
     trial.args(["--output", "/dev/null", "./show | sed s/a/b/ | sed s/c/d/"]);
-    let found = done(&mut trial, folder.path(), state);
+    let found = result_of(&mut trial, folder.path(), state);
     assert!(found.2.success(), "{found:?}");
     let found = std::fs::read_to_string(&shown).expect("it was run");
     assert!(found.len() > 2 * expected.len(), "it was tried again: {found}");
@@ -166,7 +166,7 @@ fn copying_commands() -> [Vec<&'static str>; 4] {
 }
 
 /// Starts a command and waits for its first output.
-fn begun(command: &mut Command) -> Child {
+fn start_copying(command: &mut Command) -> Child {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -189,7 +189,7 @@ fn ignored_or_blocked_signals_do_not_end_a_run() {
         for arguments in copying_commands() {
             let mut command = contend_with(&arguments);
             state.apply_to(&mut command);
-            let mut child = begun(&mut command);
+            let mut child = start_copying(&mut command);
             let group = Pid::from_child(&child);
             for signal in KEYBOARD_SIGNALS {
                 kill_process(group, signal).expect("it runs");
@@ -210,7 +210,7 @@ fn a_process_that_ignores_an_interrupt_can_still_be_terminated() {
     for arguments in copying_commands() {
         let mut command = contend_with(&arguments);
         State::ignoring(&KEYBOARD_SIGNALS).apply_to(&mut command);
-        let child = begun(&mut command);
+        let child = start_copying(&mut command);
         kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
         let done = child.wait_with_output().expect("it ends");
         assert_eq!(done.status.signal(), Some(Signal::TERM.as_raw()), "{arguments:?}");
@@ -228,7 +228,7 @@ fn traps_for_ignored_signals_cannot_be_set() {
     std::fs::write(folder.path().join("script"), trap).expect("room");
     let stage = "bash script | cat";
     let state = State::ignoring(&[Signal::INT]);
-    let expected = done(&mut bash(stage), folder.path(), state);
+    let expected = result_of(&mut bash(stage), folder.path(), state);
     assert_eq!(expected.0, BTreeSet::from(["after".to_owned()]));
     let ways: [&[&str]; 4] = [
         &["run", stage],
@@ -237,7 +237,7 @@ fn traps_for_ignored_signals_cannot_be_set() {
         &["pipe", "--no-advice", "--output", "/dev/null", stage],
     ];
     for arguments in ways {
-        let found = done(&mut contend_with(arguments), folder.path(), state);
+        let found = result_of(&mut contend_with(arguments), folder.path(), state);
         assert_eq!(found, expected, "{arguments:?}");
     }
 }
@@ -253,7 +253,7 @@ fn statuses_are_bash_s_with_sigchld_ignored_or_blocked() {
     ];
     for state in [State::ignoring(&[Signal::CHILD]), State::blocking(&[Signal::CHILD])] {
         for arguments in ways {
-            let (_, said, status) = done(&mut contend_with(arguments), folder.path(), state);
+            let (_, said, status) = result_of(&mut contend_with(arguments), folder.path(), state);
             assert_eq!(status.code(), Some(3), "{state:?}: {arguments:?}: {said}");
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::{
-    Command, Public, as_unused_user, by_effort, cases, contend, has, lab, lab_record, metric,
+    Command, PublicFolder, as_unused_user, by_effort, cases, contend, has, lab, lab_record, metric,
     output, skip, text, unused_user,
 };
 
@@ -93,7 +93,7 @@ fn a_forked_child_has_a_copy_and_a_thread_does_not() {
 fn a_small_rlimit_is_predicted_and_named() {
     let test = "a_small_rlimit_is_predicted_and_named";
     let user = unused_user(0);
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let program = folder.install(contend(), "contend", 0o755);
     let Some(mut command) = as_unused_user(test, &program, user, 60) else { return };
     let output = command
@@ -168,7 +168,7 @@ fn the_process_limit_is_exhausted_only_on_request() {
 #[test]
 fn the_default_cap_stays_below_a_small_limit() {
     let test = "the_default_cap_stays_below_a_small_limit";
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let program = folder.install(contend(), "contend", 0o755);
     let Some(mut command) = as_unused_user(test, &program, 64_998, 60) else { return };
     let output = command
@@ -280,12 +280,12 @@ fn interrupt(signal: &str, store: &Path) -> (Option<i32>, String) {
     let output = child.wait_with_output().expect("it ends");
     // If contend is killed, the processes of its cases reap the others.
     let began = Instant::now();
-    while helpers.iter().any(|&group| group_lives(group))
+    while helpers.iter().any(|&group| is_group_alive(group))
         && began.elapsed() < Duration::from_secs(40)
     {
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(!helpers.iter().any(|&group| group_lives(group)), "something is left running");
+    assert!(!helpers.iter().any(|&group| is_group_alive(group)), "something is left running");
     (output.status.signal(), text(&output.stdout))
 }
 
@@ -316,7 +316,7 @@ pub fn groups_of(parent: u32) -> Vec<u32> {
     processes().iter().filter(|process| process.1 == parent).map(|process| process.2).collect()
 }
 
-pub fn group_lives(group: u32) -> bool {
+pub fn is_group_alive(group: u32) -> bool {
     processes().iter().any(|process| process.2 == group)
 }
 

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{
-    Child, Command, Public, as_nobody, cases, contend, has, lab, lab_record_of, skip, wait_until,
+    Child, Command, PublicFolder, as_nobody, cases, contend, has, lab, lab_record_of, skip,
+    wait_until,
 };
 
 /// Programs, with the numbers of processes and threads for the tests, and whether they keep
@@ -171,7 +172,7 @@ fn every_program_serves_many_connections_and_ends_all_its_processes() {
 #[test]
 fn an_ordinary_user_can_start_every_program() {
     let test = "an_ordinary_user_can_start_every_program";
-    let place = Public::new();
+    let place = PublicFolder::new();
     let program = place.install(contend(), "contend", 0o755);
     for (name, processes, threads, stays_open) in PROGRAMS {
         if !is_installed_or_skip(test, name) {
@@ -247,7 +248,7 @@ fn a_terminated_run_leaves_no_server_and_no_files() {
 
 #[test]
 fn a_program_that_fails_to_start_is_reported_with_its_output() {
-    let place = Public::new();
+    let place = PublicFolder::new();
     let (scratch, folder) = (tempfile::tempdir().expect("a folder"), place.path());
     for (text, reason) in [
         (

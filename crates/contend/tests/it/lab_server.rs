@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::support::{
-    Child, Command, Public, as_unused_user, cases, contend, lab_record, unused_user,
+    Child, Command, PublicFolder, as_unused_user, cases, contend, lab_record, unused_user,
 };
 
 const MODELS: [&str; 6] = [
@@ -198,7 +198,7 @@ fn a_server_without_descriptors_names_the_limit_and_serves_the_others() {
 #[test]
 fn a_server_at_its_process_limit_names_it_and_serves_the_others() {
     let test = "a_server_at_its_process_limit_names_it_and_serves_the_others";
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let program = folder.install(contend(), "contend", 0o755);
     for (number, model, what) in
         [(1, "process-per-connection", "fork"), (2, "thread-per-connection", "start a thread")]

@@ -1,6 +1,6 @@
 //! Tests that pipelines behave with contend as in the shell: output, errors, exit status.
 
-use crate::support::{Command, Public, contend, has, run, skip, text};
+use crate::support::{Command, PublicFolder, contend, has, run, skip, text};
 
 /// A pipeline with its setup.
 struct Case {
@@ -193,7 +193,7 @@ fn pipe_behaves_as_busybox() {
     if !has("busybox") {
         return skip("pipe_behaves_as_busybox", "there is no busybox");
     }
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let busybox = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .map(|path| path.join("busybox"))
         .find(|path| path.is_file())

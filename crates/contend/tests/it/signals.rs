@@ -7,7 +7,7 @@ use std::time::Duration;
 use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
 
-use crate::support::{Child, Command, Public, contend, processes_with, text, wait_until};
+use crate::support::{Child, Command, PublicFolder, contend, processes_with, text, wait_until};
 
 /// Starts a pipeline and waits until its stages run. `mark` identifies them: it is part of their
 /// command lines.
@@ -97,7 +97,7 @@ fn completed_runs_are_reported_after_an_interrupt() {
 
 #[test]
 fn a_stage_continues_after_it_was_stopped() {
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let waits = folder.install("/bin/sh", "waits", 0o755); // the name identifies the process
     let [waits, over] = [waits, folder.path().join("over")].map(|path| path.display().to_string());
     let stage = format!("{waits} -c 'sleep 0.0333; until [ -e {over} ]; do sleep 0.0333; done'");

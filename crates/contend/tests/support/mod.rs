@@ -121,11 +121,11 @@ pub fn finding_ids(record: &Value) -> Vec<String> {
 }
 
 /// A folder that every user may read and write, for copies of executables.
-pub struct Public {
+pub struct PublicFolder {
     folder: tempfile::TempDir,
 }
 
-impl Public {
+impl PublicFolder {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("contend-it-").tempdir().expect("a folder");
         set_mode(folder.path(), 0o777);

@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 use super::{
     Environment, INPUT, Input, assert_no_differences, bash, code, contend_run, folder, words,
 };
-use crate::support::{Command, Public, as_nobody, contend, has, skip, text};
+use crate::support::{Command, PublicFolder, as_nobody, contend, has, skip, text};
 
 /// Size of the input in bytes, which exceeds the memory limit of these tests.
 const INPUT_BYTES: usize = 12_000_000;
@@ -172,7 +172,7 @@ fn spilled_data_is_sorted_correctly() {
 #[test]
 fn an_ordinary_user_gets_the_same_output() {
     let test = "an_ordinary_user_gets_the_same_output";
-    let public = Public::new();
+    let public = PublicFolder::new();
     let input = words(3_000_000);
     std::fs::write(public.path().join(INPUT), &input).expect("room");
     let folder = folder(&input);

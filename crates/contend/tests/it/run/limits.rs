@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use super::{Environment, INPUT, Input, bash, folder, words};
-use crate::support::{Command, Public, as_unused_user, contend, has, skip, text};
+use crate::support::{Command, PublicFolder, as_unused_user, contend, has, skip, text};
 
 /// Pipelines of up to four stages.
 const PIPELINES: &[&str] =
@@ -128,7 +128,7 @@ fn with_few_processes_it_succeeds_if_bash_does() {
         return skip(test, "there is no bash");
     }
     let input = words(1_000_000);
-    let public = Public::new();
+    let public = PublicFolder::new();
     std::fs::write(public.path().join(INPUT), &input).expect("room");
     let program = public.install(contend(), "contend", 0o755);
     let folder = folder(&input);
@@ -163,7 +163,7 @@ fn a_thread_that_cannot_be_started_is_an_error() {
         return skip(test, "there is no bash");
     }
     let input = words(200_000);
-    let public = Public::new();
+    let public = PublicFolder::new();
     std::fs::write(public.path().join(INPUT), &input).expect("room");
     let program = public.install(contend(), "contend", 0o755);
     let forms: &[&[&str]] = &[
