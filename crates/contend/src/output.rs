@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_is_not_written_leaves_nothing_behind() {
+    fn an_unwritten_report_leaves_no_file() {
         let folder = tempfile::tempdir().expect("a folder");
         drop(ReportFile::prepare(&folder.path().join("x")).expect("writable"));
         assert_eq!(folder.path().read_dir().expect("folder").count(), 0);

@@ -166,7 +166,7 @@ fn an_output_that_differs_between_runs_cannot_be_compared() {
 }
 
 #[test]
-fn questions_are_answered_and_wrong_ones_refused() {
+fn valid_what_if_questions_are_answered_and_others_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
     let json = json.to_str().expect("UTF-8");

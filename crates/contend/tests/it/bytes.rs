@@ -118,7 +118,7 @@ fn a_pipe_is_marked_if_neither_side_proves_its_count() {
 }
 
 #[test]
-fn the_table_of_pipes_shows_the_mark() {
+fn the_table_of_pipes_marks_approximate_counts() {
     let mut command = Command::new(contend());
     command.args([
         "pipe",

@@ -137,7 +137,7 @@ fn cases_missing_from_a_run_are_listed() {
 }
 
 #[test]
-fn kept_runs_are_compared_and_a_file_wins_over_a_number() {
+fn a_file_takes_precedence_over_a_saved_run_in_comparisons() {
     let folder = two_runs();
     let path = folder.path();
     for _ in 0..2 {

@@ -84,7 +84,7 @@ fn removal_of_several_runs_is_all_or_nothing() {
 }
 
 #[test]
-fn a_run_that_measured_nothing_is_not_kept() {
+fn a_run_without_measurements_is_not_saved() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let json = folder.path().join("run.json");

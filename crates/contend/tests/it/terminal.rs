@@ -169,8 +169,8 @@ fn stages_handle_an_interrupt_themselves() {
 }
 
 #[test]
-fn end_of_input_is_typed_once() {
-    let test = "end_of_input_is_typed_once";
+fn one_ctrl_d_ends_the_input() {
+    let test = "one_ctrl_d_ends_the_input";
     let line = format!("echo ready; {} run 'grep x | sort'; echo code=$?", contend());
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &[("ready", "\u{4}")]) else { return };
     assert!(drawn.contains("code=0"), "{drawn}");

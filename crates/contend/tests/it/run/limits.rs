@@ -58,9 +58,9 @@ fn assert_succeeds_if_bash_does(limit: &str, pipeline: &str, folder: &Path, expe
 }
 
 #[test]
-fn with_few_open_files_it_succeeds_if_bash_does() {
+fn with_few_open_files_run_succeeds_if_bash_does() {
     if !has("bash") {
-        return skip("with_few_open_files_it_succeeds_if_bash_does", "there is no bash");
+        return skip("with_few_open_files_run_succeeds_if_bash_does", "there is no bash");
     }
     let folder = folder(&words(300_000));
     for pipeline in PIPELINES {
@@ -77,9 +77,9 @@ fn with_few_open_files_it_succeeds_if_bash_does() {
 }
 
 #[test]
-fn with_small_files_it_succeeds_if_bash_does() {
+fn with_a_file_size_limit_run_succeeds_if_bash_does() {
     if !has("bash") {
-        return skip("with_small_files_it_succeeds_if_bash_does", "there is no bash");
+        return skip("with_a_file_size_limit_run_succeeds_if_bash_does", "there is no bash");
     }
     let folder = folder(&words(300_000));
     for pipeline in PIPELINES {
@@ -96,10 +96,10 @@ fn with_small_files_it_succeeds_if_bash_does() {
 }
 
 #[test]
-fn with_little_address_space_its_output_is_whole_or_it_fails() {
+fn with_little_address_space_output_is_complete_or_run_fails() {
     if !has("bash") {
         return skip(
-            "with_little_address_space_its_output_is_whole_or_it_fails",
+            "with_little_address_space_output_is_complete_or_run_fails",
             "there is no bash",
         );
     }
@@ -122,8 +122,8 @@ fn with_little_address_space_its_output_is_whole_or_it_fails() {
 }
 
 #[test]
-fn with_few_processes_it_succeeds_if_bash_does() {
-    let test = "with_few_processes_it_succeeds_if_bash_does";
+fn with_few_processes_run_succeeds_if_bash_does() {
+    let test = "with_few_processes_run_succeeds_if_bash_does";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
