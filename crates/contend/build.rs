@@ -15,7 +15,8 @@ fn main() {
     link_libraries_statically();
     let package = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let given = std::env::var("CONTEND_COMMIT").ok().filter(|commit| !commit.is_empty());
-    let commit = given.or_else(|| of_package(&package)).or_else(|| of_repository(&package));
+    let commit =
+        given.or_else(|| commit_of_package(&package)).or_else(|| commit_of_repository(&package));
     if let Some(commit) = commit.filter(|commit| commit.bytes().all(|byte| byte.is_ascii_graphic()))
     {
         println!("cargo::rustc-env=CONTEND_COMMIT={commit}");
@@ -105,7 +106,7 @@ fn archive(library: &str) -> Option<PathBuf> {
 }
 
 /// Returns the commit that Cargo has recorded in a packaged crate, or `None` if this is not one.
-fn of_package(package: &Path) -> Option<String> {
+fn commit_of_package(package: &Path) -> Option<String> {
     let note = std::fs::read_to_string(package.join(".cargo_vcs_info.json")).ok()?;
     let rest = note.split_once("\"sha1\"")?.1.split_once('"')?.1;
     Some(shortened(rest.split_once('"')?.0))
@@ -113,7 +114,7 @@ fn of_package(package: &Path) -> Option<String> {
 
 /// Returns the commit of the repository of this workspace, or `None` outside of a repository. A
 /// repository that merely contains the workspace, as with a vendored copy, does not count.
-fn of_repository(package: &Path) -> Option<String> {
+fn commit_of_repository(package: &Path) -> Option<String> {
     let workspace = package.parent()?.parent()?.canonicalize().ok()?;
     let root =
         PathBuf::from(git(package, &["rev-parse", "--show-toplevel"])?).canonicalize().ok()?;

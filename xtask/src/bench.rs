@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::process::{cargo, run as run_command, say};
+use crate::process::{cargo, print_status, run as run_command};
 
 /// Builds contend and the benchmark programs in the profile of published measurements, and runs one
 /// of them. Without a name, lists the benchmarks.
@@ -16,8 +16,8 @@ use crate::process::{cargo, run as run_command, say};
 pub fn run(arguments: &[String]) -> Result<()> {
     let programs = programs(Path::new("bench/src/bin"))?;
     let Some((name, rest)) = arguments.split_first() else {
-        say("cargo xtask bench NAME [ARGS]; `bench NAME --help` describes each. Names:");
-        programs.iter().map(String::as_str).chain(["callback"]).for_each(say);
+        print_status("cargo xtask bench NAME [ARGS]; `bench NAME --help` describes each. Names:");
+        programs.iter().map(String::as_str).chain(["callback"]).for_each(print_status);
         return Ok(());
     };
     if name == "callback" {

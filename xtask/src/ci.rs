@@ -6,12 +6,12 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::process::{self, cargo, output, run_watched, say, succeeds, target_dir};
+use crate::process::{self, cargo, output, print_status, run_watched, succeeds, target_dir};
 use crate::{book, lint, test};
 
 /// Tests that limit themselves with a control group, which requires root.
 const CGROUP_TESTS: [&str; 3] = [
-    "lab::a_cgroup_that_stops_it_is_named",
+    "lab::the_cgroup_that_limits_units_is_named",
     "lab::the_memory_of_a_cgroup_is_predicted",
     "lab_synchronisation::a_quota_is_respected_and_shown",
 ];
@@ -19,7 +19,7 @@ const CGROUP_TESTS: [&str; 3] = [
 /// Tests that mount and fill a file system, which requires root.
 const MOUNT_TESTS: [&str; 2] = [
     "history::a_full_disk_loses_no_figures",
-    "run::disk::a_full_disk_does_not_matter_if_a_shell_needs_no_files",
+    "run::disk::a_full_disk_does_not_matter_if_bash_needs_no_files",
 ];
 
 /// Runs all checks, and stops at the first failure.
@@ -74,12 +74,12 @@ fn privileged(log: &mut TestLog) -> Result<()> {
     if can_create_cgroups(Path::new("/sys/fs/cgroup/pids")) {
         CGROUP_TESTS.iter().try_for_each(|name| log.watch_ignored_test(name))?;
     } else {
-        say("tests with control groups do not run: none can be created here");
+        print_status("tests with control groups do not run: none can be created here");
     }
     if succeeds(Command::new("unshare").args("--mount mount -t tmpfs none /mnt".split(' '))) {
         MOUNT_TESTS.iter().try_for_each(|name| log.watch_ignored_test(name))?;
     } else {
-        say("tests that fill a file system do not run: none can be mounted here");
+        print_status("tests that fill a file system do not run: none can be mounted here");
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ impl TestLog {
 
     fn require_nothing_skipped(&self) -> Result<()> {
         let count = self.skipped.len();
-        say(&format!("tests skipped because this machine lacks something: {count}"));
+        print_status(&format!("tests skipped because this machine lacks something: {count}"));
         if count > 0 {
             bail!("skipped tests:\n{}", self.skipped.join("\n"));
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_group_can_be_created_none_is_assumed() {
+    fn cgroups_are_unavailable_if_none_can_be_created() {
         assert!(!can_create_cgroups(Path::new("/nonexistent")));
         let folder = tempfile::tempdir().expect("a folder");
         assert!(can_create_cgroups(folder.path()));

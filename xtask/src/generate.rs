@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use crate::process::{cargo, output, run as run_command, say, target_dir};
+use crate::process::{cargo, output, print_status, run as run_command, target_dir};
 
 /// Arguments of `contend generate`, and the committed files with their output. Tests compare these
 /// files with the sources.
@@ -57,7 +57,7 @@ fn write(path: &Path, content: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|current| current == content) {
         return Ok(());
     }
-    say(&format!("writing {}", path.display()));
+    print_status(&format!("writing {}", path.display()));
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::check;
-use crate::process::{self, cargo, say, succeeds};
+use crate::process::{self, cargo, print_status, succeeds};
 
 /// Checks formatting, lints, documentation and the repository's own rules.
 ///
@@ -31,12 +31,12 @@ fn installed_tools() -> Result<()> {
     if succeeds(cargo().args(["deny", "--version"])) {
         process::run(cargo().args(deny.split(' ')))?;
     } else {
-        say("cargo-deny is not installed: licences and duplicates are not checked");
+        print_status("cargo-deny is not installed: licences and duplicates are not checked");
     }
     if succeeds(Command::new("typos").arg("--version")) {
         process::run(&mut Command::new("typos"))?;
     } else {
-        say("typos is not installed: spelling is not checked");
+        print_status("typos is not installed: spelling is not checked");
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            process::say(&format!("error: {error:#}"));
+            process::print_status(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -71,7 +71,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "bench" => bench::run(rest),
         "pre-commit" => pre_commit::run(),
         "help" | "--help" | "-h" => {
-            process::say(USAGE);
+            process::print_status(USAGE);
             Ok(())
         }
         _ => bail!("unknown task `{task}`\n\n{USAGE}"),

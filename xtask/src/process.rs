@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 /// Prints a line to standard error. Ignores errors, so that a closed standard error does not stop a
 /// task.
-pub fn say(line: &str) {
+pub fn print_status(line: &str) {
     let _ = writeln!(io::stderr(), "{}", line.trim_end());
 }
 
@@ -84,7 +84,7 @@ pub fn succeeds(command: &mut Command) -> bool {
 }
 
 fn announce(command: &Command) {
-    say(&format!("$ {}", line(command)));
+    print_status(&format!("$ {}", line(command)));
 }
 
 /// Formats a command like a command line, without quoting words.

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_is_the_one_that_readers_are_told() {
+    fn the_test_command_is_read_from_the_readme() {
         let readme = "text\n$ cargo run --release\n$ cargo test --workspace -q\n$ cargo test x\n";
         assert_eq!(documented(readme), Some("test --workspace -q"));
         assert_eq!(documented("cargo test --workspace\n"), None);

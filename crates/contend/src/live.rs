@@ -185,22 +185,22 @@ struct Layout {
 
 impl Layout {
     /// Width of number, mark, bar and state with their spaces, in characters.
-    const FIXED: usize = 3 + 2 + CELLS + 2 + 8;
+    const FIXED_COLUMNS: usize = 3 + 2 + CELLS + 2 + 8;
     /// Width of a number of bytes with its space, in characters.
-    const BYTES: usize = 8;
+    const BYTES_COLUMNS: usize = 8;
     /// Width of a rate with its space, in characters.
-    const RATE: usize = 10;
+    const RATE_COLUMNS: usize = 10;
 
     fn new(commands: &[String], width: usize) -> Self {
         let [least, most] = STAGE_COLUMNS;
         let longest = commands.iter().map(|command| command.chars().count()).max().unwrap_or(0);
         // The last column stays free.
-        let free = width.saturating_sub(Self::FIXED + 1 + least);
-        let has_in = free >= Self::BYTES;
-        let has_out = free >= 2 * Self::BYTES;
-        let has_rate = free >= 2 * Self::BYTES + Self::RATE;
-        let used = Self::BYTES * (usize::from(has_in) + usize::from(has_out))
-            + Self::RATE * usize::from(has_rate);
+        let free = width.saturating_sub(Self::FIXED_COLUMNS + 1 + least);
+        let has_in = free >= Self::BYTES_COLUMNS;
+        let has_out = free >= 2 * Self::BYTES_COLUMNS;
+        let has_rate = free >= 2 * Self::BYTES_COLUMNS + Self::RATE_COLUMNS;
+        let used = Self::BYTES_COLUMNS * (usize::from(has_in) + usize::from(has_out))
+            + Self::RATE_COLUMNS * usize::from(has_rate);
         let stage = longest.clamp(least, most).min(least + free.saturating_sub(used));
         Self { stage, has_rate, has_out, has_in }
     }

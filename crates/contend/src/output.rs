@@ -147,7 +147,7 @@ impl ReportFile {
     }
 
     fn beside(path: &Path) -> io::Result<Target> {
-        let path = behind_links(path);
+        let path = follow_links(path);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
@@ -172,7 +172,7 @@ impl ReportFile {
 
     /// Returns whether the report goes to the same file, pipe or terminal as standard output, by
     /// any name.
-    pub fn is_standard_output(&self) -> bool {
+    pub fn shares_standard_output(&self) -> bool {
         let stdout = rustix::fs::fstat(io::stdout()).ok().and_then(stream);
         self.is_stdout() || stdout.is_some() && self.stream() == stdout
     }
@@ -246,7 +246,7 @@ fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
 }
 
 /// Follows symbolic links to their final target, which need not exist.
-fn behind_links(path: &Path) -> PathBuf {
+fn follow_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..40 {
         let Ok(target) = std::fs::read_link(&path) else { break };
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_and_keeps_its_permissions() {
+    fn a_replaced_file_keeps_its_permissions_and_no_old_content() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("report.json");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_is_not_written_leaves_nothing_behind() {
+    fn an_unwritten_report_leaves_no_file() {
         let folder = tempfile::tempdir().expect("a folder");
         drop(ReportFile::prepare(&folder.path().join("x")).expect("writable"));
         assert_eq!(folder.path().read_dir().expect("folder").count(), 0);

@@ -14,9 +14,9 @@ use contend_report::store::{Store, StoreError, StoredRun};
 use crate::output;
 
 /// Time from the start of a run to the first progress line.
-const DELAY: Duration = Duration::from_secs(1);
+const START_DELAY: Duration = Duration::from_secs(1);
 /// Minimum time between two updates of the line.
-const INTERVAL: Duration = Duration::from_millis(100);
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
@@ -75,8 +75,8 @@ impl Follower {
 
 impl Observer for Follower {
     fn measuring(&mut self, progress: &Progress<'_>) {
-        let due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= INTERVAL);
-        if !self.draws || !due || progress.elapsed < DELAY {
+        let due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_INTERVAL);
+        if !self.draws || !due || progress.elapsed < START_DELAY {
             return;
         }
         // Estimates change, but the displayed share never decreases.

@@ -132,7 +132,7 @@ mod tests {
 
     /// Reports and the command line must depend on views instead. Prose may name an experiment.
     #[test]
-    fn no_experiment_is_known_by_its_name_outside_the_lab() {
+    fn no_code_outside_the_lab_names_an_experiment() {
         let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         let folders = ["report/src", "record/src", "contend/src"];
         let all = folders.iter().flat_map(|folder| sources(&crates.join(folder)));

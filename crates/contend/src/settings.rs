@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_lab::engine::experiment::{Cap, Experiment, Scope, Size, USUAL_MAX_UNITS};
+use contend_lab::engine::experiment::{Cap, DEFAULT_MAX_UNITS, Experiment, Scope, Size};
 use contend_lab::engine::plan::{Only, Plan, PlannedCase};
 use contend_lab::engine::setting::{Choices, Setting};
 use contend_lab::engine::suite::Suite;
@@ -202,7 +202,7 @@ fn plan(
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
     let choices = choices(experiments, size, args)?;
     let cap = args.cap.unwrap_or(Cap::Considerate);
-    let max_units = args.max_units.unwrap_or(USUAL_MAX_UNITS);
+    let max_units = args.max_units.unwrap_or(DEFAULT_MAX_UNITS);
     let scope = Scope { cap, step_milliseconds, max_units, choices, ..Scope::of(size) };
     let only = conditions(suite, experiments, &scope, args)?;
     let budget = args.budget.map(Duration::from_secs_f64);

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_full_at_the_end_only() {
+    fn a_bar_is_full_only_at_the_end() {
         assert_eq!(bar(0.0, 80), "[....................] 0 %");
         assert_eq!(bar(0.25, 80), "[#####...............] 25 %");
         assert_eq!(bar(0.999, 80), "[###################.] 99 %");

@@ -73,7 +73,7 @@ mod tests {
 ";
 
     #[test]
-    fn tests_of_the_table_alone_are_looked_for() {
+    fn only_tests_named_in_the_table_are_required() {
         let names: Vec<_> = tests_of(PAGE).into_iter().collect();
         let expected = [(7, "bytes_are_the_same"), (7, "so_are_the_others")];
         assert_eq!(names, expected.map(|(line, name)| (line, name.to_owned())));

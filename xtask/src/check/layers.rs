@@ -43,14 +43,14 @@ const LAYERS: &[(&str, &[&str])] = &[
 const PROGRAMS: &[&str] = &["contend", "contend-bench", "xtask"];
 /// Dependencies that only programs may have: a library defines its own error types and has no
 /// command line.
-const FOR_PROGRAMS: &[&str] = &["anyhow", "clap"];
+const PROGRAM_DEPENDENCIES: &[&str] = &["anyhow", "clap"];
 
 /// Finds dependencies that the tables do not allow, including build and development dependencies.
 pub fn check(packages: &[Package]) -> Vec<Violation> {
-    packages.iter().flat_map(of_package).collect()
+    packages.iter().flat_map(violations_of_package).collect()
 }
 
-fn of_package(package: &Package) -> Vec<Violation> {
+fn violations_of_package(package: &Package) -> Vec<Violation> {
     let violation =
         |problem| Violation { file: package.folder.join("Cargo.toml"), line: 0, problem };
     let name = &package.name;
@@ -62,7 +62,7 @@ fn of_package(package: &Package) -> Vec<Violation> {
         let is_ours = LAYERS.iter().any(|(known, _)| *known == dependency);
         let is_library = !PROGRAMS.contains(&name.as_str());
         (is_ours && !allowed.contains(&dependency))
-            || (is_library && FOR_PROGRAMS.contains(&dependency))
+            || (is_library && PROGRAM_DEPENDENCIES.contains(&dependency))
     };
     let forbidden = package.dependencies.iter().filter(is_forbidden);
     forbidden
@@ -92,12 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn an_allowed_dependency_is_none() {
+    fn an_allowed_dependency_is_not_a_violation() {
         assert!(problems("contend-lab", &["tokio", "contend-sys", "contend-callback"]).is_empty());
     }
 
     #[test]
-    fn libraries_have_no_command_line_and_their_own_errors() {
+    fn libraries_do_not_depend_on_clap_or_anyhow() {
         let found = problems("contend-parallel", &["clap", "thiserror", "anyhow"]);
         let expected =
             ["clap", "anyhow"].map(|name| format!("contend-parallel must not depend on {name}"));

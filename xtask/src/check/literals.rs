@@ -50,7 +50,7 @@ impl<'a> Lexer<'a> {
         match byte {
             b'/' if rest.starts_with("//") => self.skip(rest.find('\n').unwrap_or(rest.len())),
             b'/' if rest.starts_with("/*") => self.skip(block_comment(rest)),
-            b'r' if !self.is_behind_a_name() && raw_hashes(rest).is_some() => self.raw_string(rest),
+            b'r' if !self.continues_name() && raw_hashes(rest).is_some() => self.raw_string(rest),
             b'"' => self.string(rest),
             b'\'' => self.skip(character(rest)),
             b'#' if self.test == Test::No && rest.starts_with("#[cfg(test)]") => {
@@ -70,7 +70,7 @@ impl<'a> Lexer<'a> {
 
     /// Returns whether the `r` at the position continues a name. In `br` and `cr`, the prefixes of
     /// raw byte and C strings, it does not.
-    fn is_behind_a_name(&self) -> bool {
+    fn continues_name(&self) -> bool {
         let before = &self.source.as_bytes()[..self.at];
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         match before {
@@ -158,9 +158,9 @@ fn block_comment(text: &str) -> usize {
 /// Returns the number of `#` at the start of a raw string, or `None` if the text does not start
 /// with one.
 fn raw_hashes(text: &str) -> Option<usize> {
-    let behind = text.strip_prefix('r')?;
-    let hashes = behind.len() - behind.trim_start_matches('#').len();
-    behind[hashes..].starts_with('"').then_some(hashes)
+    let after_r = text.strip_prefix('r')?;
+    let hashes = after_r.len() - after_r.trim_start_matches('#').len();
+    after_r[hashes..].starts_with('"').then_some(hashes)
 }
 
 /// Returns the length of a character literal in bytes, or 1 for the quote of a lifetime.
@@ -196,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn comments_characters_and_lifetimes_begin_no_string() {
+    fn comments_characters_and_lifetimes_do_not_begin_a_string() {
         assert_eq!(strings("// \"no\"\n/* \"no\" /* */ \"no\" */ \"yes\""), ["yes"]);
         assert_eq!(strings("f('\"', '\\'', 'ü', b'{'); g::<'a>(\"yes\")"), ["yes"]);
     }
 
     #[test]
-    fn what_is_compiled_for_tests_alone_is_left_out() {
+    fn test_only_code_is_excluded() {
         let source = "#[cfg(test)]\nmod tests { fn f() { \"no\"; } }\nconst A: &str = \"yes\";";
         assert_eq!(strings(source), ["yes"]);
         let source = "#[cfg(test)]\npub(crate) mod sample;\nconst A: &str = \"yes\";";

@@ -18,7 +18,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::manifest;
-use crate::process::{output, say};
+use crate::process::{output, print_status};
 pub use language::Request;
 
 /// Names of folders without sources of this repository.
@@ -91,7 +91,7 @@ fn of_links(pages: &[Source]) -> Vec<Violation> {
 /// Prints violations, and fails if there is one.
 fn fail_if_any(violations: &[Violation]) -> Result<()> {
     for violation in violations {
-        say(&violation.to_string());
+        print_status(&violation.to_string());
     }
     match violations.len() {
         0 => Ok(()),
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_are_found_below_folders_but_not_in_what_is_built() {
+    fn sources_are_found_recursively_except_in_target() {
         let folder = tempfile::tempdir().expect("a folder");
         for path in ["a/b.rs", "a/c.md", "target/d.rs", "e.rs"] {
             let path = folder.path().join(path);

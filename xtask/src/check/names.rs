@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::literals::literals;
 use super::{Source, Violation};
-use crate::process::say;
+use crate::process::print_status;
 
 /// Files that still name experiments. Do not add files; remove those that no longer do.
 const BASELINE: &[&str] = &["bench/src/bin/bench-lab.rs"];
@@ -35,7 +35,9 @@ fn check_with(sources: &[Source], families: &[String], baseline: &[&str]) -> Vec
         let is_listed = baseline.iter().any(|path| source.path == Path::new(path));
         if is_listed && found.is_empty() {
             let path = source.path.display();
-            say(&format!("note: {path} names no experiment now: take it off the baseline"));
+            print_status(&format!(
+                "note: {path} names no experiment now: take it off the baseline"
+            ));
         }
         if !is_listed {
             violations.extend(found);
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_name() {
+    fn other_text_is_not_a_name() {
         for text in ["units", "a units/create", "units/create costs", "unit/create", "/units/x"] {
             let good = [source("crates/report/src/new.rs", &format!("\"{text}\""))];
             assert!(violations(&good, &[]).is_empty(), "{text}");

@@ -8,7 +8,7 @@ use super::names::{is_of_tests, test_files};
 use super::{Source, Violation};
 
 /// Code that precedes a string which is compared or searched for.
-const DECISIONS: [&str; 12] = [
+const DECISION_CODE: [&str; 12] = [
     ".contains(",
     ".starts_with(",
     ".ends_with(",
@@ -24,13 +24,13 @@ const DECISIONS: [&str; 12] = [
 ];
 
 /// Sentences printed by other programs, which provide the information in no other form.
-const OF_OTHERS: &[&str] = &[
+const FOREIGN_SENTENCES: &[&str] = &[
     // Printed by PaSh when it runs a script unchanged.
     "No region was parallelized",
 ];
 
 /// Minimum number of words of a sentence.
-const SENTENCE: usize = 3;
+const MIN_SENTENCE_WORDS: usize = 3;
 
 /// Finds sentences that code compares or searches for.
 pub fn check(sources: &[Source]) -> Vec<Violation> {
@@ -39,11 +39,12 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     for source in sources.iter().filter(|source| !is_of_tests(&source.path, &tests)) {
         let strings = literals(&source.text).strings.into_iter();
         violations.extend(
-            strings.filter(|(_, text)| is_sentence(text) && !OF_OTHERS.contains(text)).filter_map(
-                |(line, text)| {
+            strings
+                .filter(|(_, text)| is_sentence(text) && !FOREIGN_SENTENCES.contains(text))
+                .filter_map(|(line, text)| {
                     let start = text.as_ptr() as usize - source.text.as_ptr() as usize;
                     let before = source.text[..start].trim_end_matches(['"', '#', 'r', 'b', '&']);
-                    let decides = DECISIONS.iter().any(|decision| before.ends_with(decision));
+                    let decides = DECISION_CODE.iter().any(|decision| before.ends_with(decision));
                     decides.then(|| Violation {
                         file: source.path.clone(),
                         line,
@@ -51,8 +52,7 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
                             "\"{text}\" is searched for or compared: decide by an enum or a field"
                         ),
                     })
-                },
-            ),
+                }),
         );
     }
     violations
@@ -64,7 +64,7 @@ fn is_sentence(text: &str) -> bool {
         let word = word.trim_matches(|c: char| c.is_ascii_punctuation());
         word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_alphabetic())
     };
-    text.split(' ').filter(is_word).count() >= SENTENCE
+    text.split(' ').filter(is_word).count() >= MIN_SENTENCE_WORDS
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_and_other_uses_are_none() {
+    fn other_texts_and_uses_are_not_violations() {
         for code in [
             r#"let why = "commands failed over a part";"#,
             r#"if setup.contains("pipefail") {}"#,

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::process::{cargo, output, run as run_command, say, target_dir};
+use crate::process::{cargo, output, print_status, run as run_command, target_dir};
 use crate::random::SplitMix64;
 
 /// Path of the committed picture.
@@ -54,7 +54,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     }
     fs::write(path, svg::draw(&lines, COLUMNS))
         .with_context(|| format!("cannot write {PICTURE}"))?;
-    say(&format!("wrote {PICTURE}"));
+    print_status(&format!("wrote {PICTURE}"));
     Ok(())
 }
 

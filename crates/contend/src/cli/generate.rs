@@ -37,7 +37,7 @@ pub enum What {
     Experiments,
     /// Print a guide to communication mechanisms as Markdown.
     ///
-    /// Its figures are those of a saved lab run.
+    /// The figures are those of a saved lab run.
     Mechanisms {
         /// JSON file of a lab run with ipc/one-way and ipc/round-trip.
         ///
@@ -47,7 +47,7 @@ pub enum What {
     },
     /// Print the cost of processes, threads and tasks as Markdown.
     ///
-    /// Its figures are those of a saved lab run.
+    /// The figures are those of a saved lab run.
     UnitCosts {
         /// JSON file of a lab run with runtime/memory.
         ///

@@ -98,7 +98,7 @@ pub enum Verb {
     LabServer {
         /// How the server handles many connections.
         model: String,
-        /// How it answers a request.
+        /// How the server answers a request.
         answer: String,
         /// Processes of the program.
         processes: Option<u64>,
@@ -133,7 +133,7 @@ fn whole_number<T: TryFrom<u64>>(
     }
 }
 
-/// Returns the first number of the range.
+/// Returns the smallest number in the range.
 fn min(range: &impl RangeBounds<u64>) -> u64 {
     match range.start_bound() {
         Bound::Included(&min) => min,
@@ -142,7 +142,7 @@ fn min(range: &impl RangeBounds<u64>) -> u64 {
     }
 }
 
-/// Parses a number of bytes, with an optional suffix k, M or G for powers of 1024.
+/// Parses a positive number of bytes, with an optional suffix k, M or G for powers of 1024.
 fn bytes(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {
         Some(rest) => (rest, 1 << 10),

@@ -43,7 +43,7 @@ pub struct RunArgs {
     #[arg(long, conflicts_with_all = ["explain", "file"])]
     pub check: bool,
 
-    /// Print what ran in parallel, and what it took.
+    /// Print which stages ran in parallel, with times and CPU use.
     #[arg(long)]
     pub stats: bool,
 
@@ -101,7 +101,8 @@ struct RunCommand {
     color: ColorArg,
 }
 
-/// Returns the option of `contend run` that the word is, such as `--stats` or `-j`, without a value.
+/// Returns the name of the option of `contend run` that the given word is, such as `--stats` or
+/// `-j`, without a value. Returns `None` if the word is not an option.
 pub fn option_in(word: &str) -> Option<String> {
     let name = word.split('=').next().unwrap_or(word);
     let command = RunCommand::command();
@@ -112,8 +113,8 @@ pub fn option_in(word: &str) -> Option<String> {
     is_option.then(|| name.to_owned())
 }
 
-/// Parses the command line if it is a valid one of `contend run`. Returns `None` for other verbs,
-/// help and errors, which need the complete parser.
+/// Parses a valid command line of `contend run` without the parsers of the other verbs. Returns
+/// `None` for other verbs, help and errors, which need the complete parser.
 pub fn parse_fast() -> Option<super::Args> {
     let mut words = std::env::args_os().skip(1);
     if words.next()? != "run" {
@@ -135,7 +136,7 @@ pub struct StageArgs {
     #[arg(long, default_value = "")]
     pub name: String,
 
-    /// Print what ran in parallel and what it took.
+    /// Print which stages ran in parallel, with times and CPU use.
     #[arg(long)]
     pub stats: bool,
 

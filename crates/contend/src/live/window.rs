@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_known_share_adds_up_to_a_full_bar() {
+    fn shares_of_one_fill_the_bar() {
         for thirds in [[667, 0, 667, 666], [1, 0, 1, 1998], [95, 0, 955, 950]] {
             let mut window = Window::default();
             let [active, queued, starved, blocked] = [thirds[0], thirds[1], thirds[2], thirds[3]];

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_closed_output_refuses_all_but_empty_writes() {
+    fn a_closed_output_accepts_only_empty_writes() {
         let mut closed = Stdout(None);
         let error = closed.write_all(b"x").expect_err("it is closed");
         assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));

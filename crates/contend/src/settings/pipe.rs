@@ -144,7 +144,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     }
     if let Some(json) = &json
         && !args.discard
-        && json.is_standard_output()
+        && json.shares_standard_output()
     {
         let message = "--json -: the pipeline's output goes to standard output, too; write the JSON \
                        to a file, or add --discard";
@@ -249,7 +249,7 @@ fn is_script(path: &Path) -> bool {
     path.is_file() && (path.extension().is_some_and(|name| name == "sh") || begins_with_shebang())
 }
 
-/// Names of shells that start every stage in a subshell, as far as contend knows.
+/// Names of shells that are known to start every stage in a subshell.
 pub const SHELLS: [&str; 6] = ["bash", "dash", "sh", "ash", "busybox", "rbash"];
 
 /// Returns the given shell, or else bash or sh. Refuses programs that are not shells, and shells

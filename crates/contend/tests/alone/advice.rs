@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 #[test]
-fn the_winner_pasted_into_a_shell_gives_the_same_bytes() {
+fn the_winner_gives_the_same_output_in_a_shell() {
     in_quiet(|| {
         let folder = tempfile::tempdir().expect("a folder");
         let file = numbered_lines(folder.path(), 200_000);
@@ -34,7 +34,7 @@ fn the_winner_pasted_into_a_shell_gives_the_same_bytes() {
 }
 
 #[test]
-fn advice_keeps_within_60_columns_but_for_commands() {
+fn advice_except_commands_fits_60_columns() {
     in_quiet(|| {
         let folder = tempfile::tempdir().expect("a folder");
         let file = numbered_lines(folder.path(), 900_000);

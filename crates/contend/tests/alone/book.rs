@@ -19,52 +19,52 @@ use std::time::Duration;
 use self::output::Rules;
 use self::page::{Block, Item, Page, Step};
 use self::sandbox::{Ran, Sandbox};
-use crate::in_turn;
+use crate::run_exclusively;
 use crate::support::{has, skip};
 
 /// Maximum number of runs of a command until its output matches the page.
-const ATTEMPTS: u64 = 5;
+const MAX_ATTEMPTS: u64 = 5;
 
 /// Environment variable that makes the tests replace the output on the pages; with the value
 /// `full`, gaps as well.
-const UPDATE: &str = "CONTEND_UPDATE_BOOK";
+const UPDATE_VARIABLE: &str = "CONTEND_UPDATE_BOOK";
 /// Environment variable that selects the pages whose path contains its value.
-const PAGE: &str = "CONTEND_BOOK_PAGE";
+const PAGE_VARIABLE: &str = "CONTEND_BOOK_PAGE";
 
 #[test]
-fn the_readme_shows_what_happens() {
+fn readme_sessions_match_actual_output() {
     check(&["README.md"]);
 }
 
 #[test]
-fn the_first_pages_show_what_happens() {
+fn first_page_sessions_match_actual_output() {
     let pages = ["README", "limits", "GLOSSARY", "STYLE"].map(|name| format!("docs/{name}.md"));
     check(&pages.each_ref().map(String::as_str));
 }
 
 #[test]
-fn the_tutorials_show_what_happens() {
+fn tutorial_sessions_match_actual_output() {
     check_folder("docs/tutorials");
 }
 
 #[test]
-fn the_guides_show_what_happens() {
+fn guide_sessions_match_actual_output() {
     check_folder("docs/guides");
 }
 
 #[test]
-fn the_reference_shows_what_happens() {
+fn reference_sessions_match_actual_output() {
     check_folder("docs/reference");
 }
 
 #[test]
-fn the_measurements_show_what_happens() {
+fn measurement_sessions_match_actual_output() {
     check_folder("docs/measurements");
 }
 
 #[test]
-fn translations_have_the_sessions_of_the_originals() {
-    if std::env::var_os(UPDATE).is_some() {
+fn translated_sessions_equal_the_original() {
+    if std::env::var_os(UPDATE_VARIABLE).is_some() {
         return; // `update` copies the sessions
     }
     let originals = pages_below("docs").into_iter().chain(["README.md".into()]);
@@ -125,15 +125,15 @@ fn pages_below(folder: &str) -> Vec<PathBuf> {
 }
 
 fn check(pages: &[&str]) {
-    let only = std::env::var(PAGE).unwrap_or_default();
+    let only = std::env::var(PAGE_VARIABLE).unwrap_or_default();
     let mut problems = Vec::new();
     for path in pages.iter().filter(|path| path.contains(&only)) {
         let page = Page::read(&root().join(path));
         if page.items.is_empty() {
             continue;
         }
-        in_turn(|| {
-            if let Some(mode) = std::env::var_os(UPDATE) {
+        run_exclusively(|| {
+            if let Some(mode) = std::env::var_os(UPDATE_VARIABLE) {
                 update::page(&root().join(path), path, &page, mode == "full");
                 if let Some(translation) = translation::of(Path::new(path)) {
                     let text = |page: &Path| std::fs::read_to_string(page).expect("a page");
@@ -162,7 +162,7 @@ fn problems_of(path: &str, page: &Page) -> Vec<String> {
                     problems.push(format!("{path}:{line}: the set-up failed: {}", ran.output));
                 }
             }
-            Item::Block(block) if is_skipped(path, block) => {}
+            Item::Block(block) if skip_if_missing(path, block) => {}
             Item::Block(block) => {
                 let steps = block.steps.iter();
                 problems.extend(steps.filter_map(|step| problem(path, &sandbox, block, step)));
@@ -173,7 +173,7 @@ fn problems_of(path: &str, page: &Page) -> Vec<String> {
 }
 
 /// Returns whether a program that a block needs is missing, and reports it.
-fn is_skipped(path: &str, block: &Block) -> bool {
+fn skip_if_missing(path: &str, block: &Block) -> bool {
     let missing = block.needs.iter().find(|program| !has(program));
     if let Some(program) = missing {
         skip("book", &format!("{path}:{} needs {program}", block.line));
@@ -181,15 +181,15 @@ fn is_skipped(path: &str, block: &Block) -> bool {
     missing.is_some()
 }
 
-/// Runs a command until its output matches the page, at most `ATTEMPTS` times. Returns the last
+/// Runs a command until its output matches the page, at most `MAX_ATTEMPTS` times. Returns the last
 /// difference, or `None` after a match.
 fn problem(path: &str, sandbox: &Sandbox, block: &Block, step: &Step) -> Option<String> {
     let rules = Rules::of(&step.command, block.is_exact);
     let mut problem = None;
-    for attempt in 1..=ATTEMPTS {
+    for attempt in 1..=MAX_ATTEMPTS {
         let ran = sandbox.run(&step.command);
         problem = Some(difference(step, rules, &ran)?);
-        if attempt < ATTEMPTS {
+        if attempt < MAX_ATTEMPTS {
             std::thread::sleep(Duration::from_secs(attempt));
         }
     }

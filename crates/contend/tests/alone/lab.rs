@@ -6,7 +6,7 @@ use crate::in_quiet;
 use crate::support::{cases, lab_record, metric};
 
 #[test]
-fn creation_is_measured_on_both_sides() {
+fn creation_costs_cpu_time_of_parent_and_child() {
     in_quiet(|| {
         let record = lab_record(&["units/create", "--quick", "--only", "n=100", "--budget", "8"]);
         let kind = |name: &str| {
@@ -28,7 +28,7 @@ fn creation_is_measured_on_both_sides() {
 /// Compares the memory of a parked process and of a parked thread, as the slope over n, with the
 /// kernel's accounting for a single one.
 #[test]
-fn memory_of_a_unit_is_what_the_kernel_shows() {
+fn memory_of_a_unit_agrees_with_the_kernel() {
     in_quiet(|| {
         let record = lab_record(&["units/memory", "--quick", "--budget", "12"]);
         let fit = |kind: &str, metric: &str| {

@@ -14,26 +14,26 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Maximum number of attempts, during which a shared machine is likely to be idle at least once.
-const ATTEMPTS: u64 = 6;
+const MAX_ATTEMPTS: u64 = 6;
 
 /// Runs the body of a test while no other test of this target runs. If it fails, repeats it after
 /// increasing pauses, because other programs may have disturbed it.
 fn in_quiet(body: impl Fn()) {
-    in_turn(|| attempts(body));
+    run_exclusively(|| retry(body));
 }
 
 /// Runs the body of a test while no other test of this target runs.
-fn in_turn(body: impl FnOnce()) {
+fn run_exclusively(body: impl FnOnce()) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     body();
 }
 
-fn attempts(body: impl Fn()) {
-    for attempt in 1..=ATTEMPTS {
+fn retry(body: impl Fn()) {
+    for attempt in 1..=MAX_ATTEMPTS {
         match catch_unwind(AssertUnwindSafe(&body)) {
             Ok(()) => return,
-            Err(panic) if attempt == ATTEMPTS => resume_unwind(panic),
+            Err(panic) if attempt == MAX_ATTEMPTS => resume_unwind(panic),
             Err(_) => std::thread::sleep(Duration::from_secs(attempt)),
         }
     }

@@ -50,7 +50,7 @@ fn a_different_status_is_a_different_result() {
 }
 
 #[test]
-fn functions_and_aliases_are_left_alone() {
+fn functions_and_aliases_are_not_rewritten() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 100_000);
     let pipeline = format!("cat {file} | sort | uniq");
@@ -94,7 +94,7 @@ fn input_from_a_pipe_is_saved() {
 }
 
 #[test]
-fn a_pipe_with_a_name_is_opened_once() {
+fn a_named_pipe_is_opened_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("named");
     assert!(Command::new("mkfifo").arg(&path).status().expect("coreutils").success());
@@ -166,7 +166,7 @@ fn an_output_that_differs_between_runs_cannot_be_compared() {
 }
 
 #[test]
-fn questions_are_answered_and_wrong_ones_refused() {
+fn valid_what_if_questions_are_answered_and_others_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
     let json = json.to_str().expect("UTF-8");
@@ -235,7 +235,7 @@ fn the_study_s_own_pipeline_can_be_tried() {
 }
 
 #[test]
-fn a_set_up_that_writes_is_executed_once() {
+fn a_setup_with_side_effects_is_executed_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 900_000);
     let log = folder.path().join("log");

@@ -19,10 +19,10 @@ const AWKS: [(&str, &str); 6] = [
     ("original-awk", "original-awk"),
 ];
 
-const FOUR: &str =
+const FOUR_STAGE_TOKENIZER: &str =
     r#"tr '\000\n' '\001\r' | tr '"' '\n' | $AWK -f join.awk | $AWK -v joined=1 -f tokenizer.awk"#;
-const ONE: &str = "$AWK -f tokenizer.awk";
-const DIRECT: &str = "$AWK -v direct=1 -f tokenizer.awk";
+const TOKENIZER: &str = "$AWK -f tokenizer.awk";
+const DIRECT_TOKENIZER: &str = "$AWK -v direct=1 -f tokenizer.awk";
 const PARSER: &str = "$AWK -f parser.awk -f callbacks.awk";
 
 /// Creates a folder with the awk programs.
@@ -144,7 +144,7 @@ fn sorted(mut lines: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn every_text_of_the_collection_is_accepted_or_refused_with_every_awk() {
+fn every_awk_accepts_and_refuses_the_texts_of_the_collection() {
     let folder = programs();
     let (accept, reject) = (files("accept"), files("reject"));
     // The awk programs do not validate UTF-8.
@@ -155,7 +155,8 @@ fn every_text_of_the_collection_is_accepted_or_refused_with_every_awk() {
             skip("every_text_of_the_collection_…", &format!("there is no {program}"));
             continue;
         }
-        let ways = [("cat \"$file\"", ONE), ("{ cat \"$file\"; echo; }", FOUR)];
+        let ways =
+            [("cat \"$file\"", TOKENIZER), ("{ cat \"$file\"; echo; }", FOUR_STAGE_TOKENIZER)];
         // Differences between the variants of gawk do not affect the other commands.
         let count = if awk == program || program == "busybox" { 2 } else { 1 };
         for (column, (feed, tokenizer)) in ways[..count].iter().enumerate() {
@@ -192,13 +193,13 @@ fn some_awk() -> Option<&'static str> {
 }
 
 #[test]
-fn the_example_gives_the_lines_of_the_study() {
+fn the_example_prints_the_lines_of_the_study() {
     let Some(awk) = some_awk() else {
-        return skip("the_example_gives_the_lines_of_the_study", "there is no awk");
+        return skip("the_example_prints_the_lines_of_the_study", "there is no awk");
     };
     let folder = programs();
     let example = r#"{"menu": {"id": "file", "items": [{"value": "New"}, 1]}}"#;
-    let output = sh(folder.path(), awk, &format!("{ONE} | {PARSER}"), example);
+    let output = sh(folder.path(), awk, &format!("{TOKENIZER} | {PARSER}"), example);
     assert_eq!(
         text(&output.stdout),
         "@ <=> {\n@.\"menu\" <=> {\n@.\"menu\".\"id\": \"file\"\n@.\"menu\".\"items\" <=> [\n\
@@ -221,21 +222,21 @@ fn an_error_is_reported_after_the_valid_part() {
     let folder = programs();
     for (program, awk) in AWKS.into_iter().filter(|(program, _)| has(program)) {
         for (input, shown, message) in cases {
-            let output = sh(folder.path(), awk, &format!("{ONE} | {PARSER}"), input);
+            let output = sh(folder.path(), awk, &format!("{TOKENIZER} | {PARSER}"), input);
             assert_eq!(output.status.code(), Some(1), "{program} {input:?}");
             assert_eq!(text(&output.stdout), shown, "{program} {input:?}");
             assert!(text(&output.stderr).contains(message), "{program}: {}", text(&output.stderr));
         }
         let deep = "[".repeat(100_000);
-        let output = sh(folder.path(), awk, &format!("{ONE} | {PARSER} >/dev/null"), &deep);
+        let output = sh(folder.path(), awk, &format!("{TOKENIZER} | {PARSER} >/dev/null"), &deep);
         assert!(text(&output.stderr).contains("nested deeper than 1000 levels"), "{program}");
     }
 }
 
 #[test]
-fn call_backs_can_be_replaced() {
+fn callbacks_can_be_replaced() {
     let Some(awk) = some_awk() else {
-        return skip("call_backs_can_be_replaced", "there is no awk");
+        return skip("callbacks_can_be_replaced", "there is no awk");
     };
     let folder = programs();
     let own = "function json_begin(path, mark) { depth++ }\n\
@@ -245,7 +246,8 @@ fn call_backs_can_be_replaced() {
     std::fs::write(folder.path().join("callbacks.awk"), own.replace("depth", "levels"))
         .expect("room");
     let input = r#"{"a": ["x", 1, 2, true], "b": {"c": null, "d": "y"}}"#;
-    let output = sh(folder.path(), awk, &format!("{DIRECT} | {PARSER}"), &format!("{input}\n"));
+    let output =
+        sh(folder.path(), awk, &format!("{DIRECT_TOKENIZER} | {PARSER}"), &format!("{input}\n"));
     assert_eq!(text(&output.stdout), "3 2 2 2\n", "{}", text(&output.stderr));
 }
 

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Command, Public, contend, record, run, text};
+use crate::support::{Command, PublicFolder, contend, record, run, text};
 
 /// First stages of pipelines.
 const SOURCES: &[&str] = &[
@@ -59,7 +59,7 @@ fn is_marked(stage: &Value, field: &str) -> bool {
 }
 
 #[test]
-fn bytes_agree_with_wc_wherever_they_are_not_marked() {
+fn unmarked_byte_counts_agree_with_wc() {
     let mut random = fastrand::Rng::with_seed(7);
     let (mut exact, mut exact_pipes) = (0, 0);
     for _ in 0..60 {
@@ -104,7 +104,7 @@ const MISCOUNTED: &[(&str, u64)] = &[
 ];
 
 #[test]
-fn a_pipe_is_marked_where_neither_side_proves_its_count() {
+fn a_pipe_is_marked_if_neither_side_proves_its_count() {
     for (pipeline, truth) in MISCOUNTED {
         for _ in 0..3 {
             let record = record(&["--discard", pipeline]);
@@ -118,7 +118,7 @@ fn a_pipe_is_marked_where_neither_side_proves_its_count() {
 }
 
 #[test]
-fn the_table_of_pipes_shows_the_mark() {
+fn the_table_of_pipes_marks_approximate_counts() {
     let mut command = Command::new(contend());
     command.args([
         "pipe",
@@ -181,7 +181,7 @@ fn json_is_not_mixed_with_the_pipeline_s_output() {
         assert_eq!(record["command"], "echo out");
     }
     // Standard output redirected to a file is the same stream.
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let file = folder.path().join("both");
     let script = format!("{} pipe --json {f} 'echo out' >{f}", contend(), f = file.display());
     let output = run(Command::new("sh").args(["-c", &script]), "");

@@ -26,7 +26,7 @@ fn help_is_short_with_h_and_long_with_help() {
 }
 
 #[test]
-fn the_version_is_the_package_s() {
+fn the_version_is_that_of_the_package() {
     let expected = format!("contend {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(output(&["--version"]), (Some(0), expected.clone(), String::new()));
     assert_eq!(output(&["-V"]).1, expected);
@@ -59,7 +59,7 @@ fn an_unknown_verb_gets_a_tip() {
 }
 
 #[test]
-fn a_wrong_number_is_answered_with_the_accepted_range() {
+fn an_invalid_number_gets_the_accepted_range() {
     let cases: [(&[&str], &str); 5] = [
         (&["pipe", "--runs", "abc", "true"], "expected a whole number from 1 to 10000"),
         (&["pipe", "--runs", "0", "true"], "expected a whole number from 1 to 10000"),
@@ -84,7 +84,7 @@ fn options_of_a_trial_need_a_trial() {
 }
 
 #[test]
-fn the_name_of_a_script_is_not_a_pipeline() {
+fn a_script_name_in_place_of_a_pipeline_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["nightly.sh", "nightly"] {
         std::fs::write(folder.path().join(name), "#!/bin/sh\necho done\n").expect("room");
@@ -132,7 +132,7 @@ fn every_verb_honours_color() {
 }
 
 #[test]
-fn completions_are_those_of_the_flags() {
+fn completions_match_the_options() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let (status, script, _) = output(&["generate", "completions", shell]);
         assert_eq!(status, Some(0));
@@ -140,7 +140,7 @@ fn completions_are_those_of_the_flags() {
     }
     let (_, script, _) = output(&["generate", "completions", "bash"]);
     if !has("bash") {
-        return skip("completions_are_those_of_the_flags", "there is no bash");
+        return skip("completions_match_the_options", "there is no bash");
     }
     assert!(run(Command::new("bash").args(["-n", "/dev/stdin"]), &script).status.success());
 }

@@ -117,7 +117,7 @@ fn standard_input_is_read_once() {
 }
 
 #[test]
-fn cases_that_some_runs_lack_are_listed() {
+fn cases_missing_from_a_run_are_listed() {
     let folder = two_runs();
     let mut skipped = fork(1, 1.0);
     skipped["samples"] = json!([]);
@@ -137,7 +137,7 @@ fn cases_that_some_runs_lack_are_listed() {
 }
 
 #[test]
-fn kept_runs_are_compared_and_a_file_wins_over_a_number() {
+fn a_file_takes_precedence_over_a_saved_run_in_comparisons() {
     let folder = two_runs();
     let path = folder.path();
     for _ in 0..2 {
@@ -184,16 +184,16 @@ fn a_file_without_a_lab_run_is_reported() {
     ];
     for (name, content, message) in files {
         std::fs::write(path.join(name), content).expect("room");
-        refused(&compare(path, &["a.json", name]), message);
+        assert_refused(&compare(path, &["a.json", name]), message);
     }
-    refused(&compare(path, &["missing", "a.json"]), "cannot read missing: No such file");
-    refused(&compare(path, &[".", "a.json"]), "cannot read .: it is a directory");
+    assert_refused(&compare(path, &["missing", "a.json"]), "cannot read missing: No such file");
+    assert_refused(&compare(path, &[".", "a.json"]), "cannot read .: it is a directory");
     let over = compare(path, &["a.json", "b.json", "--json", "./b.json"]);
-    refused(&over, "--json would overwrite b.json, one of the compared runs");
+    assert_refused(&over, "--json would overwrite b.json, one of the compared runs");
     assert_eq!(compare(path, &["a.json"]).status.code(), Some(2));
 }
 
-fn refused(output: &Output, message: &str) {
+fn assert_refused(output: &Output, message: &str) {
     let error = text(&output.stderr);
     assert!(error.contains(message), "{error}");
     assert_eq!((error.lines().count(), output.status.code()), (1, Some(2)), "{error}");

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use crate::support::{Command, becomes, output, processes_with};
+use crate::support::{Command, output, processes_with, wait_until};
 
 #[test]
 fn an_endless_program_is_killed_with_its_group_and_its_output_shown() {
@@ -14,5 +14,5 @@ fn an_endless_program_is_killed_with_its_group_and_its_output_shown() {
     let failed = catch_unwind(AssertUnwindSafe(|| output(&mut command))).expect_err("it fails");
     let message = failed.downcast::<String>().expect("a text");
     assert!(message.contains("not over after 2s") && message.contains("so far\n"), "{message}");
-    becomes("nothing is left", || processes_with(&sleep).is_empty());
+    wait_until("nothing is left", || processes_with(&sleep).is_empty());
 }

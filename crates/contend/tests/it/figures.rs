@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 #[test]
-fn the_record_has_its_fixed_fields_and_keeps_to_its_schema() {
+fn the_record_has_its_fixed_fields_and_follows_its_schema() {
     let record = record(&["seq 200000 | sort -n | tail -n 1"]);
     let schema = include_str!("../../../../schemas/contend.pipe-1.json");
     let schema: Value = serde_json::from_str(schema).expect("JSON");
@@ -39,7 +39,7 @@ fn the_record_has_its_fixed_fields_and_keeps_to_its_schema() {
 }
 
 #[test]
-fn the_parts_of_a_lifetime_add_up_to_it() {
+fn state_times_add_up_to_the_wall_time() {
     let record = record(&["seq 300000 | sed 's/1/2/' | sort | uniq -c | tail -n 1"]);
     for stage in record["stages"].as_array().expect("a list") {
         let parts = ["on_cpu", "run_queue", "starved", "blocked", "other_wait", "unexplained"];
@@ -57,7 +57,7 @@ fn the_parts_of_a_lifetime_add_up_to_it() {
 }
 
 #[test]
-fn bytes_are_exact_even_for_stages_that_live_a_millisecond() {
+fn bytes_are_exact_for_stages_of_a_millisecond() {
     for _ in 0..10 {
         let record = record(&["printf '%s' 12345 | cat | tr 1 2"]);
         let stages = record["stages"].as_array().expect("a list");
@@ -108,7 +108,7 @@ fn spliced_bytes_are_reported_as_unknown() {
 }
 
 #[test]
-fn memory_is_the_stage_s_own() {
+fn memory_of_a_stage_excludes_other_processes() {
     let record = record(&["echo x | cat | sort -S 64M --parallel=1 | cat"]);
     let memory = |index: usize| number(&record["stages"][index]["max_rss_bytes"]);
     assert!(memory(1) < 3.5e6, "a cat needs no more than its libraries: {}", memory(1));
@@ -130,7 +130,7 @@ fn several_runs_give_medians_with_intervals() {
 }
 
 #[test]
-fn observing_stays_off_the_data_path() {
+fn observation_stays_off_the_data_path() {
     let mut command =
         pipe(&["--discard", "--json", "-", "head -c 200000000 /dev/zero | cat | cat"]);
     let output = command.stdin(Stdio::null()).output().expect("starts");

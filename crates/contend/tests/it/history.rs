@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use crate::support::{Command, Public, as_nobody, contend, text};
+use crate::support::{Command, PublicFolder, as_nobody, contend, text};
 
 fn run(store: &Path) -> Command {
     let mut command = Command::new(contend());
@@ -49,7 +49,7 @@ fn a_missing_run_is_an_error() {
 }
 
 #[test]
-fn runs_are_removed_by_number_all_or_none() {
+fn removal_of_several_runs_is_all_or_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let none = history(&store, &["rm", "1"]);
@@ -84,7 +84,7 @@ fn runs_are_removed_by_number_all_or_none() {
 }
 
 #[test]
-fn a_run_that_measured_nothing_is_not_kept() {
+fn a_run_without_measurements_is_not_saved() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let json = folder.path().join("run.json");
@@ -130,7 +130,7 @@ fn options_take_precedence_over_the_variable() {
 }
 
 #[test]
-fn two_runs_at_once_are_both_kept() {
+fn concurrent_runs_are_both_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let spawn = || run(&store).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
@@ -145,7 +145,7 @@ fn two_runs_at_once_are_both_kept() {
 
 /// Asserts that an unusable store stops the run before it measures, that the message names a
 /// remedy, and that the file is unchanged.
-fn refused(store: &Path, message: &str) {
+fn assert_refused(store: &Path, message: &str) {
     let before = std::fs::read(store).ok();
     let output = run(store).output().expect("it starts");
     let error = text(&output.stderr);
@@ -162,7 +162,7 @@ fn a_broken_or_foreign_store_is_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     std::fs::write(&store, "this is text ".repeat(200)).expect("room");
-    refused(&store, "is not a contend store, or is damaged (left untouched)");
+    assert_refused(&store, "is not a contend store, or is damaged (left untouched)");
 
     std::fs::remove_file(&store).expect("there");
     run(&store).output().expect("it starts");
@@ -170,10 +170,10 @@ fn a_broken_or_foreign_store_is_unchanged() {
     // Set the version of the tables in the header of the file.
     bytes[60..64].copy_from_slice(&77_u32.to_be_bytes());
     std::fs::write(&store, &bytes).expect("room");
-    refused(&store, "was created by a newer contend (format 77");
+    assert_refused(&store, "was created by a newer contend (format 77");
     assert!(text(&history(&store, &[]).stderr).contains("newer contend"));
 
-    refused(folder.path(), "it is a directory");
+    assert_refused(folder.path(), "it is a directory");
     let without = Command::new(contend())
         .args(["lab", "run", "engine/empty", "--budget", "5", "--smallest", "--no-store"])
         .output()
@@ -184,7 +184,7 @@ fn a_broken_or_foreign_store_is_unchanged() {
 #[test]
 fn a_read_only_folder_is_reported() {
     let test = "a_read_only_folder_is_reported";
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let program = folder.install(contend(), "contend", 0o755);
     let locked = folder.path().join("locked");
     std::fs::create_dir(&locked).expect("room");

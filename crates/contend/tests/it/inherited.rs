@@ -12,14 +12,14 @@ use contend_sys::{Pid, Signal};
 use rustix::process::{kill_process, kill_process_group};
 
 use crate::support::{
-    Child, Command, Public, cases, contend, has, lab_record_of, output, skip, text,
+    Child, Command, PublicFolder, cases, contend, has, lab_record_of, output, skip, text,
 };
 
 /// A command that prints the signals that its process blocks, ignores and catches.
-const SHOW: &str = "grep -hE '^Sig(Blk|Ign|Cgt)' /proc/self/status";
-const KEYBOARD: [Signal; 3] = [Signal::INT, Signal::QUIT, Signal::HUP];
+const SHOW_SIGNALS: &str = "grep -hE '^Sig(Blk|Ign|Cgt)' /proc/self/status";
+const KEYBOARD_SIGNALS: [Signal; 3] = [Signal::INT, Signal::QUIT, Signal::HUP];
 /// Options for chunks so small that even a small input has several.
-const PARTS: [&str; 4] = ["-j", "2", "--part-size", "1k"];
+const SMALL_CHUNK_OPTIONS: [&str; 4] = ["-j", "2", "--part-size", "1k"];
 
 /// The inherited signal state: ignored and blocked signals.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ impl State {
 
 const STATES: [State; 9] = [
     State::ignoring(&[]),
-    State::ignoring(&KEYBOARD),
+    State::ignoring(&KEYBOARD_SIGNALS),
     State::ignoring(&[Signal::TERM, Signal::TSTP, Signal::USR1]),
     State::ignoring(&[Signal::PIPE]),
     State::ignoring(&[Signal::CHILD]),
@@ -73,7 +73,7 @@ fn bash(text: &str) -> Command {
 }
 
 /// Runs a command, and returns the distinct lines of its output, its messages and its exit status.
-fn done(
+fn result_of(
     command: &mut Command,
     folder: &Path,
     state: State,
@@ -91,25 +91,29 @@ fn stages_inherit_ignored_and_blocked_signals_as_from_bash() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("in"), "a line\n".repeat(1000)).expect("room");
-    let [plain, grouped] = [format!("{SHOW} | cat"), format!("{{ {SHOW}; }} | cat")];
-    let over_parts = format!("cat in | {SHOW} - | cat");
+    let [plain, grouped] =
+        [format!("{SHOW_SIGNALS} | cat"), format!("{{ {SHOW_SIGNALS}; }} | cat")];
+    let over_chunks = format!("cat in | {SHOW_SIGNALS} - | cat");
     std::fs::write(folder.path().join("script"), &plain).expect("room");
     let quiet = ["pipe", "--no-advice", "--output", "/dev/null"];
     let ways: [(&str, Vec<&str>); 8] = [
-        (SHOW, vec!["run", SHOW]),
+        (SHOW_SIGNALS, vec!["run", SHOW_SIGNALS]),
         (&plain, vec!["run", &plain]),
         (&grouped, vec!["run", &grouped]),
         (&plain, vec!["run", "-f", "script"]),
-        (&over_parts, [&["run", "--map", SHOW], &PARTS[..], &[&over_parts]].concat()),
-        (SHOW, [&quiet[..], &[SHOW]].concat()),
+        (
+            &over_chunks,
+            [&["run", "--map", SHOW_SIGNALS], &SMALL_CHUNK_OPTIONS[..], &[&over_chunks]].concat(),
+        ),
+        (SHOW_SIGNALS, [&quiet[..], &[SHOW_SIGNALS]].concat()),
         (&plain, [&quiet[..], &[&plain]].concat()),
         (&plain, [&quiet[..], &["--setup", "true", &plain]].concat()),
     ];
     for state in STATES {
         for (text, arguments) in &ways {
-            let expected = done(&mut bash(text), folder.path(), state);
+            let expected = result_of(&mut bash(text), folder.path(), state);
             assert_eq!(expected.0.len(), 3, "{state:?}: {expected:?}");
-            let found = done(&mut contend_with(arguments), folder.path(), state);
+            let found = result_of(&mut contend_with(arguments), folder.path(), state);
             assert_eq!(found, expected, "{state:?}: {arguments:?}");
         }
     }
@@ -119,9 +123,9 @@ fn stages_inherit_ignored_and_blocked_signals_as_from_bash() {
 fn the_input_of_a_map_command_has_several_chunks() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("in"), "a line\n".repeat(1000)).expect("room");
-    let over_parts = format!("cat in | {SHOW} - | cat");
-    let mut command = contend_with(&["run", "--map", SHOW]);
-    command.args(PARTS).arg(over_parts).current_dir(folder.path());
+    let over_chunks = format!("cat in | {SHOW_SIGNALS} - | cat");
+    let mut command = contend_with(&["run", "--map", SHOW_SIGNALS]);
+    command.args(SMALL_CHUNK_OPTIONS).arg(over_chunks).current_dir(folder.path());
     let shown = text(&output(&mut command).stdout);
     assert!(shown.lines().count() > 3, "what the test above compares: {shown}");
 }
@@ -131,23 +135,23 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
     if !has("bash") {
         return skip("a_trial_runs_its_stages_with_the_same_signals", "there is no bash");
     }
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let shown = folder.path().join("shown");
     // contend does not know that this program writes a file.
-    let program = format!("#!/bin/bash\n{SHOW} >>{}\nexec cat\n", shown.display());
+    let program = format!("#!/bin/bash\n{SHOW_SIGNALS} >>{}\nexec cat\n", shown.display());
     let original = folder.path().join("original");
     std::fs::write(&original, program).expect("room");
     folder.install(original.to_str().expect("UTF-8"), "show", 0o755);
     let state = State { ignored: &[Signal::INT, Signal::CHILD], blocked: &[Signal::USR1] };
     let stages = "./show | sort";
-    done(&mut bash(stages), folder.path(), state);
+    result_of(&mut bash(stages), folder.path(), state);
     let expected = std::fs::read_to_string(&shown).expect("it was run");
     std::fs::write(&shown, "").expect("room");
     let trial = ["pipe", "--try", "--budget", "1", "--sample", "all", "--stdin", "original"];
     // There is always a change to try: fusing the two `sed` stages.
     let mut trial = contend_with(&trial);
     trial.args(["--output", "/dev/null", "./show | sed s/a/b/ | sed s/c/d/"]);
-    let found = done(&mut trial, folder.path(), state);
+    let found = result_of(&mut trial, folder.path(), state);
     assert!(found.2.success(), "{found:?}");
     let found = std::fs::read_to_string(&shown).expect("it was run");
     assert!(found.len() > 2 * expected.len(), "it was tried again: {found}");
@@ -155,14 +159,14 @@ fn a_trial_runs_its_stages_with_the_same_signals() {
 }
 
 /// Returns arguments of contend for pipelines that copy their input as it arrives.
-fn copying() -> [Vec<&'static str>; 4] {
-    let parts = [&["run"], &PARTS[..], &["tr a a | sed s/x/x/"]].concat();
+fn copying_commands() -> [Vec<&'static str>; 4] {
+    let parts = [&["run"], &SMALL_CHUNK_OPTIONS[..], &["tr a a | sed s/x/x/"]].concat();
     let quiet = ["pipe", "--no-advice", "--output", "/dev/null", "cat | cat"];
     [vec!["run", "cat | cat"], vec!["run", "{ cat; } | cat"], parts, quiet.to_vec()]
 }
 
 /// Starts a command and waits for its first output.
-fn begun(command: &mut Command) -> Child {
+fn start_copying(command: &mut Command) -> Child {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -176,18 +180,18 @@ fn begun(command: &mut Command) -> Child {
 }
 
 #[test]
-fn inherited_ignored_or_blocked_signals_end_nothing() {
+fn ignored_or_blocked_signals_do_not_end_a_run() {
     if !has("bash") {
-        let test = "inherited_ignored_or_blocked_signals_end_nothing";
+        let test = "ignored_or_blocked_signals_do_not_end_a_run";
         return skip(test, "there is no bash");
     }
-    for state in [State::ignoring(&KEYBOARD), State::blocking(&KEYBOARD)] {
-        for arguments in copying() {
+    for state in [State::ignoring(&KEYBOARD_SIGNALS), State::blocking(&KEYBOARD_SIGNALS)] {
+        for arguments in copying_commands() {
             let mut command = contend_with(&arguments);
             state.apply_to(&mut command);
-            let mut child = begun(&mut command);
+            let mut child = start_copying(&mut command);
             let group = Pid::from_child(&child);
-            for signal in KEYBOARD {
+            for signal in KEYBOARD_SIGNALS {
                 kill_process(group, signal).expect("it runs");
                 kill_process_group(group, signal).expect("it runs");
             }
@@ -203,10 +207,10 @@ fn inherited_ignored_or_blocked_signals_end_nothing() {
 
 #[test]
 fn a_process_that_ignores_an_interrupt_can_still_be_terminated() {
-    for arguments in copying() {
+    for arguments in copying_commands() {
         let mut command = contend_with(&arguments);
-        State::ignoring(&KEYBOARD).apply_to(&mut command);
-        let child = begun(&mut command);
+        State::ignoring(&KEYBOARD_SIGNALS).apply_to(&mut command);
+        let child = start_copying(&mut command);
         kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
         let done = child.wait_with_output().expect("it ends");
         assert_eq!(done.status.signal(), Some(Signal::TERM.as_raw()), "{arguments:?}");
@@ -224,7 +228,7 @@ fn traps_for_ignored_signals_cannot_be_set() {
     std::fs::write(folder.path().join("script"), trap).expect("room");
     let stage = "bash script | cat";
     let state = State::ignoring(&[Signal::INT]);
-    let expected = done(&mut bash(stage), folder.path(), state);
+    let expected = result_of(&mut bash(stage), folder.path(), state);
     assert_eq!(expected.0, BTreeSet::from(["after".to_owned()]));
     let ways: [&[&str]; 4] = [
         &["run", stage],
@@ -233,7 +237,7 @@ fn traps_for_ignored_signals_cannot_be_set() {
         &["pipe", "--no-advice", "--output", "/dev/null", stage],
     ];
     for arguments in ways {
-        let found = done(&mut contend_with(arguments), folder.path(), state);
+        let found = result_of(&mut contend_with(arguments), folder.path(), state);
         assert_eq!(found, expected, "{arguments:?}");
     }
 }
@@ -249,7 +253,7 @@ fn statuses_are_bash_s_with_sigchld_ignored_or_blocked() {
     ];
     for state in [State::ignoring(&[Signal::CHILD]), State::blocking(&[Signal::CHILD])] {
         for arguments in ways {
-            let (_, said, status) = done(&mut contend_with(arguments), folder.path(), state);
+            let (_, said, status) = result_of(&mut contend_with(arguments), folder.path(), state);
             assert_eq!(status.code(), Some(3), "{state:?}: {arguments:?}: {said}");
         }
     }
@@ -257,7 +261,7 @@ fn statuses_are_bash_s_with_sigchld_ignored_or_blocked() {
 
 /// Tests that measurements of the lab do not depend on inherited signal dispositions.
 #[test]
-fn the_lab_measures_with_any_signals_ignored_and_blocked() {
+fn the_lab_measures_with_signals_ignored_or_blocked() {
     let some = &[Signal::CHILD, Signal::USR1, Signal::ALARM, Signal::INT];
     for state in [State::ignoring(some), State::blocking(some)] {
         let mut command = Command::new(contend());
@@ -274,7 +278,7 @@ fn the_lab_measures_with_any_signals_ignored_and_blocked() {
 }
 
 /// Returns the status of a command whose output has no reader.
-fn unread(command: &mut Command, folder: &Path, state: State) -> ExitStatus {
+fn status_without_reader(command: &mut Command, folder: &Path, state: State) -> ExitStatus {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     state.apply_to(command);
@@ -283,9 +287,9 @@ fn unread(command: &mut Command, folder: &Path, state: State) -> ExitStatus {
 }
 
 #[test]
-fn an_unread_output_fails_if_sigpipe_is_ignored() {
+fn output_without_a_reader_fails_if_sigpipe_is_ignored() {
     if !has("bash") {
-        return skip("an_unread_output_fails_if_sigpipe_is_ignored", "there is no bash");
+        return skip("output_without_a_reader_fails_if_sigpipe_is_ignored", "there is no bash");
     }
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("in"), "a line\n".repeat(50_000)).expect("room");
@@ -296,11 +300,11 @@ fn an_unread_output_fails_if_sigpipe_is_ignored() {
             let code = |status: ExitStatus| {
                 status.code().unwrap_or(128 + status.signal().unwrap_or_default())
             };
-            let expected = code(unread(&mut bash(text), folder.path(), state));
-            let mut over_parts = contend_with(&["run"]);
-            over_parts.args(PARTS).arg(text);
-            for mut command in [over_parts, contend_with(&["run", text])] {
-                let found = code(unread(&mut command, folder.path(), state));
+            let expected = code(status_without_reader(&mut bash(text), folder.path(), state));
+            let mut over_chunks = contend_with(&["run"]);
+            over_chunks.args(SMALL_CHUNK_OPTIONS).arg(text);
+            for mut command in [over_chunks, contend_with(&["run", text])] {
+                let found = code(status_without_reader(&mut command, folder.path(), state));
                 assert_eq!(found, expected, "{state:?}: {text}");
             }
         }

@@ -85,7 +85,7 @@ fn a_missing_shell_gives_status_127() {
 }
 
 #[test]
-fn several_runs_need_an_input_that_can_be_read_again() {
+fn several_runs_need_rereadable_input() {
     let output = run(&mut pipe(&["--runs", "2", "cat"]), "text");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--stdin"));
@@ -134,7 +134,7 @@ fn a_full_disk_is_reported_and_the_other_report_is_written() {
 }
 
 #[test]
-fn an_existing_file_is_replaced_whole() {
+fn an_existing_report_is_replaced_without_leftovers() {
     let folder = tempfile::tempdir().expect("a folder");
     let report = folder.path().join("report.txt");
     std::fs::write(&report, "x".repeat(1 << 16)).expect("room");
@@ -161,7 +161,7 @@ fn no_temporary_files_are_left() {
 }
 
 #[test]
-fn a_report_to_an_open_file_goes_where_its_last_writer_stopped() {
+fn a_report_to_an_open_file_is_written_at_its_offset() {
     let folder = tempfile::tempdir().expect("a folder");
     let after = |line: &str| {
         let script = format!("cd '{}'; C='{}'; {line}", folder.path().display(), contend());

@@ -70,7 +70,7 @@ fn paths_and_files_are_distinguished() {
 }
 
 #[test]
-fn mistakes_are_shown_with_their_place() {
+fn syntax_errors_are_shown_with_their_position() {
     let refused = |arguments: &[&str]| {
         let (status, output, error) = ended(arguments, "");
         assert_eq!((status, output.as_str()), (Some(2), ""), "{error}");
@@ -102,7 +102,7 @@ fn invalid_json_ends_with_status_1_after_the_valid_part() {
 }
 
 #[test]
-fn found_lines_do_not_wait_for_more_input() {
+fn matches_are_printed_before_more_input_arrives() {
     let mut child = Command::new(contend())
         .args(["json", ".a"])
         .stdin(Stdio::piped())
@@ -122,7 +122,7 @@ fn found_lines_do_not_wait_for_more_input() {
 }
 
 #[test]
-fn a_closed_reader_ends_it_quietly() {
+fn a_closed_reader_ends_json_without_a_message() {
     let mut child = Command::new(contend())
         .args(["json", "."])
         .stdin(Stdio::piped())
@@ -162,7 +162,7 @@ fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
     let mut stdin = child.stdin.take().expect("piped");
     stdin.write_all(start.as_bytes()).expect("it reads");
     let block = piece.repeat((1 << 20) / piece.len());
-    for _ in 0..MEGABYTES {
+    for _ in 0..INPUT_MB {
         stdin.write_all(block.as_bytes()).expect("it reads");
     }
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("procfs");
@@ -175,7 +175,7 @@ fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
 }
 
 /// Size of the input in megabytes, more than may ever be in memory.
-const MEGABYTES: usize = 64;
+const INPUT_MB: usize = 64;
 
 #[test]
 fn memory_does_not_grow_with_the_input() {
@@ -217,9 +217,9 @@ fn agreed() -> Vec<String> {
 }
 
 #[test]
-fn assignments_are_those_of_gron() {
+fn assignments_match_gron() {
     if !has("gron") {
-        return skip("assignments_are_those_of_gron", "there is no gron");
+        return skip("assignments_match_gron", "there is no gron");
     }
     let sorted = |text: &str| {
         let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
@@ -234,9 +234,9 @@ fn assignments_are_those_of_gron() {
 }
 
 #[test]
-fn json_lines_are_those_of_jq() {
+fn json_lines_match_jq() {
     if !has("jq") {
-        return skip("json_lines_are_those_of_jq", "there is no jq");
+        return skip("json_lines_match_jq", "there is no jq");
     }
     for input in agreed() {
         if input.contains(|c: char| c.is_ascii_digit()) && !input.contains(['"', '\\']) {
@@ -244,13 +244,13 @@ fn json_lines_are_those_of_jq() {
         }
         let theirs = run(Command::new("jq").args(["-c", "."]), &input);
         let ours = printed(&["--format=jsonl", "."], &input);
-        assert_eq!(ours, as_ours(&text(&theirs.stdout)), "{input}");
+        assert_eq!(ours, with_contend_escapes(&text(&theirs.stdout)), "{input}");
     }
 }
 
 /// Converts the escapes in the output of jq to those of contend: upper-case hexadecimal digits, and
 /// no escape for U+007F.
-fn as_ours(theirs: &str) -> String {
+fn with_contend_escapes(theirs: &str) -> String {
     let mut text = theirs.replace("\\u007f", "\x7f");
     for control in 0..0x20 {
         text = text.replace(&format!("\\u{control:04x}"), &format!("\\u{control:04X}"));

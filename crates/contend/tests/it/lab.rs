@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::{
-    Command, Public, as_lone_user, by_effort, cases, contend, has, lab, lab_record, lone_user,
-    metric, output, skip, text,
+    Command, PublicFolder, as_unused_user, by_effort, cases, contend, has, lab, lab_record, metric,
+    output, skip, text, unused_user,
 };
 
 #[test]
@@ -24,7 +24,7 @@ fn a_list_can_be_limited_to_some_experiments() {
 /// Tests that every experiment is listed and documented, and that each of its cases, in the
 /// smallest form, is measured or skipped with a reason.
 #[test]
-fn every_experiment_conforms() {
+fn every_experiment_follows_schema_and_documentation() {
     let list = text(&output(&mut lab(&["list"])).stdout);
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/experiments.md");
     let docs = std::fs::read_to_string(docs).expect("the page is there");
@@ -102,10 +102,10 @@ fn a_forked_child_has_a_copy_and_a_thread_does_not() {
 #[test]
 fn a_small_rlimit_is_predicted_and_named() {
     let test = "a_small_rlimit_is_predicted_and_named";
-    let user = lone_user(0);
-    let folder = Public::new();
+    let user = unused_user(0);
+    let folder = PublicFolder::new();
     let program = folder.install(contend(), "contend", 0o755);
-    let Some(mut command) = as_lone_user(test, &program, user, 60) else { return };
+    let Some(mut command) = as_unused_user(test, &program, user, 60) else { return };
     let output = command
         .args(["lab", "run", "units/limit", "--cap", "none", "--yes", "--no-store"])
         .args(["--json", "-"])
@@ -138,7 +138,7 @@ fn without_a_terminal(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn the_process_limit_is_not_exhausted_without_being_asked() {
+fn the_process_limit_is_exhausted_only_on_request() {
     let refused = |(status, message): &(Option<i32>, String), cap: &str| {
         let start = format!("contend: --cap {cap} exhausts ");
         let end = ", which other programs share: add --yes to run it without a terminal\n";
@@ -178,9 +178,9 @@ fn the_process_limit_is_not_exhausted_without_being_asked() {
 #[test]
 fn the_default_cap_stays_below_a_small_limit() {
     let test = "the_default_cap_stays_below_a_small_limit";
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let program = folder.install(contend(), "contend", 0o755);
-    let Some(mut command) = as_lone_user(test, &program, 64_998, 60) else { return };
+    let Some(mut command) = as_unused_user(test, &program, 64_998, 60) else { return };
     let output = command
         .args(["lab", "run", "units/limit", "--no-store", "--json", "-"])
         .current_dir(folder.path())
@@ -246,7 +246,7 @@ pub fn in_cgroup(controller: &str, settings: &[&str], arguments: &str) -> (Strin
 
 #[test]
 #[ignore = "needs the right to make control groups; .ci/run runs it where there is that right"]
-fn a_cgroup_that_stops_it_is_named() {
+fn the_cgroup_that_limits_units_is_named() {
     let arguments = "units/limit --cap 2000 --yes";
     let (_, record) = in_cgroup("pids", &["pids.max=50"], arguments);
     for case in cases(&record) {
@@ -290,12 +290,12 @@ fn interrupt(signal: &str, store: &Path) -> (Option<i32>, String) {
     let output = child.wait_with_output().expect("it ends");
     // If contend is killed, the processes of its cases reap the others.
     let began = Instant::now();
-    while helpers.iter().any(|&group| group_lives(group))
+    while helpers.iter().any(|&group| is_group_alive(group))
         && began.elapsed() < Duration::from_secs(40)
     {
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(!helpers.iter().any(|&group| group_lives(group)), "something is left running");
+    assert!(!helpers.iter().any(|&group| is_group_alive(group)), "something is left running");
     (output.status.signal(), text(&output.stdout))
 }
 
@@ -326,12 +326,12 @@ pub fn groups_of(parent: u32) -> Vec<u32> {
     processes().iter().filter(|process| process.1 == parent).map(|process| process.2).collect()
 }
 
-pub fn group_lives(group: u32) -> bool {
+pub fn is_group_alive(group: u32) -> bool {
     processes().iter().any(|process| process.2 == group)
 }
 
 #[test]
-fn an_interrupted_run_is_kept_and_leaves_nothing() {
+fn an_interrupted_run_is_saved_and_leaves_no_processes() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let (signal, report) = interrupt("-TERM", &store);
@@ -347,7 +347,7 @@ fn an_interrupted_run_is_kept_and_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_run_leaves_nothing_either() {
+fn a_killed_lab_run_leaves_no_processes() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let (signal, _) = interrupt("-KILL", &store);
@@ -357,9 +357,9 @@ fn a_killed_run_leaves_nothing_either() {
 }
 
 #[test]
-fn with_one_cpu_it_reports_the_cases_it_cannot_measure() {
+fn cases_that_one_cpu_cannot_measure_are_reported() {
     if !has("taskset") {
-        return skip("with_one_cpu_it_reports_the_cases_it_cannot_measure", "there is no taskset");
+        return skip("cases_that_one_cpu_cannot_measure_are_reported", "there is no taskset");
     }
     let mut command = Command::new("taskset");
     command.args(["-c", "0", contend(), "lab", "run", "engine/*", "--quick", "--no-store"]);
@@ -370,14 +370,14 @@ fn with_one_cpu_it_reports_the_cases_it_cannot_measure() {
 }
 
 #[test]
-fn a_plan_can_be_read_before_it_is_run() {
+fn a_dry_run_prints_the_plan() {
     let output = output(&mut lab(&["run", "units/startup", "--dry-run", "--seed", "5"]));
     let plan = text(&output.stdout);
     assert!(plan.contains("seed 5:\n") && plan.contains("units/startup command=fork:"), "{plan}");
 }
 
 #[test]
-fn wrong_words_are_reported_with_a_remedy() {
+fn invalid_arguments_are_reported_with_a_remedy() {
     let told = |arguments: &[&str]| {
         let output = output(&mut lab(arguments));
         (output.status.code(), text(&output.stderr))

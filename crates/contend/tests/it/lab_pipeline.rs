@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::lab::{descendants, group_lives, groups_of};
+use crate::lab::{descendants, groups_of, is_group_alive};
 use crate::support::{Command, cases, contend, has, lab, output, skip, text};
 
 /// Tests the record and the report of the suite in its smallest form.
@@ -37,7 +37,7 @@ fn the_pipeline_suite_reports_every_stage_and_judges_every_conclusion() {
     let shown = show.output().expect("it starts");
     let record: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
     check_stages(&record);
-    check_held(&record);
+    check_barriers(&record);
 }
 
 /// Asserts that every stage has measurements, and that they add up to those of the whole pipeline.
@@ -64,7 +64,7 @@ fn check_stages(record: &Value) {
 }
 
 /// Asserts that a barrier writes nothing before the last line has been produced.
-fn check_held(record: &Value) {
+fn check_barriers(record: &Value) {
     for case in cases(record).iter().filter(|case| case["experiment"] == "pipeline/hold") {
         let steps = case["timeline"].as_array().expect("steps");
         assert_eq!(steps.len(), 10, "{case}");
@@ -107,5 +107,5 @@ fn an_interrupt_leaves_no_stage_behind() {
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.is_ok_and(|status| status.success()));
     child.wait_with_output().expect("it ends");
-    assert!(!helpers.iter().any(|&group| group_lives(group)), "something is left running");
+    assert!(!helpers.iter().any(|&group| is_group_alive(group)), "something is left running");
 }

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{
-    Child, Command, Public, as_nobody, becomes, cases, contend, has, lab, lab_record_of, skip,
+    Child, Command, PublicFolder, as_nobody, cases, contend, has, lab, lab_record_of, skip,
+    wait_until,
 };
 
 /// Programs, with the numbers of processes and threads for the tests, and whether they keep
@@ -27,7 +28,7 @@ const PROGRAMS: [(&str, u64, u64, bool); 7] = [
 ];
 
 /// Returns whether a program is installed. If not, reports that the test is skipped.
-fn is_there(test: &str, program: &str) -> bool {
+fn is_installed_or_skip(test: &str, program: &str) -> bool {
     let found = has(program) || Path::new("/usr/sbin").join(program).is_file();
     if !found {
         skip(test, &format!("{program} is not installed"));
@@ -113,7 +114,7 @@ fn response(reader: &mut BufReader<TcpStream>) -> (String, String) {
 }
 
 /// Sends requests on many connections before reading the first response, and checks all responses.
-fn ask_on_many(server: &Server, name: &str, stays_open: bool) {
+fn request_on_many_connections(server: &Server, name: &str, stays_open: bool) {
     const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     for _ in 0..2 {
         let mut clients: Vec<_> = (0..24).map(|_| BufReader::new(server.connect())).collect();
@@ -140,10 +141,10 @@ fn ask_on_many(server: &Server, name: &str, stays_open: bool) {
 }
 
 #[test]
-fn every_program_answers_many_at_once_and_ends_with_all_of_its_processes() {
-    let test = "every_program_answers_many_at_once_and_ends_with_all_of_its_processes";
+fn every_program_serves_many_connections_and_ends_all_its_processes() {
+    let test = "every_program_serves_many_connections_and_ends_all_its_processes";
     for (name, processes, threads, stays_open) in PROGRAMS {
-        if !is_there(test, name) {
+        if !is_installed_or_skip(test, name) {
             continue;
         }
         for handler in ["hello", "wait"] {
@@ -158,7 +159,7 @@ fn every_program_answers_many_at_once_and_ends_with_all_of_its_processes() {
             let found = processes_in(&folder).len() as u64;
             assert!(found >= processes, "{what}: {found}");
             let begun = Instant::now();
-            ask_on_many(&server, &what, stays_open);
+            request_on_many_connections(&server, &what, stays_open);
             if handler == "wait" {
                 assert!(begun.elapsed() >= Duration::from_millis(200), "{what}: answered early");
             }
@@ -171,10 +172,10 @@ fn every_program_answers_many_at_once_and_ends_with_all_of_its_processes() {
 #[test]
 fn an_ordinary_user_can_start_every_program() {
     let test = "an_ordinary_user_can_start_every_program";
-    let place = Public::new();
+    let place = PublicFolder::new();
     let program = place.install(contend(), "contend", 0o755);
     for (name, processes, threads, stays_open) in PROGRAMS {
-        if !is_there(test, name) {
+        if !is_installed_or_skip(test, name) {
             continue;
         }
         let Some(mut command) = as_nobody(test, &program) else { return };
@@ -186,17 +187,17 @@ fn an_ordinary_user_can_start_every_program() {
         }
         let server = Server::start(&mut command);
         let folder = server.folder();
-        ask_on_many(&server, name, stays_open);
+        request_on_many_connections(&server, name, stays_open);
         server.end(name);
         assert_gone(&folder, name);
     }
 }
 
 #[test]
-fn signals_end_a_supervisor_with_everything_that_it_started() {
-    let test = "signals_end_a_supervisor_with_everything_that_it_started";
+fn signals_end_a_supervisor_and_its_descendants() {
+    let test = "signals_end_a_supervisor_and_its_descendants";
     for (name, processes, threads, _) in PROGRAMS {
-        if !is_there(test, name) {
+        if !is_installed_or_skip(test, name) {
             continue;
         }
         for signal in [Signal::TERM, Signal::INT] {
@@ -213,15 +214,15 @@ fn signals_end_a_supervisor_with_everything_that_it_started() {
 }
 
 #[test]
-fn a_run_that_is_ended_leaves_no_server_and_no_files() {
-    let test = "a_run_that_is_ended_leaves_no_server_and_no_files";
+fn a_terminated_run_leaves_no_server_and_no_files() {
+    let test = "a_terminated_run_leaves_no_server_and_no_files";
     for (name, signal) in [
         ("nginx", Signal::INT),
         ("unicorn", Signal::TERM),
         ("puma", Signal::KILL),
         ("nginx", Signal::KILL),
     ] {
-        if !is_there(test, name) {
+        if !is_installed_or_skip(test, name) {
             continue;
         }
         let scratch = tempfile::tempdir().expect("a folder");
@@ -229,7 +230,7 @@ fn a_run_that_is_ended_leaves_no_server_and_no_files() {
         command.args(["--set", &format!("program={name}"), "--set", "load_ms=1000"]);
         command.env("TMPDIR", scratch.path()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut run = command.spawn().expect("it starts");
-        becomes("the server runs", || {
+        wait_until("the server runs", || {
             processes_in(scratch.path()).iter().any(|process| {
                 fs::read_to_string(process.join("comm"))
                     .is_ok_and(|comm| comm.contains(name) || comm.contains("ruby"))
@@ -238,7 +239,7 @@ fn a_run_that_is_ended_leaves_no_server_and_no_files() {
         let pid = i32::try_from(run.id()).ok().and_then(Pid::from_raw).expect("a process");
         kill_process(pid, signal).expect("it runs");
         run.wait().expect("it ends");
-        becomes("nothing remains", || {
+        wait_until("nothing remains", || {
             let is_empty = || fs::read_dir(scratch.path()).expect("ours").next().is_none();
             processes_in(scratch.path()).is_empty() && is_empty()
         });
@@ -246,8 +247,8 @@ fn a_run_that_is_ended_leaves_no_server_and_no_files() {
 }
 
 #[test]
-fn a_program_that_does_not_start_is_named_with_what_it_wrote() {
-    let place = Public::new();
+fn a_program_that_fails_to_start_is_reported_with_its_output() {
+    let place = PublicFolder::new();
     let (scratch, folder) = (tempfile::tempdir().expect("a folder"), place.path());
     for (text, reason) in [
         (
@@ -274,7 +275,7 @@ fn a_program_that_does_not_start_is_named_with_what_it_wrote() {
 }
 
 #[test]
-fn a_program_that_is_not_installed_is_skipped_and_its_package_named() {
+fn a_missing_program_is_skipped_and_its_package_named() {
     let empty = tempfile::tempdir().expect("a folder");
     let mut command = lab(&["run", "server/*", "--quick", "--set", "program=puma,nginx"]);
     command.args(["--set", "keep_alive=off", "--set", "connections=5"]).env("PATH", empty.path());
@@ -290,7 +291,7 @@ fn a_program_that_is_not_installed_is_skipped_and_its_package_named() {
 #[test]
 fn a_record_has_the_version_and_the_footprint_of_a_program() {
     let test = "a_record_has_the_version_and_the_footprint_of_a_program";
-    if !is_there(test, "unicorn") {
+    if !is_installed_or_skip(test, "unicorn") {
         return;
     }
     let mut command = lab(&["run", "server/hello", "--quick", "--set", "program=unicorn"]);
@@ -312,7 +313,7 @@ fn a_record_has_the_version_and_the_footprint_of_a_program() {
 fn idle_connections_stay_open() {
     let test = "idle_connections_stay_open";
     for name in ["puma", "nginx", "node"] {
-        if !is_there(test, name) {
+        if !is_installed_or_skip(test, name) {
             continue;
         }
         let mut command = lab(&["run", "server/idle", "--quick", "--set", "connections=1000"]);

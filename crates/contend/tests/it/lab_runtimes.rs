@@ -67,7 +67,7 @@ fn every_kind_of_unit_has_a_figure_or_a_reason() {
 }
 
 #[test]
-fn the_number_of_units_is_limited_on_request() {
+fn max_units_limits_the_number_of_units() {
     let record = lab_record(&[
         "runtime/memory",
         "--quick",
@@ -84,13 +84,13 @@ fn the_number_of_units_is_limited_on_request() {
 /// Tests that the probe frees its own data about units when they end, which is an address of 8
 /// bytes or more for each.
 #[test]
-fn ended_units_leave_only_the_memory_that_the_runtime_keeps() {
-    const N: u32 = 300_000;
-    let (units, n) = ("unit=callback,tokio-oneshot,tokio-mpsc", format!("n={N}"));
+fn ended_units_leave_less_than_4_bytes_each() {
+    const UNITS: u32 = 300_000;
+    let (units, n) = ("unit=callback,tokio-oneshot,tokio-mpsc", format!("n={UNITS}"));
     let record = lab_record(&["runtime/memory", "--set", units, "--set", &n]);
     assert_eq!(cases(&record).len(), 3);
     for case in cases(&record) {
         let left = metric(case, "left_1s");
-        assert!(left < 4.0 * f64::from(N), "{}: {left} bytes are left", unit(case));
+        assert!(left < 4.0 * f64::from(UNITS), "{}: {left} bytes are left", unit(case));
     }
 }

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::support::{Child, Command, Public, as_lone_user, cases, contend, lab_record, lone_user};
+use crate::support::{
+    Child, Command, PublicFolder, as_unused_user, cases, contend, lab_record, unused_user,
+};
 
 const MODELS: [&str; 6] = [
     "process-per-connection",
@@ -163,7 +165,7 @@ fn fifty_connections_are_served_at_once() {
 }
 
 #[test]
-fn missing_things_are_reported() {
+fn unknown_models_and_answers_are_reported() {
     for (model, answer) in [("nothing", "hello"), ("tokio", "nothing")] {
         let mut command = Command::new(contend());
         let output = command.args(["lab-server", model, answer]).output().expect("it starts");
@@ -196,12 +198,14 @@ fn a_server_without_descriptors_names_the_limit_and_serves_the_others() {
 #[test]
 fn a_server_at_its_process_limit_names_it_and_serves_the_others() {
     let test = "a_server_at_its_process_limit_names_it_and_serves_the_others";
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let program = folder.install(contend(), "contend", 0o755);
     for (number, model, what) in
         [(1, "process-per-connection", "fork"), (2, "thread-per-connection", "start a thread")]
     {
-        let Some(mut command) = as_lone_user(test, &program, lone_user(number), 40) else { return };
+        let Some(mut command) = as_unused_user(test, &program, unused_user(number), 40) else {
+            return;
+        };
         let mut server = Server::of(command.args(["lab-server", model, "hello"]));
         let mut streams: Vec<_> = (0..60).map(|_| server.connect()).collect();
         let mut line = String::new();
@@ -218,7 +222,7 @@ fn a_server_at_its_process_limit_names_it_and_serves_the_others() {
 }
 
 #[test]
-fn members_of_a_pool_are_counted_and_named() {
+fn a_pool_answers_as_many_connections_as_it_has_members() {
     let set = ["--quick", "--set", "connections=100"];
     let only =
         ["--only", "model=prefork", "--only", "model=thread-pool", "--only", "model=callback"];

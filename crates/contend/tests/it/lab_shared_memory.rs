@@ -11,12 +11,12 @@ use crate::support::{
 
 /// Numbers of system calls by name, for each exchange of a thread. A thread reads its resource
 /// usage before and after each measured exchange.
-type Between = Vec<BTreeMap<String, u64>>;
+type ExchangeCalls = Vec<BTreeMap<String, u64>>;
 
 /// Parses the output of `strace -f`. Returns for each thread the calls of every exchange, between
 /// an odd and the next even reading of its usage.
-fn traced(log: &str) -> BTreeMap<String, Between> {
-    let mut threads: BTreeMap<String, (bool, Between)> = BTreeMap::new();
+fn parse_trace(log: &str) -> BTreeMap<String, ExchangeCalls> {
+    let mut threads: BTreeMap<String, (bool, ExchangeCalls)> = BTreeMap::new();
     for line in log.lines() {
         let Some((thread, call)) = line.split_once(char::is_whitespace) else { continue };
         let Some((name, arguments)) = call.trim_start().split_once('(') else { continue };
@@ -38,7 +38,7 @@ fn traced(log: &str) -> BTreeMap<String, Between> {
 }
 
 /// Returns the numbers of system calls by name that the record has for the last sample of one side.
-fn counted(case: &Value, who: &str) -> BTreeMap<String, u64> {
+fn recorded_calls(case: &Value, who: &str) -> BTreeMap<String, u64> {
     let messages = case["facts"]["messages"].as_f64().expect("a number");
     let metrics = case["metrics"].as_object().expect("metrics");
     let of = format!("{who}.");
@@ -52,14 +52,14 @@ fn counted(case: &Value, who: &str) -> BTreeMap<String, u64> {
 }
 
 /// Returns whether a call is part of the exchange, rather than a reading of the clock or a restart.
-fn is_ours(name: &str) -> bool {
+fn is_measured_call(name: &str) -> bool {
     !["clock_gettime", "restart_syscall"].contains(&name)
 }
 
 #[test]
-fn system_calls_are_those_that_strace_counts() {
+fn system_calls_agree_with_strace() {
     if !has("strace") {
-        return skip("system_calls_are_those_that_strace_counts", "there is no strace");
+        return skip("system_calls_agree_with_strace", "there is no strace");
     }
     let all = lab_record(&["ipc/one-way", "--smallest", "--set", "bytes=1"]);
     let names: Vec<_> = cases(&all)
@@ -81,19 +81,23 @@ fn system_calls_are_those_that_strace_counts() {
             .unwrap_or_else(|error| panic!("{mechanism}: {error}: {}", text(&output.stderr)));
         let case = &cases(&record)[0];
         let log = std::fs::read_to_string(log.path()).expect("strace has written");
-        let threads = traced(&log);
+        let threads = parse_trace(&log);
         // The main thread takes part in every exchange, each sub in one. The last exchange is the
         // sample.
-        let is_main = |regions: &&Between| regions.len() > 1;
+        let is_main = |regions: &&ExchangeCalls| regions.len() > 1;
         let main = threads.values().find(is_main).expect("main exchanges messages several times");
         let subs: Vec<_> = threads.values().filter(|regions| !is_main(regions)).collect();
-        let ours = |region: &BTreeMap<String, u64>| -> BTreeMap<String, u64> {
-            region.iter().filter(|(name, _)| is_ours(name)).map(|(n, c)| (n.clone(), *c)).collect()
+        let measured_calls = |region: &BTreeMap<String, u64>| -> BTreeMap<String, u64> {
+            region
+                .iter()
+                .filter(|(name, _)| is_measured_call(name))
+                .map(|(n, c)| (n.clone(), *c))
+                .collect()
         };
-        let of_main = ours(main.last().expect("one"));
-        assert_eq!(of_main, counted(case, "main"), "{mechanism}, main: {case}");
-        let of_sub = counted(case, "sub");
-        let is_it = |regions: &&&Between| ours(&regions[0]) == of_sub;
+        let of_main = measured_calls(main.last().expect("one"));
+        assert_eq!(of_main, recorded_calls(case, "main"), "{mechanism}, main: {case}");
+        let of_sub = recorded_calls(case, "sub");
+        let is_it = |regions: &&&ExchangeCalls| measured_calls(&regions[0]) == of_sub;
         assert!(
             subs.iter().any(|regions| is_it(&regions)),
             "{mechanism}, sub: {of_sub:?} {subs:?}"
@@ -102,7 +106,7 @@ fn system_calls_are_those_that_strace_counts() {
 }
 
 #[test]
-fn a_million_bytes_arrive_with_a_call_each_and_none() {
+fn every_byte_is_received_or_counted_as_lost() {
     let record = lab_record(&["ipc/one-byte", "--smallest"]);
     for case in cases(&record) {
         let form = case["parameters"]["form"].as_str().expect("a form");
@@ -142,7 +146,7 @@ fn messages_too_large_for_a_mechanism_are_reported() {
 }
 
 #[test]
-fn copies_name_their_limit() {
+fn copies_report_their_limiting_resource() {
     let record = lab_record(&[
         "copy/file",
         "--smallest",

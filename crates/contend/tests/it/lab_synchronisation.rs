@@ -90,7 +90,7 @@ fn a_sleeping_partner_takes_at_least_its_ticks() {
 }
 
 #[test]
-fn the_suite_fits_a_narrow_terminal_and_judges() {
+fn the_suite_fits_a_narrow_terminal_and_states_conclusions() {
     let mut command = lab(&["suite", "synchronisation", "--smallest", "--no-store"]);
     let output = output(command.env("COLUMNS", "60"));
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -118,9 +118,9 @@ fn the_suite_uses_the_options_of_the_command_line() {
 }
 
 #[test]
-fn on_one_cpu_the_rest_is_measured() {
+fn cases_that_need_two_cpus_are_skipped_on_one() {
     if !has("taskset") {
-        return skip("on_one_cpu_the_rest_is_measured", "there is no taskset");
+        return skip("cases_that_need_two_cpus_are_skipped_on_one", "there is no taskset");
     }
     let mut command = Command::new("taskset");
     command.args(["-c", "0", contend(), "lab", "run", "placement/cpus", "saturation/compute"]);
@@ -134,7 +134,7 @@ fn on_one_cpu_the_rest_is_measured() {
 }
 
 #[test]
-fn laws_of_scaling_are_in_the_record() {
+fn scaling_fits_are_in_the_record() {
     let record = lab_record(&["saturation/compute", "--smallest"]);
     let cpus = record["host"]["cpus_allowed"].as_u64().expect("a number");
     for case in cases(&record) {

@@ -99,10 +99,10 @@ fn candidates(folder: &Path, pipeline: &str) -> Vec<Value> {
 }
 
 #[test]
-fn changes_with_the_same_output_always_keep_it_on_awkward_files() {
+fn rewrites_that_promise_identical_output_keep_it_on_awkward_files() {
     if !has("bash") {
         return skip(
-            "changes_with_the_same_output_always_keep_it_on_awkward_files",
+            "rewrites_that_promise_identical_output_keep_it_on_awkward_files",
             "there is no bash",
         );
     }

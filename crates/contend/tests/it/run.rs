@@ -39,31 +39,31 @@ enum Input {
 }
 
 /// The result of a pipeline.
-struct Done {
+struct PipelineResult {
     stdout: Vec<u8>,
     /// Sorted words of the messages.
     stderr: Vec<String>,
     status: i32,
 }
 
-impl Done {
+impl PipelineResult {
     /// Returns the parts by which results are compared. Of the messages, these are only the sorted
     /// characters: stages write concurrently, some in pieces, so words may be joined.
-    fn known_by(&self) -> (&[u8], Vec<char>, i32) {
+    fn comparison_key(&self) -> (&[u8], Vec<char>, i32) {
         let mut letters: Vec<char> = self.stderr.concat().chars().collect();
         letters.sort_unstable();
         (&self.stdout, letters, self.status)
     }
 }
 
-impl PartialEq for Done {
+impl PartialEq for PipelineResult {
     fn eq(&self, other: &Self) -> bool {
-        self.known_by() == other.known_by()
+        self.comparison_key() == other.comparison_key()
     }
 }
 
 /// The environment in which a pipeline runs.
-struct Place<'a> {
+struct Environment<'a> {
     folder: &'a Path,
     input: Input,
     locale: &'a str,
@@ -91,9 +91,9 @@ fn contend_run(options: &[&str], pipeline: &str) -> Command {
     command
 }
 
-impl Place<'_> {
+impl Environment<'_> {
     /// Runs a command in this environment, and waits until it exits.
-    fn run(&self, command: Command) -> Done {
+    fn run(&self, command: Command) -> PipelineResult {
         let mut command = if self.input == Input::Closed { closed(&command) } else { command };
         let file = || File::open(self.folder.join(INPUT)).expect("it is there");
         command.stdin(match self.input {
@@ -114,11 +114,11 @@ impl Place<'_> {
         });
         let said = String::from_utf8_lossy(&output.stderr);
         // Skip bash's messages about the processes of a pipeline in which one was killed.
-        let of_jobs = |line: &str| line.contains(" Killed ") || line.contains(" Done ");
+        let of_jobs = |line: &str| line.contains(" Killed ") || line.contains(" PipelineResult ");
         let said = said.lines().filter(|line| !of_jobs(line));
         let mut stderr: Vec<_> = said.flat_map(str::split_whitespace).map(str::to_owned).collect();
         stderr.sort();
-        Done { stdout: output.stdout, stderr, status: code(output.status) }
+        PipelineResult { stdout: output.stdout, stderr, status: code(output.status) }
     }
 
     /// Returns a description of how contend with the given options differs from bash, or `None` if
@@ -148,7 +148,7 @@ fn code(status: ExitStatus) -> i32 {
     status.code().or(status.signal().map(|signal| 128 + signal)).expect("it ended")
 }
 
-impl std::fmt::Debug for Done {
+impl std::fmt::Debug for PipelineResult {
     /// Shows only the beginning of the output.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = &self.stdout[..self.stdout.len().min(100)];
@@ -165,7 +165,7 @@ impl std::fmt::Debug for Done {
 }
 
 /// Asserts that the list of differences is empty.
-fn none(wrong: &[String]) {
+fn assert_no_differences(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -211,7 +211,7 @@ fn words(bytes: usize) -> Vec<u8> {
 }
 
 /// Returns lines with NUL, CR and invalid UTF-8, one long line, and a last line without a newline.
-fn awkward(bytes: usize) -> Vec<u8> {
+fn awkward_lines(bytes: usize) -> Vec<u8> {
     let mut random = Rng::with_seed(6);
     let pieces: [&[u8]; 8] =
         [b"\0", b"\r\n", b"\xff", b"\xc3", b"\n\n", b"a\x80b", b"\t \t", b"foo"];

@@ -10,7 +10,7 @@ use crate::support::{Command, contend, run, text};
 use crate::terminal::on_a_terminal;
 
 /// Returns a command of `contend run` with small chunks and the given arguments.
-fn in_parts(arguments: &[&str]) -> Command {
+fn run_in_chunks(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.args(["run", "-j", "2", "--part-size", "64k"]).args(arguments);
     command
@@ -25,17 +25,17 @@ fn lines(count: u32) -> String {
 }
 
 fn assert_status(output: &Output, status: i32) {
-    let remarks = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(status), "{remarks}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{messages}");
 }
 
 #[test]
-fn sorting_spills_where_the_user_says() {
+fn sort_spills_to_the_given_directory() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = lines(1_000_000);
     let pipeline = |folder: &Path| format!("sort -T {}", folder.display());
     let spilling = |folder: &Path, temporary: &Path| {
-        let mut command = in_parts(&["--memory", "16M", &pipeline(folder)]);
+        let mut command = run_in_chunks(&["--memory", "16M", &pipeline(folder)]);
         run(command.env("LC_ALL", "C").env("TMPDIR", temporary), &input)
     };
     let nowhere = Path::new("/proc/no-such-folder");
@@ -48,13 +48,13 @@ fn sorting_spills_where_the_user_says() {
     let output = spilling(nowhere, folder.path());
     // `sort` reports its own errors, with its own exit status.
     assert_status(&output, 2);
-    let remarks = text(&output.stderr);
-    assert!(remarks.starts_with("sort: cannot create temporary file in "), "{remarks}");
+    let messages = text(&output.stderr);
+    assert!(messages.starts_with("sort: cannot create temporary file in "), "{messages}");
 }
 
 #[test]
-fn sorting_keeps_to_its_memory() {
-    const MEMORY: u64 = 16 << 20;
+fn sort_respects_the_memory_limit() {
+    const MEMORY_BYTES: u64 = 16 << 20;
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("full"), lines(3_000_000)).expect("room");
     std::fs::write(folder.path().join("short"), lines(10)).expect("room");
@@ -73,7 +73,10 @@ fn sorting_keeps_to_its_memory() {
     let short = resident("sort short | uniq -c");
     for pipeline in ["sort full | uniq -c", "sort full"] {
         let full = resident(pipeline);
-        assert!(full - short < MEMORY, "{pipeline}: {short} bytes without data, {full} with it");
+        assert!(
+            full - short < MEMORY_BYTES,
+            "{pipeline}: {short} bytes without data, {full} with it"
+        );
     }
 }
 
@@ -107,7 +110,7 @@ fn commands_are_named_in_the_configuration_file() {
 
 /// Runs `contend run --check` with a pipeline, and with the input from a pipe.
 fn checked(pipeline: &str, input: &str) -> Output {
-    run(in_parts(&["--check", pipeline]).env("LC_ALL", "C"), input)
+    run(run_in_chunks(&["--check", pipeline]).env("LC_ALL", "C"), input)
 }
 
 #[test]
@@ -166,7 +169,7 @@ fn a_check_that_finds_a_difference_reports_its_position() {
     let input = lines(100_000);
     // The declared record format is wrong: each chunk is numbered from 1.
     let arguments = ["--check", "--map", "nl", "nl"];
-    let output = run(&mut in_parts(&arguments), &input);
+    let output = run(&mut run_in_chunks(&arguments), &input);
     assert_status(&output, 1);
     let said = text(&output.stderr);
     assert!(said.starts_with("contend: outputs differ, first between bytes "), "{said}");
@@ -184,8 +187,8 @@ fn commands_with_side_effects_are_not_checked() {
 }
 
 #[test]
-fn a_check_without_room_for_its_input_says_so() {
-    let mut command = in_parts(&["--check", "sort"]);
+fn a_check_that_cannot_save_its_input_is_an_error() {
+    let mut command = run_in_chunks(&["--check", "sort"]);
     let output = run(command.env("TMPDIR", "/proc/no-such-folder"), "a\n");
     assert_status(&output, 125);
     let error = text(&output.stderr);
@@ -201,7 +204,7 @@ fn record(pipeline: &str, input: &str) -> Value {
 fn record_of(arguments: &[&str], input: &str) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
-    let mut command = in_parts(&["--json", json.to_str().expect("UTF-8")]);
+    let mut command = run_in_chunks(&["--json", json.to_str().expect("UTF-8")]);
     run(command.args(arguments).env("LC_ALL", "C"), input);
     let record = std::fs::read_to_string(json).expect("a record");
     let record: Value = serde_json::from_str(&record).expect("JSON");
@@ -279,12 +282,12 @@ fn each_fallback_has_its_own_reason() {
     }
 }
 
-/// Runs a slow pipeline on a terminal, followed by the shell text `behind`. Returns all bytes that
+/// Runs a slow pipeline on a terminal, followed by the shell text `suffix`. Returns all bytes that
 /// the terminal received, or `None` if there is no terminal.
-fn slow_on_a_terminal(test: &str, arguments: &str, behind: &str) -> Option<String> {
+fn slow_on_a_terminal(test: &str, arguments: &str, suffix: &str) -> Option<String> {
     let input = "{ seq 100000; sleep 2; seq 10; }";
     let line = format!(
-        "{input} | {} run -j 2 --part-size 64k {arguments} 'tr 1 2 | sort | uniq' {behind}",
+        "{input} | {} run -j 2 --part-size 64k {arguments} 'tr 1 2 | sort | uniq' {suffix}",
         contend()
     );
     on_a_terminal(test, 60, &line)
@@ -302,8 +305,8 @@ fn a_terminal_shows_progress() {
     let output = drawn.find("2\r\n20\r\n").expect("there is output");
     let cleared = drawn.rfind("\u{1b}[J\u{1b}8").expect("it was taken away");
     assert!(last < cleared && cleared < output, "{drawn:?}");
-    for (arguments, behind) in [("--no-progress", ">/dev/null"), ("", ">/dev/null 2>/dev/null")] {
-        let Some(drawn) = slow_on_a_terminal(test, arguments, behind) else { return };
+    for (arguments, suffix) in [("--no-progress", ">/dev/null"), ("", ">/dev/null 2>/dev/null")] {
+        let Some(drawn) = slow_on_a_terminal(test, arguments, suffix) else { return };
         assert_eq!(drawn, "");
     }
 }
@@ -332,7 +335,7 @@ fn an_empty_pipeline_is_an_error_as_with_pipe() {
 }
 
 #[test]
-fn records_say_which_contend_wrote_them() {
+fn records_have_the_version_of_contend() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     let lab = |name: &str| {

@@ -1,6 +1,6 @@
 //! Tests that pipelines behave with contend as in the shell: output, errors, exit status.
 
-use crate::support::{Command, Public, contend, has, run, skip, text};
+use crate::support::{Command, PublicFolder, contend, has, run, skip, text};
 
 /// A pipeline with its setup.
 struct Case {
@@ -172,28 +172,28 @@ fn same_in(shell: &str, cases: &[Case]) {
 }
 
 #[test]
-fn as_in_bash() {
+fn pipe_behaves_as_bash() {
     if !has("bash") {
-        return skip("as_in_bash", "there is no bash");
+        return skip("pipe_behaves_as_bash", "there is no bash");
     }
     same_in("bash", PORTABLE);
     same_in("bash", BASH);
 }
 
 #[test]
-fn as_in_dash() {
+fn pipe_behaves_as_dash() {
     if !has("dash") {
-        return skip("as_in_dash", "there is no dash");
+        return skip("pipe_behaves_as_dash", "there is no dash");
     }
     same_in("dash", PORTABLE);
 }
 
 #[test]
-fn as_in_busybox() {
+fn pipe_behaves_as_busybox() {
     if !has("busybox") {
-        return skip("as_in_busybox", "there is no busybox");
+        return skip("pipe_behaves_as_busybox", "there is no busybox");
     }
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let busybox = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .map(|path| path.join("busybox"))
         .find(|path| path.is_file())
@@ -205,7 +205,7 @@ fn as_in_busybox() {
 }
 
 #[test]
-fn pipefail_can_be_asked_for() {
+fn pipefail_is_optional() {
     let status = |arguments: &[&str]| {
         let mut command = crate::support::pipe(arguments);
         code(run(&mut command, "").status)

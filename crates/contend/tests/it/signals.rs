@@ -7,7 +7,7 @@ use std::time::Duration;
 use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
 
-use crate::support::{Child, Command, Public, becomes, contend, processes_with, text};
+use crate::support::{Child, Command, PublicFolder, contend, processes_with, text, wait_until};
 
 /// Starts a pipeline and waits until its stages run. `mark` identifies them: it is part of their
 /// command lines.
@@ -23,7 +23,7 @@ fn start(arguments: &[&str], mark: &str) -> Child {
     // The command lines of contend, and of shells that have not become stages yet, have the mark,
     // too.
     let runs = || processes_with(mark).iter().any(|line| line.starts_with("sleep"));
-    becomes(&format!("the stages of {arguments:?} run"), runs);
+    wait_until(&format!("the stages of {arguments:?} run"), runs);
     child
 }
 
@@ -61,11 +61,11 @@ fn stages_that_ignore_an_interrupt_are_ended_by_the_next_ones() {
     }
     let output = end(child);
     assert_eq!(output.status.signal(), Some(2));
-    becomes("nothing is left behind", || processes_with("sleep 3000.77").is_empty());
+    wait_until("nothing is left behind", || processes_with("sleep 3000.77").is_empty());
 }
 
 #[test]
-fn an_interrupt_during_the_set_up_ends_it() {
+fn an_interrupt_ends_the_setup() {
     let child = start(&["--setup", "sleep 30.555", "echo never"], "30.555");
     // Signal the child and its shell, as a terminal signals the whole group.
     signal(&child, Signal::TERM);
@@ -87,7 +87,7 @@ fn completed_runs_are_reported_after_an_interrupt() {
     let pipeline = format!("{{ {pipeline}; }} | cat");
     let child = start(&["--runs", "500", "--stdin", "/dev/null", &pipeline], "0.2111");
     let runs = || std::fs::read_to_string(&begun).unwrap_or_default().lines().count();
-    becomes("several runs are over", || runs() > 3);
+    wait_until("several runs are over", || runs() > 3);
     signal(&child, Signal::INT);
     let output = end(child);
     assert_eq!(output.status.signal(), Some(2));
@@ -97,7 +97,7 @@ fn completed_runs_are_reported_after_an_interrupt() {
 
 #[test]
 fn a_stage_continues_after_it_was_stopped() {
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let waits = folder.install("/bin/sh", "waits", 0o755); // the name identifies the process
     let [waits, over] = [waits, folder.path().join("over")].map(|path| path.display().to_string());
     let stage = format!("{waits} -c 'sleep 0.0333; until [ -e {over} ]; do sleep 0.0333; done'");
@@ -119,5 +119,5 @@ fn a_killed_contend_leaves_no_waiting_shell() {
     let child = start(&["sleep 1.0444 | cat"], "1.0444");
     kill_process(Pid::from_child(&child), Signal::KILL).expect("it runs");
     end(child);
-    becomes("nothing is left behind", || processes_with("1.0444").is_empty());
+    wait_until("nothing is left behind", || processes_with("1.0444").is_empty());
 }

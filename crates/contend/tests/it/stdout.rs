@@ -44,7 +44,7 @@ const PRINTING: &[&[&str]] = &[
 ];
 
 #[test]
-fn a_demonstration_that_cannot_be_shown_ends() {
+fn a_demonstration_fails_if_output_is_closed() {
     let ended = redirected(&prepared(), &["demo"], ">&-");
     let message = text(&ended.stderr);
     assert_eq!(ended.status.code(), Some(125), "{message}");
@@ -82,7 +82,7 @@ fn a_closed_output_without_data_is_not_an_error() {
 }
 
 #[test]
-fn the_pipeline_s_own_output_is_left_to_its_commands() {
+fn contend_reports_no_write_errors_of_commands() {
     let folder = prepared();
     for verb in ["pipe", "run"] {
         let closed = redirected(&folder, &[verb, "true"], ">&-");
@@ -113,7 +113,7 @@ fn a_closed_standard_error_takes_no_report_and_changes_no_status() {
 }
 
 #[test]
-fn usage_that_cannot_be_printed_ends_with_a_failure() {
+fn unwritable_usage_message_fails_with_status_125() {
     let full = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let mut command = Command::new(contend());
     let ended = command.arg("no-such-verb").stderr(full).stdout(Stdio::piped()).output();

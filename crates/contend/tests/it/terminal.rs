@@ -69,7 +69,7 @@ fn without_escapes(text: &str) -> String {
 }
 
 #[test]
-fn the_report_keeps_within_60_columns() {
+fn the_report_fits_60_columns() {
     let pipeline = "seq 2000000 | sed 's/a long expression that will not fit/x/' | cat | wc -l";
     for options in [&["--runs", "1"][..], &["--runs", "2"], &["--runs", "2", "--verbose"]] {
         let mut command = Command::new(contend());
@@ -106,8 +106,8 @@ echo ready; wait_for x; echo second; wait_for xx; exit 7
 ";
 
 #[test]
-fn an_interrupt_that_no_stage_dies_of_is_theirs() {
-    let test = "an_interrupt_that_no_stage_dies_of_is_theirs";
+fn a_caught_interrupt_does_not_end_contend() {
+    let test = "a_caught_interrupt_does_not_end_contend";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
@@ -169,8 +169,8 @@ fn stages_handle_an_interrupt_themselves() {
 }
 
 #[test]
-fn end_of_input_is_typed_once() {
-    let test = "end_of_input_is_typed_once";
+fn one_ctrl_d_ends_the_input() {
+    let test = "one_ctrl_d_ends_the_input";
     let line = format!("echo ready; {} run 'grep x | sort'; echo code=$?", contend());
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &[("ready", "\u{4}")]) else { return };
     assert!(drawn.contains("code=0"), "{drawn}");
@@ -201,8 +201,8 @@ fn quoted(text: &str) -> String {
 }
 
 #[test]
-fn colours_are_for_terminals_only() {
-    let test = "colours_are_for_terminals_only";
+fn colours_are_used_only_on_terminals() {
+    let test = "colours_are_used_only_on_terminals";
     let mut command = Command::new(contend());
     let output = run(command.args(["pipe", "echo x | cat"]), "");
     assert!(!text(&output.stderr).contains('\u{1b}'));
@@ -265,8 +265,8 @@ fn nothing_is_shown_if_standard_error_is_not_a_terminal() {
 }
 
 #[test]
-fn the_pipeline_s_own_output_on_the_same_terminal_stays() {
-    let test = "the_pipeline_s_own_output_on_the_same_terminal_stays";
+fn pipeline_output_on_the_same_terminal_is_not_cleared() {
+    let test = "pipeline_output_on_the_same_terminal_is_not_cleared";
     // The first stage's messages arrive while the table is shown, one of them without a newline;
     // the output arrives at the end.
     let stage = "cat; printf no-newline >&2; sleep 0.4; echo >&2; echo line-2 >&2; echo out";

@@ -4,11 +4,11 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Public, as_nobody, contend, has, is_root, skip, text};
+use crate::support::{PublicFolder, as_nobody, contend, has, is_root, skip, text};
 
 /// Runs a pipeline as the user `nobody` in a folder. Returns the output and the record, or `None`
 /// if that is not possible.
-fn run_as_nobody(test: &str, folder: &Public, pipeline: &str) -> Option<(String, Value)> {
+fn run_as_nobody(test: &str, folder: &PublicFolder, pipeline: &str) -> Option<(String, Value)> {
     let program = folder.install(contend(), "contend", 0o755);
     let json = folder.path().join("record.json");
     let _ = std::fs::remove_file(&json);
@@ -26,7 +26,7 @@ fn run_as_nobody(test: &str, folder: &Public, pipeline: &str) -> Option<(String,
 #[test]
 fn an_ordinary_user_sees_exact_bytes_and_waits() {
     let test = "an_ordinary_user_sees_exact_bytes_and_waits";
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let pipeline = "seq 200000 | sed 's/$/x/' | LC_ALL=C sort -r | head -n 1";
     let Some((output, record)) = run_as_nobody(test, &folder, pipeline) else { return };
     assert_eq!(output, "9x\n");
@@ -42,7 +42,7 @@ fn an_ordinary_user_sees_exact_bytes_and_waits() {
 
 #[test]
 fn an_ordinary_user_sees_short_stages_exactly() {
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     for _ in 0..5 {
         let test = "an_ordinary_user_sees_short_stages_exactly";
         let Some((_, record)) = run_as_nobody(test, &folder, "printf 123 | cat | wc -c") else {
@@ -62,7 +62,7 @@ fn set_user_id_programs_keep_their_privileges() {
     if !is_root() {
         return skip(test, "only root can make a set-user-id program");
     }
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let id = ["/usr/bin/id", "/bin/id"].into_iter().find(|path| std::fs::metadata(path).is_ok());
     let Some(id) = id else { return skip(test, "there is no id") };
     folder.install(id, "privileged", 0o4755);
@@ -114,7 +114,7 @@ fn a_stage_of_another_user_is_marked_as_unreadable() {
     if !is_root() {
         return skip(test, "only root can make a set-user-id program");
     }
-    let folder = Public::new();
+    let folder = PublicFolder::new();
     let sleep = ["/usr/bin/sleep", "/bin/sleep"].into_iter().find(|p| std::fs::metadata(p).is_ok());
     let Some(sleep) = sleep else { return skip(test, "there is no sleep") };
     folder.install(sleep, "privileged", 0o4755);

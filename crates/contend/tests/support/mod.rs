@@ -121,11 +121,11 @@ pub fn finding_ids(record: &Value) -> Vec<String> {
 }
 
 /// A folder that every user may read and write, for copies of executables.
-pub struct Public {
+pub struct PublicFolder {
     folder: tempfile::TempDir,
 }
 
-impl Public {
+impl PublicFolder {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("contend-it-").tempdir().expect("a folder");
         set_mode(folder.path(), 0o777);
@@ -169,14 +169,14 @@ pub fn as_nobody(test: &str, program: &Path) -> Option<Command> {
 
 /// Returns a user id that probably no other process has, including those of other runs of these
 /// tests.
-pub fn lone_user(number: u32) -> u32 {
+pub fn unused_user(number: u32) -> u32 {
     20_000 + (std::process::id() * 4 + number) % 40_000
 }
 
 /// Returns a command that runs a program as an otherwise unused user with a limit on tasks, so that
 /// only its own tasks count. If that is not possible, skips the test with a message and returns
 /// `None`.
-pub fn as_lone_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option<Command> {
+pub fn as_unused_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option<Command> {
     as_nobody(test, program)?;
     if !is_root() {
         skip(test, "as this user other processes count too");
@@ -193,9 +193,9 @@ pub fn as_lone_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option
 ///
 /// # Panics
 /// Panics if the condition does not hold within about a minute.
-pub fn becomes(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..6000 {
-        if is_so() {
+        if condition() {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -26,7 +26,7 @@ use rustix::process::kill_process_group;
 /// Default time limit of a program, long enough for a busy machine.
 const DEADLINE: Duration = Duration::from_mins(5);
 /// Length of the output shown for a killed program, in bytes.
-const SHOWN: usize = 4000;
+const SHOWN_OUTPUT_BYTES: usize = 4000;
 
 /// A program to start, with its signal dispositions and deadline.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ impl Child {
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.child.stdin.take());
         let status = self.reap()?;
-        assert!(!self.watch.has_struck(), "{}", self.watch.complaint());
+        assert!(!self.watch.has_killed(), "{}", self.watch.timeout_message());
         Ok(status)
     }
 
@@ -183,19 +183,20 @@ impl Child {
         drop(self.child.stdin.take());
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
         let (stdout, stderr) = thread::scope(|scope| {
-            let stderr = scope.spawn(|| all_of(stderr));
-            (all_of(stdout), stderr.join().expect("it does not panic"))
+            let stderr = scope.spawn(|| read_to_end_of(stderr));
+            (read_to_end_of(stdout), stderr.join().expect("it does not panic"))
         });
         let (stdout, stderr) = (stdout?, stderr?);
         let status = self.reap()?;
-        if self.watch.has_struck() {
-            let mut complaint = self.watch.complaint();
+        if self.watch.has_killed() {
+            let mut timeout_message = self.watch.timeout_message();
             for (name, bytes) in [("output", &stdout), ("error", &stderr)] {
-                let shown = &bytes[bytes.len().saturating_sub(SHOWN)..];
+                let shown = &bytes[bytes.len().saturating_sub(SHOWN_OUTPUT_BYTES)..];
                 let shown = String::from_utf8_lossy(shown);
-                let _ = write!(complaint, "\nstandard {name}, {} bytes: {shown}", bytes.len());
+                let _ =
+                    write!(timeout_message, "\nstandard {name}, {} bytes: {shown}", bytes.len());
             }
-            panic!("{complaint}");
+            panic!("{timeout_message}");
         }
         Ok(Output { status, stdout, stderr })
     }
@@ -232,7 +233,7 @@ impl Drop for Child {
     }
 }
 
-fn all_of(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+fn read_to_end_of(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(mut pipe) = pipe {
         pipe.read_to_end(&mut bytes)?;
@@ -254,7 +255,7 @@ struct Watch {
 struct State {
     /// Whether the program has been reaped, after which another process may have its pid.
     is_reaped: bool,
-    has_struck: bool,
+    has_killed: bool,
 }
 
 impl Watch {
@@ -275,7 +276,7 @@ impl Watch {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         if !state.is_reaped {
-            state.has_struck = true;
+            state.has_killed = true;
             let _ = kill_process_group(self.group, Signal::KILL); // it may have ended
         }
     }
@@ -284,11 +285,11 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn has_struck(&self) -> bool {
-        self.state().has_struck
+    fn has_killed(&self) -> bool {
+        self.state().has_killed
     }
 
-    fn complaint(&self) -> String {
+    fn timeout_message(&self) -> String {
         format!("not over after {:?}: {}", self.deadline, self.command)
     }
 }

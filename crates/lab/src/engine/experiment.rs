@@ -180,7 +180,7 @@ impl Cpus {
 }
 
 /// Default of `Scope::max_units`.
-pub const USUAL_MAX_UNITS: u64 = 1_000_000;
+pub const DEFAULT_MAX_UNITS: u64 = 1_000_000;
 
 /// The number of units at which a search for a limit stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,7 +213,7 @@ impl Scope {
             size,
             cap: Cap::Usual,
             step_milliseconds: 0,
-            max_units: USUAL_MAX_UNITS,
+            max_units: DEFAULT_MAX_UNITS,
             choices: Choices::default(),
             cpus: Cpus::here(),
         }

@@ -106,7 +106,7 @@ pub const QUICK_LIMIT: Duration = Duration::from_mins(1);
 
 /// Share of a time limit that a plan fills. The rest is a margin for machines slower than the one
 /// on which the costs were measured.
-const PLANNED_PART: f64 = 0.75;
+const PLANNED_SHARE: f64 = 0.75;
 
 /// Expected time for calibration and for writing the report.
 const OVERHEAD: Duration = Duration::from_millis(1500);
@@ -177,7 +177,7 @@ impl Plan {
                 Candidate { experiment: experiment.name, parameters, cost: *cost }
             })
             .collect();
-        let fill = limit.mul_f64(PLANNED_PART).saturating_sub(OVERHEAD);
+        let fill = limit.mul_f64(PLANNED_SHARE).saturating_sub(OVERHEAD);
         let reason = format!(
             "left out to end within {} s; a run without --quick measures it",
             limit.as_secs()

@@ -9,7 +9,7 @@ use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::setting::Setting;
-use crate::support::partners::{Kind, Pair, Placement};
+use crate::support::partners::{Pair, PartnerKind, Placement};
 
 /// The definition of `placement/cpus`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -100,7 +100,8 @@ impl CpuPair {
             Some(other) => other,
         };
         let pair = pair(parameters);
-        let placed = Pair { kind: Kind::Processes, placement: Placement::On(pair), slack: None };
+        let placed =
+            Pair { kind: PartnerKind::Processes, placement: Placement::On(pair), slack: None };
         let hand_off = HandOff::with_mechanism(mechanism, placed)?;
         Ok(Self { hand_off, pair })
     }

@@ -10,7 +10,7 @@ use rustix::fs::MemfdFlags;
 pub const EXAMPLE: &str = include_str!("menu.json");
 
 /// Length of a line of [`base64_lines`] in bytes, without its newline, as with `base64 -w 76`.
-pub const LINE: usize = 76;
+pub const LINE_CHARACTERS: usize = 76;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const SEED: u64 = 20_211_216;
 
@@ -37,9 +37,9 @@ pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
 pub fn base64_lines(to: impl Write, count: u64) -> io::Result<()> {
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut to = BufWriter::with_capacity(1 << 16, to);
-    let mut line = [b'\n'; LINE + 1];
+    let mut line = [b'\n'; LINE_CHARACTERS + 1];
     for _ in 0..count {
-        for ten in line[..LINE].chunks_mut(10) {
+        for ten in line[..LINE_CHARACTERS].chunks_mut(10) {
             let mut bits = random.u64(..);
             for character in ten {
                 *character = ALPHABET[usize::try_from(bits & 63).unwrap_or(0)];
@@ -100,7 +100,9 @@ mod tests {
         let lines: Vec<_> = first.split(|&byte| byte == b'\n').collect();
         assert_eq!(lines.len(), 1001);
         assert!(
-            lines[..1000].iter().all(|l| l.len() == LINE && l.iter().all(|b| ALPHABET.contains(b)))
+            lines[..1000]
+                .iter()
+                .all(|l| l.len() == LINE_CHARACTERS && l.iter().all(|b| ALPHABET.contains(b)))
         );
     }
 

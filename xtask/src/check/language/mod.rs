@@ -19,10 +19,10 @@ use phrases::{Found, Phrases};
 use texts::{Kind, texts, words};
 
 /// Maximum number of phrases per 1,000 words.
-const LIMIT: f64 = 3.0;
+const MAX_PHRASES_PER_1000_WORDS: f64 = 3.0;
 
 /// Maximum number of phrases per 1,000 words of labels, in which a phrase is more often right.
-const LABEL_LIMIT: f64 = 6.0;
+const MAX_LABEL_PHRASES_PER_1000_WORDS: f64 = 6.0;
 
 /// Number of words below which a text may have one phrase, whatever its density.
 const SHORT_WORDS: usize = 200;
@@ -79,7 +79,11 @@ impl Count {
     }
 
     fn is_above_limit(self, kind: Kind) -> bool {
-        let limit = if kind == Kind::Labels { LABEL_LIMIT } else { LIMIT };
+        let limit = if kind == Kind::Labels {
+            MAX_LABEL_PHRASES_PER_1000_WORDS
+        } else {
+            MAX_PHRASES_PER_1000_WORDS
+        };
         self.density() > limit && (self.words >= SHORT_WORDS || self.phrases > 1)
     }
 }
@@ -244,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_with_phrases_are_listed() {
+    fn commit_subjects_with_phrases_are_listed() {
         let report = subjects("run: count bytes\nlab: mend what others left").expect("a report");
         let expected =
             "lab: mend what others left (mend, what others)\nsubjects of commits: 8 words 250.0\n";

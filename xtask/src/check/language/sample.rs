@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_draws_distinct_doc_comments_again() {
+    fn a_seed_reproduces_a_sample_of_distinct_doc_comments() {
         let drawn = sample(&comments(), 8, 7);
         assert_eq!(drawn, sample(&comments(), 8, 7));
         assert_ne!(drawn, sample(&comments(), 8, 8));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_no_more_than_all_doc_comments() {
+    fn a_large_sample_has_every_doc_comment_once() {
         assert_eq!(sample(&comments(), 100, 1).matches("a.rs:").count(), 20);
     }
 }

@@ -53,7 +53,7 @@ const SORTING_PASS_SECONDS: f64 = 0.4;
 /// Minimum number of passes for which a short pilot has time.
 const MIN_PASSES: f64 = 8.0;
 /// Minimum and maximum size of the sample for the pilot, in bytes.
-const PILOT_BYTES: [u64; 2] = [256 << 10, 32 << 20];
+const PILOT_SIZE_RANGE_BYTES: [u64; 2] = [256 << 10, 32 << 20];
 /// Number of runs of each candidate for which the budget of a trial should suffice.
 const RUNS_PER_CANDIDATE: f64 = 14.0;
 /// Minimum size of the sample for a trial, in bytes. With a smaller one, a run consists mostly of
@@ -81,15 +81,16 @@ pub fn add(
         record.warnings.push(Warning::new(WarningId::PartOfInput, message));
     }
     let advice = &settings.advice;
-    let looks = advice.trial.is_some() || advice.wanted && record.wall_seconds >= MIN_WALL_SECONDS;
-    if !looks && advice.questions.is_empty() {
+    let looks_for_changes =
+        advice.trial.is_some() || advice.wanted && record.wall_seconds >= MIN_WALL_SECONDS;
+    if !looks_for_changes && advice.questions.is_empty() {
         return Ok(());
     }
     let calibration = answer(record, &advice.questions, advice.store.as_deref())?;
-    if !looks {
+    if !looks_for_changes {
         return Ok(());
     }
-    match look(record, settings, saved, &calibration, signals) {
+    match find_changes(record, settings, saved, &calibration, signals) {
         Err(error) if advice.trial.is_none() => {
             // The user did not ask for advice, so the profile succeeds without it.
             match error.downcast_ref::<RunError>() {
@@ -121,7 +122,7 @@ fn warn(record: &mut PipeRecord, message: String) {
 }
 
 /// Looks for changes and, with `--try`, measures them in a trial.
-fn look(
+fn find_changes(
     record: &mut PipeRecord,
     settings: &PipeRun,
     saved: Option<&SavedInput>,
@@ -131,7 +132,7 @@ fn look(
     if settings.advice.trial.is_some() {
         warn_of_failed(record);
     }
-    let Some((environment, draft)) = understand(record, settings, signals)? else {
+    let Some((environment, draft)) = read_environment(record, settings, signals)? else {
         return Ok(());
     };
     add_parallelism_finding(record, settings, &environment);
@@ -191,7 +192,7 @@ fn add_parallelism_finding(record: &mut PipeRecord, settings: &PipeRun, environm
 /// Returns the environment of the commands, and the pipeline as a draft that rewrites can change.
 /// Returns `None` if either cannot be determined. A warning then says why; for the draft, only with
 /// `--try`.
-fn understand(
+fn read_environment(
     record: &mut PipeRecord,
     settings: &PipeRun,
     signals: &Signals,
@@ -274,7 +275,7 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
     // The value is clamped below.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     let bytes = (whole as f64 * pass / work) as u64;
-    let bytes = bytes.clamp(PILOT_BYTES[0], PILOT_BYTES[1]);
+    let bytes = bytes.clamp(PILOT_SIZE_RANGE_BYTES[0], PILOT_SIZE_RANGE_BYTES[1]);
     let sample = Sample::of(file.try_clone()?, bytes).context("cannot sample the input")?;
     Ok(Some(Pilot::new(runner, sample.file, budget)))
 }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_parts_are_not_completed() {
+    fn hidden_verbs_and_options_are_not_completed() {
         let names = hidden(&Args::command());
         for known in ["lab-case", "lab-probe", "lab-server", "--smallest"] {
             assert!(names.iter().any(|name| name == known), "{known}: {names:?}");

@@ -9,7 +9,7 @@ use anyhow::Result;
 use crate::cli::generate::Page;
 
 /// Width of the pages, in columns.
-const WIDTH: usize = 118;
+const PAGE_COLUMNS: usize = 118;
 
 /// Returns a page as Markdown.
 ///
@@ -26,7 +26,7 @@ pub fn page(page: Page) -> Result<String> {
 /// Returns the given prose as one paragraph, wrapped to the page width.
 pub(super) fn paragraph(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    textwrap::fill(&words, WIDTH) + "\n"
+    textwrap::fill(&words, PAGE_COLUMNS) + "\n"
 }
 
 /// Escapes characters that Markdown would interpret, outside of code spans.

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_numbers_of_stages_may_not() {
+    fn words_and_stage_numbers_must_match() {
         assert!(differs("Stage 4 was blocked", "Stage 3 was blocked\n", Rules::Figures));
         assert!(differs("(stages 1, 2)", "(stages 1, 3)\n", Rules::Figures));
         assert!(differs("12 ms of CPU", "13 ms at CPU\n", Rules::Figures));
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn exact_output_has_its_numbers_and_spaces() {
+    fn exact_output_must_match_numbers_and_spaces() {
         assert!(!differs("a  1\n  b", "a  1\n  b\n", Rules::Exact));
         assert!(differs("a  1", "a 1\n", Rules::Exact));
         assert!(differs("a 1", "a 2\n", Rules::Exact));
     }
 
     #[test]
-    fn the_lab_may_measure_other_cases_and_be_disturbed() {
+    fn lab_output_may_have_other_cases_and_warnings() {
         let page =
             "units/create\nkind  median\nfork 100µs\nthread 10µs\n\nIn [brackets] the interval";
         let output = "lab: 2 cases\n\nunits/create\nkind   median\nfork 3ms\nwarning: fork: others used\n  \

@@ -153,7 +153,7 @@ fn session(mut block: Block, lines: &[(usize, &str)]) -> Block {
 }
 
 #[test]
-fn sessions_are_found_in_order_with_what_comments_say_of_them() {
+fn sessions_are_found_in_order_with_their_comments() {
     let text = "\
 <!-- setup: seq 3 >n -->
 ````text

@@ -147,7 +147,7 @@ fn commands_share_a_folder_and_both_outputs_are_read() {
 }
 
 #[test]
-fn the_lab_is_quick_whatever_the_page_says() {
+fn lab_commands_always_run_with_quick() {
     let script = quick_lab().replace(&format!("exec '{}'", contend()), "echo");
     let sandbox = Sandbox::with_program(&script);
     let line = |command: &str| sandbox.run(command).output;

@@ -70,7 +70,7 @@ fn blocks(lines: &[&str]) -> Vec<Range<usize>> {
 }
 
 #[test]
-fn sessions_are_replaced_and_all_else_stays() {
+fn only_sessions_are_replaced() {
     let original =
         "One.\n\n```console\n$ a\n2\n```\n\n```text\n$ no\n```\n\n```console\n$ b\n```\n";
     let translation =

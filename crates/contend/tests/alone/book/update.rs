@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::is_skipped;
 use super::output::{is_gap, is_line};
 use super::page::{Item, Page, Step};
 use super::sandbox::{Lab, Sandbox};
+use super::skip_if_missing;
 use crate::support::report;
 
 /// Runs the commands of a page as printed, and replaces their output on the page. Gaps (`...`)
@@ -18,7 +18,7 @@ pub fn page(path: &Path, name: &str, page: &Page, replaces_gaps: bool) {
     for item in &page.items {
         match item {
             Item::Setup { command, .. } => drop(sandbox.run(command)),
-            Item::Block(block) if is_skipped(name, block) => {}
+            Item::Block(block) if skip_if_missing(name, block) => {}
             Item::Block(block) => {
                 for step in &block.steps {
                     let output = updated(name, step, &sandbox, replaces_gaps);

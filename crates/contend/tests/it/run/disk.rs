@@ -4,18 +4,20 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use super::{INPUT, Input, Place, bash, code, contend_run, folder, none, words};
-use crate::support::{Command, Public, as_nobody, contend, has, skip, text};
+use super::{
+    Environment, INPUT, Input, assert_no_differences, bash, code, contend_run, folder, words,
+};
+use crate::support::{Command, PublicFolder, as_nobody, contend, has, skip, text};
 
 /// Size of the input in bytes, which exceeds the memory limit of these tests.
-const BYTES: usize = 12_000_000;
+const INPUT_BYTES: usize = 12_000_000;
 const OPTIONS: &str = "run -j 2 --part-size 200k --memory 16M";
 /// Pipelines that sort with contend's own operator, and others that sort with a `sort` process.
-const SORTS: &[&str] =
+const SORT_PIPELINES: &[&str] =
     &["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2", "sort -s -k2", "rev | sort -s -k2"];
 
 /// Returns distinct lines with at least the given total size.
-fn numbered(bytes: usize) -> Vec<u8> {
+fn distinct_lines(bytes: usize) -> Vec<u8> {
     let numbers = (0..).flat_map(|number: u64| format!("{} word\n", number * 7919).into_bytes());
     let mut text: Vec<u8> = numbers.take(bytes).collect();
     text.push(b'\n');
@@ -23,7 +25,7 @@ fn numbered(bytes: usize) -> Vec<u8> {
 }
 
 /// Asserts that a pipeline failed with a message and an exit status, and left no files.
-fn failed_with_full_disk(pipeline: &str, output: &Output, temporary: &Path, reason: &str) {
+fn assert_disk_failure(pipeline: &str, output: &Output, temporary: &Path, reason: &str) {
     let error = text(&output.stderr);
     assert!(error.contains(reason), "{pipeline}: {error}");
     assert!(error.contains(temporary.to_str().expect("UTF-8")), "where? {pipeline}: {error}");
@@ -35,8 +37,12 @@ fn failed_with_full_disk(pipeline: &str, output: &Output, temporary: &Path, reas
 
 /// Runs a pipeline with a limit on file sizes, after the shell text `signal`. Returns the output
 /// and the working folder.
-fn with_small_files(signal: &str, pipeline: &str, stream: bool) -> (Output, tempfile::TempDir) {
-    let folder = folder(&numbered(BYTES));
+fn run_with_file_size_limit(
+    signal: &str,
+    pipeline: &str,
+    stream: bool,
+) -> (Output, tempfile::TempDir) {
+    let folder = folder(&distinct_lines(INPUT_BYTES));
     std::fs::create_dir(folder.path().join("tmp")).expect("room");
     let input = if stream { "cat in |" } else { "<in" };
     let script = format!("{signal} ulimit -f 64; {input} '{}' {OPTIONS} \"$0\"", contend());
@@ -47,37 +53,40 @@ fn with_small_files(signal: &str, pipeline: &str, stream: bool) -> (Output, temp
 }
 
 /// Returns the pipeline with so little memory for each `sort` that GNU sort needs files, too.
-fn with_files(pipeline: &str) -> String {
+fn with_small_sort_buffer(pipeline: &str) -> String {
     pipeline.replace("sort", "sort -S 1M")
 }
 
 #[test]
-fn where_files_must_be_small_sorting_fails_with_a_reason() {
-    for pipeline in SORTS {
+fn sort_names_the_error_at_a_file_size_limit() {
+    for pipeline in SORT_PIPELINES {
         for stream in [false, true] {
-            let pipeline = with_files(pipeline);
-            let (output, folder) = with_small_files("trap '' XFSZ;", &pipeline, stream);
+            let pipeline = with_small_sort_buffer(pipeline);
+            let (output, folder) = run_with_file_size_limit("trap '' XFSZ;", &pipeline, stream);
             let temporary = folder.path().join("tmp");
-            failed_with_full_disk(&pipeline, &output, &temporary, "File too large");
+            assert_disk_failure(&pipeline, &output, &temporary, "File too large");
         }
     }
 }
 
 #[test]
-fn small_files_do_not_matter_if_a_shell_needs_no_files() {
+fn a_file_size_limit_does_not_matter_if_bash_needs_no_files() {
     if !has("bash") {
-        return skip("small_files_do_not_matter_if_a_shell_needs_no_files", "there is no bash");
+        return skip(
+            "a_file_size_limit_does_not_matter_if_bash_needs_no_files",
+            "there is no bash",
+        );
     }
     // GNU sort does not know the size of its input from a pipe, and needs files.
     for pipeline in ["sort", "sort -u -r", "sort -k2", "sort -s -k2"] {
-        let (output, folder) = with_small_files("", pipeline, false);
-        is_as_in_bash(pipeline, &output, folder.path());
+        let (output, folder) = run_with_file_size_limit("", pipeline, false);
+        assert_same_as_bash(pipeline, &output, folder.path());
     }
 }
 
 /// Asserts that the output equals that of bash without limits, and that no files are left.
-fn is_as_in_bash(pipeline: &str, output: &Output, folder: &Path) {
-    let expected = Place { folder, input: Input::File, locale: "C" }.run(bash(pipeline));
+fn assert_same_as_bash(pipeline: &str, output: &Output, folder: &Path) {
+    let expected = Environment { folder, input: Input::File, locale: "C" }.run(bash(pipeline));
     let error = text(&output.stderr);
     assert_eq!((error.as_str(), code(output.status)), ("", 0), "{pipeline}");
     assert!(output.stdout == expected.stdout, "{pipeline}");
@@ -88,28 +97,28 @@ fn is_as_in_bash(pipeline: &str, output: &Output, folder: &Path) {
 
 /// Tests that the default action of `SIGXFSZ` ends contend, like any other program.
 #[test]
-fn the_signal_for_large_files_is_fatal() {
+fn sigxfsz_ends_the_run() {
     for pipeline in ["sort", "sort -k2"] {
-        let pipeline = with_files(pipeline);
-        let (output, folder) = with_small_files("", &pipeline, false);
+        let pipeline = with_small_sort_buffer(pipeline);
+        let (output, folder) = run_with_file_size_limit("", &pipeline, false);
         assert_eq!((code(output.status), output.stdout.len()), (153, 0), "{pipeline}");
         assert_eq!(folder.path().join("tmp").read_dir().expect("a folder").count(), 0);
     }
 }
 
 #[test]
-fn a_missing_folder_does_not_matter_if_a_shell_needs_no_files() {
-    let test = "a_missing_folder_does_not_matter_if_a_shell_needs_no_files";
+fn a_missing_tmpdir_does_not_matter_if_bash_needs_no_files() {
+    let test = "a_missing_tmpdir_does_not_matter_if_bash_needs_no_files";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
-    let folder = folder(&numbered(BYTES));
+    let folder = folder(&distinct_lines(INPUT_BYTES));
     let nowhere = folder.path().join("nowhere");
     let input = || std::fs::File::open(folder.path().join(INPUT)).expect("there");
     for pipeline in ["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2", "sort -s -k2"] {
         let mut command = contend_run(&["-j", "2", "--memory", "16M"], pipeline);
         command.env("TMPDIR", &nowhere).env("LC_ALL", "C").stdin(input());
-        is_as_in_bash(pipeline, &command.output().expect("it starts"), folder.path());
+        assert_same_as_bash(pipeline, &command.output().expect("it starts"), folder.path());
     }
     // A pipeline that needs no temporary files succeeds without the folder.
     let output = contend_run(&["-j", "2", "--part-size", "1k"], "sort | head -n 1")
@@ -122,8 +131,8 @@ fn a_missing_folder_does_not_matter_if_a_shell_needs_no_files() {
 
 #[test]
 #[ignore = "needs the right to mount; .ci/run runs it where there is that right"]
-fn a_full_disk_does_not_matter_if_a_shell_needs_no_files() {
-    let folder = folder(&numbered(BYTES));
+fn a_full_disk_does_not_matter_if_bash_needs_no_files() {
+    let folder = folder(&distinct_lines(INPUT_BYTES));
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).expect("room");
     for (input, file) in [("", "<in"), ("cat in |", "")] {
@@ -138,7 +147,7 @@ fn a_full_disk_does_not_matter_if_a_shell_needs_no_files() {
             let mut command = Command::new("unshare");
             command.args(["--mount", "sh", "-c", &script]).env("TMPDIR", &temporary);
             let output = command.env("LC_ALL", "C").current_dir(folder.path()).output();
-            is_as_in_bash(pipeline, &output.expect("util-linux"), folder.path());
+            assert_same_as_bash(pipeline, &output.expect("util-linux"), folder.path());
         }
     }
 }
@@ -148,26 +157,26 @@ fn spilled_data_is_sorted_correctly() {
     if !has("bash") {
         return skip("spilled_data_is_sorted_correctly", "there is no bash");
     }
-    let folder = folder(&words(BYTES / 2));
+    let folder = folder(&words(INPUT_BYTES / 2));
     let mut wrong = Vec::new();
     for input in [Input::File, Input::Pipe] {
-        let place = Place { folder: folder.path(), input, locale: "C" };
+        let environment = Environment { folder: folder.path(), input, locale: "C" };
         for pipeline in ["sort", "sort | uniq -c", "sort -k2", "sort -s -n", "sort | head -n 9"] {
             let options = ["-j", "3", "--memory", "16M", "--part-size", "300k"];
-            wrong.extend(place.difference(&options, pipeline));
+            wrong.extend(environment.difference(&options, pipeline));
         }
     }
-    none(&wrong);
+    assert_no_differences(&wrong);
 }
 
 #[test]
 fn an_ordinary_user_gets_the_same_output() {
     let test = "an_ordinary_user_gets_the_same_output";
-    let public = Public::new();
+    let public = PublicFolder::new();
     let input = words(3_000_000);
     std::fs::write(public.path().join(INPUT), &input).expect("room");
-    let place = folder(&input);
-    let place = Place { folder: place.path(), input: Input::Nothing, locale: "C" };
+    let folder = folder(&input);
+    let environment = Environment { folder: folder.path(), input: Input::Nothing, locale: "C" };
     // An executable that may not be read cannot use its own /proc entries.
     for (name, mode) in [("contend", 0o755), ("unreadable", 0o711)] {
         let program = public.install(contend(), name, mode);
@@ -179,7 +188,7 @@ fn an_ordinary_user_gets_the_same_output() {
             let command = command.env("LC_ALL", "C").env("TMPDIR", public.path());
             let output = command.current_dir(public.path()).stdin(Stdio::null()).output();
             let output = output.expect("it starts");
-            let expected = place.run(bash(pipeline));
+            let expected = environment.run(bash(pipeline));
             let error = text(&output.stderr);
             assert_eq!((error.as_str(), code(output.status)), ("", 0), "{name}: {pipeline}");
             assert!(output.stdout == expected.stdout, "{name}: {pipeline}");
@@ -188,29 +197,29 @@ fn an_ordinary_user_gets_the_same_output() {
 }
 
 /// Returns the number of the first CPU that this process may use, or `None` if it is unknown.
-fn some_cpu() -> Option<String> {
+fn first_allowed_cpu() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     Some(list.trim().split(['-', ',']).next()?.to_owned())
 }
 
 #[test]
-fn on_one_cpu_it_runs_plain_unless_chunks_are_forced() {
-    let test = "on_one_cpu_it_runs_plain_unless_chunks_are_forced";
-    let (Some(cpu), true) = (some_cpu(), has("taskset")) else {
+fn one_cpu_runs_the_plain_pipeline_unless_chunks_are_forced() {
+    let test = "one_cpu_runs_the_plain_pipeline_unless_chunks_are_forced";
+    let (Some(cpu), true) = (first_allowed_cpu(), has("taskset")) else {
         return skip(test, "there is no taskset");
     };
     let folder = folder(&words(2_000_000));
-    let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
+    let environment = Environment { folder: folder.path(), input: Input::File, locale: "C" };
     let on_one = |options: &[&str], pipeline: &str| {
         let mut command = Command::new("taskset");
         command.args(["-c", &cpu, contend(), "run"]).args(options).arg(pipeline);
-        place.run(command)
+        environment.run(command)
     };
     let explained = text(&on_one(&["--explain"], "sed s/a/b/ | sort").stdout);
     assert!(explained.contains("\nplain: only one CPU is available"), "{explained}");
     for pipeline in ["sed s/a/b/ | sort", "sort -k2", "sort | uniq -c", "grep foo | head -n 2"] {
-        let expected = place.run(bash(pipeline));
+        let expected = environment.run(bash(pipeline));
         assert_eq!(on_one(&[], pipeline), expected, "{pipeline}");
         assert_eq!(on_one(&["-j", "3", "--part-size", "90k"], pipeline), expected, "{pipeline}");
     }

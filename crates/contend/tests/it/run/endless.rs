@@ -10,21 +10,21 @@ use crate::support::{Command, contend, has, skip, text};
 /// Default options, and several sizes of chunks.
 const OPTIONS: &[&str] = &["", "-j 3 --part-size 1", "-j 3 --part-size 50k", "--memory 16M"];
 /// Pipelines that write endlessly without line breaks.
-const ENDLESS: &[&str] = &[
+const ENDLESS_WRITERS: &[&str] = &[
     "cat /dev/zero | tr '\\0' a",
     "perl -e 'while(print \"a\" x 65536){}'",
     "while printf 'aaaaaaaaaa%0.s' 1 2 3 4 5 6 7; do :; done",
 ];
 /// Maximum memory of contend itself in kilobytes: that of two chunks of the largest size, and of
 /// the program.
-const MOST_KB: u64 = 160 << 10;
+const MAX_MEMORY_KB: u64 = 160 << 10;
 
 #[test]
 fn endless_data_without_line_breaks_ends_with_its_reader() {
     if !has("bash") || !has("perl") {
         return skip("endless_data_without_line_breaks_ends_with_its_reader", "no bash or perl");
     }
-    for writer in ENDLESS {
+    for writer in ENDLESS_WRITERS {
         for pipeline in ["tr a b", "tr a c | tr c b | tr -d '\\n'"] {
             for options in OPTIONS {
                 let program = contend();
@@ -66,7 +66,7 @@ fn data_without_line_breaks_takes_bounded_memory() {
         let peak = status.expect("it runs");
         let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let peak = peak.and_then(|it| it.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-        assert!(peak.is_some_and(|peak| peak < MOST_KB), "{options:?}: {peak:?} kB");
+        assert!(peak.is_some_and(|peak| peak < MAX_MEMORY_KB), "{options:?}: {peak:?} kB");
         std::io::copy(&mut stdout, &mut std::io::sink()).expect("it writes");
         writer.join().expect("it writes");
         assert!(child.wait().expect("it is ours").success(), "{options:?}");

@@ -11,21 +11,21 @@ use contend_sys::{Pid, Signal};
 use rustix::process::{kill_process, kill_process_group};
 use tempfile::TempDir;
 
-use super::{Input, Place, bash, code, contend_run, folder, words};
-use crate::support::{Child, Command, becomes, has, skip, text};
+use super::{Environment, Input, bash, code, contend_run, folder, words};
+use crate::support::{Child, Command, has, skip, text, wait_until};
 
 /// Environment variable that identifies the processes of a run by its value.
-const MARK: &str = "CONTEND_TEST_MARK";
+const MARK_VARIABLE: &str = "CONTEND_TEST_MARK";
 /// Options for chunks of a few thousand lines, and for little memory.
-const SMALL: &[&str] = &["-j", "3", "--part-size", "50k", "--memory", "16M"];
+const SMALL_CHUNK_OPTIONS: &[&str] = &["-j", "3", "--part-size", "50k", "--memory", "16M"];
 /// Number of bytes written to a run at its start.
-const FED: usize = 24_000_000;
+const INITIAL_INPUT_BYTES: usize = 24_000_000;
 /// Number of bytes written every few milliseconds afterwards.
-const LITTLE: usize = 100_000;
+const INPUT_STEP_BYTES: usize = 100_000;
 
 /// Returns the command lines of the processes of a run.
 fn processes(mark: &str) -> Vec<String> {
-    let mark = format!("{MARK}={mark}");
+    let mark = format!("{MARK_VARIABLE}={mark}");
     let has_mark = |entry: &std::fs::DirEntry| {
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
@@ -40,7 +40,7 @@ fn processes(mark: &str) -> Vec<String> {
 }
 
 /// Returns the names of the files in a folder.
-fn left_in(folder: &Path) -> Vec<String> {
+fn file_names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
@@ -57,8 +57,8 @@ impl Running {
     fn start(mark: &str, pipeline: &str) -> Self {
         let temporary = tempfile::tempdir().expect("a folder");
         let mark = format!("{mark}-{}", std::process::id());
-        let mut child = contend_run(SMALL, pipeline)
-            .env(MARK, &mark)
+        let mut child = contend_run(SMALL_CHUNK_OPTIONS, pipeline)
+            .env(MARK_VARIABLE, &mark)
             .env("TMPDIR", temporary.path())
             .env("LC_ALL", "C")
             .stdin(Stdio::piped())
@@ -68,11 +68,11 @@ impl Running {
             .expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");
         let text = words(1_000_000);
-        for _ in 0..FED / text.len() {
+        for _ in 0..INITIAL_INPUT_BYTES / text.len() {
             stdin.write_all(&text).expect("it reads");
         }
         std::thread::spawn(move || {
-            while stdin.write_all(&text[..LITTLE]).is_ok() {
+            while stdin.write_all(&text[..INPUT_STEP_BYTES]).is_ok() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
@@ -81,7 +81,7 @@ impl Running {
 
     /// Waits until the run has a process of the given program.
     fn with(mut self, program: &str) -> Self {
-        becomes(&format!("{program} runs in {}", self.mark), || {
+        wait_until(&format!("{program} runs in {}", self.mark), || {
             let ended = self.child.try_wait().expect("it is ours");
             assert_eq!(ended, None, "{}: {} ended", self.mark, program);
             processes(&self.mark).iter().any(|line| line.starts_with(program))
@@ -90,13 +90,13 @@ impl Running {
     }
 
     /// Waits until the run has created a temporary file.
-    fn spilled(self) -> Self {
-        becomes("it spills", || !left_in(self.temporary.path()).is_empty());
+    fn wait_for_spill(self) -> Self {
+        wait_until("it spills", || !file_names(self.temporary.path()).is_empty());
         self
     }
 
     /// Sends a signal, asserts that the signal ended the run, and returns the messages.
-    fn end_by(&mut self, signal: Signal) -> String {
+    fn end_by_signal(&mut self, signal: Signal) -> String {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
         let status = self.child.wait().expect("it is ours");
         assert_eq!(status.signal(), Some(signal.as_raw()), "{status:?}");
@@ -109,7 +109,7 @@ impl Running {
 
 /// Pipelines with busy workers, each with the program of one worker, and whether it writes
 /// temporary files.
-const WORKING: &[(&str, &str, bool)] = &[
+const BUSY_PIPELINES: &[(&str, &str, bool)] = &[
     ("sed 's/a/b/g' | sort -s -k2", "sort", true),
     ("sed 's/a/b/g' | sort -s -k2 | uniq -c | tail -n 3", "sed", true),
     ("sed 's/a/b/g' | sort -u", "sed", false),
@@ -120,27 +120,27 @@ const WORKING: &[(&str, &str, bool)] = &[
 
 #[test]
 fn a_killed_run_leaves_no_processes() {
-    for (number, &(pipeline, worker, spills)) in WORKING.iter().enumerate() {
+    for (number, &(pipeline, worker, spills)) in BUSY_PIPELINES.iter().enumerate() {
         let running = Running::start(&format!("kill{number}"), pipeline).with(worker);
-        let mut running = if spills { running.spilled() } else { running };
-        running.end_by(Signal::KILL);
-        becomes(&format!("{pipeline}: nothing runs"), || processes(&running.mark).is_empty());
+        let mut running = if spills { running.wait_for_spill() } else { running };
+        running.end_by_signal(Signal::KILL);
+        wait_until(&format!("{pipeline}: nothing runs"), || processes(&running.mark).is_empty());
         // Each process has removed its own files.
-        assert_eq!(left_in(running.temporary.path()), [""; 0], "{pipeline}");
+        assert_eq!(file_names(running.temporary.path()), [""; 0], "{pipeline}");
     }
 }
 
 #[test]
 fn a_signal_ends_the_run_and_all_of_its_processes() {
     let signals = [Signal::INT, Signal::TERM, Signal::HUP];
-    for (number, &(pipeline, worker, spills)) in WORKING.iter().enumerate() {
+    for (number, &(pipeline, worker, spills)) in BUSY_PIPELINES.iter().enumerate() {
         let running = Running::start(&format!("end{number}"), pipeline).with(worker);
-        let mut running = if spills { running.spilled() } else { running };
-        let said = running.end_by(signals[number % signals.len()]);
+        let mut running = if spills { running.wait_for_spill() } else { running };
+        let said = running.end_by_signal(signals[number % signals.len()]);
         assert_eq!(said, "", "{pipeline}");
         // Once contend has exited, so have all processes of the run.
         assert_eq!(processes(&running.mark), [""; 0], "{pipeline}");
-        assert_eq!(left_in(running.temporary.path()), [""; 0], "{pipeline}");
+        assert_eq!(file_names(running.temporary.path()), [""; 0], "{pipeline}");
     }
 }
 
@@ -148,7 +148,7 @@ fn a_signal_ends_the_run_and_all_of_its_processes() {
 fn a_signal_ends_a_plain_run() {
     for (number, pipeline) in ["sed -n 1p | cat -n", "tac | cat -n"].into_iter().enumerate() {
         let mut running = Running::start(&format!("plain{number}"), pipeline).with("cat");
-        running.end_by(Signal::TERM);
+        running.end_by_signal(Signal::TERM);
         assert_eq!(processes(&running.mark), [""; 0], "{pipeline}");
     }
 }
@@ -159,10 +159,16 @@ fn a_check_that_waits_for_a_background_job_can_be_ended() {
     let sleep = format!("sleep {}", 1000 + std::process::id());
     let pipeline = format!("{{ {sleep} & echo begun; }}");
     let mut command = contend_run(&["--check"], &pipeline);
-    command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .env(MARK_VARIABLE, &mark)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut child = command.spawn().expect("it starts");
     let starts_with = |program: &str| processes(&mark).iter().any(|line| line.starts_with(program));
-    becomes("only what is in the background runs", || starts_with("sleep") && !starts_with("bash"));
+    wait_until("only what is in the background runs", || {
+        starts_with("sleep") && !starts_with("bash")
+    });
     kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
     let status = child.wait().expect("it is ours");
     assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status:?}");
@@ -175,13 +181,17 @@ fn a_signal_ends_a_check_without_reporting_a_difference() {
     for (name, signal) in [("TERM", Signal::TERM), ("HUP", Signal::HUP), ("INT", Signal::INT)] {
         let mark = format!("original-{name}-{}", std::process::id());
         let mut command = contend_run(&["--check"], "{ sleep 3; echo done; } | cat | sort -S 1M");
-        command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env(MARK_VARIABLE, &mark)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         // The output of contend is complete before the original run starts.
         let mut done = [0; 5];
         child.stdout.as_mut().expect("piped").read_exact(&mut done).expect("its output");
         let sleeps = || processes(&mark).iter().any(|line| line.starts_with("sleep"));
-        becomes("the original runs", sleeps);
+        wait_until("the original runs", sleeps);
         let pid = Pid::from_child(&child);
         if signal == Signal::INT {
             // A terminal, too, signals the process group.
@@ -198,7 +208,7 @@ fn a_signal_ends_a_check_without_reporting_a_difference() {
 
 /// Runs a command that exits early on an endless standard input. Returns the output, the messages
 /// and the exit status.
-fn over_endless(command: &mut Command) -> (Vec<u8>, String, i32) {
+fn run_with_endless_input(command: &mut Command) -> (Vec<u8>, String, i32) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("piped");
@@ -227,9 +237,9 @@ fn an_early_exit_ends_the_run() {
         "rev | head -c 100",
         "awk '{ print $1 }' | grep -m 2 o",
     ] {
-        let expected = over_endless(&mut bash(pipeline));
+        let expected = run_with_endless_input(&mut bash(pipeline));
         for options in [&["-j", "3"][..], &["-j", "3", "--part-size", "20k"]] {
-            let found = over_endless(&mut contend_run(options, pipeline));
+            let found = run_with_endless_input(&mut contend_run(options, pipeline));
             assert_eq!(found, expected, "{pipeline} {options:?}");
         }
     }
@@ -237,7 +247,7 @@ fn an_early_exit_ends_the_run() {
 
 /// Runs a command whose reader closes after the first line. Returns that line and the messages,
 /// which end with the exit status of the command.
-fn for_a_reader_that_leaves(run: &str) -> String {
+fn run_with_closing_reader(run: &str) -> String {
     let script = format!("{{ {run}; echo $? >&2; }} | head -n 1 >first; cat first");
     let folder = folder(&words(4_000_000));
     let output = bash(&script).current_dir(folder.path()).output().expect("bash");
@@ -245,16 +255,16 @@ fn for_a_reader_that_leaves(run: &str) -> String {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_it_by_sigpipe() {
+fn a_closing_reader_ends_the_run_by_sigpipe() {
     if !has("bash") {
-        return skip("a_reader_that_leaves_ends_it_by_sigpipe", "there is no bash");
+        return skip("a_closing_reader_ends_the_run_by_sigpipe", "there is no bash");
     }
     let contend = crate::support::contend();
     for pipeline in ["sed s/a/b/ in", "cat in | sort", "sort -k2 in", "cat in | sort | uniq -c"] {
-        let expected = for_a_reader_that_leaves(&format!("bash -c '{pipeline}'"));
+        let expected = run_with_closing_reader(&format!("bash -c '{pipeline}'"));
         for options in ["-j 3", "-j 3 --part-size 100k"] {
             let run = format!("{contend} run {options} '{pipeline}'");
-            assert_eq!(for_a_reader_that_leaves(&run), expected, "{run}");
+            assert_eq!(run_with_closing_reader(&run), expected, "{run}");
         }
     }
 }
@@ -297,16 +307,17 @@ fn an_output_that_accepts_no_data_is_an_error() {
 }
 
 #[test]
-fn closed_descriptors_are_the_pipeline_s_own() {
+fn closed_descriptors_give_bash_s_result() {
     if !has("bash") {
-        return skip("closed_descriptors_are_the_pipeline_s_own", "there is no bash");
+        return skip("closed_descriptors_give_bash_s_result", "there is no bash");
     }
     let folder = folder(&words(5_000));
-    let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
+    let environment = Environment { folder: folder.path(), input: Input::File, locale: "C" };
     for pipeline in ["sed s/a/b/", "sort", "grep foo | wc -l", "sort missing"] {
         for redirection in [">&-", "2>&-", "<&-", "<&- >&-", ">&- 2>&-"] {
-            let run =
-                |command: &str| place.run(bash(&format!("{command} '{pipeline}' {redirection}")));
+            let run = |command: &str| {
+                environment.run(bash(&format!("{command} '{pipeline}' {redirection}")))
+            };
             let expected = run("bash -c");
             let contend = crate::support::contend();
             assert_eq!(

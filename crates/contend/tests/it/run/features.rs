@@ -486,17 +486,17 @@ fn rows(part: usize, parts: usize) {
 }
 
 #[test]
-fn shell_features_keep_their_meaning_1() {
+fn shell_features_behave_as_in_bash_1() {
     rows(0, 3);
 }
 
 #[test]
-fn shell_features_keep_their_meaning_2() {
+fn shell_features_behave_as_in_bash_2() {
     rows(1, 3);
 }
 
 #[test]
-fn shell_features_keep_their_meaning_3() {
+fn shell_features_behave_as_in_bash_3() {
     rows(2, 3);
 }
 
@@ -504,7 +504,10 @@ fn shell_features_keep_their_meaning_3() {
 #[test]
 fn scripts_that_do_not_read_standard_input_do_not_wait_for_it() {
     if !has("bash") {
-        return skip("what_does_not_read_standard_input", "there is no bash");
+        return skip(
+            "scripts_that_do_not_read_standard_input_do_not_wait_for_it",
+            "there is no bash",
+        );
     }
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("big"), words(30_000)).expect("room");
@@ -540,7 +543,7 @@ fn the_page_lists_the_features_that_are_tested() {
 }
 
 #[test]
-fn a_difference_of_every_kind_is_noticed() {
+fn differences_of_every_kind_are_detected() {
     let outcome = |script: &str| outcome(script, Command::new("bash").args(["-c", script]));
     let same = outcome("sort big; echo x >out; echo y >&2; exit 3");
     for other in [

@@ -11,14 +11,14 @@ use super::{bash, contend_run, words};
 use crate::support::{Child, Command, contend, has, skip};
 
 /// Timeout of an answer.
-const NEVER: Duration = Duration::from_mins(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 /// Default options, and several sizes of chunks.
 const OPTIONS: &[&[&str]] =
     &[&[], &["-j", "3", "--part-size", "1"], &["-j", "3", "--part-size", "50k"]];
 
 /// Pipelines that answer every line immediately, with the program that they need, and the answer to
 /// `one`.
-const ANSWERING: &[(&str, &str, &str)] = &[
+const ANSWERING_PIPELINES: &[(&str, &str, &str)] = &[
     ("grep --line-buffered .", "grep", "one\n"),
     ("grep --line-buffered -v x | cat", "grep", "one\n"),
     ("grep --line-buffered -m 2000 o", "grep", "one\n"),
@@ -40,13 +40,13 @@ const ANSWERING: &[(&str, &str, &str)] = &[
 ];
 
 /// A running pipeline with its standard input and output.
-struct Talk {
+struct Conversation {
     child: Child,
     stdin: Option<ChildStdin>,
     output: Receiver<Vec<u8>>,
 }
 
-impl Talk {
+impl Conversation {
     fn begin(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.env("LC_ALL", "C").spawn().expect("it starts");
@@ -71,7 +71,7 @@ impl Talk {
     fn answer(&self, bytes: usize) -> Vec<u8> {
         let mut answer = Vec::new();
         while answer.len() < bytes {
-            match self.output.recv_timeout(NEVER) {
+            match self.output.recv_timeout(ANSWER_TIMEOUT) {
                 Ok(more) => answer.extend(more),
                 Err(_) => break,
             }
@@ -88,7 +88,7 @@ impl Talk {
     }
 }
 
-impl Drop for Talk {
+impl Drop for Conversation {
     fn drop(&mut self) {
         let _ = self.child.kill(); // it may have ended
         let _ = self.child.wait();
@@ -96,15 +96,15 @@ impl Drop for Talk {
 }
 
 /// Asserts that the pipeline answers each of three lines.
-fn answers(pipeline: &str, command: Command, expected: &str) {
+fn assert_answers(pipeline: &str, command: Command, expected: &str) {
     let how = format!("{pipeline}: {command:?}");
-    let mut talk = Talk::begin(command);
+    let mut conversation = Conversation::begin(command);
     for _ in 0..3 {
-        talk.say(b"one\n");
-        let answer = talk.answer(expected.len());
+        conversation.say(b"one\n");
+        let answer = conversation.answer(expected.len());
         assert_eq!(String::from_utf8_lossy(&answer), expected, "{how}");
     }
-    assert_eq!(talk.end(), b"", "{how}");
+    assert_eq!(conversation.end(), b"", "{how}");
 }
 
 /// Returns a command that runs a script file with contend.
@@ -115,31 +115,31 @@ fn script(options: &[&str], file: &Path) -> Command {
 }
 
 #[test]
-fn a_writer_that_waits_for_an_answer_gets_it() {
+fn every_line_is_answered_before_the_next_is_written() {
     if !has("bash") {
-        return skip("a_writer_that_waits_for_an_answer_gets_it", "there is no bash");
+        return skip("every_line_is_answered_before_the_next_is_written", "there is no bash");
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("script");
-    for (pipeline, program, expected) in ANSWERING {
+    for (pipeline, program, expected) in ANSWERING_PIPELINES {
         if !has(program) {
             continue;
         }
-        answers(pipeline, bash(pipeline), expected);
+        assert_answers(pipeline, bash(pipeline), expected);
         for options in OPTIONS {
-            answers(pipeline, contend_run(options, pipeline), expected);
+            assert_answers(pipeline, contend_run(options, pipeline), expected);
         }
         let text = format!("x=1; {pipeline}");
-        answers(pipeline, contend_run(&[], &text), expected);
-        answers(pipeline, contend_run(OPTIONS[1], &text), expected);
+        assert_answers(pipeline, contend_run(&[], &text), expected);
+        assert_answers(pipeline, contend_run(OPTIONS[1], &text), expected);
         std::fs::write(&file, pipeline).expect("room");
-        answers(pipeline, script(&[], &file), expected);
-        answers(pipeline, script(OPTIONS[2], &file), expected);
+        assert_answers(pipeline, script(&[], &file), expected);
+        assert_answers(pipeline, script(OPTIONS[2], &file), expected);
     }
 }
 
 /// Pipelines that print `3` before they read anything.
-const GREETING: &[&str] = &[
+const GREETING_PIPELINES: &[&str] = &[
     "sed -u s/a/b/ | awk 'BEGIN { print 3; fflush() } 1'",
     "awk 'BEGIN { print 3; fflush() } 1' | sed -u s/a/b/",
     "tr a b | sh -c 'echo 3; cat'",
@@ -159,7 +159,7 @@ fn a_stage_that_writes_before_it_reads_does_not_wait_for_input() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("script");
-    for pipeline in GREETING {
+    for pipeline in GREETING_PIPELINES {
         std::fs::write(&file, pipeline).expect("room");
         let in_a_shell = format!("x=1; {pipeline}");
         let forms = [&[][..], OPTIONS[1], &["--pipefail"]].into_iter().flat_map(|options| {
@@ -171,9 +171,9 @@ fn a_stage_that_writes_before_it_reads_does_not_wait_for_input() {
         });
         for command in forms.chain([bash(pipeline)]) {
             let how = format!("{pipeline}: {command:?}");
-            let talk = Talk::begin(command);
-            assert_eq!(String::from_utf8_lossy(&talk.answer(2)), "3\n", "{how}");
-            assert_eq!(talk.end(), b"", "{how}");
+            let conversation = Conversation::begin(command);
+            assert_eq!(String::from_utf8_lossy(&conversation.answer(2)), "3\n", "{how}");
+            assert_eq!(conversation.end(), b"", "{how}");
         }
     }
 }
@@ -188,33 +188,37 @@ fn a_stream_may_pause_after_much_data() {
         "sed -u s/zzz/y/ | stdbuf -oL tr z y | sed -u s/yyy/z/",
     ] {
         for options in OPTIONS.iter().filter(|options| !options.contains(&"1")) {
-            let mut talk = Talk::begin(contend_run(options, pipeline));
+            let mut conversation = Conversation::begin(contend_run(options, pipeline));
             let mut expected = much.len();
-            let mut stdin = talk.stdin.take().expect("piped");
-            let (much, told) = (much.clone(), talk.answer(0));
+            let mut stdin = conversation.stdin.take().expect("piped");
+            let (much, told) = (much.clone(), conversation.answer(0));
             assert_eq!(told, b"", "{pipeline}");
             let writer = std::thread::spawn(move || {
                 stdin.write_all(&much).expect("it reads");
                 stdin
             });
-            let answer = talk.answer(expected);
+            let answer = conversation.answer(expected);
             assert_eq!(answer.len(), expected, "{pipeline} {options:?}: after much");
-            talk.stdin = Some(writer.join().expect("it writes"));
+            conversation.stdin = Some(writer.join().expect("it writes"));
             for line in ["more\n", "and more\n"] {
-                talk.say(line.as_bytes());
+                conversation.say(line.as_bytes());
                 expected = line.len();
-                assert_eq!(talk.answer(expected), line.as_bytes(), "{pipeline} {options:?}");
+                assert_eq!(
+                    conversation.answer(expected),
+                    line.as_bytes(),
+                    "{pipeline} {options:?}"
+                );
             }
-            assert_eq!(talk.end(), b"", "{pipeline} {options:?}");
+            assert_eq!(conversation.end(), b"", "{pipeline} {options:?}");
         }
     }
 }
 
 #[test]
-fn single_lines_without_a_pause_are_answered() {
+fn steady_single_lines_are_answered_without_a_lull() {
     for options in OPTIONS {
-        let mut talk = Talk::begin(contend_run(options, "sed -u s/o/0/"));
-        let mut stdin = talk.stdin.take().expect("piped");
+        let mut conversation = Conversation::begin(contend_run(options, "sed -u s/o/0/"));
+        let mut stdin = conversation.stdin.take().expect("piped");
         let (stop, stopped) = mpsc::channel::<()>();
         let writer = std::thread::spawn(move || {
             // The writer never pauses long enough for a lull.
@@ -222,7 +226,7 @@ fn single_lines_without_a_pause_are_answered() {
                 stdin.write_all(b"one\n").expect("it reads");
             }
         });
-        let answer = talk.answer(40);
+        let answer = conversation.answer(40);
         assert!(answer.starts_with(b"0ne\n0ne\n0ne\n0ne\n"), "{options:?}: {answer:?}");
         stop.send(()).expect("it waits");
         writer.join().expect("it writes");
@@ -230,7 +234,7 @@ fn single_lines_without_a_pause_are_answered() {
 }
 
 #[test]
-fn pieces_of_a_line_are_passed_on_as_bash_passes_them_on() {
+fn partial_lines_are_passed_on_as_in_bash() {
     // The last word is incomplete. The contents of a block-buffered command's buffer are not an
     // answer.
     for (pipeline, text, expected) in [
@@ -243,9 +247,9 @@ fn pieces_of_a_line_are_passed_on_as_bash_passes_them_on() {
         ),
     ] {
         for options in OPTIONS {
-            let mut talk = Talk::begin(contend_run(options, pipeline));
-            talk.say(text.as_bytes());
-            let answer = talk.answer(expected.len());
+            let mut conversation = Conversation::begin(contend_run(options, pipeline));
+            conversation.say(text.as_bytes());
+            let answer = conversation.answer(expected.len());
             assert!(answer.starts_with(expected.as_bytes()), "{pipeline} {options:?}");
         }
     }

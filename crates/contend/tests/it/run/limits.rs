@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use super::{INPUT, Input, Place, bash, folder, words};
-use crate::support::{Command, Public, as_lone_user, contend, has, skip, text};
+use super::{Environment, INPUT, Input, bash, folder, words};
+use crate::support::{Command, PublicFolder, as_unused_user, contend, has, skip, text};
 
 /// Pipelines of up to four stages.
 const PIPELINES: &[&str] =
@@ -17,7 +17,7 @@ const OPTIONS: &[&str] = &["", "-j 3 --part-size 33k", "-j 7 --part-size 5k --me
 const FIRST_USER: u32 = 61_300;
 
 /// Asserts that contend printed the expected output, or failed with a message.
-fn is_whole_or_failed(how: &str, output: &Output, expected: &[u8]) {
+fn assert_whole_or_failed(how: &str, output: &Output, expected: &[u8]) {
     let error = text(&output.stderr);
     assert!(!error.contains("panicked"), "{how}: {error}");
     if output.status.success() {
@@ -27,7 +27,7 @@ fn is_whole_or_failed(how: &str, output: &Output, expected: &[u8]) {
 
 /// Returns the output of bash without limits.
 fn expected(pipeline: &str, folder: &Path) -> Vec<u8> {
-    Place { folder, input: Input::File, locale: "C" }.run(bash(pipeline)).stdout
+    Environment { folder, input: Input::File, locale: "C" }.run(bash(pipeline)).stdout
 }
 
 /// Sets a limit in a shell, runs the shell text `run` with the pipeline as `$0`, and returns the
@@ -40,7 +40,7 @@ fn limited(limit: &str, run: &str, pipeline: &str, folder: &Path) -> Output {
 }
 
 /// Asserts that contend succeeds within a limit in which bash succeeds.
-fn succeeds_if_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u8]) {
+fn assert_succeeds_if_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u8]) {
     let of_bash = limited(limit, "exec bash -o pipefail -c \"$0\" <in", pipeline, folder);
     for options in OPTIONS {
         for (feeder, input) in [("", "<in"), ("cat in |", "")] {
@@ -48,7 +48,7 @@ fn succeeds_if_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &
             let run = format!("{feeder} '{program}' run --pipefail {options} \"$0\" {input}");
             let output = limited(limit, &run, pipeline, folder);
             let how = format!("{limit}: {feeder} {pipeline} {options}");
-            is_whole_or_failed(&how, &output, expected);
+            assert_whole_or_failed(&how, &output, expected);
             if of_bash.status.success() {
                 let error = text(&output.stderr);
                 assert!(output.status.success(), "{how}: bash succeeds, not contend: {error}");
@@ -58,38 +58,48 @@ fn succeeds_if_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &
 }
 
 #[test]
-fn with_few_open_files_it_succeeds_if_bash_does() {
+fn with_few_open_files_run_succeeds_if_bash_does() {
     if !has("bash") {
-        return skip("with_few_open_files_it_succeeds_if_bash_does", "there is no bash");
+        return skip("with_few_open_files_run_succeeds_if_bash_does", "there is no bash");
     }
     let folder = folder(&words(300_000));
     for pipeline in PIPELINES {
         let expected = expected(pipeline, folder.path());
         for files in [4, 5, 6, 7, 8, 10, 15, 16, 24, 48, 64, 100] {
-            succeeds_if_bash_does(&format!("-n {files}"), pipeline, folder.path(), &expected);
+            assert_succeeds_if_bash_does(
+                &format!("-n {files}"),
+                pipeline,
+                folder.path(),
+                &expected,
+            );
         }
     }
 }
 
 #[test]
-fn with_small_files_it_succeeds_if_bash_does() {
+fn with_a_file_size_limit_run_succeeds_if_bash_does() {
     if !has("bash") {
-        return skip("with_small_files_it_succeeds_if_bash_does", "there is no bash");
+        return skip("with_a_file_size_limit_run_succeeds_if_bash_does", "there is no bash");
     }
     let folder = folder(&words(300_000));
     for pipeline in PIPELINES {
         let expected = expected(pipeline, folder.path());
         for blocks in [0, 1, 64] {
-            succeeds_if_bash_does(&format!("-f {blocks}"), pipeline, folder.path(), &expected);
+            assert_succeeds_if_bash_does(
+                &format!("-f {blocks}"),
+                pipeline,
+                folder.path(),
+                &expected,
+            );
         }
     }
 }
 
 #[test]
-fn with_little_address_space_its_output_is_whole_or_it_fails() {
+fn with_little_address_space_output_is_complete_or_run_fails() {
     if !has("bash") {
         return skip(
-            "with_little_address_space_its_output_is_whole_or_it_fails",
+            "with_little_address_space_output_is_complete_or_run_fails",
             "there is no bash",
         );
     }
@@ -101,7 +111,7 @@ fn with_little_address_space_its_output_is_whole_or_it_fails() {
                 let run = format!("'{}' run {options} \"$0\" <in", contend());
                 let output = limited(&format!("-v {kilobytes}"), &run, pipeline, folder.path());
                 let how = format!("-v {kilobytes}: {pipeline} {options}");
-                is_whole_or_failed(&how, &output, &expected);
+                assert_whole_or_failed(&how, &output, &expected);
                 // The debug information of the program uses some of the memory.
                 if kilobytes >= 1_000_000 {
                     assert!(output.status.success(), "{how}: {}", text(&output.stderr));
@@ -112,33 +122,32 @@ fn with_little_address_space_its_output_is_whole_or_it_fails() {
 }
 
 #[test]
-fn with_few_processes_it_succeeds_if_bash_does() {
-    let test = "with_few_processes_it_succeeds_if_bash_does";
+fn with_few_processes_run_succeeds_if_bash_does() {
+    let test = "with_few_processes_run_succeeds_if_bash_does";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
     let input = words(1_000_000);
-    let public = Public::new();
+    let public = PublicFolder::new();
     std::fs::write(public.path().join(INPUT), &input).expect("room");
     let program = public.install(contend(), "contend", 0o755);
-    let place = folder(&input);
-    for (number, pipeline) in PIPELINES.iter().enumerate() {
-        let expected = expected(pipeline, place.path());
+    let folder = folder(&input);
+    for (row, pipeline) in PIPELINES.iter().enumerate() {
+        let expected = expected(pipeline, folder.path());
         // Like contend, a shell needs its own process and one for each stage.
         let stages = u32::try_from(pipeline.split('|').count()).expect("few");
         for more in [0, 1, 3, 6, 10, 20, 60] {
-            for (place, options) in OPTIONS.iter().enumerate() {
-                let user =
-                    FIRST_USER + more + 100 * u32::try_from(10 * number + place).expect("few");
+            for (column, options) in OPTIONS.iter().enumerate() {
+                let user = FIRST_USER + more + 100 * u32::try_from(10 * row + column).expect("few");
                 let tasks = 1 + stages + more;
-                let Some(mut command) = as_lone_user(test, &program, user, tasks) else { return };
+                let Some(mut command) = as_unused_user(test, &program, user, tasks) else { return };
                 command.arg("run").args(options.split_whitespace()).arg(pipeline);
                 command.env("LC_ALL", "C").env("TMPDIR", public.path());
                 let stdin = std::fs::File::open(public.path().join(INPUT)).expect("there");
                 let output = command.current_dir(public.path()).stdin(stdin).output();
                 let output = output.expect("it starts");
                 let how = format!("{tasks} tasks: {pipeline} {options}");
-                is_whole_or_failed(&how, &output, &expected);
+                assert_whole_or_failed(&how, &output, &expected);
                 assert!(output.status.success(), "{how}: {}", text(&output.stderr));
             }
         }
@@ -154,7 +163,7 @@ fn a_thread_that_cannot_be_started_is_an_error() {
         return skip(test, "there is no bash");
     }
     let input = words(200_000);
-    let public = Public::new();
+    let public = PublicFolder::new();
     std::fs::write(public.path().join(INPUT), &input).expect("room");
     let program = public.install(contend(), "contend", 0o755);
     let forms: &[&[&str]] = &[
@@ -166,10 +175,10 @@ fn a_thread_that_cannot_be_started_is_an_error() {
     // Like a shell, contend mostly waits for processes, so the trials can run concurrently.
     let trials: Vec<_> =
         (0..forms.len()).flat_map(|form| [1, 2, 3, 4, 6].map(|tasks| (form, tasks))).collect();
-    let run = |(number, tasks): (usize, u32)| {
-        let form = forms[number];
-        let user = FIRST_USER + 400 + 10 * u32::try_from(number).expect("few") + tasks;
-        let mut command = as_lone_user(test, &program, user, tasks)?;
+    let run = |(row, tasks): (usize, u32)| {
+        let form = forms[row];
+        let user = FIRST_USER + 400 + 10 * u32::try_from(row).expect("few") + tasks;
+        let mut command = as_unused_user(test, &program, user, tasks)?;
         let folder = public.path();
         command.args(form).env("LC_ALL", "C").env("TMPDIR", folder).current_dir(folder);
         let stdin = std::fs::File::open(folder.join(INPUT)).expect("there");

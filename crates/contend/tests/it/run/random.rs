@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-use super::{Done, Input, Place, bash, contend_run, folder};
+use super::{Environment, Input, PipelineResult, bash, contend_run, folder};
 use crate::support::{Command, by_effort, has, skip};
 
 /// Stages of random pipelines, simple ones first.
@@ -61,7 +61,7 @@ const STAGES: &[&str] = &[
     "cat in -",
 ];
 /// Pieces from which random input is composed.
-const PIECES: &[&[u8]] = &[
+const INPUT_PIECES: &[&[u8]] = &[
     b"a",
     b"b",
     b"\n",
@@ -78,7 +78,7 @@ const PIECES: &[&[u8]] = &[
     b"\0",
     b"\xff",
 ];
-const CASES: u32 = 150;
+const CASE_COUNT: u32 = 150;
 
 /// A pipeline with its input, chunk size and environment.
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ struct Case {
 fn case() -> impl Strategy<Value = Case> {
     (
         prop::collection::vec(select(STAGES), 1..5),
-        prop::collection::vec(select(PIECES), 0..120),
+        prop::collection::vec(select(INPUT_PIECES), 0..120),
         1_usize..40,
         select(&[Input::Pipe, Input::File][..]),
         select(&["C", "C.UTF-8"][..]),
@@ -112,12 +112,13 @@ fn case() -> impl Strategy<Value = Case> {
 fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<String> {
     let input = case.pieces.concat();
     let folder = folder(&input);
-    let place = Place { folder: folder.path(), input: case.input, locale: case.locale };
+    let environment = Environment { folder: folder.path(), input: case.input, locale: case.locale };
     // Limit the number of chunks, since each may start several processes.
     let part = case.part.max(input.len() / 12).to_string();
     let pipeline = case.stages.join(" | ");
     let options = ["-j", "3", "--part-size", &part];
-    let [expected, found] = [bash(&pipeline), run(&options, &pipeline)].map(|it| place.run(it));
+    let [expected, found] =
+        [bash(&pipeline), run(&options, &pipeline)].map(|it| environment.run(it));
     // How far grep has read when it detects binary data differs between runs.
     if ["binary", "matches"].iter().all(|word| expected.stderr.iter().any(|it| it == word)) {
         return None;
@@ -128,14 +129,14 @@ fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<Str
 
 /// Removes line numbers from the messages of `rev` about invalid text, because they are relative to
 /// the chunk.
-fn without_line_numbers(mut done: Done) -> Done {
-    done.stderr.retain(|word| word.trim_end_matches(':').parse::<u64>().is_err());
-    done
+fn without_line_numbers(mut result: PipelineResult) -> PipelineResult {
+    result.stderr.retain(|word| word.trim_end_matches(':').parse::<u64>().is_err());
+    result
 }
 
 /// Runs cases until one differs, and returns the shrunk case as the error. The cases are the same
 /// in every run.
-fn smallest(
+fn find_smallest_difference(
     cases: u32,
     run: impl Fn(&[&str], &str) -> Command + Copy,
 ) -> Result<(), TestError<Case>> {
@@ -152,7 +153,8 @@ fn random_pipelines_give_bash_s_output() {
     if !has("bash") {
         return skip("random_pipelines_give_bash_s_output", "there is no bash");
     }
-    if let Err(error) = smallest(by_effort(CASES / 3, CASES), contend_run) {
+    if let Err(error) = find_smallest_difference(by_effort(CASE_COUNT / 3, CASE_COUNT), contend_run)
+    {
         panic!("{error}");
     }
 }
@@ -164,7 +166,9 @@ fn a_difference_is_shrunk() {
         return skip("a_difference_is_shrunk", "there is no bash");
     }
     let wrong = |_: &[&str], pipeline: &str| bash(&pipeline.replace("rev", "cat"));
-    let Err(TestError::Fail(_, small)) = smallest(CASES, wrong) else { panic!("it differs") };
+    let Err(TestError::Fail(_, small)) = find_smallest_difference(CASE_COUNT, wrong) else {
+        panic!("it differs")
+    };
     assert_eq!(small.stages, ["rev"], "{small:?}");
     assert!(small.pieces.len() <= 2, "{small:?}");
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Input, Place, contend_run, folder, none, words};
+use super::{Environment, Input, assert_no_differences, contend_run, folder, words};
 use crate::support::{Command, contend, has, run, skip, text};
 
-const BEFORE: &str = "its output depends on all earlier input";
+const EARLIER_INPUT_REASON: &str = "its output depends on all earlier input";
 
 /// Stages that need the whole input or are unknown to contend, with the reasons.
-const AWKWARD: &[(&str, &str)] = &[
+const SEQUENTIAL_STAGES: &[(&str, &str)] = &[
     ("sed -n 2p", "`2p` counts lines"),
     ("sed =", "`=` prints line numbers"),
     ("sed '$!d'", "`$!d` asks whether the line is the last"),
@@ -45,7 +45,7 @@ const AWKWARD: &[(&str, &str)] = &[
     ("xargs", "how it groups items depends on the whole input"),
     ("jq -s -R length", "`-s` reads the whole input as one value"),
     ("od -c", "it numbers bytes from the start of the input"),
-    ("gzip -n", BEFORE),
+    ("gzip -n", EARLIER_INPUT_REASON),
     ("dd status=none", "it counts blocks from the start of the input"),
     ("wc in", "it reads files named in its arguments"),
     ("diff - in", "it compares whole files"),
@@ -54,7 +54,7 @@ const AWKWARD: &[(&str, &str)] = &[
 ];
 
 /// Pipelines that a shell has to run, with the reasons.
-const FOR_SHELL: &[(&str, &str)] = &[
+const SHELL_PIPELINES: &[(&str, &str)] = &[
     (
         "sort | while read -r line; do echo \"$line\"; done",
         "`while read -r line; do echo \"$line\"; done` is not a plain command",
@@ -68,8 +68,8 @@ const FOR_SHELL: &[(&str, &str)] = &[
 ];
 
 /// Returns the JSON output of `--explain`.
-fn explained(place: &Place<'_>, pipeline: &str) -> Value {
-    let done = place.run(contend_run(&["-j", "2", "--explain", "--json", "-"], pipeline));
+fn explained(environment: &Environment<'_>, pipeline: &str) -> Value {
+    let done = environment.run(contend_run(&["-j", "2", "--explain", "--json", "-"], pipeline));
     assert_eq!((done.status, done.stderr.as_slice()), (0, &[][..]), "{pipeline}");
     serde_json::from_slice(&done.stdout).expect("JSON")
 }
@@ -85,27 +85,27 @@ fn folder_with_filter() -> tempfile::TempDir {
 }
 
 #[test]
-fn awkward_stages_are_explained_and_run_as_in_bash() {
-    let test = "awkward_stages_are_explained_and_run_as_in_bash";
+fn sequential_stages_are_explained_and_run_as_in_bash() {
+    let test = "sequential_stages_are_explained_and_run_as_in_bash";
     if let Some(missing) = ["bash", "gawk", "jq"].into_iter().find(|program| !has(program)) {
         return skip(test, &format!("there is no {missing}"));
     }
     let folder = folder_with_filter();
-    let place = Place { folder: folder.path(), input: Input::Pipe, locale: "C.UTF-8" };
+    let environment = Environment { folder: folder.path(), input: Input::Pipe, locale: "C.UTF-8" };
     let mut wrong = Vec::new();
-    for &(stage, why) in AWKWARD {
+    for &(stage, why) in SEQUENTIAL_STAGES {
         // The stages before and after it are parallel.
         let pipeline = format!("tr A-Z a-z | {stage} | cut -c 1-20");
-        let explained = explained(&place, &pipeline);
+        let explained = explained(&environment, &pipeline);
         let [before, it, after] = [0, 1, 2].map(|index| &explained["plan"]["stages"][index]);
         assert_eq!((&it["class"], &it["why"]), (&"opaque".into(), &why.into()), "{stage}");
         assert_eq!([&before["class"], &after["class"]], ["per-record"; 2], "{stage}");
         // Output in random order must be sorted before the comparison.
         let pipeline = if stage == "sort -R" { pipeline + " | sort" } else { pipeline };
-        wrong.extend(place.difference(&["-j", "3", "--part-size", "3k"], &pipeline));
-        wrong.extend(place.difference(&[], &pipeline));
+        wrong.extend(environment.difference(&["-j", "3", "--part-size", "3k"], &pipeline));
+        wrong.extend(environment.difference(&[], &pipeline));
     }
-    none(&wrong);
+    assert_no_differences(&wrong);
 }
 
 #[test]
@@ -117,30 +117,30 @@ fn pipelines_that_need_a_shell_are_explained_and_run_as_in_bash() {
         );
     }
     let folder = folder_with_filter();
-    let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
+    let environment = Environment { folder: folder.path(), input: Input::File, locale: "C" };
     let mut wrong = Vec::new();
-    for &(pipeline, why) in FOR_SHELL {
-        let explained = explained(&place, pipeline);
+    for &(pipeline, why) in SHELL_PIPELINES {
+        let explained = explained(&environment, pipeline);
         let said = explained["decision"]["why"].as_str().unwrap_or_default();
         assert!(said.contains(why), "{pipeline}: {said}");
         assert_eq!(explained["plan"], Value::Null, "{pipeline}");
-        wrong.extend(place.difference(&["-j", "3", "--part-size", "3k"], pipeline));
+        wrong.extend(environment.difference(&["-j", "3", "--part-size", "3k"], pipeline));
     }
-    none(&wrong);
+    assert_no_differences(&wrong);
 }
 
 #[test]
-fn the_text_for_people_has_the_same_reasons() {
+fn explain_prints_the_reasons_of_the_record() {
     let folder = folder_with_filter();
-    let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
-    let done = place.run(contend_run(&["-j", "2", "--explain"], "tr A-Z a-z | sed -n 2p"));
+    let environment = Environment { folder: folder.path(), input: Input::File, locale: "C" };
+    let done = environment.run(contend_run(&["-j", "2", "--explain"], "tr A-Z a-z | sed -n 2p"));
     let shown = text(&done.stdout);
     assert!(shown.contains("parallel: handles each record independently"), "{shown}");
     assert!(shown.contains("runs alone: `2p` counts lines"), "{shown}");
     assert!(shown.contains("\nplain: "), "small as it is: {shown}");
     // With a given chunk size, the plan is parallel even for small inputs.
     let forced = ["-j", "2", "--part-size", "3k", "--explain"];
-    let shown = text(&place.run(contend_run(&forced, "tr A-Z a-z | sed -n 2p")).stdout);
+    let shown = text(&environment.run(contend_run(&forced, "tr A-Z a-z | sed -n 2p")).stdout);
     assert!(shown.contains("\nparallel: the chunk size is given"), "{shown}");
 }
 
@@ -149,7 +149,7 @@ fn files_that_the_first_stage_has_to_read_are_explained() {
     let folder = folder(b"some\nlines\n");
     std::fs::write(folder.path().join("open"), "no line break").expect("room");
     std::fs::write(folder.path().join("empty"), "").expect("room");
-    let place = Place { folder: folder.path(), input: Input::Pipe, locale: "C" };
+    let environment = Environment { folder: folder.path(), input: Input::Pipe, locale: "C" };
     let cases = [
         ("sort nowhere | uniq", "`nowhere` cannot be read: No such file or directory"),
         ("cat in nowhere | sort", "`nowhere` cannot be read: No such file or directory"),
@@ -159,12 +159,12 @@ fn files_that_the_first_stage_has_to_read_are_explained() {
     ];
     let mut wrong = Vec::new();
     for (pipeline, why) in cases {
-        let first = &explained(&place, pipeline)["plan"]["stages"][0];
+        let first = &explained(&environment, pipeline)["plan"]["stages"][0];
         let said = first["why"].as_str().unwrap_or_default();
         assert!(said.starts_with(why), "{pipeline}: {first}");
-        wrong.extend(place.difference(&["-j", "3", "--part-size", "3k"], pipeline));
+        wrong.extend(environment.difference(&["-j", "3", "--part-size", "3k"], pipeline));
     }
-    none(&wrong);
+    assert_no_differences(&wrong);
 }
 
 /// A script with every kind of stage.
@@ -221,20 +221,20 @@ fn every_stage_of_a_script_has_a_reason_after_its_line() {
 #[test]
 fn a_pipeline_after_json_is_not_a_file() {
     let folder = folder(b"some\nlines\n");
-    let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
-    let plan = explained(&place, "sort in")["plan"].clone();
+    let environment = Environment { folder: folder.path(), input: Input::File, locale: "C" };
+    let plan = explained(&environment, "sort in")["plan"].clone();
     assert!(plan["stages"].is_array(), "{plan}");
-    let behind = place.run(contend_run(&["-j", "2", "--explain", "--json"], "sort in"));
+    let behind = environment.run(contend_run(&["-j", "2", "--explain", "--json"], "sort in"));
     let record: Value = serde_json::from_slice(&behind.stdout).expect("JSON");
     assert_eq!(record["plan"], plan);
-    let refused = place.run(contend_run(&["--json"], "sort in"));
+    let refused = environment.run(contend_run(&["--json"], "sort in"));
     assert_eq!((refused.status, refused.stdout.len()), (2, 0));
     assert!(refused.stderr.iter().any(|word| word == "--explain:"), "{:?}", refused.stderr);
     assert!(!folder.path().join("sort in").exists());
 }
 
 #[test]
-fn records_are_those_of_map_commands() {
+fn the_records_option_requires_map() {
     let refused = run(Command::new(contend()).args(["run", "--records", "csv", "cat"]), "");
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("--map"), "{}", text(&refused.stderr));

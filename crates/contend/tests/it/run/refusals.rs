@@ -3,16 +3,16 @@
 
 use fastrand::Rng;
 
-use super::{Input, Place, folder, none, words};
+use super::{Environment, Input, assert_no_differences, folder, words};
 use crate::support::{by_effort, has, skip};
 
 /// Number of random command lines of `sort`.
-const SORTS: usize = 150;
+const SORT_COMMAND_COUNT: usize = 150;
 /// Number of random command lines of each other command.
-const OTHERS: usize = 60;
+const OTHER_COMMAND_COUNT: usize = 60;
 
 /// Options of `sort`, which refuses some of them, or some combinations.
-const SORT: &[&str] = &[
+const SORT_OPTIONS: &[&str] = &[
     "-g",
     "-i",
     "-h",
@@ -150,33 +150,33 @@ const COMMANDS: &[(&str, &[&str])] = &[
 ];
 
 /// Returns up to three random options, joined by spaces.
-fn some(random: &mut Rng, options: &[&str]) -> String {
+fn random_options(random: &mut Rng, options: &[&str]) -> String {
     let count = random.usize(..4);
     let chosen: Vec<&str> = (0..count).map(|_| options[random.usize(..options.len())]).collect();
     chosen.join(" ")
 }
 
 /// Returns the command in a random pipeline, in which contend may drop, merge or replace it.
-fn around(random: &mut Rng, command: &str) -> String {
+fn in_random_pipeline(random: &mut Rng, command: &str) -> String {
     let before = ["", "cat | ", "tr x y | "][random.usize(..3)];
     let after = ["", " | sort", " | uniq -c", " | wc -l", " | sort -n | tail -n 4"];
     let after = after[random.usize(..after.len())];
     format!("{before}{command}{after}")
 }
 
-fn differ(pipelines: impl Iterator<Item = String>) -> Vec<String> {
+fn differences(pipelines: impl Iterator<Item = String>) -> Vec<String> {
     let folder = folder(&words(60_000));
     let mut wrong = Vec::new();
     for (number, pipeline) in pipelines.enumerate() {
         let input = if number % 2 == 0 { Input::File } else { Input::Pipe };
-        let place = Place { folder: folder.path(), input, locale: "C" };
+        let environment = Environment { folder: folder.path(), input, locale: "C" };
         // Whether an early exit interrupts a stage depends on timing, in bash as well.
         let is_cut = ["head", "-m"].iter().any(|word| pipeline.contains(word));
         let forced = ["-j", "3", "--part-size", "7k", "--pipefail"];
         for options in [&forced[..forced.len() - usize::from(is_cut)], &[]] {
             let set = if options.contains(&"--pipefail") { "set -o pipefail; " } else { "" };
-            let mut expected = place.run(super::bash(&format!("{set}{pipeline}")));
-            let mut found = place.run(super::contend_run(options, &pipeline));
+            let mut expected = environment.run(super::bash(&format!("{set}{pipeline}")));
+            let mut found = environment.run(super::contend_run(options, &pipeline));
             // Several commands may print the same message.
             for done in [&mut expected, &mut found] {
                 done.stderr = vec![done.stderr.is_empty().to_string()];
@@ -198,23 +198,26 @@ fn a_refused_sort_is_never_dropped_or_replaced() {
     let found = ["-gi", "-hn", "-dn", "-k 1.0", "-gM", "-k1g,1n", "-k1i,1g", "--batch-size=999999"];
     let found = found.iter().map(|options| format!("sort {options} in | sort | wc -l"));
     let drawn = std::iter::repeat_with(|| {
-        let sort = format!("sort {}", some(&mut random, SORT));
-        around(&mut random, &sort)
+        let sort = format!("sort {}", random_options(&mut random, SORT_OPTIONS));
+        in_random_pipeline(&mut random, &sort)
     });
-    none(&differ(found.chain(drawn.take(by_effort(SORTS / 3, SORTS)))));
+    assert_no_differences(&differences(
+        found.chain(drawn.take(by_effort(SORT_COMMAND_COUNT / 3, SORT_COMMAND_COUNT))),
+    ));
 }
 
 #[test]
-fn options_that_a_command_refuses_are_left_to_it() {
+fn refused_options_are_reported_by_the_command() {
     if !has("bash") {
-        return skip("options_that_a_command_refuses_are_left_to_it", "there is no bash");
+        return skip("refused_options_are_reported_by_the_command", "there is no bash");
     }
     let mut random = Rng::with_seed(12);
     let drawn = std::iter::repeat_with(|| {
         let (name, options) = COMMANDS[random.usize(..COMMANDS.len())];
-        let command = format!("{name} {}", some(&mut random, options));
-        around(&mut random, &command)
+        let command = format!("{name} {}", random_options(&mut random, options));
+        in_random_pipeline(&mut random, &command)
     });
-    let drawn: Vec<String> = drawn.take(by_effort(OTHERS / 2, OTHERS)).collect();
-    none(&differ(drawn.into_iter()));
+    let drawn: Vec<String> =
+        drawn.take(by_effort(OTHER_COMMAND_COUNT / 2, OTHER_COMMAND_COUNT)).collect();
+    assert_no_differences(&differences(drawn.into_iter()));
 }

@@ -1,6 +1,6 @@
 //! Tests that output, exit status and standard error are the same as in bash.
 
-use super::{Input, Place, awkward, bash, folder, none, words};
+use super::{Environment, Input, assert_no_differences, awkward_lines, bash, folder, words};
 use crate::support::{contend, has, is_tried, skip, text};
 
 /// Pipelines that read standard input or the files in the folder.
@@ -102,7 +102,7 @@ const PIPELINES: &[&str] = &[
 ];
 
 /// Commands that fail or print messages.
-const FAILING: &[&str] = &[
+const FAILING_PIPELINES: &[&str] = &[
     "grep '['",
     "grep foo | sed 's/x'",
     "sort -k 0",
@@ -147,7 +147,7 @@ const FAILING: &[&str] = &[
     "uniq missing",
 ];
 
-fn all_same(test: &str, pipelines: &[&str], input: &[u8], ways: &[(&[&str], &str, Input)]) {
+fn assert_all_same(test: &str, pipelines: &[&str], input: &[u8], ways: &[(&[&str], &str, Input)]) {
     if !has("bash") {
         return skip(test, "there is no bash");
     }
@@ -159,20 +159,20 @@ fn all_same(test: &str, pipelines: &[&str], input: &[u8], ways: &[(&[&str], &str
             if !is_tried(row, column, 2) {
                 continue;
             }
-            let place = Place { folder, input, locale };
-            wrong.extend(place.difference(options, pipeline));
+            let environment = Environment { folder, input, locale };
+            wrong.extend(environment.difference(options, pipeline));
         }
     }
-    none(&wrong);
+    assert_no_differences(&wrong);
 }
 
 #[test]
-fn in_parts() {
+fn chunks_give_bash_s_output() {
     let ways: [(&[&str], _, _); 2] = [
         (&["-j", "3", "--part-size", "900"], "C.UTF-8", Input::File),
         (&["-j", "3", "--part-size", "1700"], "C", Input::Pipe),
     ];
-    all_same("in_parts", PIPELINES, &words(20_000), &ways);
+    assert_all_same("chunks_give_bash_s_output", PIPELINES, &words(20_000), &ways);
 }
 
 #[test]
@@ -181,12 +181,17 @@ fn awkward_lines_give_bash_s_output_in_chunks() {
         (&["-j", "3", "--part-size", "1100"], "C", Input::File),
         (&["-j", "2", "--part-size", "2k"], "C.UTF-8", Input::Pipe),
     ];
-    all_same("awkward_lines_give_bash_s_output_in_chunks", PIPELINES, &awkward(15_000), &ways);
+    assert_all_same(
+        "awkward_lines_give_bash_s_output_in_chunks",
+        PIPELINES,
+        &awkward_lines(15_000),
+        &ways,
+    );
 }
 
 /// Tests commands that run in the C locale on ASCII chunks, with non-ASCII chunks in between.
 #[test]
-fn ascii_chunks_between_others() {
+fn ascii_and_non_ascii_chunks_give_bash_s_output() {
     let pipelines = [
         "sed 's/./<&>/3'",
         "sed 's/[^ ]*/<&>/2' | sed 's/^...//'",
@@ -205,7 +210,7 @@ fn ascii_chunks_between_others() {
         (&["-j", "3", "--part-size", "600"], "C.UTF-8", Input::File),
         (&["-j", "2", "--part-size", "900"], "C.UTF-8", Input::Pipe),
     ];
-    all_same("ascii_chunks_between_others", &pipelines, &input, &ways);
+    assert_all_same("ascii_and_non_ascii_chunks_give_bash_s_output", &pipelines, &input, &ways);
 }
 
 #[test]
@@ -213,7 +218,7 @@ fn pipelines_give_bash_s_output_with_default_options() {
     let ways: [(&[&str], _, _); 2] =
         [(&["-j", "3"], "C", Input::Pipe), (&["-j", "2"], "C.UTF-8", Input::File)];
     let input = words(3_000_000);
-    all_same("pipelines_give_bash_s_output_with_default_options", PIPELINES, &input, &ways);
+    assert_all_same("pipelines_give_bash_s_output_with_default_options", PIPELINES, &input, &ways);
 }
 
 /// Tests that reverse line feeds move back to a line of an earlier chunk.
@@ -227,13 +232,13 @@ fn reverse_line_feeds_reach_earlier_chunks() {
         [(&["-j", "3", "--part-size", "500"], "C", Input::Pipe), (&["-j", "2"], "C", Input::File)];
     let pipelines =
         ["nl | col -bx", "col -b | rev", "tr a b | nl | cut -c 3- | col -bx | tail -n 3"];
-    all_same("reverse_line_feeds_reach_earlier_chunks", &pipelines, &input, &ways);
+    assert_all_same("reverse_line_feeds_reach_earlier_chunks", &pipelines, &input, &ways);
 }
 
 #[test]
-fn a_command_has_a_pipe_wherever_it_has_one_with_bash() {
+fn commands_have_a_pipe_wherever_bash_gives_one() {
     if !has("bash") {
-        return skip("a_command_has_a_pipe_wherever_it_has_one_with_bash", "there is no bash");
+        return skip("commands_have_a_pipe_wherever_bash_gives_one", "there is no bash");
     }
     let folder = folder(b"one\ntwo\n");
     let made = |run: &str, text: &str| {
@@ -263,9 +268,9 @@ fn a_command_has_a_pipe_wherever_it_has_one_with_bash() {
 
 /// Tests the file offset after commands that share an open file with the caller.
 #[test]
-fn later_readers_start_where_bash_s_commands_stopped() {
+fn the_file_offset_after_a_run_is_that_of_bash() {
     if !has("bash") {
-        return skip("later_readers_start_where_bash_s_commands_stopped", "there is no bash");
+        return skip("the_file_offset_after_a_run_is_that_of_bash", "there is no bash");
     }
     let folder = folder(&words(40_000_000));
     let left = |run: &str, pipeline: &str| {
@@ -290,7 +295,7 @@ fn empty_inputs_give_bash_s_output() {
         (forced, "C.UTF-8", Input::Closed),
         (&[], "C", Input::Closed),
     ];
-    all_same("empty_inputs_give_bash_s_output", PIPELINES, b"", &ways);
+    assert_all_same("empty_inputs_give_bash_s_output", PIPELINES, b"", &ways);
 }
 
 #[test]
@@ -302,7 +307,12 @@ fn failing_commands_give_bash_s_output_and_status() {
         (&[], "C", Input::Pipe),
         (forced, "C", Input::Nothing),
     ];
-    all_same("failing_commands_give_bash_s_output_and_status", FAILING, &words(8_000), &ways);
+    assert_all_same(
+        "failing_commands_give_bash_s_output_and_status",
+        FAILING_PIPELINES,
+        &words(8_000),
+        &ways,
+    );
 }
 
 /// Tests that messages about awkward text are not repeated for every chunk.
@@ -312,10 +322,10 @@ fn failing_commands_on_awkward_lines_give_bash_s_output() {
         (&["-j", "3", "--part-size", "700"], "C.UTF-8", Input::File),
         (&["-j", "3", "--part-size", "700"], "C", Input::Pipe),
     ];
-    all_same(
+    assert_all_same(
         "failing_commands_on_awkward_lines_give_bash_s_output",
-        FAILING,
-        &awkward(8_000),
+        FAILING_PIPELINES,
+        &awkward_lines(8_000),
         &ways,
     );
 }

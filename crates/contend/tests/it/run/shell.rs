@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Stdio;
 
-use super::{Input, Place, bash, code, contend_run, folder, none, words};
+use super::{Environment, Input, assert_no_differences, bash, code, contend_run, folder, words};
 use crate::support::{Command, contend, has, skip, text};
 
 /// Options that force runs in chunks.
@@ -27,8 +27,8 @@ fn differences(
     bash_options: &str,
 ) -> Vec<String> {
     let done = |script: &str, run: &str| {
-        let place = Place { folder, input: Input::Nothing, locale: "C" };
-        place.run(bash(&script.replace("RUN", run)))
+        let environment = Environment { folder, input: Input::Nothing, locale: "C" };
+        environment.run(bash(&script.replace("RUN", run)))
     };
     let own = format!("{} run {}", contend(), options.join(" "));
     let difference = |script: &&str| {
@@ -41,9 +41,9 @@ fn differences(
 }
 
 #[test]
-fn programs_of_every_kind() {
+fn programs_of_every_kind_run_as_in_bash() {
     if !has("bash") {
-        return skip("programs_of_every_kind", "there is no bash");
+        return skip("programs_of_every_kind_run_as_in_bash", "there is no bash");
     }
     let folder = folder(&words(300_000));
     let path = folder.path();
@@ -75,16 +75,21 @@ fn programs_of_every_kind() {
         "PATH=bin:$PATH RUN 'cat in'; echo $?",
     ];
     for options in [&[][..], FORCED] {
-        none(&differences(path, &scripts, options, ""));
+        assert_no_differences(&differences(path, &scripts, options, ""));
     }
     let mapped = [FORCED, &["--map", "./late"]].concat();
-    none(&differences(path, &["RUN './late <in | uniq -c'; echo $?"], &mapped, ""));
+    assert_no_differences(&differences(
+        path,
+        &["RUN './late <in | uniq -c'; echo $?"],
+        &mapped,
+        "",
+    ));
 }
 
 #[test]
-fn scripts_that_print_functions_or_are_not_utf8() {
+fn scripts_with_functions_or_invalid_utf8_run_as_in_bash() {
     if !has("bash") {
-        return skip("scripts_that_print_functions_or_are_not_utf8", "there is no bash");
+        return skip("scripts_with_functions_or_invalid_utf8_run_as_in_bash", "there is no bash");
     }
     let folder = folder(&words(20_000));
     let path = folder.path();
@@ -94,10 +99,10 @@ fn scripts_that_print_functions_or_are_not_utf8() {
         "RUN 'f() { sort in | uniq; }; bash -c \"$(declare -f f); f\"' | md5sum",
         "RUN 'f() { sort in | uniq | wc -l; }; export -f f; bash -c f'",
     ];
-    none(&differences(path, &scripts, FORCED, ""));
-    let place = Place { folder: path, input: Input::Nothing, locale: "C" };
-    let found = place.run(bash(&format!("{} run -f latin1", contend())));
-    assert_eq!(found, place.run(bash("bash latin1")));
+    assert_no_differences(&differences(path, &scripts, FORCED, ""));
+    let environment = Environment { folder: path, input: Input::Nothing, locale: "C" };
+    let found = environment.run(bash(&format!("{} run -f latin1", contend())));
+    assert_eq!(found, environment.run(bash("bash latin1")));
 }
 
 #[test]
@@ -115,13 +120,13 @@ fn failures_before_a_sort_end_as_in_bash() {
         "cat in | RUN './fails | sort | uniq -c'; echo $?",
     ];
     let options = ["-j", "2", "--part-size", "1M", "--map", "./warns", "--map", "./fails"];
-    none(&differences(folder.path(), &scripts, &options, ""));
+    assert_no_differences(&differences(folder.path(), &scripts, &options, ""));
 }
 
 #[test]
-fn a_nul_far_after_a_long_line() {
+fn a_nul_after_a_long_line_gives_bash_s_output() {
     if !has("bash") {
-        return skip("a_nul_far_after_a_long_line", "there is no bash");
+        return skip("a_nul_after_a_long_line_gives_bash_s_output", "there is no bash");
     }
     let mut text = vec![b'x'; 2_000_000];
     text.push(b'\n');
@@ -130,13 +135,18 @@ fn a_nul_far_after_a_long_line() {
     text.extend(words(500_000));
     let folder = folder(&text);
     let scripts = ["RUN 'grep foo in | tr a b'; echo $?", "RUN 'grep foo <in'; echo $?"];
-    none(&differences(folder.path(), &scripts, &["-j", "2", "--part-size", "400k"], ""));
+    assert_no_differences(&differences(
+        folder.path(),
+        &scripts,
+        &["-j", "2", "--part-size", "400k"],
+        "",
+    ));
 }
 
 #[test]
-fn files_of_every_kind() {
+fn files_of_every_kind_give_bash_s_output() {
     if !has("bash") {
-        return skip("files_of_every_kind", "there is no bash");
+        return skip("files_of_every_kind_give_bash_s_output", "there is no bash");
     }
     let folder = folder(&words(300_000));
     let path = folder.path();
@@ -165,14 +175,14 @@ fn files_of_every_kind() {
         "{ RUN 'head -n 10'; RUN 'tail -n 3 | tr a b'; } <in",
     ];
     for options in [&[][..], FORCED] {
-        none(&differences(path, &scripts, options, ""));
+        assert_no_differences(&differences(path, &scripts, options, ""));
     }
 }
 
 #[test]
-fn every_status_matters_with_pipefail() {
+fn pipefail_considers_every_status() {
     if !has("bash") {
-        return skip("every_status_matters_with_pipefail", "there is no bash");
+        return skip("pipefail_considers_every_status", "there is no bash");
     }
     let folder = folder(&words(4_000_000));
     let scripts = [
@@ -190,14 +200,14 @@ fn every_status_matters_with_pipefail() {
     ];
     let forced = [&["--pipefail"], FORCED].concat();
     for options in [&["--pipefail"][..], &forced] {
-        none(&differences(folder.path(), &scripts, options, "-o pipefail"));
+        assert_no_differences(&differences(folder.path(), &scripts, options, "-o pipefail"));
     }
 }
 
 #[test]
-fn the_first_line_of_a_script_holds() {
+fn the_first_line_of_a_script_selects_its_shell() {
     if !has("bash") {
-        return skip("the_first_line_of_a_script_holds", "there is no bash");
+        return skip("the_first_line_of_a_script_selects_its_shell", "there is no bash");
     }
     let folder = folder(&words(200_000));
     let body = "grep -c nowhere in\nsort in | tail -n 1\necho ${UNSET-}end $0 $1\n";
@@ -226,9 +236,9 @@ fn the_first_line_of_a_script_holds() {
 }
 
 #[test]
-fn a_locale_that_is_not_installed_is_warned_of_once() {
+fn a_missing_locale_is_reported_once() {
     if !has("bash") {
-        return skip("a_locale_that_is_not_installed_is_warned_of_once", "there is no bash");
+        return skip("a_missing_locale_is_reported_once", "there is no bash");
     }
     let folder = folder(b"b\na\n");
     let file = folder.path().join("script");
@@ -238,7 +248,7 @@ fn a_locale_that_is_not_installed_is_warned_of_once() {
     for (locale, warnings) in [("xx_XX.UTF-8", 1), ("C.UTF-8", 0), ("POSIX", 0)] {
         let count = |command: Command| {
             let output =
-                Place { folder: folder.path(), input: Input::Nothing, locale }.run(command);
+                Environment { folder: folder.path(), input: Input::Nothing, locale }.run(command);
             assert_eq!(output.stdout, b"b\nb\n", "{locale}");
             output.stderr.iter().filter(|word| *word == "setlocale:").count()
         };

@@ -196,7 +196,7 @@ const FIXED: Experiment =
     Experiment { name: "mock/fixed", sampling: Sampling::Fixed(2), ..ADAPTIVE };
 
 /// Cases that take far longer than most budgets in these tests, and longer than declared.
-const LONG: Experiment = Experiment {
+const LONG_CASES: Experiment = Experiment {
     name: "mock/long",
     sampling: Sampling::Fixed(3),
     demands: Demands::NONE.lasting(0, 8000),
@@ -398,7 +398,7 @@ impl Observer for SaveCounter {
 #[test]
 fn the_record_is_saved_from_the_first_sample_on() {
     let mut counter = SaveCounter::default();
-    Mock::new(long_or_short).run_before(&plan(&[&ADAPTIVE, &LONG], 500 * MS), &mut counter);
+    Mock::new(long_or_short).run_before(&plan(&[&ADAPTIVE, &LONG_CASES], 500 * MS), &mut counter);
     assert_eq!(counter.0.first(), Some(&1), "{:?}", counter.0);
     assert!(
         counter.0.is_sorted() && counter.0.len() >= 4,
@@ -438,7 +438,7 @@ fn progress_includes_cases_with_a_fixed_number_of_samples() {
     for budget in [500 * MS, 8000 * MS, 200_000 * MS] {
         let mut mock = Mock::new(long_or_short);
         let mut reported = Reported::default();
-        let plan = plan(&[&ADAPTIVE, &LONG], budget);
+        let plan = plan(&[&ADAPTIVE, &LONG_CASES], budget);
         mock.run_before(&plan, &mut reported);
         let total = mock.now();
         assert!(total > 39_000 * MS, "every long case is measured once: {total:?}");
@@ -462,7 +462,7 @@ fn progress_includes_cases_with_a_fixed_number_of_samples() {
 fn estimates_follow_what_cases_have_taken() {
     let mut mock = Mock::new(long_or_short);
     let mut reported = Reported::default();
-    mock.run_before(&plan(&[&LONG], MS), &mut reported);
+    mock.run_before(&plan(&[&LONG_CASES], MS), &mut reported);
     let parts: Vec<_> = reported.0.iter().map(|&(_, _, part)| part).collect();
     assert_eq!(parts.len(), 4, "the budget suffices for one sample of each");
     assert!(parts.is_sorted() && parts[3] < 0.8, "{parts:?}");
@@ -478,7 +478,7 @@ fn limited(experiments: &[&'static Experiment], limit: Duration) -> Plan {
 #[test]
 fn a_time_limit_ends_a_run_that_is_slower_than_planned() {
     let mut mock = Mock::new(long_or_short);
-    let plan = Plan { budget: 500 * MS, ..limited(&[&LONG, &ADAPTIVE], 13_000 * MS) };
+    let plan = Plan { budget: 500 * MS, ..limited(&[&LONG_CASES, &ADAPTIVE], 13_000 * MS) };
     let record = mock.run_before(&plan, &mut Ignore);
     assert_eq!(
         mock.now(),
@@ -499,7 +499,7 @@ fn a_time_limit_ends_a_run_that_is_slower_than_planned() {
 fn a_case_that_cannot_end_in_time_is_not_started() {
     let mut mock = Mock::new(long_or_short);
     // Two cases of ten seconds each leave six seconds before the deadline, too few for a third.
-    mock.run_before(&limited(&[&LONG], 30_000 * MS), &mut Ignore);
+    mock.run_before(&limited(&[&LONG_CASES], 30_000 * MS), &mut Ignore);
     assert!(mock.now() < 20_000 * MS, "{:?}", mock.now());
     assert_eq!(mock.state.borrow().taken.len(), 2);
 }
@@ -524,7 +524,7 @@ fn shared_work_is_expected_of_the_first_case_alone() {
         Some(SharedCost { name: "compiler", time: Duration::from_secs(20) });
     const COMPILED: Experiment = Experiment {
         demands: Demands::NONE.lasting_by(|_| Cost { shared: SHARED, ..Cost::of_millis(0, 9000) }),
-        ..LONG
+        ..LONG_CASES
     };
     let mut reported = Reported::default();
     let script = |parameters: &Parameters, _: usize| {

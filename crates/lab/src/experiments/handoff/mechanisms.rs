@@ -15,7 +15,7 @@ use crate::engine::setting::Setting;
 use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
 use crate::support::histogram::{P999_SAMPLES, histogram, note, percentiles};
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
-use crate::support::partners::{Pair, Placement, Used};
+use crate::support::partners::{Pair, Placement, ResourceUsage};
 
 /// The definition of `handoff/mechanisms`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -144,8 +144,9 @@ impl Subject for HandOff {
         let timed = turns.max(affordable.min(P999_SAMPLES));
         self.partners.run(timed, nothing, Some(&mut note))?;
         let hand_offs = 2.0 * turns as f64;
-        let of_both =
-            |figure: fn(&Used) -> f64| session.used.iter().map(figure).sum::<f64>() / hand_offs;
+        let of_both = |figure: fn(&ResourceUsage) -> f64| {
+            session.used.iter().map(figure).sum::<f64>() / hand_offs
+        };
         let mut sample = Sample::of(session.elapsed.as_nanos() as f64 / hand_offs)
             .with("cpu", Unit::Nanoseconds, of_both(|used| used.cpu.as_nanos() as f64))
             .with("switches", Unit::Count, of_both(|used| used.switches() as f64));

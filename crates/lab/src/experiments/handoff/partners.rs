@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::primitives::{self, Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::support::partners::{Link, Observer, Pair, Release, Used};
+use crate::support::partners::{Link, Observer, Pair, Release, ResourceUsage};
 
 /// A function that does the work of one partner in a turn.
 pub type TurnWork<'a> = &'a (dyn Fn() + Sync);
@@ -38,7 +38,7 @@ pub struct SessionStats {
     /// Wall time from main's first measured turn until sub has finished.
     pub elapsed: Duration,
     /// CPU time and context switches of main and of sub in the measured turns.
-    pub used: [Used; 2],
+    pub used: [ResourceUsage; 2],
     /// Number of turns in which main polled at least once before sub was ready.
     pub not_ready_turns: u64,
     /// Start of main's first measured turn.
@@ -104,7 +104,7 @@ impl Partners {
             session.elapsed = begun.elapsed(); // main has not waited for sub's last turn
         }
         let figures = link.figures()?;
-        session.used[1] = Used::from_figures(std::array::from_fn(|index| figures[index]));
+        session.used[1] = ResourceUsage::from_figures(std::array::from_fn(|index| figures[index]));
         Ok(session)
     }
 }
@@ -170,7 +170,7 @@ fn run_main(
         work();
         turn()?;
     }
-    let before = Used::so_far();
+    let before = ResourceUsage::so_far();
     let begun = Instant::now();
     let mut ignore = |_| ();
     let timed = each.is_some();
@@ -199,10 +199,10 @@ fn run_sub(
 ) -> io::Result<()> {
     primitives.to_sub.register_waiter()?;
     primitives.start.post()?;
-    let mut before = Used::so_far();
+    let mut before = ResourceUsage::so_far();
     for turn in 0..warm_up.saturating_add(turns) {
         if turn == warm_up {
-            before = Used::so_far();
+            before = ResourceUsage::so_far();
         }
         primitives.to_sub.wait()?;
         if link.is_broken() {
@@ -224,18 +224,19 @@ mod tests {
 
     use super::super::primitives::{TABLE, find};
     use super::*;
-    use crate::support::partners::{Kind, Placement, Sub};
+    use crate::support::partners::{PartnerKind, Placement, Sub};
 
     /// Returns the number of turns in a session: `HANDOFF_TURNS` from the environment (a tenth of
     /// it for threads), or `default` if that is not set.
-    fn turn_count(kind: Kind, default: u64) -> u64 {
+    fn turn_count(kind: PartnerKind, default: u64) -> u64 {
         let from_environment =
             std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok());
-        from_environment
-            .map_or(default, |turns: u64| if kind == Kind::Threads { turns / 10 } else { turns })
+        from_environment.map_or(default, |turns: u64| {
+            if kind == PartnerKind::Threads { turns / 10 } else { turns }
+        })
     }
 
-    fn partners(kind: Kind, mechanism: &'static Mechanism) -> Partners {
+    fn partners(kind: PartnerKind, mechanism: &'static Mechanism) -> Partners {
         let timing = SleepTiming { period: Duration::from_micros(20), tick: Duration::ZERO };
         let semaphore = find("semaphore").expect("it is in the table");
         Partners {
@@ -254,7 +255,7 @@ mod tests {
     #[test]
     fn turns_alternate_and_none_is_lost() {
         for mechanism in waiting() {
-            for kind in [Kind::Processes, Kind::Threads] {
+            for kind in [PartnerKind::Processes, PartnerKind::Threads] {
                 // A spinning partner loses whole time slices if other programs use the CPU.
                 let turns = turn_count(kind, if mechanism.name == "spin" { 100 } else { 2000 });
                 let count = Shared::new([const { Line(AtomicU64::new(0)) }; 2]).expect("memory");
@@ -289,7 +290,7 @@ mod tests {
                 rustix::process::kill_process(sub, Signal::KILL).expect("it lives");
             };
             let pause = || std::thread::sleep(Duration::from_micros(10));
-            let ran = partners(Kind::Processes, mechanism).run_observed(
+            let ran = partners(PartnerKind::Processes, mechanism).run_observed(
                 u64::MAX,
                 [&pause, &pause],
                 None,
@@ -303,7 +304,7 @@ mod tests {
     #[test]
     fn a_partner_that_cannot_start_ends_the_session() {
         let [signal, pipe] = ["signal", "pipe"].map(|name| find(name).expect("in the table"));
-        for kind in [Kind::Processes, Kind::Threads] {
+        for kind in [PartnerKind::Processes, PartnerKind::Threads] {
             for cpus in [[0, 999], [999, 0]] {
                 for mechanism in [signal, pipe] {
                     let mut partners = partners(kind, mechanism);
@@ -324,7 +325,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(100));
             rustix::process::kill_process(sub, Signal::KILL).expect("it lives");
         };
-        let mut partners = partners(Kind::Processes, pipe);
+        let mut partners = partners(PartnerKind::Processes, pipe);
         partners.mechanisms[1] = none;
         let slowly = || std::thread::sleep(Duration::from_micros(30));
         let ran = partners.run_observed(u64::MAX, [&slowly, &|| ()], None, &kill);
@@ -334,7 +335,7 @@ mod tests {
     #[test]
     fn sub_finishes_its_turns_without_being_waited_for() {
         let none = find("none").expect("it is in the table");
-        for kind in [Kind::Processes, Kind::Threads] {
+        for kind in [PartnerKind::Processes, PartnerKind::Threads] {
             let mut partners = partners(kind, none);
             partners.mechanisms[3] = none;
             let work = || std::thread::sleep(Duration::from_millis(1));
@@ -346,10 +347,10 @@ mod tests {
     #[test]
     fn mechanisms_that_do_not_wait_never_block() {
         let none = find("none").expect("it is in the table");
-        let session = partners(Kind::Processes, none).run(100, [&|| (), &|| ()], None);
+        let session = partners(PartnerKind::Processes, none).run(100, [&|| (), &|| ()], None);
         assert_eq!(session.expect("they end").not_ready_turns, 0);
         let pause = find("pause").expect("it is in the table");
-        let mut partners = partners(Kind::Threads, none);
+        let mut partners = partners(PartnerKind::Threads, none);
         partners.mechanisms[2] = pause;
         let session = partners.run(10, [&|| (), &|| ()], None).expect("they end");
         assert!(session.elapsed >= 10 * partners.timing.period);

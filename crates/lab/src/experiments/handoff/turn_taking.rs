@@ -17,7 +17,7 @@ use crate::engine::experiment::{Facts, Sample, Subject, SubjectError};
 use crate::engine::setting::Setting;
 use crate::support::histogram::{histogram, note, percentiles};
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, SLACK, pair};
-use crate::support::partners::{Pair, Used};
+use crate::support::partners::{Pair, ResourceUsage};
 use crate::support::work::Work;
 
 /// Parameters that the user can set.
@@ -242,7 +242,7 @@ impl Subject for TurnTaking {
         let predicted = self.predict(not_ready, session.elapsed)?;
         let scale = REPORT_TURNS as f64 / self.count as f64;
         let switches =
-            |of: fn(&Used) -> u64| session.used.iter().map(of).sum::<u64>() as f64 * scale;
+            |of: fn(&ResourceUsage) -> u64| session.used.iter().map(of).sum::<u64>() as f64 * scale;
         let mut sample = Sample::of(session.elapsed.as_nanos() as f64 * scale)
             .with("turns_a_second", Unit::Count, self.count as f64 / session.elapsed.as_secs_f64())
             .with("not_ready", Unit::Count, 100.0 * not_ready)

@@ -12,9 +12,9 @@ use contend_sys::{Signal, child};
 
 use super::channels::{Endpoint, Mechanism, TABLE, WaitStrategy};
 use super::exchange::{EXTRA_FIGURES, Exchange};
-use crate::support::partners::{Kind, Pair, Placement, Sub};
+use crate::support::partners::{Pair, PartnerKind, Placement, Sub};
 
-fn exchange(mechanism: &'static Mechanism, kind: Kind, bytes: usize) -> Exchange {
+fn exchange(mechanism: &'static Mechanism, kind: PartnerKind, bytes: usize) -> Exchange {
     let pair = Pair { kind, placement: Placement::Free, slack: Some(Duration::from_nanos(1)) };
     Exchange { pair, mechanism, bytes, warm_up: 3 }
 }
@@ -33,10 +33,10 @@ fn all() -> impl Iterator<Item = Exchange> {
             bytes <= mechanism.max_message_bytes && (mechanism.unavailable)(bytes).is_none()
         });
         able.flat_map(move |bytes| {
-            let kinds = [Kind::Processes, Kind::Threads];
+            let kinds = [PartnerKind::Processes, PartnerKind::Threads];
             let kinds = kinds
                 .into_iter()
-                .filter(|&kind| kind == Kind::Processes || mechanism.between_threads);
+                .filter(|&kind| kind == PartnerKind::Processes || mechanism.between_threads);
             kinds.map(move |kind| exchange(mechanism, kind, bytes))
         })
     })
@@ -124,7 +124,7 @@ fn no_message_is_lost_under_random_delays() {
 /// Kills sub after a given number of messages, while main sends or waits for a reply.
 #[test]
 fn a_partner_killed_at_any_message_is_an_error() {
-    for exchange in all().filter(|exchange| exchange.pair.kind == Kind::Processes) {
+    for exchange in all().filter(|exchange| exchange.pair.kind == PartnerKind::Processes) {
         if ![1, 64, 65_536].contains(&exchange.bytes) {
             continue;
         }
@@ -162,7 +162,7 @@ fn killed_at(exchange: &Exchange, step: u64, answers: bool) {
 
 #[test]
 fn a_partner_killed_at_any_time_is_an_error() {
-    for exchange in all().filter(|exchange| exchange.pair.kind == Kind::Processes) {
+    for exchange in all().filter(|exchange| exchange.pair.kind == PartnerKind::Processes) {
         for delay in [0, 300, 3000] {
             let kill = |sub: Sub| {
                 let Sub::Process(sub) = sub else { panic!("it is a process") };
@@ -227,7 +227,7 @@ fn leftovers(process: u32) -> Vec<String> {
 #[test]
 fn nothing_is_left_behind_when_main_is_killed() {
     for exchange in all().filter(|exchange| exchange.bytes == 1) {
-        if exchange.pair.kind != Kind::Processes {
+        if exchange.pair.kind != PartnerKind::Processes {
             continue;
         }
         let begun = Shared::new(Line(AtomicU64::new(0))).expect("memory");

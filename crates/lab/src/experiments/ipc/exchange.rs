@@ -18,7 +18,7 @@ use crate::engine::experiment::{Attempt, SubjectError};
 use crate::engine::timing::now;
 use crate::support::partners::link::FIGURES;
 use crate::support::partners::usage::USAGE_FIGURES;
-use crate::support::partners::{IsThrough, Link, Observer, Pair, Release, Used};
+use crate::support::partners::{IsThrough, Link, Observer, Pair, Release, ResourceUsage};
 use crate::support::syscalls::{KINDS, Tally};
 
 /// Two partners and the mechanism that carries their messages.
@@ -40,7 +40,7 @@ pub struct PartnerStats {
     /// When the partner finished its last message, in nanoseconds of `CLOCK_MONOTONIC`.
     pub end_ns: u64,
     /// CPU time, context switches and page faults.
-    pub used: Used,
+    pub used: ResourceUsage,
     /// System calls made for messages, by kind.
     pub calls: Tally,
     /// Peak resident set size of the partner's process so far, in bytes.
@@ -69,7 +69,7 @@ const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link must h
 
 impl PartnerStats {
     /// Returns the usage from `before` until now, with the given system calls.
-    pub fn now(before: Used, calls: Tally) -> Self {
+    pub fn now(before: ResourceUsage, calls: Tally) -> Self {
         let (end_ns, used) = (now(), before.since());
         // Read last, because reading the status takes several microseconds.
         let peak_rss = Status::of(getpid()).map_or(0, |status| status.peak_rss);
@@ -92,7 +92,7 @@ impl PartnerStats {
         let stats = Self {
             end_ns: figures[0],
             peak_rss: figures[1],
-            used: Used::from_figures(std::array::from_fn(figure(2))),
+            used: ResourceUsage::from_figures(std::array::from_fn(figure(2))),
             calls: Tally::from_figures(std::array::from_fn(figure(2 + USAGE_FIGURES))),
         };
         (stats, std::array::from_fn(figure(STATS_FIGURES)))
@@ -240,7 +240,7 @@ impl Participant<'_> {
         let [warm_up, measured] = self.phases.clone();
         role(&mut *self.end, warm_up)?;
         self.wait(SUB_WARMED_UP)?;
-        let before = (Used::so_far(), self.end.calls());
+        let before = (ResourceUsage::so_far(), self.end.calls());
         let start_ns = now();
         role(&mut *self.end, measured)?;
         Ok((start_ns, self.stats_since(&before), self.end))
@@ -252,7 +252,7 @@ impl Participant<'_> {
         self.wait(MAIN_READY)?;
         let [warm_up, measured] = self.phases.clone();
         role(&mut *self.end, warm_up)?;
-        let before = (Used::so_far(), self.end.calls());
+        let before = (ResourceUsage::so_far(), self.end.calls());
         self.gate.store(SUB_WARMED_UP, Ordering::Release);
         let extra = role(&mut *self.end, measured)?;
         let stats = self.stats_since(&before);
@@ -260,7 +260,7 @@ impl Participant<'_> {
         Ok(())
     }
 
-    fn stats_since(&self, before: &(Used, Tally)) -> PartnerStats {
+    fn stats_since(&self, before: &(ResourceUsage, Tally)) -> PartnerStats {
         PartnerStats::now(before.0, self.end.calls().since(&before.1))
     }
 

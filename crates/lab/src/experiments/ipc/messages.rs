@@ -13,7 +13,7 @@ use crate::engine::experiment::{
 };
 use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
 use crate::support::histogram::{P999_SAMPLES, histogram, note, percentiles};
-use crate::support::partners::{Placement, Used};
+use crate::support::partners::{Placement, ResourceUsage};
 
 /// The definition of `ipc/one-way`.
 pub const ONE_WAY: Experiment = row(
@@ -190,7 +190,7 @@ pub fn sample_of(result: &ExchangeResult, count: u64) -> Sample {
             sample = sample.with(&format!("{who}.{name}"), Unit::Count, each(calls as f64));
         }
     }
-    let of_both = |figure: fn(&Used) -> u64| {
+    let of_both = |figure: fn(&ResourceUsage) -> u64| {
         each(result.stats.iter().map(|stats| figure(&stats.used)).sum::<u64>() as f64)
     };
     sample

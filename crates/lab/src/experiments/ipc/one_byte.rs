@@ -15,7 +15,7 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::engine::timing::now;
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, pair, placement};
-use crate::support::partners::{Link, Pair, Placement, Release, Used};
+use crate::support::partners::{Link, Pair, Placement, Release, ResourceUsage};
 use crate::support::syscalls::Tally;
 
 /// The definition of `ipc/one-byte`.
@@ -146,7 +146,7 @@ impl OneByte {
                 while !begun.load(Ordering::Acquire) && !link.is_broken() {
                     rustix::thread::sched_yield();
                 }
-                let before = Used::so_far();
+                let before = ResourceUsage::so_far();
                 let from = now();
                 for number in 1..=self.messages {
                     cell.store(u32::from(number.to_le_bytes()[0]), Ordering::Release);
@@ -156,7 +156,7 @@ impl OneByte {
                 Ok((stats, from))
             },
             || {
-                let before = Used::so_far();
+                let before = ResourceUsage::so_far();
                 begun.store(true, Ordering::Release);
                 let (mut last, mut received) = (0, 0);
                 loop {
@@ -196,7 +196,7 @@ impl Subject for OneByte {
             .with("received", Unit::Count, transfer.received as f64)
             .with("lost", Unit::Count, self.messages.saturating_sub(transfer.received) as f64);
         for (who, stats) in ["main", "sub"].into_iter().zip(transfer.stats) {
-            let Used { cpu, system, .. } = stats.used;
+            let ResourceUsage { cpu, system, .. } = stats.used;
             let time = |time: Duration| (Unit::Nanoseconds, time.as_nanos() as f64);
             let events = |count: u64| (Unit::Count, count as f64);
             for (name, (unit, value)) in [

@@ -45,7 +45,7 @@ const SETTINGS: [&Setting; 2] = [&UNIT, &N];
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let of = |row: &Row, n: u64| Parameters::new().with(UNIT.name, row.unit).with(N.name, n);
     let cases = TABLE.iter().flat_map(|row| {
-        let counts = counts(scope, row.most.min(scope.max_units));
+        let counts = counts(scope, row.max_default_units.min(scope.max_units));
         counts.into_iter().map(move |n| of(row, n))
     });
     scope.choices.applied(cases.collect(), &SETTINGS)
@@ -134,10 +134,10 @@ impl Subject for Memory {
     /// Measures, and repeats that with a longer `hold` if timers fired too early: the creation
     /// times in the table come from one machine.
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        const LONGER: u32 = 4;
+        const HOLD_FACTOR: u32 = 4;
         let hold = self.row.hold(self.n);
         let measured = match self.measure(hold)? {
-            Err(_) if self.row.each.is_some() => self.measure(hold * LONGER)?,
+            Err(_) if self.row.each.is_some() => self.measure(hold * HOLD_FACTOR)?,
             measured => measured,
         };
         measured.map_err(|early| early.of(self.n))

@@ -76,7 +76,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     let n = parameters.number(N.name).unwrap_or(1);
     parent::memory_unreadable()
         .or_else(|| row.missing())
-        .or_else(|| row.task.and_then(|kind| limits::not_so_many(kind, n)))
+        .or_else(|| row.task.and_then(|kind| limits::refusal_reason(kind, n)))
         .or_else(|| {
             let free = limits::memory_available().saturating_sub(limits::memory_floor());
             memory_missing(row.bytes, n, free)
@@ -86,9 +86,9 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
 /// Returns why `free` bytes are too little memory for `n` units of `bytes` each, or `None` if they
 /// suffice.
 fn memory_missing(bytes: u64, n: u64, free: u64) -> Option<String> {
-    const MEGA: u64 = 1_000_000;
+    const BYTES_PER_MB: u64 = 1_000_000;
     let needed = bytes.saturating_mul(n);
-    let (needed_mb, free_mb) = (needed.div_ceil(MEGA), free / MEGA);
+    let (needed_mb, free_mb) = (needed.div_ceil(BYTES_PER_MB), free / BYTES_PER_MB);
     (needed > free)
         .then(|| format!("needs about {needed_mb} MB of memory; {free_mb} MB are available"))
 }

@@ -15,7 +15,7 @@ use super::builtin;
 use super::program::{Build, gist};
 use super::table::{Row, Source};
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 use crate::support::process_tree::{self, MemoryUse};
 use crate::support::unnamed_file::unnamed_in;
 
@@ -98,7 +98,7 @@ impl Probe {
         let answers =
             BufReader::new(answers.ok_or_else(|| SubjectError::wrong("the probe has no output"))?);
         let version = String::new();
-        let has_processes = row.task == Some(Kind::Process);
+        let has_processes = row.task == Some(UnitKind::Process);
         let mut probe = Self {
             child,
             commands,
@@ -216,11 +216,11 @@ impl Probe {
 
     /// Reads the next line of the probe's output, the answer that should begin with `word`.
     fn line(&mut self, word: &str) -> Result<String, SubjectError> {
-        const LONGEST: usize = 4096;
+        const MAX_LINE_BYTES: usize = 4096;
         let timeout = self.timeout + self.hold;
         let deadline = Instant::now() + timeout;
         let mut line = Vec::new();
-        while line.len() < LONGEST {
+        while line.len() < MAX_LINE_BYTES {
             if self.answers.buffer().is_empty() && !is_readable_by(self.answers.get_ref(), deadline)
             {
                 let seconds = timeout.as_secs_f64();
@@ -260,14 +260,14 @@ impl Probe {
     /// Waits for the probe to exit, since it may have to end child processes. Returns its status,
     /// or `None` if it had to be killed.
     fn end(&mut self) -> Option<io::Result<ExitStatus>> {
-        const STEP: Duration = Duration::from_millis(5);
-        const STEPS: usize = 600;
+        const POLL_INTERVAL: Duration = Duration::from_millis(5);
+        const MAX_POLLS: usize = 600;
         self.commands = None;
-        for _ in 0..STEPS {
+        for _ in 0..MAX_POLLS {
             if let Some(status) = self.child.try_wait().transpose() {
                 return Some(status);
             }
-            std::thread::sleep(STEP);
+            std::thread::sleep(POLL_INTERVAL);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();

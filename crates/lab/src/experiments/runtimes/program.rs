@@ -142,11 +142,11 @@ fn is_whole(folder: &Path) -> bool {
 
 /// Returns whether a folder belongs to this user and no other can write to it.
 fn is_ours_alone(folder: &Path) -> bool {
-    const OTHERS_WRITE: u32 = 0o022;
+    const SHARED_WRITE_BITS: u32 = 0o022;
     fs::symlink_metadata(folder).is_ok_and(|data| {
         data.is_dir()
             && data.uid() == rustix::process::geteuid().as_raw()
-            && data.mode() & OTHERS_WRITE == 0
+            && data.mode() & SHARED_WRITE_BITS == 0
     })
 }
 
@@ -182,12 +182,12 @@ fn remove_abandoned(root: &Path) {
 /// Returns a program's output as one line. Long output is cut to its beginning and end, since some
 /// programs print the reason first and some last.
 pub fn gist(text: &str) -> String {
-    const HALF: usize = 200;
+    const EXCERPT_CHARACTERS: usize = 200;
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let joined = lines.join("; ");
     let place = |nth: Option<(usize, char)>| nth.map_or(0, |(place, _)| place);
-    let to = place(joined.char_indices().nth(HALF));
-    let from = place(joined.char_indices().rev().nth(HALF - 1));
+    let to = place(joined.char_indices().nth(EXCERPT_CHARACTERS));
+    let from = place(joined.char_indices().rev().nth(EXCERPT_CHARACTERS - 1));
     if to < from { format!("{} … {}", &joined[..to], &joined[from..]) } else { joined }
 }
 

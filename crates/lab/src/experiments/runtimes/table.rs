@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::builtin::{self, Make};
 use super::program::Program;
 use super::requirements;
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 
 /// A kind of unit: one row of the table.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Row {
     /// The probe's name for the unit, or an empty string if it is the same as `unit`.
     pub argument: &'static str,
     /// Largest number of units by default.
-    pub most: u64,
+    pub max_default_units: u64,
     /// Upper bound on the time to create one unit, if timers end all units at the same time; `None`
     /// if units are woken.
     pub each: Option<Duration>,
@@ -29,7 +29,7 @@ pub struct Row {
     /// lacking.
     pub bytes: u64,
     /// Kind of task that each unit is for the kernel, or `None` if it is not one.
-    pub task: Option<Kind>,
+    pub task: Option<UnitKind>,
     /// Returns why the installed runtime does not have the unit, or `None` if it does. Called only
     /// if the programs of the probe are installed.
     pub requirement_missing: fn() -> Option<String>,
@@ -73,7 +73,7 @@ pub const DEFAULT: Row = Row {
     summary: "",
     source: Source::BuiltIn(builtin::callback),
     argument: "",
-    most: 1_000_000,
+    max_default_units: 1_000_000,
     each: None,
     bytes: 0,
     task: None,
@@ -85,7 +85,7 @@ pub const DEFAULT: Row = Row {
 const MAX_TASKS: u64 = 10_000;
 
 // Rows with the fields that all units of a runtime share.
-const TASK: Row = Row { runtime: "Linux", most: MAX_TASKS, ..DEFAULT };
+const TASK: Row = Row { runtime: "Linux", max_default_units: MAX_TASKS, ..DEFAULT };
 const TOKIO: Row = Row { runtime: "tokio", ..DEFAULT };
 const GO_UNIT: Row = of("Go", &GO, &["./probe"]);
 const JAVA_UNIT: Row = of("Java", &JAVA, JAVA_RUN);
@@ -113,7 +113,7 @@ pub const TABLE: &[Row] = &[
         unit: "fork",
         summary: "a forked process that reads from a pipe",
         source: Source::BuiltIn(builtin::fork),
-        task: Some(Kind::Process),
+        task: Some(UnitKind::Process),
         bytes: 150_000,
         ..TASK
     },
@@ -121,7 +121,7 @@ pub const TABLE: &[Row] = &[
         unit: "thread",
         summary: "a thread (std::thread) that waits on a condition variable",
         source: Source::BuiltIn(builtin::thread),
-        task: Some(Kind::Thread),
+        task: Some(UnitKind::Thread),
         bytes: 40_000,
         ..TASK
     },
@@ -185,8 +185,8 @@ pub const TABLE: &[Row] = &[
         unit: "java-platform",
         summary: "a platform thread that waits for a latch",
         argument: "platform",
-        most: MAX_TASKS,
-        task: Some(Kind::Thread),
+        max_default_units: MAX_TASKS,
+        task: Some(UnitKind::Thread),
         bytes: 50_000,
         ..JAVA_UNIT
     },
@@ -234,8 +234,8 @@ pub const TABLE: &[Row] = &[
         unit: "python-thread",
         summary: "a thread (threading.Thread) that waits",
         argument: "thread",
-        most: MAX_TASKS,
-        task: Some(Kind::Thread),
+        max_default_units: MAX_TASKS,
+        task: Some(UnitKind::Thread),
         bytes: 50_000,
         ..PYTHON_UNIT
     },

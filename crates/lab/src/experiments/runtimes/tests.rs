@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::program::Program;
 use super::table::{DEFAULT, Row, Source, TABLE};
 use crate::engine::experiment::SubjectError;
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 
 /// A script that simulates probes with units: the name of the unit selects its answers.
 const FAKE_PROBE: Program = Program {
@@ -69,7 +69,7 @@ fn a_probe_that_never_answers_times_out_and_its_errors_are_shown() {
 /// Simulates a kernel that does not list children.
 #[test]
 fn a_figure_is_void_where_processes_cannot_be_seen() {
-    let row = Row { task: Some(Kind::Process), ..fake_probe("the-truth") };
+    let row = Row { task: Some(UnitKind::Process), ..fake_probe("the-truth") };
     let error = parks_and_wakes(&row, 3).expect_err("there are none").to_string();
     assert!(error.contains("of 3 processes 0 can be seen"), "{error}");
 }

@@ -25,7 +25,7 @@ use crate::engine::experiment::{
     never_hands_over,
 };
 use crate::engine::setting::Setting;
-use crate::support::limits::{self, Kind};
+use crate::support::limits::{self, UnitKind};
 use workers::{WorkerGroup, Workload};
 
 /// Units of work for each worker.
@@ -101,8 +101,9 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     if workers > MAX_WORKERS {
         return Some(format!("needs {workers} workers, but at most {MAX_WORKERS} are supported"));
     }
-    let kind = if value_of(parameters, &THREADS) > 1 { Kind::Thread } else { Kind::Process };
-    limits::not_so_many(kind, workers)
+    let kind =
+        if value_of(parameters, &THREADS) > 1 { UnitKind::Thread } else { UnitKind::Process };
+    limits::refusal_reason(kind, workers)
 }
 
 /// Returns the numbers of workers to measure, from 1 to twice the number of CPUs: dense at first,

@@ -9,7 +9,7 @@ use super::server_process::ServerProcess;
 use super::setup::Setup;
 use super::verb::raise_descriptors;
 use crate::engine::experiment::{Attempt, Facts, SubjectError};
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 
 /// Time without any response after which the requests in flight count as unanswered.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -71,7 +71,8 @@ fn check_processes(
     server: &ServerProcess,
     answered: u64,
 ) -> Result<(), SubjectError> {
-    let one_each = setup.reuse == Reuse::Persistent && setup.server.each() == Some(Kind::Process);
+    let one_each =
+        setup.reuse == Reuse::Persistent && setup.server.each() == Some(UnitKind::Process);
     let of_connections = if one_each { answered } else { 0 };
     let all = 1 + setup.server.other_processes() + of_connections;
     if server.await_processes(|seen| seen >= all) {

@@ -18,9 +18,9 @@ struct ServerCost {
     connection: u64,
 }
 
-/// Servers that take longer than [`OTHERS`]. Each of Puma's 5 threads waits 200 ms for the next
-/// request on a connection before it serves another one. Connections beyond the size of a pool get
-/// no response.
+/// Servers that take longer than [`DEFAULT_SERVER`]. Each of Puma's 5 threads waits 200 ms for the
+/// next request on a connection before it serves another one. Connections beyond the size of a pool
+/// get no response.
 const SERVERS: [ServerCost; 5] = [
     ServerCost { server: "puma", start: 400, connection: 40_000 },
     ServerCost { server: "unicorn", start: 200, connection: 50 },
@@ -28,7 +28,7 @@ const SERVERS: [ServerCost; 5] = [
     ServerCost { server: "node", start: 100, connection: 100 },
     ServerCost { server: "process-per-connection", start: 30, connection: 300 },
 ];
-const OTHERS: ServerCost = ServerCost { server: "", start: 30, connection: 100 };
+const DEFAULT_SERVER: ServerCost = ServerCost { server: "", start: 30, connection: 100 };
 
 /// Time until the unanswered connections of a full pool are given up, in milliseconds.
 const GIVE_UP_MS: u64 = 2000;
@@ -37,7 +37,7 @@ const SETTLE_MS: u64 = 500;
 
 /// Returns the cost of a case of `server/hello` and `server/wait`.
 pub fn requests(parameters: &Parameters) -> Cost {
-    let loads = if oha::is_there() { 3 } else { 2 };
+    let loads = if oha::is_installed() { 3 } else { 2 };
     with_connections(parameters, load(parameters) * loads)
 }
 
@@ -52,7 +52,7 @@ fn with_connections(parameters: &Parameters, then: Duration) -> Cost {
     let connections = parameters.number(CONNECTIONS.name).unwrap_or(0);
     let server = Setup::of(parameters).ok().map(|setup| setup.server);
     let name = server.map_or("", Server::name);
-    let known = SERVERS.iter().find(|known| known.server == name).unwrap_or(&OTHERS);
+    let known = SERVERS.iter().find(|known| known.server == name).unwrap_or(&DEFAULT_SERVER);
     let is_full = server.and_then(Server::members).is_some_and(|members| members < connections);
     let give_up = Duration::from_millis(if is_full { GIVE_UP_MS } else { 0 });
     let connect = Duration::from_micros(known.connection.saturating_mul(connections));

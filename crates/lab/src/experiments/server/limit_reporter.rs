@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit};
 
 use super::unit::of_unit;
-use crate::support::limits::{self, Kind, Spent, Watched};
+use crate::support::limits::{self, Exhaustion, UnitKind, WatchedLimit};
 
 /// Prints a line for the process of the case.
 ///
@@ -31,14 +31,14 @@ pub fn concerns_one(error: &io::Error) -> bool {
 #[derive(Debug)]
 pub struct LimitReporter {
     /// Limits on the processes or threads created for connections.
-    watched: Mutex<Vec<Watched>>,
+    watched: Mutex<Vec<WatchedLimit>>,
     has_reported: AtomicBool,
 }
 
 impl LimitReporter {
     /// Creates a reporter that watches the limits on processes or threads of kind `each`, of which
     /// every connection gets one. With `None`, it watches no limits.
-    pub fn watch(each: Option<Kind>) -> Self {
+    pub fn watch(each: Option<UnitKind>) -> Self {
         let limits = each.map(|kind| limits::applying(kind, of_unit(kind)));
         Self {
             watched: Mutex::new(limits.unwrap_or_default()),
@@ -51,7 +51,7 @@ impl LimitReporter {
         if self.has_reported.swap(true, Ordering::Relaxed) {
             return;
         }
-        let limit = of_error(error).or_else(|| self.spent());
+        let limit = of_error(error).or_else(|| self.exhaustion());
         let limit = limit.unwrap_or_else(|| "unknown limit".to_owned());
         // If printing fails, the case has ended.
         let _ = print_line(&format!("stopped cannot {what}: {error}: {limit}"));
@@ -59,15 +59,15 @@ impl LimitReporter {
 
     /// Returns the limit that was reached: one that has refused a request, or else the first full
     /// one. `None` if there is neither.
-    fn spent(&self) -> Option<String> {
+    fn exhaustion(&self) -> Option<String> {
         let watched = self.watched.lock().ok()?;
         let mut full = None;
         for watched in watched.iter() {
             let name = &watched.limit.name;
-            match watched.spent() {
-                Spent::Refused { evidence, .. } => return Some(format!("{name}: {evidence}")),
-                Spent::Full(evidence) => full = full.or(Some(evidence)),
-                Spent::No => {}
+            match watched.exhaustion() {
+                Exhaustion::Refused { evidence, .. } => return Some(format!("{name}: {evidence}")),
+                Exhaustion::Full(evidence) => full = full.or(Some(evidence)),
+                Exhaustion::No => {}
             }
         }
         full

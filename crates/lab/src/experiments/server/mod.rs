@@ -128,10 +128,13 @@ fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
 
 /// Limits the processes of programs that would start many in the smallest cases.
 fn of_size(program: Parameters, size: Size) -> Parameters {
-    const FEW: u64 = 2;
-    let starts_many =
-        matches!(Setup::of(&program), Ok(setup) if setup.server.other_processes() > FEW);
-    if size == Size::Smallest && starts_many { program.with(PROCESSES.name, FEW) } else { program }
+    const SMALLEST_CASE_PROCESSES: u64 = 2;
+    let starts_many = matches!(Setup::of(&program), Ok(setup) if setup.server.other_processes() > SMALLEST_CASE_PROCESSES);
+    if size == Size::Smallest && starts_many {
+        program.with(PROCESSES.name, SMALLEST_CASE_PROCESSES)
+    } else {
+        program
+    }
 }
 
 /// Number of descriptors that a process needs in addition to its connections.
@@ -156,16 +159,16 @@ fn unavailable(parameters: &Parameters, handler: Handler) -> Option<String> {
     let each = setup.server.each().filter(|_| persistent);
     parent::memory_unreadable()
         .or_else(|| too_few_ports(n))
-        .or_else(|| limits::not_so_many_of(each?, of_unit(each?), n))
+        .or_else(|| limits::refusal_reason_for(each?, of_unit(each?), n))
         .or_else(|| program_unavailable(setup.server, handler))
 }
 
 fn program_unavailable(server: Server, handler: Handler) -> Option<String> {
     let Server::Program(program, concurrency) = server else { return None };
     let refused = || (program.cannot_answer)(handler).map(str::to_owned);
-    let kind = limits::Kind::Process;
+    let kind = limits::UnitKind::Process;
     let processes = (program.other_processes)(concurrency);
-    program.missing().or_else(refused).or_else(|| limits::not_so_many(kind, processes))
+    program.missing().or_else(refused).or_else(|| limits::refusal_reason(kind, processes))
 }
 
 /// Returns an explanation if there are fewer than `n` local ports, or `None` otherwise: all

@@ -49,7 +49,7 @@ pub struct Throughput {
 }
 
 /// Returns whether oha is installed.
-pub fn is_there() -> bool {
+pub fn is_installed() -> bool {
     programs::find(NAME).is_some()
 }
 

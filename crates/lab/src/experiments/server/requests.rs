@@ -170,7 +170,7 @@ impl Requests {
     /// Measures a fresh server with oha, since the first one may be busy closing its connections.
     /// Returns `None` if oha is not installed.
     fn measure_with_oha(&self) -> Result<Option<Throughput>, SubjectError> {
-        if !oha::is_there() {
+        if !oha::is_installed() {
             return Ok(None);
         }
         let server = ConnectedServer::start(&self.setup, self.handler)?;

@@ -7,7 +7,7 @@ use super::programs::{self, Concurrency, Program};
 use super::table::{self, Model};
 use super::{CONNECTIONS, KEEP_ALIVE, MODEL, OFF, PROCESSES, PROGRAM, THREADS};
 use crate::engine::experiment::{Facts, SubjectError};
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 
 /// A server and its load of connections.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +93,7 @@ impl Server {
     }
 
     /// Returns the kind of task that each connection has of its own, or `None` if it has none.
-    pub fn each(self) -> Option<Kind> {
+    pub fn each(self) -> Option<UnitKind> {
         match self {
             Self::Model(model) => model.each,
             Self::Program(..) => None,

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use super::http::Handler;
 use super::models::{POOL_SIZE, callback, process, thread, tokio};
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 
 /// A concurrency model of a server.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Model {
     /// Kind of unit that serves a connection.
     pub unit: &'static str,
     /// Kind of task that each connection has of its own, or `None` if it has none.
-    pub each: Option<Kind>,
+    pub each: Option<UnitKind>,
     /// Number of connections that a pool serves at the same time; `None` without a pool.
     pub members: Option<u64>,
     /// Number of processes in addition to the first one, without those of connections.
@@ -35,7 +35,7 @@ pub const TABLE: &[Model] = &[
         name: "process-per-connection",
         summary: "a process forked for each connection",
         unit: "process",
-        each: Some(Kind::Process),
+        each: Some(UnitKind::Process),
         members: None,
         processes: 0,
         serve: process::each,
@@ -53,7 +53,7 @@ pub const TABLE: &[Model] = &[
         name: "thread-per-connection",
         summary: "a thread for each connection",
         unit: "thread",
-        each: Some(Kind::Thread),
+        each: Some(UnitKind::Thread),
         members: None,
         processes: 0,
         serve: thread::each,

@@ -122,18 +122,18 @@ fn a_wrong_response_is_a_failure() {
 
 #[test]
 fn connections_closed_before_their_first_request_fail_once_each() {
-    const ALL: usize = 600; // more than are in flight at a time
+    const CONNECTION_COUNT: usize = 600; // more than are in flight at a time
     let patience = Duration::from_secs(20);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
     let server = thread::spawn(move || {
-        (0..ALL).for_each(|_| drop(listener.accept().expect("a client")));
+        (0..CONNECTION_COUNT).for_each(|_| drop(listener.accept().expect("a client")));
     });
-    let mut clients =
-        Clients::open(port, ALL as u64, Reuse::Persistent).expect("the kernel takes them");
+    let mut clients = Clients::open(port, CONNECTION_COUNT as u64, Reuse::Persistent)
+        .expect("the kernel takes them");
     server.join().expect("it ends");
     let begun = Instant::now();
     assert_eq!(clients.ask_all(patience).expect("a wait"), 0);
-    assert_eq!(clients.failed, ALL as u64);
+    assert_eq!(clients.failed, CONNECTION_COUNT as u64);
     assert!(begun.elapsed() < patience, "it does not wait for failed clients");
 }

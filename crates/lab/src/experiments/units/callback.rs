@@ -10,7 +10,7 @@ use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
     never_hands_over,
 };
-use crate::support::limits::{self, Kind};
+use crate::support::limits::{self, UnitKind};
 
 /// The definition of `units/callback`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -52,18 +52,18 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 
 /// Returns the kind of task that the kernel has for each unit, or `None` for callback threads,
 /// which are not tasks.
-fn kind(parameters: &Parameters) -> Option<Kind> {
+fn kind(parameters: &Parameters) -> Option<UnitKind> {
     match parameters.text(names::KIND) {
         Some(CALLBACK) => None,
-        Some("thread") => Some(Kind::Thread),
-        _ => Some(Kind::Process),
+        Some("thread") => Some(UnitKind::Thread),
+        _ => Some(UnitKind::Process),
     }
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let n = parameters.number(names::N).unwrap_or(0);
     parent::memory_unreadable()
-        .or_else(|| kind(parameters).and_then(|kind| limits::not_so_many(kind, n)))
+        .or_else(|| kind(parameters).and_then(|kind| limits::refusal_reason(kind, n)))
 }
 
 struct UnitComparison {

@@ -32,7 +32,7 @@ use crate::engine::experiment::{
     Attempt, Cap, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     always_available, never_hands_over,
 };
-use crate::support::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
+use crate::support::limits::{self, Exhaustion, Limit, UnitKind, UnitResources, WatchedLimit};
 
 /// The definition of `units/limit`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -73,7 +73,8 @@ fn default_cap(size: Size) -> u64 {
 
 /// Returns the default cap, lowered to half of the tightest limit that other programs share.
 fn considerate_cap(size: Size) -> u64 {
-    let limits = [Kind::Process, Kind::Thread].into_iter().filter_map(limits::tightest_shared);
+    let limits =
+        [UnitKind::Process, UnitKind::Thread].into_iter().filter_map(limits::tightest_shared);
     lower_cap(default_cap(size), limits.map(|limit| limit.allows / 2).min())
 }
 
@@ -90,8 +91,12 @@ fn exhausts(parameters: &Parameters) -> Option<Limit> {
     cap.is_none_or(|cap| cap >= limits::usable(&limit)).then_some(limit)
 }
 
-fn kind(parameters: &Parameters) -> Kind {
-    if parameters.text(names::KIND) == Some("thread") { Kind::Thread } else { Kind::Process }
+fn kind(parameters: &Parameters) -> UnitKind {
+    if parameters.text(names::KIND) == Some("thread") {
+        UnitKind::Thread
+    } else {
+        UnitKind::Process
+    }
 }
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
@@ -114,7 +119,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 }
 
 struct LimitSearch {
-    kind: Kind,
+    kind: UnitKind,
     cap: Option<u64>,
 }
 
@@ -204,8 +209,8 @@ fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option
 
 /// Estimates the memory of a unit, including the kernel's, from a few units. If they cannot be
 /// created, returns the default and leaves the reason to the search itself.
-fn estimate_unit(kind: Kind) -> OfUnit {
-    let default = limits::usual_unit(kind);
+fn estimate_unit(kind: UnitKind) -> UnitResources {
+    let default = limits::default_resources(kind);
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
     let memory = || MemInfo::read().of_tasks() + own_memory();
     let (before, mappings) = (memory(), limits::own_mappings());
@@ -213,20 +218,24 @@ fn estimate_unit(kind: Kind) -> OfUnit {
     let stack = units.stack_bytes();
     let complete = units.add(SAMPLE_UNITS).is_ok() && units.await_all().is_ok();
     // Processes also have private pages. Pages shared with the creator do not count.
-    let own = if kind == Kind::Process { 36e3 } else { 0.0 };
+    let own = if kind == UnitKind::Process { 36e3 } else { 0.0 };
     let each = memory().saturating_sub(before) as f64 / SAMPLE_UNITS as f64 + own;
     let mappings = limits::own_mappings().saturating_sub(mappings) as f64 / SAMPLE_UNITS as f64;
     let released = units.release();
     if !complete || released.is_err() {
-        return OfUnit { stack, ..default };
+        return UnitResources { stack, ..default };
     }
     // The measurement is coarse, and other programs use memory too.
-    OfUnit { memory: each.clamp(0.3 * default.memory, 3.0 * default.memory), stack, mappings }
+    UnitResources {
+        memory: each.clamp(0.3 * default.memory, 3.0 * default.memory),
+        stack,
+        mappings,
+    }
 }
 
 impl LimitSearch {
     /// Starts the creator, watches it, and returns the outcome of its search.
-    fn search(&self, watched: &[Watched]) -> Result<SearchOutcome, SubjectError> {
+    fn search(&self, watched: &[WatchedLimit]) -> Result<SearchOutcome, SubjectError> {
         child::become_subreaper().attempt("become a subreaper")?;
         let (reader, messages) =
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
@@ -247,7 +256,7 @@ impl LimitSearch {
     /// Creates units until creation fails, and identifies the limit.
     fn create_until_refused(
         &self,
-        watched: &[Watched],
+        watched: &[WatchedLimit],
         messages: &OwnedFd,
     ) -> Result<(), SubjectError> {
         let mut units = of_kind(self.kind)?;
@@ -284,20 +293,24 @@ impl LimitSearch {
 }
 
 /// Identifies the limit that refused a unit, while all units still exist.
-fn identify_limit(outcome: &mut SearchOutcome, watched: &[Watched], units: &mut dyn ParkedUnits) {
+fn identify_limit(
+    outcome: &mut SearchOutcome,
+    watched: &[WatchedLimit],
+    units: &mut dyn ParkedUnits,
+) {
     let mut full = Vec::new();
     for watched in watched {
         let name = watched.limit.name.as_str();
-        match watched.spent() {
+        match watched.exhaustion() {
             // The counter may be that of a cgroup whose child has reached its limit.
-            Spent::Refused { evidence, is_full } => {
+            Exhaustion::Refused { evidence, is_full } => {
                 outcome.evidence.push(evidence);
                 if is_full || full.is_empty() {
                     full.insert(0, (name, None));
                 }
             }
-            Spent::Full(evidence) => full.push((name, Some(evidence))),
-            Spent::No => {}
+            Exhaustion::Full(evidence) => full.push((name, Some(evidence))),
+            Exhaustion::No => {}
         }
     }
     // Retrying with the limit raised is the best evidence either way, because the user's processes

@@ -14,7 +14,7 @@ use crate::engine::experiment::never_hands_over;
 use crate::engine::experiment::{
     Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
-use crate::support::limits::{self, Kind};
+use crate::support::limits::{self, UnitKind};
 
 /// The definition of `units/memory`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -67,11 +67,15 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         return Some(reason);
     }
     let n = parameters.number(names::N).unwrap_or(0);
-    limits::not_so_many(kind(parameters), n).or_else(|| parent::unavailable(parameters))
+    limits::refusal_reason(kind(parameters), n).or_else(|| parent::unavailable(parameters))
 }
 
-fn kind(parameters: &Parameters) -> Kind {
-    if parameters.text(names::KIND) == Some("thread") { Kind::Thread } else { Kind::Process }
+fn kind(parameters: &Parameters) -> UnitKind {
+    if parameters.text(names::KIND) == Some("thread") {
+        UnitKind::Thread
+    } else {
+        UnitKind::Process
+    }
 }
 
 struct UnitMemory {

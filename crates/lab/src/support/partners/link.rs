@@ -17,7 +17,7 @@ const GONE: u64 = 2;
 /// Maximum number of values that sub can pass to main.
 pub const FIGURES: usize = 48;
 /// Maximum length of an explanation, in words of 8 bytes.
-const WORDS: usize = 24;
+const EXPLANATION_WORDS: usize = 24;
 
 /// The connection between two partners, in memory that both share.
 ///
@@ -30,7 +30,7 @@ pub struct Link {
     state: Shared<Line<AtomicU64>>,
     figures: Shared<[AtomicU64; FIGURES]>,
     /// Message about why sub ended early, padded with zeros.
-    why: Shared<[AtomicU64; WORDS]>,
+    why: Shared<[AtomicU64; EXPLANATION_WORDS]>,
 }
 
 impl Link {
@@ -42,7 +42,7 @@ impl Link {
         Ok(Self {
             state: Shared::new(Line(AtomicU64::new(BEGUN)))?,
             figures: Shared::new([const { AtomicU64::new(0) }; FIGURES])?,
-            why: Shared::new([const { AtomicU64::new(0) }; WORDS])?,
+            why: Shared::new([const { AtomicU64::new(0) }; EXPLANATION_WORDS])?,
         })
     }
 

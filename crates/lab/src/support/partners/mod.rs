@@ -26,13 +26,13 @@ use rustix::thread::{sched_getaffinity, sched_setaffinity, set_current_timer_sla
 
 pub use link::Link;
 pub use placement::Placement;
-pub use usage::Used;
+pub use usage::ResourceUsage;
 
 use crate::engine::experiment::{Attempt, SubjectError};
 
 /// The kind of the partners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PartnerKind {
     /// Two processes.
     Processes,
     /// Two threads of one process.
@@ -43,7 +43,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
     /// Whether the partners are processes or threads.
-    pub kind: Kind,
+    pub kind: PartnerKind,
     /// CPUs on which the partners run.
     pub placement: Placement,
     /// Timer slack of both partners, or `None` for the kernel's default.
@@ -103,8 +103,8 @@ impl Pair {
     ) -> Result<T, SubjectError> {
         let before = sched_getaffinity(None).attempt("ask for the CPUs")?;
         let done = match self.kind {
-            Kind::Processes => self.as_processes(link, main, sub, release, observer),
-            Kind::Threads => self.as_threads(link, main, sub, release, observer),
+            PartnerKind::Processes => self.as_processes(link, main, sub, release, observer),
+            PartnerKind::Threads => self.as_threads(link, main, sub, release, observer),
         };
         let _ = sched_setaffinity(None, &before);
         done

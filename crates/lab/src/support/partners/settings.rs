@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use contend_record::parameters::{Parameters, names};
 
-use super::{Kind, Pair, Placement};
+use super::{Pair, PartnerKind, Placement};
 use crate::engine::setting::Setting;
 
 /// Parameter that chooses processes or threads as partners.
@@ -32,10 +32,10 @@ pub const SLACK: Setting = Setting::number(
 );
 
 /// Returns the kind of the partners in a case, processes by default.
-pub fn kind(parameters: &Parameters) -> Kind {
+pub fn kind(parameters: &Parameters) -> PartnerKind {
     match parameters.text(PARTNERS.name) {
-        Some("thread") => Kind::Threads,
-        _ => Kind::Processes,
+        Some("thread") => PartnerKind::Threads,
+        _ => PartnerKind::Processes,
     }
 }
 

@@ -11,7 +11,7 @@ pub const USAGE_FIGURES: usize = 5;
 
 /// Resource usage of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct ResourceUsage {
     /// CPU time, in user and kernel mode.
     pub cpu: Duration,
     /// CPU time in kernel mode, which the kernel estimates by sampling at timer ticks.
@@ -24,7 +24,7 @@ pub struct Used {
     pub faults: u64,
 }
 
-impl Used {
+impl ResourceUsage {
     /// Returns the usage of the calling thread so far.
     pub fn so_far() -> Self {
         let usage = child::thread_usage();

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_has_the_codes_that_are_used() {
+    fn the_page_lists_the_exit_codes_in_use() {
         for exit in EXITS {
             if let Ok(code) = row(exit).0.parse::<u8>() {
                 assert_eq!(exit.terminate(), ExitCode::from(code), "{exit:?}");

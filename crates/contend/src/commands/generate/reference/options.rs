@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
-use super::{WIDTH, escaped, paragraph};
+use super::{PAGE_COLUMNS, escaped, paragraph};
 use crate::cli::Args;
 
 /// Returns the page of commands and options as Markdown.
@@ -65,7 +65,7 @@ fn item(argument: &Arg) -> String {
     let mut paragraphs: Vec<_> = help.split("\n\n").map(escaped).collect();
     paragraphs.extend(values(argument));
     let first = format!("{}: {}", names(argument), paragraphs.remove(0));
-    let options = textwrap::Options::new(WIDTH).subsequent_indent("  ");
+    let options = textwrap::Options::new(PAGE_COLUMNS).subsequent_indent("  ");
     let mut item = textwrap::fill(&words(&first), options.clone().initial_indent("- ")) + "\n";
     for text in paragraphs {
         item.push('\n');
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_public_verb_and_option_is_there_and_no_hidden_one() {
+    fn only_public_verbs_and_options_are_listed() {
         let page = page();
         let mut root = Args::command();
         root.build();

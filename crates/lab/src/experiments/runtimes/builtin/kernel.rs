@@ -10,17 +10,17 @@ use contend_sys::process::fork as fork_process;
 use super::Units;
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::experiments::units::parked::{self, Callbacks, ParkedUnits};
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 
 /// Creates the probe for processes that wait for the end of a pipe.
 pub fn fork() -> Result<Box<dyn Units>, SubjectError> {
-    let (park, version) = (parked::of_kind(Kind::Process)?, kernel());
+    let (park, version) = (parked::of_kind(UnitKind::Process)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_process }))
 }
 
 /// Creates the probe for threads that wait on a condition variable.
 pub fn thread() -> Result<Box<dyn Units>, SubjectError> {
-    let (park, version) = (parked::of_kind(Kind::Thread)?, kernel());
+    let (park, version) = (parked::of_kind(UnitKind::Thread)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_thread }))
 }
 

@@ -67,7 +67,7 @@ pub trait Units {
 pub type Make = fn() -> Result<Box<dyn Units>, SubjectError>;
 
 /// Number of units created at the start, to complete lazy initialisation of the runtime.
-const FIRST: u64 = 100;
+const WARM_UP_UNITS: u64 = 100;
 
 /// Runs a probe, which answers commands on standard input until end of file.
 ///
@@ -76,8 +76,8 @@ const FIRST: u64 = 100;
 pub fn serve(make: Make) -> Result<(), SubjectError> {
     let mut units = make()?;
     let began = Instant::now();
-    units.reserve(FIRST)?;
-    units.park(FIRST, began)?;
+    units.reserve(WARM_UP_UNITS)?;
+    units.park(WARM_UP_UNITS, began)?;
     units.wake()?;
     rest(units.as_mut())?;
     answer(&format!("ready {}", units.version()))?;

@@ -32,7 +32,7 @@ impl Drop for Ends {
 }
 
 /// A kind of task, named for the event that wakes it.
-trait Kind {
+trait TaskKind {
     /// Reserves memory for the wakers of `n` tasks.
     fn reserve(&mut self, _n: usize) {}
 
@@ -54,7 +54,7 @@ struct Tasks<K> {
     n: u64,
 }
 
-fn tasks<K: Kind + 'static>(kind: K) -> Result<Box<dyn Units>, SubjectError> {
+fn tasks<K: TaskKind + 'static>(kind: K) -> Result<Box<dyn Units>, SubjectError> {
     Ok(Box::new(Tasks { runtime: Some(runtime()?), kind, n: 0 }))
 }
 
@@ -62,7 +62,7 @@ fn runtime() -> Result<Runtime, SubjectError> {
     Builder::new_multi_thread().worker_threads(1).enable_time().build().attempt("start tokio")
 }
 
-impl<K: Kind> Units for Tasks<K> {
+impl<K: TaskKind> Units for Tasks<K> {
     fn version(&self) -> String {
         version("tokio")
     }
@@ -152,7 +152,7 @@ pub fn sleep() -> Result<Box<dyn Units>, SubjectError> {
 
 struct Sleep;
 
-impl Kind for Sleep {
+impl TaskKind for Sleep {
     fn spawn(&mut self, runtime: &Runtime, ends: Ends, due: Instant) {
         runtime.spawn(async move {
             ends.wait();
@@ -173,7 +173,7 @@ pub fn pending() -> Result<Box<dyn Units>, SubjectError> {
 
 struct Pending;
 
-impl Kind for Pending {
+impl TaskKind for Pending {
     fn spawn(&mut self, runtime: &Runtime, ends: Ends, _: Instant) {
         runtime.spawn(async move {
             ends.wait();
@@ -194,7 +194,7 @@ pub fn oneshot() -> Result<Box<dyn Units>, SubjectError> {
 
 struct Oneshot(Vec<oneshot::Sender<()>>);
 
-impl Kind for Oneshot {
+impl TaskKind for Oneshot {
     fn reserve(&mut self, n: usize) {
         self.0.reserve(n);
     }
@@ -228,7 +228,7 @@ pub fn mpsc() -> Result<Box<dyn Units>, SubjectError> {
 
 struct Mpsc(Vec<mpsc::Sender<()>>);
 
-impl Kind for Mpsc {
+impl TaskKind for Mpsc {
     fn reserve(&mut self, n: usize) {
         self.0.reserve(n);
     }

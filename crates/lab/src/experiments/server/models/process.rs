@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::super::http::Handler;
 use super::super::limit_reporter::LimitReporter;
 use super::{POOL_SIZE, serve_connection, wait_for_stdin_eof};
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 
 /// Forks a process for each connection.
 ///
@@ -22,7 +22,7 @@ use crate::support::limits::Kind;
 /// Returns an error if the parent can no longer wait for connections.
 #[expect(clippy::needless_pass_by_value, reason = "same signature as the other models")]
 pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
-    let reporter = LimitReporter::watch(Some(Kind::Process));
+    let reporter = LimitReporter::watch(Some(UnitKind::Process));
     let ends = SignalFd::block(&[Signal::CHILD.as_raw()])?;
     let stdin = io::stdin();
     listener.set_nonblocking(true)?;

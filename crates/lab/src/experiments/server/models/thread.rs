@@ -9,14 +9,14 @@ use super::super::http::Handler;
 use super::super::limit_reporter::LimitReporter;
 use super::super::unit::STACK_BYTES;
 use super::{POOL_SIZE, serve_connection, wait_for_stdin_eof};
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 
 /// Starts a thread for each connection.
 ///
 /// # Errors
 /// Returns an error if the accepting thread cannot be started.
 pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
-    let reporter = LimitReporter::watch(Some(Kind::Thread));
+    let reporter = LimitReporter::watch(Some(UnitKind::Thread));
     Builder::new().spawn(move || {
         loop {
             let Some(stream) = reporter.accept(&listener) else { continue };
@@ -35,7 +35,7 @@ pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
 /// # Errors
 /// Returns an error if a thread cannot be started.
 pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
-    let shared = Arc::new((listener, LimitReporter::watch(Some(Kind::Thread))));
+    let shared = Arc::new((listener, LimitReporter::watch(Some(UnitKind::Thread))));
     for _ in 0..POOL_SIZE {
         let shared = Arc::clone(&shared);
         Builder::new().stack_size(STACK_BYTES).spawn(move || {

@@ -18,7 +18,7 @@ use std::io;
 use contend_sys::Pid;
 
 use crate::engine::experiment::SubjectError;
-use crate::support::limits::Kind;
+use crate::support::limits::UnitKind;
 pub use callback::Callbacks;
 use process::ParkedProcesses;
 use thread::ParkedThreads;
@@ -82,10 +82,10 @@ pub trait ParkedUnits: Debug {
 ///
 /// # Errors
 /// Returns an error if file descriptors or memory are exhausted.
-pub fn of_kind(kind: Kind) -> Result<Box<dyn ParkedUnits>, SubjectError> {
+pub fn of_kind(kind: UnitKind) -> Result<Box<dyn ParkedUnits>, SubjectError> {
     Ok(match kind {
-        Kind::Process => Box::new(ParkedProcesses::new()?),
-        Kind::Thread => Box::new(ParkedThreads::new()?),
+        UnitKind::Process => Box::new(ParkedProcesses::new()?),
+        UnitKind::Thread => Box::new(ParkedThreads::new()?),
     })
 }
 
@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn units_wait_and_can_be_released_repeatedly() {
         let all = [
-            of_kind(Kind::Process),
-            of_kind(Kind::Thread),
+            of_kind(UnitKind::Process),
+            of_kind(UnitKind::Thread),
             Callbacks::new().map(|units| Box::new(units) as Box<dyn ParkedUnits>),
         ];
         for parked in all {
