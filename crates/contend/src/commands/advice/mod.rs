@@ -206,9 +206,13 @@ fn understand(
         warn(record, message.to_owned());
         return Ok(None);
     }
-    let asked =
-        Environment::ask(&pipeline.shell, pipeline.setup.as_deref(), &settings.parsed, signals)
-            .context("cannot ask the shell what its commands are")?;
+    let asked = Environment::query_shell(
+        &pipeline.shell,
+        pipeline.setup.as_deref(),
+        &settings.parsed,
+        signals,
+    )
+    .context("cannot ask the shell what its commands are")?;
     let Some(mut environment) = asked else {
         warn(
             record,

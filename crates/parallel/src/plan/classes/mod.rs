@@ -277,7 +277,7 @@ impl Subject<'_> {
     /// Checks that no variable of the command or the environment changes the meaning of its
     /// arguments.
     fn is_plain(&self) -> Result<(), Why> {
-        if self.environment.reads_arguments_otherwise {
+        if self.environment.changes_argument_parsing {
             return Err("a variable such as `POSIXLY_CORRECT` is set".into());
         }
         let other = self.simple.variables.iter().find(|(name, _)| !VARIABLES.contains(&&**name));
@@ -482,7 +482,7 @@ mod tests {
             ("my-filter", "is unknown"),
         ]);
         let otherwise =
-            Environment { reads_arguments_otherwise: true, ..Environment::for_tests("C") };
+            Environment { changes_argument_parsing: true, ..Environment::for_tests("C") };
         let subject = Subject { simple: &simple("sort"), environment: &otherwise };
         assert!(matches!(classify(&subject), Class::Opaque(_)));
     }
