@@ -298,7 +298,7 @@ fn try_out(
     let under_load = !settings.copies.is_empty();
     let tried = prepared.iter().filter(|one| one.is_worth_trying(under_load)).count();
     let config = config(adviser.record, settings, runner, draft, tried, rereadable)?;
-    let mut together = |tried: &[Prepared]| adviser.proved_together(draft, tried);
+    let mut together = |tried: &[Prepared]| adviser.combine_proved(draft, tried);
     let mut result = trial::run(&config, draft, prepared, &mut together, &mut |rounds, share| {
         line.show(&format!(
             "trying changes: round {rounds} {} of the budget",
