@@ -173,10 +173,10 @@ fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
     planner::plan(stages, &situation).stages
 }
 
-/// What runs a script, according to its `#!` line.
+/// The program that runs a script, according to its `#!` line.
 #[derive(Debug, PartialEq, Eq)]
 enum Interpreter {
-    /// A shell that runs texts as bash does, with the options on the line.
+    /// A shell with bash's syntax, and the options on the line.
     Shell { program: String, options: Vec<String> },
     /// Another program.
     Other(String),

@@ -34,8 +34,8 @@ impl Found {
         Self { source: Source::Own, first: None, left_out: None, obstacle: None }
     }
 
-    /// Gives the files back to the first stage. `why` is the reason why it does not run on chunks of
-    /// them, if it had been classified without them.
+    /// Returns the source with its files given back to the first stage. `why` is the reason why the
+    /// stage, classified without them, does not run over chunks.
     pub(super) fn left_alone(self, why: Option<String>) -> Self {
         Self { obstacle: self.obstacle.or(why), ..Self::nothing() }
     }
