@@ -7,9 +7,9 @@ use std::os::unix::fs::FileExt;
 use contend_record::advice::TrialInput;
 
 /// Number of bytes copied or compared at a time.
-const BLOCK: usize = 1 << 20;
+const BLOCK_BYTES: usize = 1 << 20;
 /// Length in bytes above which lines are cut.
-const LONGEST_LINE: u64 = 16 << 20;
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// An input that can be read repeatedly.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ pub fn temporary(most: u64) -> io::Result<File> {
 fn after_line(file: &File, place: u64) -> io::Result<u64> {
     let mut buffer = vec![0; 64 << 10];
     let mut at = place;
-    while at < place + LONGEST_LINE {
+    while at < place + MAX_LINE_BYTES {
         let count = file.read_at(&mut buffer, at)?;
         if count == 0 {
             return Ok(at);
@@ -116,10 +116,10 @@ fn copy_lines(file: &File, from: u64, length: u64, to: &mut File) -> io::Result<
 }
 
 fn copy_range(file: &File, from: u64, length: u64, to: &mut File) -> io::Result<()> {
-    let mut buffer = vec![0; BLOCK];
+    let mut buffer = vec![0; BLOCK_BYTES];
     let (mut at, end) = (from, from + length);
     while at < end {
-        let wanted = usize::try_from(end - at).unwrap_or(BLOCK).min(BLOCK);
+        let wanted = usize::try_from(end - at).unwrap_or(BLOCK_BYTES).min(BLOCK_BYTES);
         let count = file.read_at(&mut buffer[..wanted], at)?;
         if count == 0 {
             break;
@@ -170,7 +170,7 @@ impl std::fmt::Display for Difference {
 /// # Errors
 /// Returns an error if a file cannot be read.
 pub fn difference(first: &File, second: &File) -> io::Result<Option<Difference>> {
-    let (mut ours, mut theirs) = (vec![0; BLOCK], vec![0; BLOCK]);
+    let (mut ours, mut theirs) = (vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]);
     let (mut at, mut lines) = (0, 1);
     loop {
         let a = read_full(first, &mut ours, at)?;

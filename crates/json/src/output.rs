@@ -9,34 +9,34 @@ const FLUSH_BYTES: usize = 64 * 1024;
 /// an error does not leave half of a shorter line.
 pub(crate) struct Output<'a> {
     writer: &'a mut dyn Write,
-    gathered: Vec<u8>,
+    buffer: Vec<u8>,
     /// Index of the start of the unfinished line.
     line: usize,
 }
 
 impl<'a> Output<'a> {
     pub(crate) fn new(writer: &'a mut dyn Write) -> Self {
-        Self { writer, gathered: Vec::with_capacity(2 * FLUSH_BYTES), line: 0 }
+        Self { writer, buffer: Vec::with_capacity(2 * FLUSH_BYTES), line: 0 }
     }
 
     /// Appends to the unfinished line.
     #[inline]
     pub(crate) fn push(&mut self, text: &[u8]) -> io::Result<()> {
-        self.push_with(|gathered| gathered.extend_from_slice(text))
+        self.push_with(|buffer| buffer.extend_from_slice(text))
     }
 
     /// Lets `write` append to the unfinished line.
     #[inline]
     pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
-        write(&mut self.gathered);
-        if self.gathered.len() >= FLUSH_BYTES { self.make_room() } else { Ok(()) }
+        write(&mut self.buffer);
+        if self.buffer.len() >= FLUSH_BYTES { self.make_room() } else { Ok(()) }
     }
 
     /// Appends `end` and completes the line.
     #[inline]
     pub(crate) fn end_line(&mut self, end: &[u8]) -> io::Result<()> {
         self.push(end)?;
-        self.line = self.gathered.len();
+        self.line = self.buffer.len();
         Ok(())
     }
 
@@ -51,12 +51,12 @@ impl<'a> Output<'a> {
 
     #[cold]
     fn make_room(&mut self) -> io::Result<()> {
-        self.write_out(if self.line > 0 { self.line } else { self.gathered.len() })
+        self.write_out(if self.line > 0 { self.line } else { self.buffer.len() })
     }
 
     fn write_out(&mut self, bytes: usize) -> io::Result<()> {
-        self.writer.write_all(&self.gathered[..bytes])?;
-        self.gathered.drain(..bytes);
+        self.writer.write_all(&self.buffer[..bytes])?;
+        self.buffer.drain(..bytes);
         self.line = 0;
         Ok(())
     }

@@ -46,7 +46,7 @@ pub struct Environment {
     pub cpus: usize,
     /// Whether `POSIXLY_CORRECT`, `_POSIX2_VERSION` or `GREP_OPTIONS` is set, which changes how
     /// commands parse their arguments.
-    pub reads_arguments_otherwise: bool,
+    pub changes_argument_parsing: bool,
     /// Whether the shell option `pipefail` is set, so that a pipeline fails if any stage does.
     pub pipefail: bool,
     /// Whether `split --filter` runs its command in a shell with the syntax of sh.
@@ -84,7 +84,7 @@ impl Environment {
     ///
     /// # Errors
     /// Returns an error if the shell cannot be started.
-    pub fn ask(
+    pub fn query_shell(
         shell: &str,
         setup: Option<&str>,
         parsed: &Parsed,
@@ -103,7 +103,7 @@ impl Environment {
         let plain = ["", "sh", "bash", "dash", "ksh", "zsh"];
         let splits_with_sh =
             user_shell.rsplit('/').next().is_some_and(|name| plain.contains(&name));
-        Ok(Self::understand(&answer).map(|environment| Self { splits_with_sh, ..environment }))
+        Ok(Self::parse_answer(&answer).map(|environment| Self { splits_with_sh, ..environment }))
     }
 
     /// Returns the environment of commands that are started without a shell: the given programs,
@@ -116,19 +116,19 @@ impl Environment {
         let files = paths
             .iter()
             .chain(&others)
-            .filter(|(_, path)| path.to_str().is_some_and(is_what_it_says))
+            .filter(|(_, path)| path.to_str().is_some_and(is_genuine))
             .map(|(name, path)| (name.clone(), Program::at(path)));
         Self {
             files: files.collect(),
             locale: LOCALE.iter().filter_map(variable).collect(),
-            reads_arguments_otherwise: CHANGING_ARGUMENTS
+            changes_argument_parsing: CHANGING_ARGUMENTS
                 .iter()
                 .any(|name| std::env::var_os(name).is_some()),
             ..Self::default()
         }
     }
 
-    fn understand(answer: &str) -> Option<Self> {
+    fn parse_answer(answer: &str) -> Option<Self> {
         let mut environment = Self::default();
         let mut complete = false;
         for line in answer.lines() {
@@ -136,12 +136,12 @@ impl Environment {
             match (fields.next()?, fields.next(), fields.next()) {
                 ("end", ..) => complete = true,
                 ("pipefail", ..) => environment.pipefail = true,
-                ("otherwise", ..) => environment.reads_arguments_otherwise = true,
+                ("otherwise", ..) => environment.changes_argument_parsing = true,
                 ("variable", Some(name), Some(value)) => {
                     environment.locale.insert(name.to_owned(), value.to_owned());
                 }
                 ("file", Some(name), Some(path))
-                    if path.contains('/') && !path.contains(' ') && is_what_it_says(path) =>
+                    if path.contains('/') && !path.contains(' ') && is_genuine(path) =>
                 {
                     environment.files.insert(name.to_owned(), Program::at(Path::new(path)));
                 }
@@ -279,7 +279,7 @@ impl Environment {
             locale: BTreeMap::from([("LANG".to_owned(), locale.to_owned())]),
             memory_bytes: 8 << 30,
             cpus: 2,
-            reads_arguments_otherwise: false,
+            changes_argument_parsing: false,
             pipefail: false,
             splits_with_sh: true,
         }
@@ -334,7 +334,7 @@ impl Program {
 
 /// Returns whether a path names a genuine program. A script may do anything under a well-known
 /// name, unless it belongs to the system, as egrep does.
-pub fn is_what_it_says(path: &str) -> bool {
+pub fn is_genuine(path: &str) -> bool {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     SYSTEM_FOLDERS.contains(&folder) || is_elf(Path::new(path))
 }
@@ -407,16 +407,16 @@ mod tests {
         let answer = "variable\tLANG\tC.UTF-8\nfile\tsort\t/usr/bin/env\nfile\tgrep\tgrep\n\
                       file\tls\talias ls='ls --color'\nversion\tsort\tsort (GNU coreutils) 9\n\
                       file\tnone\t\nend\n";
-        let environment = Environment::understand(answer).expect("complete");
+        let environment = Environment::parse_answer(answer).expect("complete");
         assert!(environment.is_file("sort") && environment.is_gnu("sort"));
         for name in ["grep", "ls", "none"] {
             assert!(!environment.is_file(name), "{name}");
         }
         assert_eq!(environment.ctype(&simple("sort")), "C.UTF-8");
-        assert!(!environment.reads_arguments_otherwise);
-        let otherwise = Environment::understand("otherwise\nend\n").expect("complete");
-        assert!(otherwise.reads_arguments_otherwise);
-        assert_eq!(Environment::understand("file\tsort\t/usr/bin/sort\n"), None);
+        assert!(!environment.changes_argument_parsing);
+        let otherwise = Environment::parse_answer("otherwise\nend\n").expect("complete");
+        assert!(otherwise.changes_argument_parsing);
+        assert_eq!(Environment::parse_answer("file\tsort\t/usr/bin/sort\n"), None);
     }
 
     #[test]
@@ -430,10 +430,11 @@ mod tests {
             (Some("set -o pipefail; set +o pipefail"), false),
             (Some("echo pipefail; set -x"), false),
         ] {
-            let asked = Environment::ask("bash", setup, &parsed, &signals).expect("bash starts");
+            let asked =
+                Environment::query_shell("bash", setup, &parsed, &signals).expect("bash starts");
             assert_eq!(asked.expect("an answer").pipefail, pipefail, "{setup:?}");
         }
-        let asked = Environment::ask("sh", None, &parsed, &signals).expect("sh starts");
+        let asked = Environment::query_shell("sh", None, &parsed, &signals).expect("sh starts");
         assert!(!asked.expect("an answer").pipefail);
     }
 
@@ -452,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_found_is_nobodys() {
+    fn missing_programs_have_no_known_maker() {
         assert_eq!(Environment::for_tests("C").maker("unheard-of"), Maker::Other);
         assert_eq!(Environment::for_tests("C").maker("rev"), Maker::UtilLinux);
     }

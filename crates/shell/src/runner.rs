@@ -82,7 +82,7 @@ struct Started {
 }
 
 /// Poll interval for processes without a pidfd.
-const ASK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Runner<'_> {
     /// Runs shell source, and waits for its end. `input` is read from its start; if it is `None`,
@@ -257,7 +257,8 @@ impl Runner<'_> {
         }
         let told = running.iter().filter_map(|one| one.ended.as_ref());
         let mut fds: Vec<_> = told.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let longest = if fds.len() == running.len() { Duration::from_hours(1) } else { ASK };
+        let longest =
+            if fds.len() == running.len() { Duration::from_hours(1) } else { POLL_INTERVAL };
         fds.push(PollFd::new(self.signals, PollFlags::IN));
         if let Ok(limit) = Timespec::try_from(rest.min(longest)) {
             let _ = poll(&mut fds, Some(&limit)); // after an early wake-up the loop checks again
@@ -279,7 +280,7 @@ fn reopened(file: &File) -> io::Result<File> {
 }
 
 /// Time between SIGTERM and SIGKILL, in which programs can remove their temporary files.
-const GRACE: Duration = Duration::from_millis(300);
+const GRACE_PERIOD: Duration = Duration::from_millis(300);
 
 /// Terminates the process groups of the given shells. They get SIGTERM first, so that sort removes
 /// its temporary files.
@@ -291,15 +292,15 @@ fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
     }
     let asked = Instant::now();
     for &group in &groups {
-        if !ends_by(group, asked + GRACE) {
+        if !wait_until_ended(group, asked + GRACE_PERIOD) {
             let _ = kill_process_group(group, Signal::KILL);
-            ends_by(group, Instant::now() + GRACE);
+            wait_until_ended(group, Instant::now() + GRACE_PERIOD);
         }
     }
 }
 
 /// Waits until all processes of a group have ended. Returns `false` if some remain at the deadline.
-fn ends_by(group: Pid, deadline: Instant) -> bool {
+fn wait_until_ended(group: Pid, deadline: Instant) -> bool {
     while reap_ended(group) {
         if Instant::now() > deadline {
             return false;
@@ -331,7 +332,7 @@ mod tests {
         test(&Runner { shell: "sh", setup, pipefail: false, signals: &signals })
     }
 
-    const LONG: Duration = Duration::from_mins(1);
+    const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
     #[test]
     fn input_output_and_status_are_those_of_the_text() {
@@ -340,7 +341,8 @@ mod tests {
         let output = tempfile::tempfile().expect("a file");
         with_runner(Some("f() { sort; }; echo noise"), |runner| {
             for _ in 0..2 {
-                let timed = runner.run("f; exit 3", Some(&input), &output, LONG).expect("it runs");
+                let timed =
+                    runner.run("f; exit 3", Some(&input), &output, TEST_TIMEOUT).expect("it runs");
                 assert_eq!(timed.status, ExitStatus::Exited(3));
                 let text = io::read_to_string(reopened(&output).expect("open")).expect("text");
                 assert_eq!(text, "a\nb\n");
@@ -360,14 +362,15 @@ mod tests {
                     &input,
                     &output,
                     ends,
-                    LONG,
+                    TEST_TIMEOUT,
                 );
                 run.expect("it runs");
                 let text = io::read_to_string(reopened(&output).expect("open")).expect("text");
                 let expected = format!("{}\n{}", u8::from(!ends.0), "line\n".repeat(100_000));
                 assert!(text == expected, "{ends:?}: {} bytes", text.len());
             }
-            let early = runner.run_between("head -n 1", &input, &output, (true, true), LONG);
+            let early =
+                runner.run_between("head -n 1", &input, &output, (true, true), TEST_TIMEOUT);
             early.expect("its feeder is not waited for");
         });
     }
@@ -377,8 +380,9 @@ mod tests {
         let outputs: Vec<_> = (0..3).map(|_| tempfile::tempfile().expect("a file")).collect();
         let outputs: Vec<_> = outputs.iter().collect();
         let begun = Instant::now();
-        let runs =
-            with_runner(None, |r| r.run_copies("sleep 0.2; echo x", 3, None, &outputs, LONG));
+        let runs = with_runner(None, |r| {
+            r.run_copies("sleep 0.2; echo x", 3, None, &outputs, TEST_TIMEOUT)
+        });
         let runs = runs.expect("they run");
         let sum: Duration = runs.iter().map(|run| run.wall).sum();
         assert!(runs.len() == 3 && begun.elapsed() < sum, "{runs:?}");

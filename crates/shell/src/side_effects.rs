@@ -34,7 +34,7 @@ pub enum NotRepeatable {
         "reruns the --setup, which may have side effects: remove commands that write files or start \
          other programs"
     )]
-    SetUp,
+    Setup,
     /// The program of a stage may have a side effect.
     #[error(
         "reruns the pipeline, and stage {stage}, '{text}', runs {program}, which may have side \
@@ -53,7 +53,7 @@ pub enum NotRepeatable {
         "reruns the pipeline, and stage {stage}, '{text}', is too complex to rule out side effects: \
          simplify it"
     )]
-    Unread {
+    Unparsed {
         /// Number of the stage, from 1.
         stage: usize,
         /// The source of the stage.
@@ -61,7 +61,7 @@ pub enum NotRepeatable {
     },
     /// The setup cannot be parsed.
     #[error("reruns the --setup, which is too complex to rule out side effects: simplify it")]
-    SetUpUnread,
+    SetupUnparsed,
 }
 
 /// The reason why a command must not run again.
@@ -72,7 +72,7 @@ enum Change {
     /// The command starts the named program, which may have a side effect.
     Starts(String),
     /// The command cannot be parsed.
-    Unread,
+    Unparsed,
 }
 
 /// Checks that running a pipeline again, with its setup, has no side effects.
@@ -87,13 +87,13 @@ pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotR
     for index in 0..parsed.stages.len() {
         let outcome = match &commands {
             Some(commands) => command(&commands[index]),
-            None => Err(Change::Unread),
+            None => Err(Change::Unparsed),
         };
         let (stage, text) = (index + 1, parsed.stage_text(index));
         outcome.map_err(|change| match change {
             Change::Writes => NotRepeatable::Writes { stage, text },
             Change::Starts(program) => NotRepeatable::Changes { stage, text, program },
-            Change::Unread => NotRepeatable::Unread { stage, text },
+            Change::Unparsed => NotRepeatable::Unparsed { stage, text },
         })?;
     }
     Ok(())
@@ -105,8 +105,8 @@ pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotR
 /// Returns an error if the setup may have a side effect or cannot be parsed.
 pub fn check_setup(setup: &str) -> Result<(), NotRepeatable> {
     program(setup).map_err(|change| match change {
-        Change::Unread => NotRepeatable::SetUpUnread,
-        Change::Writes | Change::Starts(_) => NotRepeatable::SetUp,
+        Change::Unparsed => NotRepeatable::SetupUnparsed,
+        Change::Writes | Change::Starts(_) => NotRepeatable::Setup,
     })
 }
 
@@ -210,7 +210,7 @@ mod tests {
             "eval \"$x\"",
         ] {
             let refused = check_repeatable(&parsed, Some(setup));
-            assert_eq!(refused, Err(NotRepeatable::SetUp), "{setup}");
+            assert_eq!(refused, Err(NotRepeatable::Setup), "{setup}");
         }
         for setup in [
             "f() { sed s/a/b/; }; F=x",
@@ -403,9 +403,10 @@ mod tests {
             "echo \\$'\\' >f ''",
         ];
         let parsed = parse("a | b").expect("one pipeline");
-        let read =
-            |text: &&&str| check_repeatable(&parsed, Some(text)) != Err(NotRepeatable::SetUpUnread);
+        let read = |text: &&&str| {
+            check_repeatable(&parsed, Some(text)) != Err(NotRepeatable::SetupUnparsed)
+        };
         assert_eq!(texts.iter().filter(read).collect::<Vec<_>>(), NONE.iter().collect::<Vec<_>>());
-        assert!(matches!(check("echo ${x@P} | b"), Err(NotRepeatable::Unread { stage: 1, .. })));
+        assert!(matches!(check("echo ${x@P} | b"), Err(NotRepeatable::Unparsed { stage: 1, .. })));
     }
 }

@@ -20,9 +20,9 @@ const PILOT_ERROR: f64 = 0.35;
 /// Relative error of a prediction from the original's service times alone.
 const COSTS_ERROR: f64 = 0.40;
 /// Ratio of CPU time to service time above which a stage has several threads.
-const THREADS: f64 = 1.2;
+const MIN_CPU_RATIO_OF_THREADS: f64 = 1.2;
 /// Share of wall or CPU time that a change must save to be combined with others.
-const WORTHWHILE: f64 = 0.02;
+const MIN_SAVING: f64 = 0.02;
 /// Maximum number of combined changes.
 const MAX_COMBINED: usize = 8;
 
@@ -47,8 +47,8 @@ impl Prepared {
     pub fn is_worth_trying(&self, under_load: bool) -> bool {
         let Candidate { verdict, basis, .. } = self.candidate;
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
-            let not_slower = under_load || wall < 1.0 + WORTHWHILE;
-            wall < 1.0 - WORTHWHILE || not_slower && cpu < 1.0 - 3.0 * WORTHWHILE
+            let not_slower = under_load || wall < 1.0 + MIN_SAVING;
+            wall < 1.0 - MIN_SAVING || not_slower && cpu < 1.0 - 3.0 * MIN_SAVING
         });
         verdict == Verdict::NotTried && (saves || basis == Some(Basis::Costs))
     }
@@ -105,7 +105,7 @@ impl Adviser<'_> {
             prepared.push(self.prepare(plan));
         }
         for aim in [Aim::Wall, Aim::Cpu] {
-            if let Some(together) = self.together(&original, &plans, aim)? {
+            if let Some(together) = self.combine_predicted(&original, &plans, aim)? {
                 let text = together.draft.text();
                 if !prepared.iter().any(|one| one.candidate.command == text) {
                     prepared.push(self.prepare(together));
@@ -129,7 +129,7 @@ impl Adviser<'_> {
     ///
     /// # Errors
     /// See [`Self::candidates`].
-    pub fn proved_together(
+    pub fn combine_proved(
         &mut self,
         draft: &Draft,
         tried: &[Prepared],
@@ -306,7 +306,7 @@ impl Adviser<'_> {
 
     /// Combines the changes that are expected to help, one at a time. Returns `None` if fewer than
     /// two help.
-    fn together(
+    fn combine_predicted(
         &mut self,
         original: &Plan,
         singles: &[Plan],
@@ -327,10 +327,10 @@ impl Adviser<'_> {
                 let cpu = 1.0 - then.cpu / now.cpu.max(f64::MIN_POSITIVE);
                 let (helps, gain) = match aim {
                     Aim::Wall => (
-                        wall > WORTHWHILE || wall > -WORTHWHILE / 2.0 && cpu > WORTHWHILE,
+                        wall > MIN_SAVING || wall > -MIN_SAVING / 2.0 && cpu > MIN_SAVING,
                         wall + 0.1 * cpu,
                     ),
-                    Aim::Cpu => (cpu > WORTHWHILE, cpu),
+                    Aim::Cpu => (cpu > MIN_SAVING, cpu),
                 };
                 // Leave out changes whose output differs, and other changes by the same rewrite
                 // that the pilot had no time to compare.
@@ -427,7 +427,7 @@ fn adopt(
         let cpu = whole(|c| c.cpu) * new.cpu / sum(|time| time.cpu).max(1e-9);
         // sort uses threads only for more data than the pilot's sample; a replacement program uses
         // none.
-        let had_threads = whole(|c| c.cpu) > THREADS * whole(|c| c.service);
+        let had_threads = whole(|c| c.cpu) > MIN_CPU_RATIO_OF_THREADS * whole(|c| c.service);
         let other_program = stage.origin.iter().all(|&index| {
             let name = |stage: &Stage| stage.simple.as_ref().map(|s| s.name().to_owned());
             name(&original.stages[index]) != name(stage)
@@ -513,7 +513,7 @@ mod tests {
     fn what_was_proved_is_put_together() {
         with_adviser("cat f | sort | uniq | wc -l", 4, |adviser, draft, mut prepared| {
             let mut together = |prepared: &[Prepared]| {
-                let made = adviser.proved_together(draft, prepared).expect("nothing is run");
+                let made = adviser.combine_proved(draft, prepared).expect("nothing is run");
                 made.map(|one| one.candidate.command)
             };
             // As if no combination had been predicted.
@@ -536,7 +536,7 @@ mod tests {
             prove(&mut prepared, RewriteId::DropCat, 0.9);
             prove(&mut prepared, RewriteId::SortUnique, 0.8);
             prove(&mut prepared, RewriteId::Combined, 0.7);
-            let made = adviser.proved_together(draft, &prepared).expect("nothing is run");
+            let made = adviser.combine_proved(draft, &prepared).expect("nothing is run");
             assert!(made.is_none(), "{:?}", made.map(|one| one.candidate.command));
         });
     }
@@ -553,7 +553,7 @@ mod tests {
 
     /// Decisions must not depend on the wording of a reason.
     #[test]
-    fn other_words_change_nothing() {
+    fn reworded_reasons_change_nothing() {
         with_adviser("cat f | sort | uniq | wc -l", 4, |adviser, draft, mut prepared| {
             prove(&mut prepared, RewriteId::DropCat, 0.9);
             prove(&mut prepared, RewriteId::SortUnique, 0.8);
@@ -562,11 +562,11 @@ mod tests {
             }
             let singles: Vec<Prepared> =
                 prepared.iter().filter(|one| one.changes.len() == 1).cloned().collect();
-            let made = adviser.proved_together(draft, &singles).expect("nothing is run");
+            let made = adviser.combine_proved(draft, &singles).expect("nothing is run");
             let text = made.map(|one| one.candidate.command);
             assert_eq!(text.as_deref(), Some("sort -u <f | wc -l"));
             prove(&mut prepared, RewriteId::Combined, 0.7);
-            assert!(adviser.proved_together(draft, &prepared).expect("nothing is run").is_none());
+            assert!(adviser.combine_proved(draft, &prepared).expect("nothing is run").is_none());
         });
     }
 }

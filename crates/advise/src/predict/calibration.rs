@@ -31,9 +31,9 @@ pub struct KnownStartUp {
 }
 
 /// Number of repetitions of each measurement, of which the median counts.
-const TIMES: usize = 15;
+const REPETITIONS: usize = 15;
 /// Size in bytes of a large transfer, which fits into a pipe of default capacity.
-const PIECE: usize = 64 << 10;
+const TRANSFER_BYTES: usize = 64 << 10;
 
 impl Calibration {
     /// Measures the costs, except for a start-up cost that the lab has measured.
@@ -45,9 +45,9 @@ impl Calibration {
             Some(known) => known.seconds,
             None => repeated(|| start_and_end().map(|time| time.as_secs_f64()))?,
         };
-        let piece = repeated(|| Ok(through_pipe(PIECE, 8)?.as_secs_f64() / 8.0))?;
+        let piece = repeated(|| Ok(through_pipe(TRANSFER_BYTES, 8)?.as_secs_f64() / 8.0))?;
         let pipe_call = repeated(|| Ok(through_pipe(1, 200)?.as_secs_f64() / 200.0))?;
-        let pipe_byte = (piece - pipe_call).max(0.0) / PIECE as f64;
+        let pipe_byte = (piece - pipe_call).max(0.0) / TRANSFER_BYTES as f64;
         Ok(Self { pipe_byte, pipe_call, start_up, run: known.map(|known| known.run) })
     }
 
@@ -69,7 +69,7 @@ impl Calibration {
 }
 
 fn repeated(mut once: impl FnMut() -> io::Result<f64>) -> io::Result<f64> {
-    let times: Vec<f64> = (0..TIMES).map(|_| once()).collect::<io::Result<_>>()?;
+    let times: Vec<f64> = (0..REPETITIONS).map(|_| once()).collect::<io::Result<_>>()?;
     Ok(median(&times).unwrap_or(0.0))
 }
 

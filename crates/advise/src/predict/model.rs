@@ -136,10 +136,10 @@ impl Model {
 }
 
 /// Share of the CPUs used by other programs above which wall time says little about the pipeline.
-const BUSY: f64 = 0.2;
+const MAX_OTHERS_SHARE: f64 = 0.2;
 /// Share of CPU time taken by the hypervisor (steal) above which wall time says little about the
 /// pipeline.
-const MUCH_STEAL: f64 = 0.05;
+const MAX_STEAL_SHARE: f64 = 0.05;
 
 /// Returns whether other programs or the hypervisor affected the profile's wall time. The model
 /// assumes that the pipeline has the CPUs to itself.
@@ -151,7 +151,7 @@ pub fn was_disturbed(record: &PipeRecord) -> bool {
             let tells = |id| matches!(id, WarningId::OtherLoad | WarningId::Steal);
             record.warnings.iter().any(|warning| tells(warning.id))
         }
-        (others, steal) => others > Some(BUSY) || steal > Some(MUCH_STEAL),
+        (others, steal) => others > Some(MAX_OTHERS_SHARE) || steal > Some(MAX_STEAL_SHARE),
     }
 }
 

@@ -19,7 +19,7 @@ const ROUNDS: usize = 5;
 /// Number of times that a start is measured.
 const STARTS: usize = 3;
 /// Duration below which the clock and the scheduler dominate a measurement.
-const TOO_SHORT: Duration = Duration::from_millis(2);
+const MIN_DURATION: Duration = Duration::from_millis(2);
 
 /// A pilot, with its measurements for one pipeline and all of its candidates.
 #[derive(Debug)]
@@ -313,6 +313,6 @@ fn is_helper(simple: &Simple) -> bool {
 impl StageTime {
     /// Returns whether the measurement is long enough to be compared.
     pub fn is_long_enough(&self) -> bool {
-        self.service >= TOO_SHORT.as_secs_f64()
+        self.service >= MIN_DURATION.as_secs_f64()
     }
 }

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_question_says_what_is_one() {
+    fn invalid_questions_are_rejected() {
         for text in [
             "",
             "stage",

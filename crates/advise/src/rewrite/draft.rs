@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_or_after_the_stages_is_not_lost() {
+    fn syntax_between_or_after_stages_is_rejected() {
         for text in ["a |& b", "cat <<E | b\nx\nE\n", "a | b # c", "a | # c\n b"] {
             assert_eq!(read(text), None, "{text}");
         }

@@ -14,7 +14,7 @@ use contend_shell::environment::Environment;
 use super::{Change, Replacement, Situation, Variant};
 
 /// Largest share of bytes that a filter may pass for the move to pay off.
-const LETS_THROUGH: f64 = 0.9;
+const MAX_PASSED_SHARE: f64 = 0.9;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.neighbours(|index, first, second| {
@@ -24,11 +24,11 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         let passes = situation.measured(second).and_then(|stage| {
             Some(stage.bytes_out? as f64 / stage.bytes_in.filter(|&bytes| bytes > 0)? as f64)
         });
-        if passes.is_some_and(|share| share > LETS_THROUGH) {
+        if passes.is_some_and(|share| share > MAX_PASSED_SHARE) {
             return None;
         }
         let proved = work.commutes_with(&filter);
-        if !proved && work.makes_or_breaks(&filter) {
+        if !proved && work.may_alter_matches(&filter) {
             return None;
         }
         let share = passes.unwrap_or(0.5);
@@ -133,7 +133,7 @@ impl Work {
 
     /// Returns whether the stage may create or destroy strings that the filter searches for. If so,
     /// the two commute only on data without these strings.
-    fn makes_or_breaks(&self, filter: &Filter) -> bool {
+    fn may_alter_matches(&self, filter: &Filter) -> bool {
         let (Some(touched), Some(strings)) = (&self.touches, &filter.strings) else {
             return false;
         };

@@ -7,9 +7,9 @@ use super::{Change, Replacement, Situation, Variant};
 
 /// Pipe capacity that an unprivileged process may request, in bytes, unless
 /// `/proc/sys/fs/pipe-max-size` is lower.
-const SIZE: u64 = 1 << 20;
+const PIPE_BYTES: u64 = 1 << 20;
 /// Smallest amount of data for which a larger pipe pays off, in bytes.
-const WORTHWHILE: u64 = 64 * SIZE;
+const MIN_TRANSFER_BYTES: u64 = 64 * PIPE_BYTES;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     let Some(profile) = situation.profile.filter(|_| situation.environment.is_file("perl")) else {
@@ -26,7 +26,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         rest.variables.clear();
         // 1031 is F_SETPIPE_SZ. The shell cannot set the capacity of a pipe.
         let text = format!(
-            "{}perl -e 'fcntl(STDOUT,1031,{SIZE});exec{{$ARGV[0]}}@ARGV' {}",
+            "{}perl -e 'fcntl(STDOUT,1031,{PIPE_BYTES});exec{{$ARGV[0]}}@ARGV' {}",
             variables.collect::<String>(),
             rest.text()
         );
@@ -50,10 +50,10 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
 /// transferred enough data for that to pay off.
 fn balanced(boundary: &Boundary) -> bool {
     boundary.waiting_side == WaitingSide::Neither
-        && boundary.bytes.is_some_and(|bytes| bytes >= WORTHWHILE)
+        && boundary.bytes.is_some_and(|bytes| bytes >= MIN_TRANSFER_BYTES)
         && boundary.writer_blocked_seconds > 0.0
         && boundary.reader_starved_seconds > 0.0
-        && boundary.capacity_bytes.is_some_and(|capacity| capacity < SIZE)
+        && boundary.capacity_bytes.is_some_and(|capacity| capacity < PIPE_BYTES)
 }
 
 #[cfg(test)]

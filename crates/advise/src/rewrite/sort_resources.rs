@@ -8,11 +8,11 @@ use contend_record::advice::{RewriteId, Safety};
 use super::{Change, Situation, Variant};
 
 /// Size in bytes up to which inputs fit into sort's initial buffer.
-const LITTLE: u64 = 8 << 20;
+const INITIAL_BUFFER_BYTES: u64 = 8 << 20;
 /// Number of bytes that sort allocates per byte of short lines.
 const MEMORY_PER_BYTE: u64 = 3;
 /// Maximum number of threads that sort uses by default.
-const OWN_THREADS: usize = 8;
+const MAX_DEFAULT_THREADS: usize = 8;
 /// Compression programs, fastest first.
 const COMPRESSORS: [&str; 3] = ["lz4", "zstd", "gzip"];
 
@@ -22,7 +22,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     }
     situation.worthwhile(|index, stage| {
         let (simple, sort) = stage.read(Sort::read)?;
-        let bytes = situation.measured(stage)?.bytes_in.filter(|&bytes| bytes > LITTLE)?;
+        let bytes =
+            situation.measured(stage)?.bytes_in.filter(|&bytes| bytes > INITIAL_BUFFER_BYTES)?;
         let change = |variant: Variant, option: Vec<Word>, reason: String| {
             let text = with_options(simple, option);
             let safety = Safety::Environment;
@@ -43,9 +44,9 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             let option = vec![Word::new("-S"), Word::new(size)];
             changes.push(change(Variant::Memory, option, reason));
         }
-        if situation.environment.cpus > OWN_THREADS && !sort.options.has(PARALLEL) {
+        if situation.environment.cpus > MAX_DEFAULT_THREADS && !sort.options.has(PARALLEL) {
             let count = situation.environment.cpus;
-            let reason = format!("by default sort uses only {OWN_THREADS} of {count} CPUs");
+            let reason = format!("by default sort uses only {MAX_DEFAULT_THREADS} of {count} CPUs");
             let option = vec![Word::new(format!("--parallel={count}"))];
             changes.push(change(Variant::Threads, option, reason));
         }

@@ -10,12 +10,13 @@ use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
 /// Mean number of CPUs that must be idle for a split to pay off.
-const IDLE: f64 = 0.3;
+const MIN_IDLE_CPUS: f64 = 0.3;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     if !situation.profile.is_none_or(|profile| {
         let used = profile.total.cpu_percent / 100.0;
-        profile.bottleneck.kind == BottleneckKind::Stage && profile.host.usable_cpus() - used > IDLE
+        profile.bottleneck.kind == BottleneckKind::Stage
+            && profile.host.usable_cpus() - used > MIN_IDLE_CPUS
     }) {
         return Vec::new();
     }

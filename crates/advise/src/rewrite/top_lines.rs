@@ -10,9 +10,9 @@ use super::{Change, Replacement, Situation, Variant};
 
 /// Number of lines in a chunk: enough to outweigh the start of a sort for each chunk, few enough to
 /// nearly fit into a cache.
-const PART: u64 = 200_000;
+const CHUNK_LINES: u64 = 200_000;
 /// Largest number of lines to keep of each chunk for which the rewrite pays off.
-const MOST: u64 = PART / 20;
+const MAX_KEPT_LINES: u64 = CHUNK_LINES / 20;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     let environment = situation.environment;
@@ -24,7 +24,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.neighbours(|index, first, second| {
         let (simple, sort) = first.read(Sort::read)?;
         let (next, lines) = second.read(|simple| head(simple).or_else(|| tail(simple)))?;
-        let fit = lines.files.is_empty() && next.input.is_none() && lines.count <= MOST;
+        let fit = lines.files.is_empty() && next.input.is_none() && lines.count <= MAX_KEPT_LINES;
         // `sort -u` keeps the first of equal lines, which need not be among the last of its chunk.
         let keeps_all = !sort.drops_equal_lines() || next.name() == "head";
         if !fit || !keeps_all || sort.options.has('z') || simple.program.text != "sort" {
@@ -33,7 +33,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         let (sorting, input) = simple.clone().without_input(&sort.files)?;
         let part = format!("{} | {}", sorting.text(), next.text());
         let from = input.map_or(String::new(), |file| format!(" <{}", file.raw));
-        let split = format!("split -l {PART} --filter={}{from}", quote(&part));
+        let split = format!("split -l {CHUNK_LINES} --filter={}{from}", quote(&part));
         Some(Change {
             rewrite: RewriteId::TopLines,
             at: index..index + 2,
@@ -45,7 +45,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             safety: Safety::Always,
             variant: Variant::Only,
             reasons: vec![format!(
-                "sorts chunks of {PART} lines and keeps {} lines of each, so memory does not grow \
+                "sorts chunks of {CHUNK_LINES} lines and keeps {} lines of each, so memory does not grow \
                  with the input",
                 lines.count
             )],

@@ -14,7 +14,7 @@ use crate::rewrite::draft::Draft;
 use crate::sample::temporary;
 
 /// Maximum number of candidates under load.
-const MOST_CANDIDATES: usize = 3;
+const MAX_CANDIDATES: usize = 3;
 /// Maximum number of rounds for each number of copies.
 const ROUNDS: usize = 7;
 
@@ -66,7 +66,7 @@ fn fittest(candidates: &[Prepared]) -> Vec<usize> {
         ratio.map_or(f64::INFINITY, |ratio| ratio.median)
     };
     places.sort_by(|&a, &b| cpu(a).total_cmp(&cpu(b)));
-    places.truncate(MOST_CANDIDATES);
+    places.truncate(MAX_CANDIDATES);
     places
 }
 

@@ -88,14 +88,14 @@ pub enum TrialError {
 
 /// Share of the budget after which the faster changes are combined, even if some candidates are
 /// undecided.
-const BEFORE_TOGETHER: f64 = 0.75;
+const COMBINE_AFTER_SHARE: f64 = 0.75;
 
 /// A function that builds a candidate from the changes that were faster, or returns `None` if there
 /// is no new combination.
 pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunError> + 'a;
 
 /// Runs a trial, and adds the measurements to the candidates. Once it is clear which are faster,
-/// `together` may add one candidate that combines them. After each round, `told` receives the
+/// `together` may add one candidate that combines them. After each round, `on_round` receives the
 /// number of rounds and the share of the budget used.
 ///
 /// # Errors
@@ -105,14 +105,14 @@ pub fn run(
     original: &Draft,
     candidates: &mut Vec<Prepared>,
     together: &mut Together<'_>,
-    told: &mut dyn FnMut(usize, f64),
+    on_round: &mut dyn FnMut(usize, f64),
 ) -> Result<Trial, TrialError> {
     let begun = Instant::now();
     if candidates.is_empty() {
         return Ok(Trial::without_candidates(config.what.clone(), config.budget.as_secs_f64()));
     }
     let mut trial_runner = TrialRunner::new(config, original)?;
-    let (rounds, settled) = run_rounds(&mut trial_runner, candidates, begun, together, told)?;
+    let (rounds, settled) = run_rounds(&mut trial_runner, candidates, begun, together, on_round)?;
     let seconds = begun.elapsed().as_secs_f64();
     let (winner, confirmed) = confirmed_winner(config, original, candidates)?;
     Ok(Trial {
@@ -138,7 +138,7 @@ fn run_rounds(
     candidates: &mut Vec<Prepared>,
     begun: Instant,
     together: &mut Together<'_>,
-    told: &mut dyn FnMut(usize, f64),
+    on_round: &mut dyn FnMut(usize, f64),
 ) -> Result<(usize, bool), TrialError> {
     let config = trial_runner.config;
     let mut candidate_runs: Vec<CandidateRun> = candidates
@@ -154,7 +154,7 @@ fn run_rounds(
     loop {
         let share = begun.elapsed().as_secs_f64() / config.budget.as_secs_f64();
         let open = candidate_runs.iter().any(CandidateRun::in_question);
-        if alone && (!open || share > BEFORE_TOGETHER) {
+        if alone && (!open || share > COMBINE_AFTER_SHARE) {
             alone = false;
             report(&candidate_runs, candidates, config.seed);
             if let Some(one) = together(candidates)? {
@@ -179,7 +179,7 @@ fn run_rounds(
         for one in &mut candidate_runs {
             one.judge(config.seed);
         }
-        told(rounds, begun.elapsed().as_secs_f64() / config.budget.as_secs_f64());
+        on_round(rounds, begun.elapsed().as_secs_f64() / config.budget.as_secs_f64());
     }
     let settled = !candidate_runs.iter().any(CandidateRun::in_question);
     for candidate_run in &mut candidate_runs {

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::{Parser as _, ValueEnum as _};
 use contend_parallel::plan::planner::Annotation;
-use contend_parallel::run::{Request, Settings, What};
+use contend_parallel::run::{Request, Settings, Target};
 use contend_record::run::Records;
 use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;
@@ -40,7 +40,7 @@ pub struct Run {
 /// Returns a [`UsageError`] for the first mistake found.
 pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let (what, json) = what(args.file, args.pipeline, args.json)?;
-    if let What::Pipeline(text) = &what {
+    if let Target::Pipeline(text) = &what {
         super::pipe::check_text("the pipeline", text)?;
         super::pipe::check_no_script(text)?;
         // A plain pipeline is not parsed here: that would delay its start.
@@ -48,7 +48,7 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
             parse(text).map_err(|error| UsageError(error.to_string()))?;
         }
     }
-    if let (true, What::Pipeline(text)) = (args.check, &what) {
+    if let (true, Target::Pipeline(text)) = (args.check, &what) {
         let parsed = parse(text).map_err(|error| UsageError(error.to_string()))?;
         check_repeatable(&parsed, None).map_err(|why| UsageError(format!("--check {why}")))?;
     }
@@ -81,12 +81,12 @@ fn what(
     script: Option<Vec<OsString>>,
     pipeline: Option<String>,
     json: Option<OsString>,
-) -> Result<(What, Option<OsString>), UsageError> {
+) -> Result<(Target, Option<OsString>), UsageError> {
     if let Some(words) = script {
         return Ok((script_with_arguments(words)?, json));
     }
     match (pipeline, json) {
-        (Some(text), json) => Ok((What::Pipeline(text), json)),
+        (Some(text), json) => Ok((Target::Pipeline(text), json)),
         (None, Some(word)) if word != STDOUT_NAME => {
             let text = word.into_string();
             let text = text.map_err(|_| {
@@ -95,7 +95,7 @@ fn what(
                         .to_owned(),
                 )
             })?;
-            Ok((What::Pipeline(text), Some(STDOUT_NAME.into())))
+            Ok((Target::Pipeline(text), Some(STDOUT_NAME.into())))
         }
         (None, _) => Err(UsageError("missing pipeline: give it as one quoted argument".to_owned())),
     }
@@ -103,13 +103,13 @@ fn what(
 
 /// Returns the script, with the words after it as arguments. Refuses an option of `contend run` among
 /// them: it is more likely meant for contend. After `--`, the script gets every word.
-fn script_with_arguments(words: Vec<OsString>) -> Result<What, UsageError> {
+fn script_with_arguments(words: Vec<OsString>) -> Result<Target, UsageError> {
     let mut words = words.into_iter();
     let path = words.next().unwrap_or_default();
     let mut arguments: Vec<OsString> = words.collect();
     if arguments.first().is_some_and(|word| word == "--") {
         arguments.remove(0);
-        return Ok(What::Script(path.into(), arguments));
+        return Ok(Target::Script(path.into(), arguments));
     }
     let own = arguments.iter().find_map(|word| option_in(word.to_str()?));
     if let Some(option) = own {
@@ -119,7 +119,7 @@ fn script_with_arguments(words: Vec<OsString>) -> Result<What, UsageError> {
              those of the script after `--file {script} --`"
         )));
     }
-    Ok(What::Script(path.into(), arguments))
+    Ok(Target::Script(path.into(), arguments))
 }
 
 /// Settings of one stage of shell text.
@@ -178,7 +178,7 @@ fn execution(args: ExecutionArgs, color: ColorArg) -> Result<Settings, UsageErro
         // Only a given shell is checked: searching for the default one would delay the start.
         shell: given.map(|name| shell(Some(name))).transpose()?,
         pipefail: args.pipefail,
-        part_bytes: args.part_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
+        chunk_bytes: args.part_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
         stage_options,
         ..Settings::default()
     })

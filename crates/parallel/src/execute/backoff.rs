@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// The assumed throughput of a pipe before it is measured, in bytes per second.
 const DEFAULT_BYTES_PER_SECOND: f64 = 1e9;
 /// Upper bound of the delay.
-const MAX_REST: Duration = Duration::from_millis(1);
+const MAX_DELAY: Duration = Duration::from_millis(1);
 /// Number of bytes that must have passed through a pipe before polling is delayed: a smaller amount
 /// may be the whole stream.
 const MIN_MOVED_BYTES: u64 = 64 << 10;
@@ -17,19 +17,19 @@ const MIN_MOVED_BYTES: u64 = 64 << 10;
 #[derive(Debug)]
 pub(super) struct PollBackoff {
     /// Number of bytes expected to pass through the pipe during a delay: half of its capacity.
-    stride: f64,
+    bytes_per_delay: f64,
     /// Number of bytes moved through the pipe so far.
     moved: u64,
     /// When the pipe was last found idle, and the value of `moved` at that moment, or `None` if it
     /// never was.
     idle: Option<(Instant, u64)>,
-    rests_until: Option<Instant>,
+    delayed_until: Option<Instant>,
 }
 
 impl PollBackoff {
     /// Creates a backoff for a pipe with the given capacity in bytes.
     pub(super) fn of(capacity: usize) -> Self {
-        Self { stride: (capacity / 2) as f64, moved: 0, idle: None, rests_until: None }
+        Self { bytes_per_delay: (capacity / 2) as f64, moved: 0, idle: None, delayed_until: None }
     }
 
     /// Adds to the number of bytes moved through the pipe.
@@ -50,13 +50,13 @@ impl PollBackoff {
             _ => DEFAULT_BYTES_PER_SECOND,
         };
         self.idle = Some((now, self.moved));
-        let time = self.stride / rate.max(1.0);
-        self.rests_until = Some(now + MAX_REST.min(Duration::from_secs_f64(time.min(1.0))));
+        let time = self.bytes_per_delay / rate.max(1.0);
+        self.delayed_until = Some(now + MAX_DELAY.min(Duration::from_secs_f64(time.min(1.0))));
     }
 
     /// Returns the remaining delay at `now`, or `None` if the pipe may be polled.
-    pub(super) fn rest(&self, now: Instant) -> Option<Duration> {
-        self.rests_until.filter(|&until| until > now).map(|until| until - now)
+    pub(super) fn remaining_delay(&self, now: Instant) -> Option<Duration> {
+        self.delayed_until.filter(|&until| until > now).map(|until| until - now)
     }
 }
 
@@ -65,26 +65,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_left_alone_for_as_long_as_half_of_it_takes() {
+    fn polling_is_delayed_while_half_the_capacity_moves() {
         let start = Instant::now();
         let mut backoff = PollBackoff::of(1 << 20);
         backoff.moved(1000);
         backoff.note_idle(start);
-        assert_eq!(backoff.rest(start), None, "it may be all that there is");
+        assert_eq!(backoff.remaining_delay(start), None, "it may be all that there is");
         backoff.moved(1 << 20);
         backoff.note_idle(start);
-        let rest = backoff.rest(start).expect("a while");
-        assert!(rest > Duration::from_micros(500) && rest < Duration::from_micros(550), "{rest:?}");
-        assert_eq!(backoff.rest(start + rest), None);
+        let delay = backoff.remaining_delay(start).expect("a while");
+        assert!(
+            delay > Duration::from_micros(500) && delay < Duration::from_micros(550),
+            "{delay:?}"
+        );
+        assert_eq!(backoff.remaining_delay(start + delay), None);
         // The pipe is ten times as fast.
         let later = start + Duration::from_micros(100);
         backoff.moved(1 << 20);
         backoff.note_idle(later);
-        let rest = backoff.rest(later).expect("a while");
-        assert!(rest > Duration::from_micros(45) && rest < Duration::from_micros(55), "{rest:?}");
+        let delay = backoff.remaining_delay(later).expect("a while");
+        assert!(
+            delay > Duration::from_micros(45) && delay < Duration::from_micros(55),
+            "{delay:?}"
+        );
         // Nothing arrived for a second.
         let later = later + Duration::from_secs(1);
         backoff.note_idle(later);
-        assert_eq!(backoff.rest(later), Some(MAX_REST));
+        assert_eq!(backoff.remaining_delay(later), Some(MAX_DELAY));
     }
 }

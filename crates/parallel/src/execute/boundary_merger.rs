@@ -15,7 +15,7 @@ use crate::plan::ir::Combine;
 #[derive(Debug)]
 pub(super) struct BoundaryMerger<T> {
     pub output: T,
-    adjoins: Option<Adjoin>,
+    boundary: Option<Adjoin>,
 }
 
 #[derive(Debug, Default)]
@@ -31,23 +31,23 @@ struct Adjoin {
 
 impl<T: OutputSink> BoundaryMerger<T> {
     pub(super) fn new(output: T, combine: &Combine) -> Self {
-        let adjoins = match combine {
+        let boundary = match combine {
             Combine::Adjoin { counted } => Some(Adjoin { counted: *counted, ..Adjoin::default() }),
             _ => None,
         };
-        Self { output, adjoins }
+        Self { output, boundary }
     }
 
     /// Writes the held line, once the last chunk has ended.
     pub(super) fn end(&mut self) -> Result<ControlFlow<()>, GroupError> {
-        let held = self.adjoins.as_mut().map(|adjoin| std::mem::take(&mut adjoin.held));
+        let held = self.boundary.as_mut().map(|adjoin| std::mem::take(&mut adjoin.held));
         held.filter(|held| !held.is_empty())
             .map_or(Ok(Continue(())), |held| self.output.write(&held))
     }
 
     /// Discards held lines, because the output is produced again from its beginning.
-    pub(super) fn forget(&mut self) {
-        if let Some(adjoin) = &mut self.adjoins {
+    pub(super) fn reset(&mut self) {
+        if let Some(adjoin) = &mut self.boundary {
             *adjoin = Adjoin { counted: adjoin.counted, ..Adjoin::default() };
         }
     }
@@ -55,7 +55,7 @@ impl<T: OutputSink> BoundaryMerger<T> {
 
 impl<T: OutputSink + Send> Combiner for BoundaryMerger<T> {
     fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
-        let Some(adjoin) = &mut self.adjoins else { return self.output.write(bytes) };
+        let Some(adjoin) = &mut self.boundary else { return self.output.write(bytes) };
         adjoin.unfinished.extend_from_slice(bytes);
         match adjoin.complete() {
             Some(complete) => self.output.write(&complete),
@@ -64,7 +64,7 @@ impl<T: OutputSink + Send> Combiner for BoundaryMerger<T> {
     }
 
     fn chunk_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
-        if let Some(adjoin) = &mut self.adjoins {
+        if let Some(adjoin) = &mut self.boundary {
             adjoin.begun = false;
         }
         Ok(Continue(()))
@@ -83,7 +83,7 @@ impl Adjoin {
             self.begun = true;
             let first = memchr(b'\n', &lines).map_or(lines.len(), |at| at + 1);
             let others = lines.split_off(first);
-            self.meet(lines, &mut complete);
+            self.merge_first_line(lines, &mut complete);
             lines = others;
         }
         if !lines.is_empty() {
@@ -97,7 +97,7 @@ impl Adjoin {
 
     /// Merges the first line of a chunk into the held line if both are equal. Otherwise, moves the
     /// held line to `complete` and holds the new one.
-    fn meet(&mut self, line: Vec<u8>, complete: &mut Vec<u8>) {
+    fn merge_first_line(&mut self, line: Vec<u8>, complete: &mut Vec<u8>) {
         if self.counted
             && let (Some((before, held)), Some((count, text))) =
                 (counted::read(&self.held), counted::read(&line))

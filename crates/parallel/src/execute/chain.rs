@@ -24,9 +24,9 @@ pub(super) struct Chain {
     /// Buffer for blocks read from a file.
     block: Vec<u8>,
     /// Output of the operator that ran last.
-    made: Vec<u8>,
+    current: Vec<u8>,
     /// Buffer for the output of the next operator.
-    room: Vec<u8>,
+    next: Vec<u8>,
 }
 
 /// One operator of a chain.
@@ -49,7 +49,7 @@ impl Chain {
         };
         let links = commands.iter().map(link).collect::<Option<Vec<_>>>();
         let links = links.filter(|links| !links.is_empty())?;
-        Some(Self { links, block: Vec::new(), made: Vec::new(), room: Vec::new() })
+        Some(Self { links, block: Vec::new(), current: Vec::new(), next: Vec::new() })
     }
 
     /// Processes all of `left`, and forwards the output. Returns `Break` if the reader wants no
@@ -110,14 +110,14 @@ impl Chain {
         let Some((first, rest)) = self.links[from..].split_first_mut() else {
             return output.write(block);
         };
-        self.made.clear();
-        first.push(block, &mut self.made);
+        self.current.clear();
+        first.push(block, &mut self.current);
         for link in rest {
-            self.room.clear();
-            link.push(&self.made, &mut self.room);
-            std::mem::swap(&mut self.made, &mut self.room);
+            self.next.clear();
+            link.push(&self.current, &mut self.next);
+            std::mem::swap(&mut self.current, &mut self.next);
         }
-        if self.made.is_empty() { Ok(Continue(())) } else { output.write(&self.made) }
+        if self.current.is_empty() { Ok(Continue(())) } else { output.write(&self.current) }
     }
 
     /// Returns whether the first `links` operators succeeded.

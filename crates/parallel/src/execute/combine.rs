@@ -14,7 +14,7 @@ use super::filter::{self, Filter, FilterInput};
 use super::gathered::{self, Gathered, Output};
 use super::input::ChunkSource;
 use super::sink::{FirstLines, OutputSink as _, Sink};
-use super::threads::Patience;
+use super::threads::RetryLimit;
 use super::{Context, numbers, pipe};
 use crate::plan::ir::{Combine, Command, Group, Merge};
 
@@ -32,7 +32,7 @@ pub(super) fn run(
     thread::scope(|scope| {
         let outputs = match gathered::run(scope, group, context, chunks)? {
             Gathered::Outputs(outputs) => outputs,
-            Gathered::Unfit => return Ok(Some(Fallback::CommandFailed.over(chunks))),
+            Gathered::Unfit => return Ok(Some(Fallback::CommandFailed.refined(chunks))),
         };
         match &group.combine {
             Combine::Merge(how) => merge(how, context, outputs, sink)?,
@@ -65,7 +65,7 @@ fn merge(
     let (stdout, writer) = pipe::wide()?;
     let nothing = File::open("/dev/null")?;
     let streams = [Some(&nothing), Some(&writer), None];
-    let pid = context.launcher.start(&command, streams, Patience::Long)?;
+    let pid = context.launcher.start(&command, streams, RetryLimit::Long)?;
     drop(writer);
     let wanted = filter::copy(stdout, &mut FirstLines::new(sink, how.first));
     let reaped = context.launcher.wait(pid)?;

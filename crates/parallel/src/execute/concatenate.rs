@@ -35,7 +35,7 @@ pub(super) fn run<'a>(
         }
         Ending::Enough => Ok(Progress::Done),
         Ending::FallBack { mut merger, why, .. } if chunks.can_be_read_again() => {
-            merger.forget();
+            merger.reset();
             Ok(Progress::StartAgain(merger.output, why))
         }
         Ending::FallBack { merger, passed, why } => {
@@ -77,7 +77,7 @@ pub(super) fn through<'a>(
     context.tally.status(command, reaped.status);
     let tells_enough = has_succeeded(reaped.status, command.status);
     if !tells_enough && chunks.can_be_read_again() && sink.written() == 0 {
-        return Ok(Progress::StartAgain(sink, Fallback::CommandFailed.over(chunks)));
+        return Ok(Progress::StartAgain(sink, Fallback::CommandFailed.refined(chunks)));
     }
     Ok(Progress::Done)
 }

@@ -87,7 +87,7 @@ impl Scanner {
     }
 
     /// Records that the first `bytes` bytes of the data have been removed.
-    pub(super) fn taken(&mut self, bytes: usize) {
+    pub(super) fn note_removed(&mut self, bytes: usize) {
         self.scanned -= bytes.min(self.scanned);
         self.found = None;
     }
@@ -124,7 +124,7 @@ pub(super) fn holds(guard: &Guard, records: Records, data: &[u8]) -> bool {
 }
 
 /// Returns whether the guard has conditions on the bytes within a chunk.
-pub(super) fn looks_within(guard: &Guard) -> bool {
+pub(super) fn checks_bytes(guard: &Guard) -> bool {
     guard.utf8 || guard.without.iter().next().is_some()
 }
 
@@ -155,7 +155,7 @@ pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<
 }
 
 /// Describes how `data` violates the guard, for users.
-pub(super) fn breach(guard: &Guard, data: &[u8]) -> String {
+pub(super) fn describe_violation(guard: &Guard, data: &[u8]) -> String {
     if let Some(byte) = data.iter().find(|&&byte| guard.without.contains(byte)) {
         return format!(
             "its input contains the byte {byte:#04x}, which a command treats specially"
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(last(&json, "{\"a\": \"}\\\"\n\"\n}\n[1,\n2]"), Some(15));
         let mut scanner = Scanner::new(&json);
         assert_eq!(scanner.last(b"{}\n{"), Some(3));
-        scanner.taken(3);
+        scanner.note_removed(3);
         assert_eq!(scanner.last(b"{\n"), None);
         assert_eq!(scanner.last(b"{\n}\n1"), Some(4));
     }
@@ -238,9 +238,9 @@ mod tests {
         assert_eq!(holds_so_far(&utf8, b"a\xc3", true), None);
         assert_eq!(holds_so_far(&utf8, b"\xc3a", false), None);
         assert_eq!(holds_so_far(&guard(b"\0", true), b"a\xc3\0", false), None);
-        assert!(looks_within(&utf8) && looks_within(&guard(b"\0", false)));
+        assert!(checks_bytes(&utf8) && checks_bytes(&guard(b"\0", false)));
         let terminated = Guard { terminated: true, ..Guard::NONE };
-        assert!(!looks_within(&terminated));
+        assert!(!checks_bytes(&terminated));
         assert!(!holds(&terminated, Records::Lines, b"a\nb"));
         assert!(holds(&terminated, Records::Lines, b"a\nb\n"));
     }

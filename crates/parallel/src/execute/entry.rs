@@ -69,7 +69,7 @@ impl Entry {
                 kind.directed(self.length.cmp(&other.length))
             }
             Ordering::Equal => {
-                kind.behind_prefix(self.prefix, self.line(text), other.line(other_text))
+                kind.compare_after_prefix(self.prefix, self.line(text), other.line(other_text))
             }
             order => kind.directed(order),
         }

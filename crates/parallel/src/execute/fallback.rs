@@ -32,7 +32,7 @@ pub(super) enum Fallback {
 impl Fallback {
     /// Refines the reason by the state of the input: a rejection by the guard is the cause of later
     /// failures, and some commands fail only if their input is empty.
-    pub(super) fn over(self, chunks: &ChunkSource<'_>) -> Self {
+    pub(super) fn refined(self, chunks: &ChunkSource<'_>) -> Self {
         let is_empty = || chunks.size().map_or_else(|| chunks.none_was_taken(), |size| size == 0);
         match (chunks.refused(), self) {
             (Some(why), _) => Self::GuardRefused(why.to_owned()),
@@ -75,7 +75,7 @@ mod tests {
         {
             chunks.bytes(chunk.data).expect("readable");
         }
-        Fallback::CommandFailed.over(&chunks)
+        Fallback::CommandFailed.refined(&chunks)
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::ended::Cost;
 use super::error::GroupError;
 use super::processes::BLOCK_BYTES;
 use super::sink::OutputSink;
-use super::threads::{self, Patience};
+use super::threads::{self, RetryLimit};
 use super::{Context, pipe};
 use crate::plan::ir::Command;
 
@@ -41,7 +41,7 @@ impl<'a> Filter<'a> {
         let (reader, stdin) = pipe::wide()?;
         let (stdout, writer) = pipe::wide()?;
         let streams = [Some(&reader), Some(&writer), None];
-        let pid = context.launcher.start(command, streams, Patience::Long)?;
+        let pid = context.launcher.start(command, streams, RetryLimit::Long)?;
         Ok((Self { context, command, pid }, FilterInput(stdin), stdout))
     }
 

@@ -17,7 +17,7 @@ use super::instance::Instance;
 use super::locale::LocaleVariants;
 use super::processes::BLOCK_BYTES;
 use super::sink::OutputSink;
-use super::threads::{self, Patience, is_scarcity};
+use super::threads::{self, RetryLimit, is_scarcity};
 use super::{Context, filter, size};
 use crate::plan::ir::{Combine, Command, Group};
 
@@ -293,7 +293,7 @@ impl<'env> Work<'env> {
     fn variants(&self) -> LocaleVariants<'_> {
         match self.group.combine {
             Combine::Numbers(_) if !self.is_rest => LocaleVariants::new(&self.group.each),
-            _ => LocaleVariants::as_they_are(&self.group.each),
+            _ => LocaleVariants::without_c(&self.group.each),
         }
     }
 
@@ -367,10 +367,10 @@ impl<'env> Work<'env> {
     fn start(&self, commands: &[Command]) -> io::Result<Instance<'env>> {
         let launcher = self.context.launcher;
         if self.is_rest {
-            return Instance::start_aloud(launcher, commands);
+            return Instance::start_with_inherited_stderr(launcher, commands);
         }
-        let patience = if self.always { Patience::Long } else { Patience::Brief };
-        Ok(Instance::start(launcher, commands, patience)?.in_pieces(self.piece))
+        let limit = if self.always { RetryLimit::Long } else { RetryLimit::Brief };
+        Ok(Instance::start(launcher, commands, limit)?.in_pieces(self.piece))
     }
 }
 
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_worker_leaves_the_c_locale_at_the_first_chunk_that_is_not_ascii() {
-        let setting = Setting { jobs: 1, part_bytes: Some(2), ..Setting::default() };
+        let setting = Setting { jobs: 1, chunk_bytes: Some(2), ..Setting::default() };
         let names_c = "[ \"$LC_ALL\" = C ] && echo in C; cat";
         let sums = Combine::Numbers(Numbers { columns: vec![Column::Sum], width: 0 });
         let each = Command { ascii_in_c: true, ..shell(names_c) };

@@ -55,7 +55,7 @@ pub(super) fn run(
 /// Returns how to proceed when the group's input falls silent.
 fn lull<'a>(group: &Group, context: &Context<'a>) -> Lull<'a> {
     if !estimate::answers_early(&context.steps[context.at..]) {
-        return Lull::IsWaitedOut;
+        return Lull::Waits;
     }
     let answers = if estimate::runs_others(group) { Answers::Pieces } else { Answers::Lines };
     Lull::RunsPlain { earlier: &context.plain[..context.at], answers }
@@ -68,11 +68,12 @@ fn judge(
     chunks: &ChunkSource<'_>,
     to_file: bool,
 ) -> Result<Trial, GroupError> {
-    if context.part_bytes.is_some() {
+    if context.chunk_bytes.is_some() {
         return Ok(Trial { is_worth_it: true, rate: None });
     }
     if !chunks.can_be_read_again() {
-        let enough = estimate::enough(&context.steps[context.at], chunks.line()?, context.jobs);
+        let enough =
+            estimate::break_even_bytes(&context.steps[context.at], chunks.line()?, context.jobs);
         let enough = usize::try_from(enough).map_or(MAX_PEEK_BYTES, |it| it.min(MAX_PEEK_BYTES));
         if chunks.begins(enough)? != Beginning::Flowing {
             return Ok(Trial { is_worth_it: false, rate: None });
@@ -94,7 +95,10 @@ fn run_into(
         _ => false,
     };
     // A stream cannot be read again, so commands are tried on empty input before anything is read.
-    if !is_ordered && !chunks.can_be_read_again() && !whole::accepts_its_commands(group, context)? {
+    if !is_ordered
+        && !chunks.can_be_read_again()
+        && !whole::succeeds_on_empty_input(group, context)?
+    {
         context.tally.note_fallback(group, &Fallback::CommandsAlwaysFail);
         return whole::run(group, context, chunks, &mut sink);
     }
@@ -126,14 +130,14 @@ fn over_chunks<'a>(
             return concatenate::through(group, command, context, chunks, sink);
         }
         Combine::Totals(_) if !chunks.can_be_read_again() => {
-            Some(Fallback::TotalsOfStream.over(chunks))
+            Some(Fallback::TotalsOfStream.refined(chunks))
         }
         _ if !group.any_order && !chunks.can_be_read_again() => {
-            Some(Fallback::OrderOfStream.over(chunks))
+            Some(Fallback::OrderOfStream.refined(chunks))
         }
         _ => match combine::run(group, context, chunks, &mut sink) {
             Err(GroupError::Failed(_)) if chunks.can_be_read_again() => {
-                Some(Fallback::CommandFailed.over(chunks))
+                Some(Fallback::CommandFailed.refined(chunks))
             }
             Err(GroupError::Transfer(error))
                 if is_scarcity(&error)
@@ -176,7 +180,7 @@ mod tests {
 
     #[test]
     fn without_a_gain_the_commands_read_the_input_themselves() {
-        let setting = Setting { part_bytes: None, ..Setting::default() };
+        let setting = Setting { chunk_bytes: None, ..Setting::default() };
         let Ran { result, output, notes, .. } = setting.run(&upper(), file_input(TEXT));
         assert_eq!((result.ok(), output.as_str()), (Some(Reader::Commands), UPPER));
         assert!(notes.iter().any(|note| note.ends_with(&Fallback::NotFaster.to_string())));

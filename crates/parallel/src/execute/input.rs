@@ -223,7 +223,7 @@ impl<'a> ChunkSource<'a> {
     }
 
     /// Returns whether chunks are read into memory before commands get them.
-    pub(super) fn are_read_here(&self) -> bool {
+    pub(super) fn reads_into_memory(&self) -> bool {
         !(self.can_be_read_again() && self.cut.is_local())
     }
 
@@ -241,7 +241,7 @@ impl<'a> ChunkSource<'a> {
     pub(super) fn count_as_read_by_commands(&self) {
         if let Some(intake) = self.counted {
             intake.start_again();
-            intake.took(self.size().unwrap_or(0));
+            intake.add_bytes(self.size().unwrap_or(0));
         }
     }
 
@@ -340,7 +340,7 @@ impl<'a> ChunkSource<'a> {
     }
 
     /// Makes the memory of a processed chunk available for later chunks.
-    pub(super) fn used(&self, bytes: Vec<u8>) {
+    pub(super) fn recycle(&self, bytes: Vec<u8>) {
         if let Some(files) = self.source.files() {
             files.recycle(bytes);
         }
@@ -351,8 +351,8 @@ impl<'a> ChunkSource<'a> {
     ///
     /// # Errors
     /// Returns an error if the files cannot be read.
-    pub(super) fn look_through(&self) -> io::Result<()> {
-        self.source.files().map_or(Ok(()), |files| self.guard.look_through(files))
+    pub(super) fn check_guard(&self) -> io::Result<()> {
+        self.source.files().map_or(Ok(()), |files| self.guard.check_files(files))
     }
 
     /// Returns whether workers have given chunks back.
@@ -379,7 +379,7 @@ impl<'a> ChunkSource<'a> {
         } else {
             waiting.extend(std::mem::take(&mut state.returned).into_values());
             let returned = waiting.iter().map(Vec::len).sum();
-            self.counted.inspect(|intake| intake.returned(returned));
+            self.counted.inspect(|intake| intake.subtract_bytes(returned));
             waiting.push(std::mem::take(&mut state.buffer));
         }
         waiting.reverse();
@@ -424,10 +424,10 @@ impl<'a> ChunkSource<'a> {
             return Ok(NextChunk::Rejected);
         }
         let rest = state.buffer.split_off(place);
-        state.scanner.taken(place);
+        state.scanner.note_removed(place);
         let bytes = std::mem::replace(&mut state.buffer, rest);
         state.next += 1;
-        self.counted.inspect(|intake| intake.took(bytes.len() as u64));
+        self.counted.inspect(|intake| intake.add_bytes(bytes.len() as u64));
         Ok(NextChunk::Chunk(Chunk { index: state.next - 1, data: ChunkData::Bytes(bytes) }))
     }
 

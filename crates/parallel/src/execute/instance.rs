@@ -13,7 +13,7 @@ use super::error::GroupError;
 use super::launcher::Launcher;
 use super::processes::Processes;
 use super::sink::OutputSink;
-use super::threads::Patience;
+use super::threads::RetryLimit;
 use crate::plan::ir::Command;
 
 /// The running commands of a group.
@@ -33,11 +33,11 @@ impl<'a> Instance<'a> {
     pub(super) fn start(
         launcher: &'a Launcher,
         commands: &[Command],
-        patience: Patience,
+        limit: RetryLimit,
     ) -> io::Result<Self> {
         match Chain::start(commands) {
             Some(chain) => Ok(Self::Chain(chain)),
-            None => Processes::start(launcher, commands, patience).map(Self::Processes),
+            None => Processes::start(launcher, commands, limit).map(Self::Processes),
         }
     }
 
@@ -45,8 +45,11 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// See [`Self::start`].
-    pub(super) fn start_aloud(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
-        Processes::start_aloud(launcher, commands).map(Self::Processes)
+    pub(super) fn start_with_inherited_stderr(
+        launcher: &'a Launcher,
+        commands: &[Command],
+    ) -> io::Result<Self> {
+        Processes::start_with_inherited_stderr(launcher, commands).map(Self::Processes)
     }
 
     /// Feeds the commands in pieces of `piece` bytes; see [`Processes::in_pieces`].

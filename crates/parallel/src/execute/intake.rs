@@ -23,12 +23,12 @@ impl Intake {
     }
 
     /// Adds bytes that were handed out.
-    pub(super) fn took(&self, bytes: u64) {
+    pub(super) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Subtracts bytes that were given back.
-    pub(super) fn returned(&self, bytes: usize) {
+    pub(super) fn subtract_bytes(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 

@@ -19,7 +19,7 @@ pub(super) fn is_blank(byte: u8) -> bool {
 }
 
 fn start(place: &FieldPlace, separator: Option<u8>, line: &[u8]) -> usize {
-    behind_blanks(place, line, field(place.field, separator, line))
+    position_in_field(place, line, field(place.field, separator, line))
 }
 
 fn end(place: &FieldPlace, separator: Option<u8>, line: &[u8]) -> usize {
@@ -56,7 +56,7 @@ fn field_end(line: &[u8], start: usize) -> usize {
     skip(line, start, |byte| !is_blank(byte))
 }
 
-fn behind_blanks(place: &FieldPlace, line: &[u8], at: usize) -> usize {
+fn position_in_field(place: &FieldPlace, line: &[u8], at: usize) -> usize {
     let at = if place.skips_blanks { skip(line, at, is_blank) } else { at };
     at.saturating_add(place.bytes).min(line.len())
 }

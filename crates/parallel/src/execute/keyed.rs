@@ -50,7 +50,7 @@ pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usi
         Ordering::Equal => {
             order::behind_key_prefix(key, Some(one.prefix), key_text(one), key_text(other))
         }
-        order => order::towards(key.reverse, order),
+        order => order::reversed_if(key.reverse, order),
     };
     let mut lines: Vec<Keyed> = entries.iter().map(keyed).collect();
     lines.sort_unstable_by(compare);

@@ -16,7 +16,7 @@ use contend_sys::spawn::{ChildMemory, Prepared};
 use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
 
-use super::threads::{self, Patience};
+use super::threads::{self, RetryLimit};
 use crate::plan::ir::Command;
 
 /// Upper bound until a pending signal has been handled.
@@ -47,7 +47,7 @@ impl Launcher {
     }
 
     /// Returns whether `sort` gets additional options, which limit its memory.
-    pub(super) fn bounds_sorting(&self) -> bool {
+    pub(super) fn limits_sort_memory(&self) -> bool {
         !self.sorting.is_empty()
     }
 
@@ -65,11 +65,11 @@ impl Launcher {
         &self,
         command: &Command,
         streams: [Option<&File>; 3],
-        patience: Patience,
+        limit: RetryLimit,
     ) -> io::Result<Pid> {
         let prepared = self.prepared(command)?;
         let memory = ChildMemory::Shared;
-        threads::retried(patience, || self.start_prepared(&prepared, streams, memory))
+        threads::retried(limit, || self.start_prepared(&prepared, streams, memory))
     }
 
     /// Prepares a command for starting.
@@ -135,7 +135,7 @@ impl Launcher {
 
     /// Waits until a pending signal that ends the run has been handled, for at most
     /// [`SIGNAL_LATENCY`].
-    pub(super) fn let_signals_be_heard(&self) {
+    pub(super) fn wait_for_signals(&self) {
         let begun = Instant::now();
         while !self.is_over() && begun.elapsed() < SIGNAL_LATENCY {
             thread::sleep(SIGNAL_LATENCY / 50);
@@ -148,14 +148,14 @@ impl Launcher {
     }
 
     /// Prevents further starts.
-    pub fn start_nothing(&self) {
+    pub fn forbid_starts(&self) {
         let _running = self.running(); // waits until no start is in progress
         self.over.store(true, Ordering::Relaxed);
     }
 
     /// Sends SIGTERM to all running commands, and prevents further starts.
     pub fn end_all(&self) {
-        self.start_nothing();
+        self.forbid_starts();
         let running = self.running();
         for &pid in running.iter() {
             let _ = kill_process(pid, Signal::TERM); // the command may have ended

@@ -29,7 +29,7 @@ pub struct Settings {
     /// The memory for chunks and their outputs, in bytes.
     pub memory: u64,
     /// The size of chunks in bytes, or `None` to let contend choose it.
-    pub part_bytes: Option<usize>,
+    pub chunk_bytes: Option<usize>,
     /// The directory for temporary files of sorts that exceed memory.
     pub folder: PathBuf,
 }
@@ -117,7 +117,7 @@ impl Local<'_> {
             let step = match step {
                 Step::Parallel(group)
                     if index > 0
-                        && self.settings.part_bytes.is_none()
+                        && self.settings.chunk_bytes.is_none()
                         && !estimate::may_be_faster(
                             group,
                             &plan.steps,
@@ -149,7 +149,7 @@ impl Local<'_> {
             Feed::Step(file) => Some(file),
             Feed::Source(Source::Files(names)) => {
                 let files = names.iter().map(|name| open(name)).collect::<Result<_, _>>()?;
-                Some(one_after_the_other(files)?)
+                Some(concatenate_files(files)?)
             }
             Feed::Source(Source::Standard | Source::Own) => self.standard_input_of_command()?,
         };
@@ -209,7 +209,7 @@ impl Local<'_> {
             is_last,
             jobs: self.settings.jobs,
             memory: self.settings.memory,
-            part_bytes: self.settings.part_bytes,
+            chunk_bytes: self.settings.chunk_bytes,
             folder: &self.settings.folder,
             steps: place.steps,
             at: place.at,
@@ -242,7 +242,7 @@ impl Local<'_> {
 }
 
 /// Returns a file from which the contents of `files` can be read in order.
-fn one_after_the_other(files: Vec<File>) -> io::Result<File> {
+fn concatenate_files(files: Vec<File>) -> io::Result<File> {
     match <[File; 1]>::try_from(files) {
         Ok([file]) => Ok(file),
         Err(files) => fed_with(move |writer| {
@@ -294,7 +294,7 @@ mod tests {
         let settings = Settings {
             jobs: 2,
             memory: 64 << 20,
-            part_bytes: Some(4),
+            chunk_bytes: Some(4),
             folder: folder.path().to_owned(),
         };
         let local =
@@ -320,7 +320,7 @@ mod tests {
     fn a_file_that_cannot_be_opened_is_named() {
         let (launcher, tally) = (launcher(), Tally::default());
         let folder = std::env::temp_dir();
-        let settings = Settings { jobs: 2, memory: 1 << 20, part_bytes: Some(4), folder };
+        let settings = Settings { jobs: 2, memory: 1 << 20, chunk_bytes: Some(4), folder };
         let local =
             Local { settings, launcher: &launcher, tally: &tally, prefix: Mutex::default() };
         let group = group(command("cat", &[]), Combine::Concatenate);
@@ -335,7 +335,7 @@ mod tests {
     fn serial_steps_that_meet_become_one() {
         let (launcher, tally) = (launcher(), Tally::default());
         let folder = std::env::temp_dir();
-        let settings = Settings { jobs: 2, memory: 1 << 20, part_bytes: None, folder };
+        let settings = Settings { jobs: 2, memory: 1 << 20, chunk_bytes: None, folder };
         let local =
             Local { settings, launcher: &launcher, tally: &tally, prefix: Mutex::default() };
         // After a serial step, a group that cannot be faster becomes plain.

@@ -19,7 +19,7 @@ impl<'g> LocaleVariants<'g> {
     }
 
     /// Creates a set of variants that has only the commands in their own locale.
-    pub(super) fn as_they_are(commands: &'g [Command]) -> Self {
+    pub(super) fn without_c(commands: &'g [Command]) -> Self {
         Self { commands, in_c: None }
     }
 

@@ -100,7 +100,7 @@ struct Context<'a> {
     /// The memory for chunks and their outputs, in bytes.
     memory: u64,
     /// The size of chunks in bytes, or `None` if contend chooses it.
-    part_bytes: Option<usize>,
+    chunk_bytes: Option<usize>,
     /// The directory for temporary files of sorts that exceed memory.
     folder: &'a Path,
     /// The steps of the plan.
@@ -116,7 +116,7 @@ struct Context<'a> {
 
 impl Context<'_> {
     /// Marks the group's step as plain: from now on, its commands run once, without chunks.
-    fn runs_plain(&self) {
+    fn mark_plain(&self) {
         self.plain[self.at].store(true, Ordering::Relaxed);
     }
 

@@ -62,11 +62,11 @@ impl Kind<'_> {
     /// Applies the direction of the first key to the order of prefixes.
     pub(super) fn directed(self, order: Ordering) -> Ordering {
         let first = self.order.keys.first();
-        towards(first.map_or(self.order.reverse, |key| key.reverse), order)
+        reversed_if(first.map_or(self.order.reverse, |key| key.reverse), order)
     }
 
     /// Compares two lines that have the same prefix.
-    pub(super) fn behind_prefix(self, prefix: u64, one: &[u8], other: &[u8]) -> Ordering {
+    pub(super) fn compare_after_prefix(self, prefix: u64, one: &[u8], other: &[u8]) -> Ordering {
         let mut known = Some(prefix);
         for key in &self.order.keys {
             let (one, other) = (self.key_text(key, one), self.key_text(key, other));
@@ -80,14 +80,14 @@ impl Kind<'_> {
 
     /// Compares two lines that are equal in all keys.
     pub(super) fn by_bytes(self, one: &[u8], other: &[u8]) -> Ordering {
-        towards(self.order.reverse, one.cmp(other))
+        reversed_if(self.order.reverse, one.cmp(other))
     }
 
     /// Compares two lines by the keys, then by all bytes.
     pub(crate) fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
         let prefix = self.prefix(one);
         let order = self.directed(prefix.cmp(&self.prefix(other)));
-        order.then_with(|| self.behind_prefix(prefix, one, other))
+        order.then_with(|| self.compare_after_prefix(prefix, one, other))
     }
 
     fn key_text<'l>(self, key: &SortKey, line: &'l [u8]) -> &'l [u8] {
@@ -121,11 +121,11 @@ pub(super) fn behind_key_prefix(
     } else {
         one.cmp(other)
     };
-    towards(key.reverse, order)
+    reversed_if(key.reverse, order)
 }
 
 /// Reverses an order if `reverse` is true.
-pub(super) fn towards(reverse: bool, order: Ordering) -> Ordering {
+pub(super) fn reversed_if(reverse: bool, order: Ordering) -> Ordering {
     if reverse { order.reverse() } else { order }
 }
 

@@ -13,13 +13,13 @@ use super::locale::LocaleVariants;
 use super::reorder::{Left, ReorderBuffer, Stopped};
 use super::sink::OutputSink;
 use super::size::Sizes;
-use super::threads::{self, Patience, is_scarcity};
+use super::threads::{self, RetryLimit, is_scarcity};
 use crate::plan::ir::Group;
 
 /// Time in seconds per byte above which commands are much slower than a scan of the input. The
 /// guard is then checked over the whole input before the worker's next chunk, so that little work
 /// is lost if it rejects the input.
-const SLOW_SECONDS_PER_BYTE: f64 = 10e-9;
+const GUARD_FIRST_SECONDS_PER_BYTE: f64 = 10e-9;
 
 /// The result of a run over chunks.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(super) fn run<T: OutputSink + Send>(
     let reorder = ReorderBuffer::new(merger, context.held_bytes(), keeps_chunks);
     let sizes = Sizes::new(context, chunks, &group.each);
     let variants = LocaleVariants::new(&group.each);
-    threads::all_do(context.jobs, || {
+    threads::run_on_all(context.jobs, || {
         if let Err(error) = work(&variants, context, chunks, &reorder, &sizes) {
             reorder.stop(Stopped::Broken(error)); // stops the other workers, too
         }
@@ -67,11 +67,11 @@ pub(super) fn run<T: OutputSink + Send>(
         Some(Stopped::Broken(error)) => Err(error),
         Some(Stopped::Enough) => Ok(Ending::Enough),
         Some(Stopped::FallBack(why)) => {
-            Ok(Ending::FallBack { merger: combiner, passed, why: why.over(chunks) })
+            Ok(Ending::FallBack { merger: combiner, passed, why: why.refined(chunks) })
         }
         // Without a chunk, the commands have not run.
         None if chunks.has_rest() || chunks.none_was_taken() => {
-            let why = Fallback::EmptyInput.over(chunks);
+            let why = Fallback::EmptyInput.refined(chunks);
             Ok(Ending::FallBack { merger: combiner, passed: 0, why })
         }
         None => Ok(Ending::Complete(combiner)),
@@ -92,7 +92,7 @@ fn work<T: OutputSink + Send>(
             NextChunk::Rejected => {
                 // On a stream, the chunks before this one remain valid.
                 if chunks.can_be_read_again() {
-                    reorder.stop(Stopped::FallBack(Fallback::CommandFailed.over(chunks)));
+                    reorder.stop(Stopped::FallBack(Fallback::CommandFailed.refined(chunks)));
                     chunks.stop();
                 }
                 return Ok(());
@@ -106,8 +106,8 @@ fn work<T: OutputSink + Send>(
         }
         let time = begun.elapsed();
         sizes.took(size, time);
-        if time.as_secs_f64() > SLOW_SECONDS_PER_BYTE * size as f64 {
-            chunks.look_through()?;
+        if time.as_secs_f64() > GUARD_FIRST_SECONDS_PER_BYTE * size as f64 {
+            chunks.check_guard()?;
         }
     }
 }
@@ -122,7 +122,7 @@ fn run_chunk<T: OutputSink + Send>(
 ) -> Result<ControlFlow<()>, GroupError> {
     let mut output = reorder.output(chunk.index);
     let commands = variants.commands(variants.use_c(chunks, &chunk.data)?);
-    let mut instance = match Instance::start(context.launcher, commands, Patience::Brief) {
+    let mut instance = match Instance::start(context.launcher, commands, RetryLimit::Brief) {
         Ok(instance) => instance,
         // One run over the rest needs fewer processes.
         Err(error) if is_scarcity(&error) => {

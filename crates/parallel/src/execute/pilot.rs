@@ -8,7 +8,7 @@ use super::error::GroupError;
 use super::input::ChunkSource;
 use super::instance::Instance;
 use super::size::Sizes;
-use super::threads::Patience;
+use super::threads::RetryLimit;
 use crate::plan::estimate::{self, Handling};
 use crate::plan::flow::{Flow, Stream};
 use crate::plan::ir::{Combine, Command, Group, Step};
@@ -31,7 +31,7 @@ const MAX_TRIAL_SECONDS: f64 = 0.01;
 /// Minimum size of any sample in bytes.
 const MIN_SAMPLE_BYTES: usize = 1 << 10;
 /// CPU time in seconds per byte above which commands are slow.
-const SLOW_SECONDS_PER_BYTE: f64 = 1.9e-9;
+const SLOW_CPU_SECONDS_PER_BYTE: f64 = 1.9e-9;
 /// The memory that sort needs, as a multiple of its input.
 const SORT_MEMORY_FACTOR: u64 = 4;
 /// Gain in seconds below which costs that do not depend on the input's size outweigh it.
@@ -63,13 +63,13 @@ pub(super) fn judge(
     let sorts = group.serial.iter().position(|command| rates::is_sort(&command.program));
     let (first, last) = group.serial.split_at(sorts.unwrap_or(group.serial.len()));
     let mut stream = Stream::of_lines(chunks.line()?);
-    let mut flows: Vec<Flow> = first.iter().map(|command| stream.usual(command)).collect();
+    let mut flows: Vec<Flow> = first.iter().map(|command| stream.flow_through(command)).collect();
     let mut output = Output { bytes: 0, lines: 0 };
     let cpu = flows.iter().map(Flow::cpu).sum::<f64>() * 1e-9;
     let is_short = chunks.size().is_some_and(|bytes| cpu * (bytes as f64) < MIN_CPU_SECONDS);
     // A single slow command that shares the machine with no other stage certainly gains.
     let is_alone = group.serial.len() == 1 && context.steps.len() == 1;
-    let is_sure = chunks.can_be_read_again() && is_alone && cpu > SLOW_SECONDS_PER_BYTE;
+    let is_sure = chunks.can_be_read_again() && is_alone && cpu > SLOW_CPU_SECONDS_PER_BYTE;
     // The commands that xargs starts are unknown and may have side effects, so they are not tried.
     let runs_others = first.iter().any(|command| rates::name_of(&command.program) == "xargs");
     let is_tried = !(first.is_empty() || is_short || is_sure || runs_others);
@@ -84,15 +84,15 @@ pub(super) fn judge(
         }
     }
     let Stream { volume, line } = stream;
-    flows.extend(last.iter().map(|command| stream.usual(command)));
+    flows.extend(last.iter().map(|command| stream.flow_through(command)));
     let rate = flows.iter().filter(|flow| !flow.sorts).map(Flow::cpu).sum();
     let starts = starts(group, first, &Context { rate: Some(rate), ..*context }, chunks);
     let is_stream = !chunks.can_be_read_again();
     let to_file = to_file && is_tried; // otherwise the size of the output is unknown
     let handling = Handling { is_stream, output: volume, to_file, starts };
-    let beside = beside(group, context, volume, line);
+    let concurrent = concurrent(group, context, volume, line);
     let sorts_here = estimate::sorts_here(group);
-    let gain = estimate::gain(&flows, &beside, handling, context.jobs, sorts_here);
+    let gain = estimate::gain(&flows, &concurrent, handling, context.jobs, sorts_here);
     let seconds = chunks.size().map(|bytes| gain * bytes as f64 * 1e-9);
     // Without a limit, sort uses all available memory.
     let has_room = |bytes: u64| bytes.saturating_mul(SORT_MEMORY_FACTOR) < context.memory;
@@ -106,7 +106,7 @@ pub(super) fn judge(
 /// Returns the CPU time of the commands of other steps, in nanoseconds per byte of the group's
 /// input. `volume` and `line` describe the group's output. Steps after one that combines outputs
 /// are left out, because the amount of their input is unknown.
-fn beside(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f64> {
+fn concurrent(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f64> {
     let (before, rest) = context.steps.split_at(context.at);
     let (before, _) = estimate::before(before);
     let goes_on = |step: &&Step| match step {
@@ -116,7 +116,7 @@ fn beside(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f
     let after = if group.combine == Combine::Concatenate { &rest[1..] } else { &[] };
     let after = after.iter().take_while(goes_on).flat_map(estimate::commands);
     let mut stream = Stream { volume, line };
-    let after = after.map(|command| stream.usual(command).cpu());
+    let after = after.map(|command| stream.flow_through(command).cpu());
     before.into_iter().chain(after).collect()
 }
 
@@ -201,7 +201,7 @@ fn cpu_times(
         output.add(bytes);
         Ok(Continue(()))
     };
-    let mut instance = Instance::start(context.launcher, commands, Patience::Long)?;
+    let mut instance = Instance::start(context.launcher, commands, RetryLimit::Long)?;
     let _ = instance.feed(&mut ChunkInput::Bytes(sample), &mut take)?; // the closure never returns `Break`
     let _ = instance.drain(&mut take)?;
     let ended = instance.end()?;

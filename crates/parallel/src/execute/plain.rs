@@ -10,7 +10,7 @@ use contend_sys::{Pid, Signal};
 
 use super::ended::Cost;
 use super::launcher::Launcher;
-use super::threads::{self, Patience, is_scarcity};
+use super::threads::{self, RetryLimit, is_scarcity};
 use super::{StartError, Tally};
 use crate::plan::ir::Command;
 
@@ -88,7 +88,7 @@ impl<'a> Plain<'a> {
     /// Repeats an attempt that fails because processes, open files or memory have run out, as a
     /// shell does. Ended commands are reaped before a retry, which makes room.
     fn retried<T>(&mut self, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-        threads::retried(Patience::Long, || {
+        threads::retried(RetryLimit::Long, || {
             attempt().or_else(|error| {
                 if is_scarcity(&error) && self.reap_ended()? { attempt() } else { Err(error) }
             })

@@ -20,7 +20,7 @@ use super::error::GroupError;
 use super::launcher::Launcher;
 use super::pipe;
 use super::sink::OutputSink;
-use super::threads::{self, Patience};
+use super::threads::{self, RetryLimit};
 use crate::plan::ir::{Command, StatusRule};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
@@ -67,20 +67,22 @@ impl<'a> Processes<'a> {
     pub(super) fn start(
         launcher: &'a Launcher,
         commands: &[Command],
-        patience: Patience,
+        limit: RetryLimit,
     ) -> io::Result<Self> {
         // Unlike a pipe, a file never blocks the commands.
-        let stderr =
-            threads::retried(patience, || Ok(memfd_create("remarks", MemfdFlags::CLOEXEC)?))?;
-        Self::start_with(launcher, commands, None, Some(File::from(stderr)), patience)
+        let stderr = threads::retried(limit, || Ok(memfd_create("remarks", MemfdFlags::CLOEXEC)?))?;
+        Self::start_with(launcher, commands, None, Some(File::from(stderr)), limit)
     }
 
     /// Starts commands that inherit contend's standard error.
     ///
     /// # Errors
     /// See [`Self::start`].
-    pub(super) fn start_aloud(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
-        Self::start_with(launcher, commands, None, None, Patience::Long)
+    pub(super) fn start_with_inherited_stderr(
+        launcher: &'a Launcher,
+        commands: &[Command],
+    ) -> io::Result<Self> {
+        Self::start_with(launcher, commands, None, None, RetryLimit::Long)
     }
 
     /// Starts commands that inherit contend's standard error. The first one reads `stdin` itself,
@@ -93,7 +95,7 @@ impl<'a> Processes<'a> {
         commands: &[Command],
         stdin: File,
     ) -> io::Result<Self> {
-        Self::start_with(launcher, commands, Some(stdin), None, Patience::Long)
+        Self::start_with(launcher, commands, Some(stdin), None, RetryLimit::Long)
     }
 
     fn start_with(
@@ -101,9 +103,9 @@ impl<'a> Processes<'a> {
         commands: &[Command],
         stdin: Option<File>,
         stderr: Option<File>,
-        patience: Patience,
+        limit: RetryLimit,
     ) -> io::Result<Self> {
-        let wide = || threads::retried(patience, pipe::wide);
+        let wide = || threads::retried(limit, pipe::wide);
         let (mut reader, stdin) = match stdin {
             Some(file) => (file, None),
             None => wide().map(|(reader, writer)| (reader, Some(writer)))?,
@@ -124,7 +126,7 @@ impl<'a> Processes<'a> {
             let (next, writer) = wide()?;
             let stdin = std::mem::replace(&mut reader, next);
             let streams = [Some(&stdin), Some(&writer), processes.stderr.as_ref()];
-            let pid = launcher.start(command, streams, patience)?;
+            let pid = launcher.start(command, streams, limit)?;
             processes.commands.push(Running { pid, rule: command.status, reaped: None });
         }
         processes.draining = PollBackoff::of(pipe::capacity(&reader));
@@ -269,7 +271,8 @@ impl<'a> Processes<'a> {
 
     fn wait(&self, writes: bool) -> io::Result<Ready> {
         let now = Instant::now();
-        let [stdin, stdout] = [&self.feeding, &self.draining].map(|backoff| backoff.rest(now));
+        let [stdin, stdout] =
+            [&self.feeding, &self.draining].map(|backoff| backoff.remaining_delay(now));
         let time =
             [stdin.filter(|_| writes), stdout].into_iter().flatten().min().unwrap_or(POLL_INTERVAL);
         let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
@@ -338,7 +341,7 @@ impl<'a> Processes<'a> {
         command.reaped = Some(reaped);
         // The terminal sends the same signal to contend.
         if KEYBOARD.map(ExitStatus::Signaled).contains(&reaped.status) {
-            self.launcher.let_signals_be_heard();
+            self.launcher.wait_for_signals();
         }
         Ok(reaped)
     }
@@ -415,7 +418,7 @@ mod tests {
             Ok(Continue(()))
         };
         let mut processes =
-            Processes::start(&launcher, commands, Patience::Long).expect("processes");
+            Processes::start(&launcher, commands, RetryLimit::Long).expect("processes");
         assert!(
             processes.feed(&mut ChunkInput::Bytes(input), &mut take).expect("fed").is_continue()
         );
@@ -453,11 +456,11 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_no_more_ends_it_and_nothing_stays_behind() {
+    fn break_ends_the_commands_and_leaves_no_process() {
         let launcher = launcher();
         let commands = [shell("while echo line; do :; done")];
         let mut processes =
-            Processes::start(&launcher, &commands, Patience::Long).expect("processes");
+            Processes::start(&launcher, &commands, RetryLimit::Long).expect("processes");
         assert!(processes.drain(&mut |_: &[u8]| Ok(Break(()))).expect("drained").is_break());
         assert_eq!(launcher.pids().len(), 1);
         drop(processes);
@@ -465,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_a_file_is_fed_from_a_place_in_it() {
+    fn files_are_fed_from_an_offset() {
         let launcher = launcher();
         let mut written = Vec::new();
         let mut take = |bytes: &[u8]| {
@@ -474,7 +477,7 @@ mod tests {
         };
         let commands = [command("cat", &[])];
         let mut processes =
-            Processes::start(&launcher, &commands, Patience::Long).expect("a process");
+            Processes::start(&launcher, &commands, RetryLimit::Long).expect("a process");
         let text = file("0123456789");
         let mut input = ChunkInput::File(&text, 3..7);
         assert!(processes.feed(&mut input, &mut take).expect("fed").is_continue());
@@ -493,8 +496,8 @@ mod tests {
     #[test]
     fn nothing_is_started_once_all_is_being_ended() {
         let launcher = launcher();
-        launcher.start_nothing();
+        launcher.forbid_starts();
         let commands = [command("cat", &[])];
-        assert!(Processes::start(&launcher, &commands, Patience::Long).is_err());
+        assert!(Processes::start(&launcher, &commands, RetryLimit::Long).is_err());
     }
 }

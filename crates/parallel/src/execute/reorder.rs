@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_kept_from_its_part_on() {
+    fn chunks_are_kept_from_the_failed_one_on() {
         let reorder = ReorderBuffer::new(Text::default(), 100, true);
         let mut last = reorder.output(2);
         assert!(last.take(b"c").is_continue());

@@ -12,13 +12,13 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// Hash bits that are zero for lines of the sample: one line in 16. The table uses the lowest and
 /// the highest bits.
-const OTHERS: u64 = 15 << 40;
+const SAMPLE_MASK: u64 = 15 << 40;
 /// The number of lines of the sample between two decisions on which lines to look up.
 const WINDOW_LINES: u32 = 1024;
 /// Number of repeated lines in a window from which on all lines are looked up.
-const MANY_REPEATS: u32 = WINDOW_LINES / 4;
+const MIN_REPEATS_FOR_ALL: u32 = WINDOW_LINES / 4;
 /// Number of repeated lines in a window below which only the sample is looked up.
-const FEW_REPEATS: u32 = WINDOW_LINES / 8;
+const MIN_REPEATS_TO_STAY: u32 = WINDOW_LINES / 8;
 
 /// The indices of lines, by hash.
 #[derive(Debug)]
@@ -50,14 +50,14 @@ impl Seen {
 
     /// Returns the index of a stored line that equals `line`. If the result is `None`, the caller
     /// must store the line at index `next`. `at` returns the stored line at an index.
-    pub(super) fn place<'t>(
+    pub(super) fn find_or_insert<'t>(
         &mut self,
         line: &[u8],
         next: u32,
         at: impl Fn(u32) -> &'t [u8],
     ) -> Option<u32> {
         let hash = self.hasher.hash_one(line);
-        let is_sampled = hash & OTHERS == 0;
+        let is_sampled = hash & SAMPLE_MASK == 0;
         if !is_sampled && !self.looks_for_all {
             self.has_missed = true;
             return None;
@@ -80,8 +80,8 @@ impl Seen {
         self.sampled += 1;
         self.found += u32::from(is_found);
         if self.sampled == WINDOW_LINES {
-            self.looks_for_all =
-                self.found >= if self.looks_for_all { FEW_REPEATS } else { MANY_REPEATS };
+            self.looks_for_all = self.found
+                >= if self.looks_for_all { MIN_REPEATS_TO_STAY } else { MIN_REPEATS_FOR_ALL };
             (self.sampled, self.found) = (0, 0);
         }
     }
@@ -120,7 +120,9 @@ mod tests {
         for line in lines {
             let line = line.to_string();
             let next = u32::try_from(kept.len()).expect("few");
-            match seen.place(line.as_bytes(), next, |place| kept[place as usize].as_bytes()) {
+            match seen
+                .find_or_insert(line.as_bytes(), next, |place| kept[place as usize].as_bytes())
+            {
                 Some(place) => assert_eq!(kept[place as usize], line),
                 None => kept.push(line),
             }
@@ -134,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn where_all_differ_a_sample_is_looked_for() {
+    fn distinct_lines_are_only_sampled() {
         assert_eq!(kept(0..200_000), (200_000, false));
     }
 
     #[test]
-    fn all_are_looked_for_again_once_the_sample_comes_again() {
+    fn all_lines_are_looked_up_once_the_sample_repeats() {
         let lines = (0..10).flat_map(|_| 0..200_000);
         let (kept, looks_for_all) = kept(lines);
         assert!(looks_for_all);

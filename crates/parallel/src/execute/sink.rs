@@ -125,7 +125,7 @@ impl OutputSink for Sink<'_> {
         // Ctrl-C also ends the program that writes contend's input, so an end of input may be
         // premature.
         if self.written == 0 && interrupt::has_end_request() {
-            self.launcher.let_signals_be_heard();
+            self.launcher.wait_for_signals();
         }
         if self.launcher.is_over() {
             return Err(io::ErrorKind::Interrupted.into());

@@ -39,7 +39,7 @@ pub(super) fn piece(context: &Context<'_>, chunks: &ChunkSource<'_>) -> usize {
         .size()
         .map_or(FIRST_CHUNK_BYTES, share)
         .clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end());
-    context.part_bytes.unwrap_or(usize::try_from(piece).unwrap_or(usize::MAX))
+    context.chunk_bytes.unwrap_or(usize::try_from(piece).unwrap_or(usize::MAX))
 }
 
 /// Adaptive chunk sizes, based on the processing time of earlier chunks.
@@ -70,9 +70,10 @@ impl Sizes {
         let jobs = context.jobs as u64;
         let starts = commands.iter().map(|command| rates::start_of(&command.program));
         let slowest = starts.fold(0.0, f64::max);
-        let most = if chunks.are_read_here() { MAX_CHUNK_BYTES_IN_MEMORY } else { MAX_CHUNK_BYTES };
+        let most =
+            if chunks.reads_into_memory() { MAX_CHUNK_BYTES_IN_MEMORY } else { MAX_CHUNK_BYTES };
         let sizes = Self {
-            fixed: context.part_bytes,
+            fixed: context.chunk_bytes,
             jobs,
             total: chunks.size(),
             // The bytes of a chunk may be in memory twice, as the input and as the output of its

@@ -20,7 +20,7 @@ use super::processes::{BLOCK_BYTES, Processes};
 use super::reorder::{Combiner, ReorderBuffer, Stopped};
 use super::sink::{FirstLines, OutputSink};
 use super::sorter::{Sorted, Sorter, write};
-use super::threads::{self, Patience, is_scarcity};
+use super::threads::{self, RetryLimit, is_scarcity};
 use super::{Context, size};
 use crate::plan::ir::{Combine, Command, Group, LineOrder};
 
@@ -78,11 +78,11 @@ pub(super) fn run(
     chunks: &ChunkSource<'_>,
     output: &mut (impl OutputSink + Send),
 ) -> Result<Option<Fallback>, GroupError> {
-    let sorted = threads::all_do(context.jobs, || gather(task, context, chunks));
+    let sorted = threads::run_on_all(context.jobs, || gather(task, context, chunks));
     let sorted = sorted.into_iter().collect::<Result<Vec<_>, _>>();
     let mut sorted: Vec<Sorted> = match sorted {
         Err(GroupError::Failed(_)) if chunks.can_be_read_again() => {
-            return Ok(Some(Fallback::CommandFailed.over(chunks)));
+            return Ok(Some(Fallback::CommandFailed.refined(chunks)));
         }
         Err(GroupError::Transfer(error)) if is_scarcity(&error) && chunks.can_be_read_again() => {
             return Ok(Some(Fallback::Scarcity));
@@ -91,7 +91,7 @@ pub(super) fn run(
     };
     // Without a chunk, the commands have not run.
     if chunks.is_stopped() || chunks.none_was_taken() && !chunks.has_rest() {
-        return Ok(Some(Fallback::EmptyInput.over(chunks)));
+        return Ok(Some(Fallback::EmptyInput.refined(chunks)));
     }
     if chunks.has_rest() || chunks.has_returned() {
         sorted.push(gather_rest(task, context, chunks)?);
@@ -121,7 +121,7 @@ fn gather(
     let piece = size::piece(context, chunks);
     let variants = LocaleVariants::new(task.before);
     let start = |commands: &_| {
-        let instance = Instance::start(context.launcher, commands, Patience::Brief)?;
+        let instance = Instance::start(context.launcher, commands, RetryLimit::Brief)?;
         Ok(instance.in_pieces(piece))
     };
     fill(task, context, chunks, (&variants, start), || match chunks.take(piece)? {
@@ -154,8 +154,8 @@ fn gather_rest(
     chunks: &ChunkSource<'_>,
 ) -> Result<Sorted, GroupError> {
     let mut rest: Rest<'_> = chunks.rest();
-    let variants = LocaleVariants::as_they_are(task.before);
-    let start = |commands: &_| Instance::start_aloud(context.launcher, commands);
+    let variants = LocaleVariants::without_c(task.before);
+    let start = |commands: &_| Instance::start_with_inherited_stderr(context.launcher, commands);
     let filled = fill(task, context, chunks, (&variants, start), || {
         let mut bytes = vec![0; BLOCK_BYTES];
         let read = io::Read::read(&mut rest, &mut bytes)?;
@@ -184,7 +184,7 @@ fn fill<'l>(
                 break;
             };
             sorter.push(&bytes)?;
-            chunks.used(bytes);
+            chunks.recycle(bytes);
         }
         return Ok((sorter.finish()?, None));
     }
@@ -239,7 +239,7 @@ fn sort_elsewhere(
     output: &mut impl OutputSink,
 ) -> Result<(), GroupError> {
     let commands = std::slice::from_ref(task.sort);
-    let mut processes = Processes::start_aloud(context.launcher, commands)?;
+    let mut processes = Processes::start_with_inherited_stderr(context.launcher, commands)?;
     let mut first = FirstLines::new(output, task.first);
     let mut feed = |bytes: &[u8]| processes.feed(&mut ChunkInput::Bytes(bytes), &mut first);
     let fed = merge(runs(task, sorted), task.kind(), None, &mut feed)?;
@@ -334,7 +334,7 @@ fn merge_ranges(
             output.complete(Chunk { index, data: ChunkData::Bytes(Vec::new()) }, None);
         }
     };
-    threads::all_do(context.jobs.min(ranges.len()), merge_some);
+    threads::run_on_all(context.jobs.min(ranges.len()), merge_some);
     match reorder.finish().stopped {
         Some(Stopped::Broken(error)) => Err(error),
         _ => Ok(()),
@@ -447,7 +447,7 @@ mod tests {
         let text = text();
         for before in [vec![], vec![command("cat", &[])]] {
             for input in [file_input(&text), stream_input(&text)] {
-                let setting = Setting { part_bytes: Some(999), ..Setting::default() };
+                let setting = Setting { chunk_bytes: Some(999), ..Setting::default() };
                 let Ran { result, output, notes, .. } =
                     setting.run(&sort(&before, false, None), input);
                 assert!(result.is_ok() && notes.is_empty(), "{notes:?}");
@@ -457,9 +457,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_for_memory_is_spilled_and_comes_back() {
+    fn lines_beyond_the_memory_limit_are_spilled_and_merged() {
         let text = text();
-        let setting = Setting { memory: 16 << 10, part_bytes: Some(999), ..Setting::default() };
+        let setting = Setting { memory: 16 << 10, chunk_bytes: Some(999), ..Setting::default() };
         let Ran { result, output, .. } = setting.run(&sort(&[], false, None), file_input(&text));
         assert!(result.is_ok());
         assert!(output.lines().eq(sorted_lines(&text)));

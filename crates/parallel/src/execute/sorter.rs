@@ -124,7 +124,9 @@ impl<'a> Sorter<'a> {
     fn line_once(&mut self, line: &[u8]) -> io::Result<()> {
         let Self { seen, entries, text, .. } = self;
         let next = u32::try_from(entries.len()).map_err(io::Error::other)?;
-        if let Some(place) = seen.place(line, next, |place| entries[place as usize].line(text)) {
+        if let Some(place) =
+            seen.find_or_insert(line, next, |place| entries[place as usize].line(text))
+        {
             entries[place as usize].count_more(text, 1);
             return Ok(());
         }
@@ -292,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_goes_to_disk() {
+    fn excess_lines_are_spilled_to_disk() {
         let lines: Vec<u8> = (0..2000).flat_map(|n| format!("{n}\n").into_bytes()).collect();
         let kind = Kind { order: &BYTES, equal: Equal::Kept };
         let (text, spilled) = sorted(&[lines], kind, 16 << 10);

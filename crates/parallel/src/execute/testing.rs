@@ -98,7 +98,7 @@ pub(super) struct Setting {
     pub tally: Tally,
     pub jobs: usize,
     pub memory: u64,
-    pub part_bytes: Option<usize>,
+    pub chunk_bytes: Option<usize>,
     pub folder: tempfile::TempDir,
 }
 
@@ -110,7 +110,7 @@ impl Default for Setting {
             tally: Tally::default(),
             jobs: 2,
             memory: 64 << 20,
-            part_bytes: Some(4),
+            chunk_bytes: Some(4),
             folder: tempfile::tempdir().expect("a folder"),
         }
     }
@@ -126,7 +126,7 @@ impl Setting {
             is_last: false,
             jobs: self.jobs,
             memory: self.memory,
-            part_bytes: self.part_bytes,
+            chunk_bytes: self.chunk_bytes,
             folder: self.folder.path(),
             steps,
             at: 0,

@@ -17,14 +17,14 @@ const MAX_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// A limit on the time for which attempts are repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum RetryLimit {
     /// One second, because there is an alternative.
     Brief,
     /// 15 seconds, as in bash, because there is no alternative.
     Long,
 }
 
-impl Patience {
+impl RetryLimit {
     fn time(self) -> Duration {
         match self {
             Self::Brief => Duration::from_secs(1),
@@ -45,7 +45,7 @@ pub(super) fn is_scarcity(error: &io::Error) -> bool {
 /// Returns an error if the attempt fails for another reason or for too long, or if contend is asked
 /// to end.
 pub(super) fn retried<T>(
-    patience: Patience,
+    limit: RetryLimit,
     mut attempt: impl FnMut() -> io::Result<T>,
 ) -> io::Result<T> {
     let begun = Instant::now();
@@ -54,7 +54,7 @@ pub(super) fn retried<T>(
         match attempt() {
             Err(error)
                 if is_scarcity(&error)
-                    && begun.elapsed() < patience.time()
+                    && begun.elapsed() < limit.time()
                     && !interrupt::has_end_request() =>
             {
                 thread::sleep(pause);
@@ -81,7 +81,7 @@ pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, Option<T>>> {
     let work: Once<_> = Arc::new(Mutex::new(Some(work)));
-    retried(Patience::Long, || {
+    retried(RetryLimit::Long, || {
         let work = Arc::clone(&work);
         Builder::new().spawn_scoped(scope, move || take(&work).map(|work| work()))
     })
@@ -93,7 +93,7 @@ pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
 /// Returns an error if no more thread can be started.
 pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let work: Once<_> = Arc::new(Mutex::new(Some(work)));
-    retried(Patience::Long, || {
+    retried(RetryLimit::Long, || {
         let work = Arc::clone(&work);
         Builder::new().spawn(move || take(&work).map_or((), |work| work()))
     })
@@ -101,7 +101,7 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>>
 
 /// Runs `work` on up to `count` threads, including the calling one, as far as they can be started.
 /// Waits for all of them, and returns their results, with that of the calling thread first.
-pub(super) fn all_do<T: Send>(count: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+pub(super) fn run_on_all<T: Send>(count: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let others: Vec<_> =
             (1..count).map_while(|_| Builder::new().spawn_scoped(scope, &work).ok()).collect();
@@ -118,15 +118,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_scarce_is_tried_again_and_other_errors_are_not() {
+    fn only_scarcity_is_retried() {
         let mut tries = 0;
-        let found = retried(Patience::Long, || {
+        let found = retried(RetryLimit::Long, || {
             tries += 1;
             if tries < 4 { Err(Errno::AGAIN.into()) } else { Ok(tries) }
         });
         assert_eq!(found.ok(), Some(4));
         let mut tries = 0;
-        let failed = retried(Patience::Long, || -> io::Result<()> {
+        let failed = retried(RetryLimit::Long, || -> io::Result<()> {
             tries += 1;
             Err(Errno::NOENT.into())
         });
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn this_thread_is_one_of_those_that_work() {
         let own = thread::current().id();
-        let ids = all_do(3, || thread::current().id());
+        let ids = run_on_all(3, || thread::current().id());
         assert_eq!((ids.len(), ids[0]), (3, own));
-        assert_eq!(all_do(1, || thread::current().id()), [own]);
+        assert_eq!(run_on_all(1, || thread::current().id()), [own]);
     }
 }

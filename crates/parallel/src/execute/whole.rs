@@ -14,7 +14,7 @@ use super::processes::{Awaited, BLOCK_BYTES, Processes};
 use super::progress::Reader;
 use super::reorder::Combiner as _;
 use super::sink::{OutputSink, Sink};
-use super::threads::Patience;
+use super::threads::RetryLimit;
 use super::{Context, Plain, pipe};
 use crate::plan::ir::{Command, Group};
 
@@ -43,7 +43,7 @@ pub(super) fn plain(
     sink: Sink<'_>,
 ) -> Result<Reader, GroupError> {
     let (launcher, tally) = (context.launcher, context.tally);
-    context.runs_plain();
+    context.mark_plain();
     if let Some((commands, stdin)) = reading(group, chunks)? {
         Plain::start(launcher, tally, &commands, Some(stdin), Some(sink.into_file()))?.wait()?;
         chunks.count_as_read_by_commands();
@@ -58,11 +58,11 @@ pub(super) fn plain(
 }
 
 /// Returns whether the commands accept their arguments, that is, succeed on empty input.
-pub(super) fn accepts_its_commands(
+pub(super) fn succeeds_on_empty_input(
     group: &Group,
     context: &Context<'_>,
 ) -> Result<bool, GroupError> {
-    let mut instance = Instance::start(context.launcher, &group.each, Patience::Long)?;
+    let mut instance = Instance::start(context.launcher, &group.each, RetryLimit::Long)?;
     let _ = instance.drain(&mut |_: &[u8]| Ok(Continue(())))?; // the closure never returns `Break`
     Ok(instance.end()?.succeeded)
 }
@@ -74,11 +74,11 @@ pub(super) fn run(
     chunks: &ChunkSource<'_>,
     output: &mut impl OutputSink,
 ) -> Result<Reader, GroupError> {
-    context.runs_plain();
+    context.mark_plain();
     let commands = &group.serial;
     // With a file as input, sort would use all available memory. That is right only if it has no
     // room for temporary files.
-    let sorts = context.launcher.bounds_sorting() && group.each.iter().any(|it| it.sorts);
+    let sorts = context.launcher.limits_sort_memory() && group.each.iter().any(|it| it.sorts);
     let reading = if sorts { None } else { reading(group, chunks)? };
     let (processes, wanted, reader) = if let Some((commands, stdin)) = reading {
         let mut processes = Processes::start_reading(context.launcher, &commands, stdin)?;
@@ -86,7 +86,7 @@ pub(super) fn run(
         chunks.count_as_read_by_commands();
         (processes, wanted, Reader::Commands)
     } else {
-        let mut processes = Processes::start_aloud(context.launcher, commands)?;
+        let mut processes = Processes::start_with_inherited_stderr(context.launcher, commands)?;
         let wanted = feed(&mut processes, chunks.rest(), output)?;
         (processes, wanted, Reader::Contend)
     };

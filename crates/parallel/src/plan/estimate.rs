@@ -115,21 +115,21 @@ impl Handling {
 
 /// Returns the wall time that chunks save, compared with a pipeline whose stages run concurrently,
 /// in nanoseconds per byte of the commands' input. The result is negative if chunks cost time.
-/// `beside` has the CPU time of each command of other steps that runs at the same time, in
+/// `concurrent` has the CPU time of each command of other steps that runs at the same time, in
 /// nanoseconds per byte of the same input.
 pub(crate) fn gain(
     flows: &[Flow],
-    beside: &[f64],
-    parts: Handling,
+    concurrent: &[f64],
+    handling: Handling,
     jobs: usize,
     sorts_here: bool,
 ) -> f64 {
     let cpu = |flows: &[Flow]| flows.iter().map(Flow::cpu).sum::<f64>();
-    let others: f64 = beside.iter().sum();
-    let slowest_other = beside.iter().copied().fold(0.0, f64::max);
-    let pipes = (flows.len() + beside.len()).saturating_sub(1).min(MAX_STALLING_PIPES);
+    let others: f64 = concurrent.iter().sum();
+    let slowest_other = concurrent.iter().copied().fold(0.0, f64::max);
+    let pipes = (flows.len() + concurrent.len()).saturating_sub(1).min(MAX_STALLING_PIPES);
     let jobs = jobs as f64;
-    let writing = if parts.to_file { TO_FILE_NS_PER_BYTE * parts.output } else { 0.0 };
+    let writing = if handling.to_file { TO_FILE_NS_PER_BYTE * handling.output } else { 0.0 };
     // A sort starts working once all commands before it have ended, and has threads of its own.
     let (first, sorting) =
         flows.split_at(flows.iter().position(|it| it.sorts).unwrap_or(flows.len()));
@@ -143,8 +143,8 @@ pub(crate) fn gain(
         + if sorting.is_empty() { 0.0 } else { (cpu(sorting) + writing) / jobs };
     let here = |flow: &Flow| if flow.sorts && sorts_here { OWN_SORT_FACTOR } else { 1.0 };
     let work: f64 = flows.iter().map(|flow| flow.cpu() * here(flow)).sum();
-    let parts = IMBALANCE_FACTOR * (work + parts.cpu() + others) / jobs;
-    plain - parts.max(slowest_other)
+    let parallel = IMBALANCE_FACTOR * (work + handling.cpu() + others) / jobs;
+    plain - parallel.max(slowest_other)
 }
 
 /// Returns whether the group, which is the step at index `at`, may be faster over chunks, according
@@ -152,7 +152,7 @@ pub(crate) fn gain(
 pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
     let (usual, mut stream) = before(&steps[..at]);
     let least: Vec<f64> = usual.iter().map(|rate| rate / UNCERTAINTY_FACTOR).collect();
-    let known = |command: &Command| stream.known(&command.program, &command.arguments);
+    let known = |command: &Command| stream.flow_through_known(&command.program, &command.arguments);
     let flows: Option<Vec<Flow>> = group.serial.iter().map(known).collect();
     // Contend's own sort always needs less CPU time.
     let (Some(flows), false) = (flows, sorts_here(group)) else {
@@ -168,7 +168,7 @@ pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
     let mut stream = Stream::of_lines(USUAL_LINE_BYTES);
     let mut rates = Vec::new();
     for command in steps.iter().flat_map(commands) {
-        let flow = stream.usual(command);
+        let flow = stream.flow_through(command);
         if flow.sorts {
             rates.clear(); // all earlier commands have ended
         } else {
@@ -232,7 +232,7 @@ pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
     let (mut cpu, mut gain, mut starts) = (0.0, 0.0, 0.0);
     for step in steps {
         let commands = commands(step);
-        let flows = commands.iter().map(|command| stream.usual(command)).collect::<Vec<_>>();
+        let flows = commands.iter().map(|command| stream.flow_through(command)).collect::<Vec<_>>();
         let Step::Parallel(group) = step else { continue };
         for flow in flows {
             let here = if flow.sorts && sorts_here(group) { OWN_SORT_FACTOR } else { 1.0 };
@@ -248,14 +248,14 @@ pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
 /// Returns the input size in bytes from which chunks are worth their cost for the given step.
 /// `line` is the mean length of a line in bytes.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-pub(crate) fn enough(step: &Step, line: f64, jobs: usize) -> u64 {
+pub(crate) fn break_even_bytes(step: &Step, line: f64, jobs: usize) -> u64 {
     let for_a_byte = expect(std::slice::from_ref(step), Amount { bytes: 1, line }, jobs);
     (MIN_BENEFIT_FACTOR * for_a_byte.cost / for_a_byte.gain) as u64
 }
 
 /// Returns an upper bound of the gain on any number of CPUs, for commands that together need `cpu`
 /// nanoseconds per byte.
-pub(crate) fn at_best(cpu: f64, commands: usize, bytes: u64) -> Expectation {
+pub(crate) fn upper_bound(cpu: f64, commands: usize, bytes: u64) -> Expectation {
     let cpu = cpu * bytes as f64 * 1e-9;
     Expectation { cpu, gain: cpu, cost: cost(START_SECONDS * commands as f64, 2) }
 }
@@ -309,8 +309,8 @@ mod tests {
     #[test]
     fn stages_that_keep_up_with_each_other_gain_nothing() {
         let flow = |rate, volume| Flow { rate, volume, sorts: false };
-        let is_faster = |flows: &[Flow], beside: &[f64], parts, jobs, here| {
-            gain(flows, beside, parts, jobs, here) > 0.0
+        let is_faster = |flows: &[Flow], concurrent: &[f64], handling, jobs, here| {
+            gain(flows, concurrent, handling, jobs, here) > 0.0
         };
         let little = Handling { is_stream: false, output: 0.01, to_file: false, starts: 0.0 };
         let same = Handling { output: 1.0, ..little };

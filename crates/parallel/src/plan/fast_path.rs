@@ -16,7 +16,7 @@ const UNBOUNDED: &[&str] = &["jq", "xargs"];
 const STREAMING: &[&str] =
     &["cat", "col", "cut", "egrep", "expand", "fgrep", "fold", "grep", "iconv", "rev", "tr"];
 /// A pipeline that reads at most this number of lines gains nothing from chunks.
-const FEW_LINES: u64 = 1000;
+const MAX_LINES_WITHOUT_GAIN: u64 = 1000;
 
 /// Returns the decision to run the stages as written, or `None` if names and sizes are not enough
 /// to decide. `standard` is the amount of standard input, if known.
@@ -25,11 +25,11 @@ pub fn fast_path(
     annotations: &[Annotation],
     standard: Option<Amount>,
 ) -> Option<Decision> {
-    let is_known = |stage: &Simple| classes::is_worth_a_try(stage.name());
+    let is_known = |stage: &Simple| classes::may_gain(stage.name());
     if annotations.is_empty() && !stages.iter().any(is_known) {
         return Some(estimate::nothing_is_parallel());
     }
-    if has_soon_enough(stages) {
+    if head_ends_early(stages) {
         return Some(estimate::ends_early());
     }
     let first = stages.first()?;
@@ -50,9 +50,10 @@ pub fn fast_path(
             input.bytes += named.filter_map(|file| size_of(&file.text)).sum::<u64>();
         }
         let arguments: Vec<String> = stage.arguments.iter().map(|word| word.text.clone()).collect();
-        cpu += stream.known(&stage.program.text, &arguments).as_ref().map(Flow::cpu)?;
+        cpu +=
+            stream.flow_through_known(&stage.program.text, &arguments).as_ref().map(Flow::cpu)?;
     }
-    let expected = estimate::at_best(cpu, stages.len(), input.bytes);
+    let expected = estimate::upper_bound(cpu, stages.len(), input.bytes);
     (!expected.is_worth_it()).then(|| expected.decision(input.bytes))
 }
 
@@ -68,8 +69,10 @@ pub fn may_write_first(stages: &[Simple]) -> bool {
 
 /// Returns whether a `head` ends the pipeline after a few lines, and the stages before it write
 /// them as soon as there is input.
-fn has_soon_enough(stages: &[Simple]) -> bool {
-    let few = |stage: &Simple| head::head(stage).is_some_and(|lines| lines.count <= FEW_LINES);
+fn head_ends_early(stages: &[Simple]) -> bool {
+    let few = |stage: &Simple| {
+        head::head(stage).is_some_and(|lines| lines.count <= MAX_LINES_WITHOUT_GAIN)
+    };
     let Some(place) = stages.iter().position(few) else { return false };
     stages[..place].iter().all(|stage| STREAMING.contains(&stage.name()))
 }
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_soon_enough_needs_no_plan() {
+    fn pipelines_that_end_early_need_no_plan() {
         let large = Some(1_000_000_000);
         assert!(is_clear("grep x | cut -c 1 | head -n 3 | sort", large));
         assert!(is_clear("head", large));
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_write_before_it_reads_is_known() {
+    fn stages_that_may_write_first_are_known() {
         let may = |pipeline: &str| {
             let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
             may_write_first(&stages)
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_make_much_is_planned() {
+    fn commands_with_unbounded_output_are_planned() {
         for pipeline in [
             "seq 1000000000 | sort",
             "find / | sort",

@@ -56,24 +56,28 @@ impl Stream {
 
     /// Replaces the stream by the output of a command, and returns the flow through that command.
     /// An unknown command has a default rate.
-    pub(crate) fn usual(&mut self, command: &Command) -> Flow {
+    pub(crate) fn flow_through(&mut self, command: &Command) -> Flow {
         let rate = rate(&command.program, &command.arguments, self.line);
         self.at(rate, &command.program, &command.arguments)
     }
 
     /// Replaces the stream by the output of a command, and returns the flow through that command.
     /// Returns `None` if the command is unknown.
-    pub(crate) fn known(&mut self, program: &str, arguments: &[String]) -> Option<Flow> {
+    pub(crate) fn flow_through_known(
+        &mut self,
+        program: &str,
+        arguments: &[String],
+    ) -> Option<Flow> {
         Some(self.at(known_rate(program, arguments, self.line)?, program, arguments))
     }
 
     fn at(&mut self, rate: f64, program: &str, arguments: &[String]) -> Flow {
         let flow = Flow { rate, volume: self.volume, sorts: is_sort(program) };
-        self.go_through(name_of(program), arguments);
+        self.apply_command(name_of(program), arguments);
         flow
     }
 
-    fn go_through(&mut self, name: &str, arguments: &[String]) {
+    fn apply_command(&mut self, name: &str, arguments: &[String]) {
         let words: Vec<Word> = arguments.iter().map(Word::new).collect();
         let read = |table| Options::read(&words, table);
         let any = |texts: &[&str]| {
@@ -83,16 +87,16 @@ impl Stream {
             "tr" => {
                 let deletes = read(&tr::TABLE).is_none_or(|options| options.has('d'));
                 if !deletes && arguments.last().is_some_and(|set| is_line_break(set)) {
-                    self.becomes_words();
+                    self.split_into_words();
                 }
             }
-            "sed" if any(&["/\\n/"]) => self.becomes_words(),
+            "sed" if any(&["/\\n/"]) => self.split_into_words(),
             "awk" | "mawk" | "gawk" | "nawk" | "original-awk" if any(&["NF; i++", "NF;i++"]) => {
-                self.becomes_words();
+                self.split_into_words();
             }
             "grep" | "egrep" | "fgrep" => {
                 if let Some(options) = read(&grep::TABLE) {
-                    self.charge_search(&options, &words);
+                    self.apply_grep(&options, &words);
                 }
             }
             "wc" => self.volume = 0.0,
@@ -106,17 +110,17 @@ impl Stream {
     }
 
     /// Adjusts the mean line length to one word per line.
-    fn becomes_words(&mut self) {
+    fn split_into_words(&mut self) {
         self.line = self.line.min(USUAL_WORD_BYTES);
     }
 
     /// Adjusts the stream to the output of `grep` with the given options and arguments.
-    fn charge_search(&mut self, options: &Options, words: &[Word]) {
+    fn apply_grep(&mut self, options: &Options, words: &[Word]) {
         if ['c', 'l', 'L', 'q'].into_iter().any(|letter| options.has(letter)) {
             self.volume = 0.0;
         }
         if options.has('o') {
-            self.becomes_words();
+            self.split_into_words();
         }
         let first = || options.operands.first().map(|&place| words[place].text.as_str());
         let pattern = options.value('e').or_else(first).unwrap_or_default();
@@ -213,49 +217,49 @@ mod tests {
     use super::*;
 
     /// Returns the output of the given command for lines of 100 bytes.
-    fn behind(command: &str) -> Stream {
+    fn output_of(command: &str) -> Stream {
         let mut words = command.split(' ').map(str::to_owned);
         let program = words.next().expect("a program");
         let mut stream = Stream::of_lines(100.0);
-        stream.known(&program, &words.collect::<Vec<_>>()).expect("it is known");
+        stream.flow_through_known(&program, &words.collect::<Vec<_>>()).expect("it is known");
         stream
     }
 
     /// Returns whether the output of the given command has the given volume, in bytes per byte of
     /// input.
-    fn leaves(command: &str, volume: f64) -> bool {
-        behind(command) == Stream { volume, ..behind(command) }
+    fn has_volume(command: &str, volume: f64) -> bool {
+        output_of(command) == Stream { volume, ..output_of(command) }
     }
 
     #[test]
     fn words_come_each_on_a_line() {
         for command in ["tr -cs A-Za-z \\n", "grep -ao [a-z]*", "sed s/x/\\n/g", "tr -s x \\012"] {
-            assert_eq!(behind(command), Stream::of_lines(USUAL_WORD_BYTES), "{command}");
+            assert_eq!(output_of(command), Stream::of_lines(USUAL_WORD_BYTES), "{command}");
         }
         for command in ["tr -d \\n", "tr a-z A-Z", "grep -e[ocv]", "sed s/x/y/", "cut -c 3"] {
-            assert_eq!(behind(command), Stream::of_lines(100.0), "{command}");
+            assert_eq!(output_of(command), Stream::of_lines(100.0), "{command}");
         }
     }
 
     #[test]
     fn what_counts_leaves_next_to_nothing() {
         for command in ["wc -l", "grep --count x", "head", "head -5", "tail -n 3", "head -c 9"] {
-            assert!(leaves(command, 0.0), "{command}");
+            assert!(has_volume(command, 0.0), "{command}");
         }
         for command in ["tail -n +2", "head -n -1", "head -n 1000000", "tail -c +5", "rev"] {
-            assert!(leaves(command, 1.0), "{command}");
+            assert!(has_volume(command, 1.0), "{command}");
         }
     }
 
     #[test]
     fn what_is_looked_for_is_rare_if_it_begins_with_a_letter() {
-        assert!(leaves("grep ^From: words", FOUND_SHARE));
-        assert!(leaves("grep -e x", FOUND_SHARE));
+        assert!(has_volume("grep ^From: words", FOUND_SHARE));
+        assert!(has_volume("grep -e x", FOUND_SHARE));
         for command in ["grep -v x", "grep --invert-match x", "grep [xy] words", "grep -A 3 [x]"] {
-            assert!(leaves(command, 1.0), "{command}");
+            assert!(has_volume(command, 1.0), "{command}");
         }
-        assert!(leaves("sort --unique", DISTINCT_SHARE));
-        assert!(leaves("sort -T/usr", 1.0));
+        assert!(has_volume("sort --unique", DISTINCT_SHARE));
+        assert!(has_volume("sort -T/usr", 1.0));
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Group {
     }
 }
 
-/// Where an input may be cut: between two records that satisfy all conditions.
+/// The positions where an input may be cut: between two records that satisfy all conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// The format of the records.

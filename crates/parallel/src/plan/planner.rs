@@ -83,16 +83,16 @@ pub fn ends_early(combine: &Combine) -> bool {
 
 /// Returns the stages that have to run, with their indices. The first stage lacks the files that
 /// the plan opens.
-fn simples<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple)> {
+fn remaining_stages<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple)> {
     let first = found.first.as_ref();
     let all = stages.iter().enumerate();
     let all = all.map(|(index, simple)| (index, first.filter(|_| index == 0).unwrap_or(simple)));
     all.skip(usize::from(found.left_out.is_some())).collect()
 }
 
-fn classified(simples: &[(usize, &Simple)], situation: &Situation<'_>) -> Vec<Class> {
+fn classified(remaining_stages: &[(usize, &Simple)], situation: &Situation<'_>) -> Vec<Class> {
     let environment = situation.environment;
-    let mut classes: Vec<Class> = simples
+    let mut classes: Vec<Class> = remaining_stages
         .iter()
         .map(|(_, simple)| classify(&Subject { simple, environment }, situation))
         .collect();
@@ -142,17 +142,17 @@ fn leave_terminal_to_last(classes: &mut [Class]) {
 
 /// Plans the stages for the given source.
 fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
-    let simples = simples(stages, found);
-    let mut classes = classified(&simples, situation);
+    let remaining_stages = remaining_stages(stages, found);
+    let mut classes = classified(&remaining_stages, situation);
     let mut drafting = Drafting::new(situation.input_bytes.is_some(), found.source.clone());
     if let Some(why) = found.left_out {
-        drafting.say(&stages[0], ClassName::LeftOut, why);
+        drafting.record_class(&stages[0], ClassName::LeftOut, why);
     }
     if let (Some(why), Some(class @ Class::Opaque(_))) = (&found.obstacle, classes.first_mut()) {
         *class = Class::Opaque(why.clone().into());
     }
     // A program that reads the same standard input after the pipeline must find the right offset.
-    if let (Some((0, _)), Some(class)) = (simples.first(), classes.first_mut())
+    if let (Some((0, _)), Some(class)) = (remaining_stages.first(), classes.first_mut())
         && let Class::Combinable(Combinable { combine, .. }) = class
         && ends_early(combine)
     {
@@ -160,15 +160,15 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     }
     // For a file, `wc` chooses the width of its columns from the size.
     if let (Some((0, _)), Some(Class::Combinable(class)), Some(bytes)) =
-        (simples.first(), classes.first_mut(), drafting.file_bytes(situation.input_bytes))
+        (remaining_stages.first(), classes.first_mut(), drafting.file_bytes(situation.input_bytes))
         && let Combine::Numbers(numbers) = &mut class.combine
         && numbers.columns.len() > 1
     {
         numbers.width = bytes.to_string().len();
     }
     let mut at = 0;
-    while at < simples.len() {
-        at += next(&simples[at..], &classes[at..], stages, &mut drafting);
+    while at < remaining_stages.len() {
+        at += next(&remaining_stages[at..], &classes[at..], stages, &mut drafting);
     }
     drafting.finish()
 }
@@ -216,46 +216,46 @@ fn annotation<'a>(simple: &Simple, situation: &Situation<'a>) -> Option<&'a Anno
 
 /// Adds the next stage to the plan, or several stages that form one step; returns their number.
 fn next(
-    simples: &[(usize, &Simple)],
+    remaining_stages: &[(usize, &Simple)],
     classes: &[Class],
     stages: &[Simple],
     drafting: &mut Drafting,
 ) -> usize {
-    let (index, simple) = simples[0];
+    let (index, simple) = remaining_stages[0];
     let shown = &stages[index];
     match &classes[0] {
         Class::Opaque(why) => {
-            drafting.say(shown, ClassName::Opaque, why.clone());
+            drafting.record_class(shown, ClassName::Opaque, why.clone());
             drafting.serial(command(index, simple, &simple.arguments, None));
             1
         }
         Class::Nothing => {
-            drafting.say(shown, ClassName::LeftOut, "it only forwards its input");
+            drafting.record_class(shown, ClassName::LeftOut, "it only forwards its input");
             1
         }
         Class::PerRecord(class) if class.looks_back && !drafting.is_replayable() => {
             let why = "later input may change earlier lines, and a pipe cannot be re-read";
-            drafting.say(shown, ClassName::Opaque, why);
+            drafting.record_class(shown, ClassName::Opaque, why);
             drafting.serial(command(index, simple, &simple.arguments, Some(class)));
             1
         }
         Class::PerRecord(class) => {
             drafting.per_record(class, each(index, simple, class), whole(index, simple, class));
-            drafting.say(shown, ClassName::PerRecord, "handles each record independently");
+            drafting.record_class(shown, ClassName::PerRecord, "handles each record independently");
             1
         }
-        Class::Combinable(class) => combinable(simples, classes, stages, class, drafting),
+        Class::Combinable(class) => combinable(remaining_stages, classes, stages, class, drafting),
     }
 }
 
 fn combinable(
-    simples: &[(usize, &Simple)],
+    remaining_stages: &[(usize, &Simple)],
     classes: &[Class],
     stages: &[Simple],
     class: &Combinable,
     drafting: &mut Drafting,
 ) -> usize {
-    let (index, simple) = simples[0];
+    let (index, simple) = remaining_stages[0];
     if let (Combine::Merge(merge), Some(Class::Combinable(after))) =
         (&class.combine, classes.get(1))
         && matches!(&after.combine, Combine::Merge(_))
@@ -267,7 +267,7 @@ fn combinable(
         && classes::surely_succeeds(simple)
     {
         let why = "the next stage sorts again";
-        drafting.say(&stages[index], ClassName::LeftOut, why);
+        drafting.record_class(&stages[index], ClassName::LeftOut, why);
         return 1;
     }
     let order_is_ignored =
@@ -278,26 +278,26 @@ fn combinable(
         drafting.obstacle(class)
     };
     if let Some(why) = obstacle {
-        drafting.say(&stages[index], ClassName::Opaque, why);
+        drafting.record_class(&stages[index], ClassName::Opaque, why);
         drafting.serial(command(index, simple, &simple.arguments, Some(&class.each)));
         return 1;
     }
-    drafting.say(&stages[index], ClassName::Combinable, how(&class.combine));
-    let mut taken = 1 + selected_before(simples, classes, class, drafting);
+    drafting.record_class(&stages[index], ClassName::Combinable, describe_combiner(&class.combine));
+    let mut taken = 1 + move_filters_before_sort(remaining_stages, classes, class, drafting);
     let mut group = drafting.begin_combining(class, index);
     group.each.push(each(index, simple, &class.each));
     group.serial.push(whole(index, simple, &class.each));
-    for (&(filter, simple), class) in simples.iter().zip(classes).take(taken).skip(1) {
+    for (&(filter, simple), class) in remaining_stages.iter().zip(classes).take(taken).skip(1) {
         if let Class::PerRecord(class) = class {
             group.serial.push(whole(filter, simple, class));
         }
         let why = "it only takes lines away: it comes before the sort, which has less to do then";
-        drafting.say(&stages[filter], ClassName::PerRecord, why);
+        drafting.record_class(&stages[filter], ClassName::PerRecord, why);
     }
-    if let Some(&(next, after)) = simples.get(taken)
+    if let Some(&(next, after)) = remaining_stages.get(taken)
         && let Some(why) = group.absorb(next, after, classes.get(taken))
     {
-        drafting.say(&stages[next], ClassName::Combinable, why);
+        drafting.record_class(&stages[next], ClassName::Combinable, why);
         taken += 1;
     }
     drafting.end_combining(group);
@@ -305,28 +305,32 @@ fn combinable(
 }
 
 /// Moves the filters that follow a sort before it if possible, and returns their number.
-fn selected_before(
-    simples: &[(usize, &Simple)],
+fn move_filters_before_sort(
+    remaining_stages: &[(usize, &Simple)],
     classes: &[Class],
     sort: &Combinable,
     drafting: &mut Drafting,
 ) -> usize {
-    let (_, simple) = simples[0];
+    let (_, simple) = remaining_stages[0];
     if !matches!(sort.combine, Combine::Merge(_)) || drops_records(simple) {
         return 0; // the sort reduces the work of the filter, too
     }
     let selects = |class: &PerRecord| class.selects && class.cut == sort.each.cut;
     let filters =
-        simples.iter().zip(classes).skip(1).map_while(|(&(index, simple), class)| match class {
-            Class::PerRecord(class) if selects(class) => Some((class, each(index, simple, class))),
-            _ => None,
+        remaining_stages.iter().zip(classes).skip(1).map_while(|(&(index, simple), class)| {
+            match class {
+                Class::PerRecord(class) if selects(class) => {
+                    Some((class, each(index, simple, class)))
+                }
+                _ => None,
+            }
         });
     let filters: Vec<_> = filters.collect();
     let count = filters.len();
     if count > 0 && drafting.select_before(filters, sort) { count } else { 0 }
 }
 
-fn how(combine: &Combine) -> &'static str {
+fn describe_combiner(combine: &Combine) -> &'static str {
     match combine {
         Combine::Concatenate => "outputs are concatenated in order",
         Combine::Adjoin { .. } => "duplicates at chunk boundaries are collapsed",
@@ -400,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_heeds_a_terminal_runs_as_it_is_on_one() {
+    fn terminal_dependent_commands_are_opaque_on_a_terminal() {
         use ClassName::{LeftOut, Opaque, PerRecord};
         let coloured = ["tr a b", "grep --color=auto x"];
         assert_eq!(classes(&coloured, true), [PerRecord, Opaque]);
@@ -463,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_come_before_the_sort_that_they_stand_behind() {
+    fn filters_after_a_sort_move_before_it() {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let pipeline = "cat FILE | tr a b | sort -k2 | awk 'length > 2' | grep -v x | tr b c";

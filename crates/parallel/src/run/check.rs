@@ -56,12 +56,12 @@ enum Input {
     /// A regular file, with the offset in bytes from which it is read.
     File(File, u64),
     /// A stream, with the thread that saves it while it is read.
-    Kept(JoinHandle<Result<Kept, RunError>>),
+    Kept(JoinHandle<Result<SavedStream, RunError>>),
 }
 
 /// A stream that has been saved up to the point where reading stopped.
 #[derive(Debug)]
-struct Kept {
+struct SavedStream {
     /// The bytes read so far.
     file: File,
     /// The rest of the stream; `None` if it has ended.
@@ -73,19 +73,19 @@ struct Kept {
 pub(super) struct Captured {
     check: Check,
     stdout: File,
-    copy: JoinHandle<io::Result<Copied>>,
+    copy: JoinHandle<io::Result<CopyResult>>,
 }
 
 /// A run that has ended, with its captured output.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct FinishedRun {
     check: Check,
-    output: Copied,
+    output: CopyResult,
 }
 
 /// The result of copying an output.
 #[derive(Debug)]
-struct Copied {
+struct CopyResult {
     digests: Digests,
     /// Whether the copy is complete.
     whole: bool,
@@ -161,7 +161,7 @@ impl Input {
                 // This closes contend's reader of the pipe. The thread that saves the stream ends
                 // once the pipe has no reader.
                 dup2_stdin(&reader).context("cannot redirect standard input")?;
-                let Kept { mut file, rest } = joined(keeping)?;
+                let SavedStream { mut file, rest } = joined(keeping)?;
                 file.rewind().context(cannot_read)?;
                 // The thread ends when its reader or this process ends.
                 start(move || {
@@ -175,7 +175,7 @@ impl Input {
 }
 
 /// Copies a stream to `to` and saves it in `kept`, until it ends or `to` has no reader any more.
-fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> {
+fn keep(mut from: File, mut kept: File, mut to: File) -> Result<SavedStream, RunError> {
     let cannot_read = "cannot read standard input";
     // Only the main thread handles signals. They stay blocked in this thread until it ends, so that
     // pending signals are left to the main thread.
@@ -195,7 +195,7 @@ fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> 
             continue;
         }
         let read = match from.read(&mut block) {
-            Ok(0) => return Ok(Kept { file: kept, rest: None }),
+            Ok(0) => return Ok(SavedStream { file: kept, rest: None }),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error).context(cannot_read),
@@ -206,7 +206,7 @@ fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> 
             written => written.context("cannot forward standard input")?,
         }
     }
-    Ok(Kept { file: kept, rest: Some(from) })
+    Ok(SavedStream { file: kept, rest: Some(from) })
 }
 
 fn cannot_keep(source: io::Error) -> RunError {
@@ -215,12 +215,12 @@ fn cannot_keep(source: io::Error) -> RunError {
 
 /// Reads an output until EOF, digests it, and copies it to `to`, if given. Stops early if `to` has
 /// no reader any more.
-fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
+fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<CopyResult> {
     let mut digests = Digests::default();
     let mut block = vec![0; BUFFER_BYTES];
     loop {
         let read = match from.read(&mut block) {
-            Ok(0) => return Ok(Copied { digests, whole: true }),
+            Ok(0) => return Ok(CopyResult { digests, whole: true }),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
@@ -229,7 +229,7 @@ fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
         match to.as_mut().map_or(Ok(()), |to| to.write_all(&block[..read])) {
             // The reader has closed the output, which is not an error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                return Ok(Copied { digests, whole: false });
+                return Ok(CopyResult { digests, whole: false });
             }
             written => written?,
         }
@@ -242,7 +242,7 @@ impl Captured {
     ///
     /// # Errors
     /// Returns an error if the output could not be passed on.
-    pub(super) fn finish(self, signals: &Signals) -> Result<Waited<Written>, RunError> {
+    pub(super) fn finish(self, signals: &Signals) -> Result<Waited<FinishedRun>, RunError> {
         dup2_stdout(&self.stdout).context("cannot restore standard output")?;
         while !self.copy.is_finished() {
             if let Some(signal) = signals.interrupted() {
@@ -251,11 +251,11 @@ impl Captured {
             thread::sleep(POLL_INTERVAL);
         }
         let output = joined(self.copy).context("cannot write standard output")?;
-        Ok(Waited::Done(Written { check: self.check, output }))
+        Ok(Waited::Done(FinishedRun { check: self.check, output }))
     }
 }
 
-impl Written {
+impl FinishedRun {
     /// Runs the original, compares the outputs, and notifies the observer of the result. Returns
     /// the exit code of the run, or 1 if the outputs or exit codes differ.
     ///

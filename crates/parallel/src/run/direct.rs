@@ -118,7 +118,7 @@ impl<'a> Direct<'a> {
     ) -> Result<End, RunError> {
         let reports_nothing = !settings.explain && !settings.wants_report();
         if reports_nothing
-            && settings.part_bytes.is_none()
+            && settings.chunk_bytes.is_none()
             && let Some(decision) = self.decide_at_once(settings)
         {
             return self.run_plain(decision, inverted, settings, observer);
@@ -211,7 +211,7 @@ impl<'a> Direct<'a> {
     /// Decides by circumstances other than the size of the input.
     fn decide_by_circumstances(&self, plan: &Plan, settings: &Settings) -> Option<Decision> {
         if (settings.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {
-            return Some(cut_off());
+            return Some(status_visible());
         }
         if let Some(why) = limits::obstacle(plan, settings) {
             return Some(Decision { why, ..Decision::default() });
@@ -222,7 +222,7 @@ impl<'a> Direct<'a> {
         {
             return Some(writes_first());
         }
-        if settings.part_bytes.is_some() && plan.is_parallel() {
+        if settings.chunk_bytes.is_some() && plan.is_parallel() {
             let why = "the chunk size is given".to_owned();
             return Some(Decision { parallel: true, why, ..Decision::default() });
         }
@@ -263,7 +263,7 @@ fn decide_by_beginning(plan: &Plan, settings: &Settings) -> Result<(Decision, Ve
     let (prefix, beginning) =
         read_beginning(&File::from(stdin), MAX_PEEK_BYTES).context(cannot_read)?;
     if beginning == Beginning::Slow && estimate::answers_early(&plan.steps) {
-        return Ok((comes_slowly(), prefix));
+        return Ok((slow_input(), prefix));
     }
     let is_over = beginning == Beginning::Over;
     if is_over && prefix.is_empty() && io::stdin().is_terminal() {
@@ -347,7 +347,7 @@ fn at_first_match() -> Decision {
 }
 
 /// Returns the decision for a stream that is slow or stalls.
-fn comes_slowly() -> Decision {
+fn slow_input() -> Decision {
     let why = "its input is slow, or waits for an answer".to_owned();
     Decision { why, ..Decision::default() }
 }
@@ -360,7 +360,7 @@ fn writes_first() -> Decision {
 
 /// Returns the decision for a pipeline whose users can see which stages write to a closed pipe: in
 /// the exit code, or in error messages where SIGPIPE is ignored.
-fn cut_off() -> Decision {
+fn status_visible() -> Decision {
     let why = "with pipefail, or with SIGPIPE ignored, the exit code depends on which stages a later one cuts off";
     let why = why.to_owned();
     Decision { why, ..Decision::default() }

@@ -14,13 +14,13 @@ const OWN_FILES: usize = 48;
 const FILES_EACH: usize = 4;
 /// Limit on open files below which there is no room for contend's own files and those of a
 /// pipeline.
-const FEWEST_FILES: u64 = 16;
+const MIN_OPEN_FILES: u64 = 16;
 /// Limit on address space, in bytes, below which threads and buffers may not fit.
-const ADDRESS_SPACE: u64 = 8 << 30;
+const MIN_ADDRESS_SPACE_BYTES: u64 = 8 << 30;
 /// Limit on processes at or above which contend does not test whether enough can be started.
-const MANY_PROCESSES: u64 = 4096;
+const PROCESS_LIMIT_TO_TEST: u64 = 4096;
 /// Stack size in bytes of a thread that only tests whether a thread can be started.
-const STACK: usize = 16 << 10;
+const PROBE_STACK_BYTES: usize = 16 << 10;
 
 /// Returns why chunks cannot be used, or `None` if no resource limit forbids them.
 pub(super) fn obstacle(plan: &Plan, settings: &Settings) -> Option<String> {
@@ -30,19 +30,19 @@ pub(super) fn obstacle(plan: &Plan, settings: &Settings) -> Option<String> {
     if limit(Resource::Fsize) < u64::MAX {
         return Some("the size of files is limited".to_owned());
     }
-    if limit(Resource::As).min(limit(Resource::Data)) < ADDRESS_SPACE {
+    if limit(Resource::As).min(limit(Resource::Data)) < MIN_ADDRESS_SPACE_BYTES {
         return Some("its address space is limited".to_owned());
     }
     if limit(Resource::Nofile) < (OWN_FILES + FILES_EACH * tasks) as u64 {
         return Some("it may have too few files open".to_owned());
     }
-    let is_low = limit(Resource::Nproc) < MANY_PROCESSES;
-    (is_low && !can_have(tasks)).then(|| "it may have too few processes".to_owned())
+    let is_low = limit(Resource::Nproc) < PROCESS_LIMIT_TO_TEST;
+    (is_low && !can_start_tasks(tasks)).then(|| "it may have too few processes".to_owned())
 }
 
 /// Returns whether the limit on open files is high enough for a shell but not for contend.
 pub(super) fn leaves_files_only_to_a_shell() -> bool {
-    getrlimit(Resource::Nofile).current.is_some_and(|limit| limit < FEWEST_FILES)
+    getrlimit(Resource::Nofile).current.is_some_and(|limit| limit < MIN_OPEN_FILES)
 }
 
 fn commands_of(step: &Step) -> &[Command] {
@@ -53,13 +53,13 @@ fn commands_of(step: &Step) -> &[Command] {
 }
 
 /// Returns whether `tasks` more processes can be started. Threads count against the same limit.
-fn can_have(tasks: usize) -> bool {
-    let spawn = |_| thread::Builder::new().stack_size(STACK).spawn(thread::park).ok();
+fn can_start_tasks(tasks: usize) -> bool {
+    let spawn = |_| thread::Builder::new().stack_size(PROBE_STACK_BYTES).spawn(thread::park).ok();
     let threads: Vec<_> = (0..tasks).map_while(spawn).collect();
-    let can_have = threads.len() == tasks;
+    let all_started = threads.len() == tasks;
     for thread in threads {
         thread.thread().unpark();
         let _ = thread.join(); // the thread does nothing
     }
-    can_have
+    all_started
 }

@@ -41,7 +41,7 @@ pub use check::BLOCK_BYTES;
 pub use end::{End, Report};
 pub use error::RunError;
 pub use observer::{Comparison, Notice, Observer};
-pub use settings::{Request, Settings, What};
+pub use settings::{Request, Settings, Target};
 
 /// Runs a request, or only plans it if its settings ask for that.
 ///
@@ -52,7 +52,7 @@ pub use settings::{Request, Settings, What};
 pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunError> {
     let settings = &request.settings;
     match &request.what {
-        What::Pipeline(text) => match text::read(text) {
+        Target::Pipeline(text) => match text::read(text) {
             Reading::Commands { stages, inverted } => {
                 match installed_locale().and_then(|()| direct::Direct::new(&stages)) {
                     Ok(direct) => direct.run(text, inverted, settings, observer),
@@ -61,7 +61,7 @@ pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunErr
             }
             Reading::Shell(why) => shell::pipeline(text, &why, settings, observer),
         },
-        What::Script(path, arguments) => shell::script(path, arguments, settings, observer),
+        Target::Script(path, arguments) => shell::script(path, arguments, settings, observer),
     }
 }
 

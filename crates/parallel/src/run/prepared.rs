@@ -21,7 +21,7 @@ use crate::plan::script::{Dialect, Explanation, Rewriter, Rewritten};
 
 /// Maximum length in bytes of an argument that contend passes to the shell; Linux's
 /// `MAX_ARG_STRLEN` is 128 KiB.
-const MAX_ARGUMENT: usize = 120 << 10;
+const MAX_ARGUMENT_BYTES: usize = 120 << 10;
 
 /// Shell source, and the shell that runs it.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl<'a> Prepared<'a> {
     pub(super) fn argument(&mut self, records: Option<&Records>) -> Result<String, RunError> {
         if self.rewritten.refused.is_none() {
             let text = self.preamble(records)? + &self.rewritten.text;
-            if text.len() <= MAX_ARGUMENT {
+            if text.len() <= MAX_ARGUMENT_BYTES {
                 return Ok(text);
             }
             self.refuse("it is too long with the text that contend adds");
@@ -85,7 +85,7 @@ impl<'a> Prepared<'a> {
     /// Adds the script at `path`, or its rewritten form, to the shell's arguments.
     ///
     /// With `-c`, the source gets the script's name, so that the shell's messages begin with it. A
-    /// few features behave differently there (see [`is_the_same_as_an_argument`]). Bash reads
+    /// few features behave differently there (see [`behaves_same_with_c`]). Bash reads
     /// scripts that use them from a file without a name. The caller must keep that file open until
     /// bash has started. Other shells would use the file's name for `$0`.
     ///
@@ -98,7 +98,7 @@ impl<'a> Prepared<'a> {
         records: Option<&Records>,
     ) -> Result<Option<File>, RunError> {
         if self.rewritten.refused.is_none() {
-            let needs_file = !is_the_same_as_an_argument(self.original);
+            let needs_file = !behaves_same_with_c(self.original);
             if needs_file && self.dialect == Dialect::Bash && has_descriptor_files() {
                 return self.give_file(shell, records).map(Some);
             }
@@ -160,7 +160,7 @@ impl<'a> Prepared<'a> {
 /// with 127 instead of 1 for an unset variable, has one more letter in `$-`, names `environment` as
 /// the source of functions in messages, abandons the whole script after an invalid integer, and
 /// leaves an asynchronous list its standard input after a redirected loop.
-fn is_the_same_as_an_argument(script: &str) -> bool {
+fn behaves_same_with_c(script: &str) -> bool {
     let signs =
         ["set -", "set +", "nounset", "?", "$-", "${-", "()", "function", "declare", "typeset"];
     let has_options = script
@@ -238,7 +238,7 @@ mod tests {
             ["sort $f 2>&1 && :; echo $?", "#!/bin/bash\nset=1; sort $f", "#! /bin/sh -\n:"]
         {
             let has_options = script.contains(" -\n");
-            assert_eq!(is_the_same_as_an_argument(script), !has_options, "{script}");
+            assert_eq!(behaves_same_with_c(script), !has_options, "{script}");
         }
         for script in [
             "set -u; sort $f",
@@ -253,7 +253,7 @@ mod tests {
             "sort $f & wait",
             "sort $f 2>&1 &",
         ] {
-            assert!(!is_the_same_as_an_argument(script), "{script}");
+            assert!(!behaves_same_with_c(script), "{script}");
         }
     }
 }

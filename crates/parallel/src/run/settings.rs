@@ -18,14 +18,14 @@ const MIN_MEMORY_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct Request {
     /// The pipeline or script.
-    pub what: What,
+    pub what: Target,
     /// How the pipeline or script runs.
     pub settings: Settings,
 }
 
 /// The source to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum Target {
     /// A pipeline in the syntax of the shell.
     Pipeline(String),
     /// The path of a script, and its arguments.
@@ -40,7 +40,7 @@ pub struct Settings {
     /// Memory budget for data in bytes; `None` for the default of [`Settings::memory`].
     pub memory: Option<u64>,
     /// Length of chunks in bytes. If it is given, chunks are used regardless of their cost.
-    pub part_bytes: Option<usize>,
+    pub chunk_bytes: Option<usize>,
     /// Commands that the user has declared to process every record independently.
     pub annotations: Vec<Annotation>,
     /// Name or path of the shell; `None` for the default of [`Settings::shell`].

@@ -24,7 +24,7 @@ use crate::plan::planner::{self, Situation};
 use crate::plan::script::{Explanation, Rewritten};
 
 /// Length in bytes at which a `#!` line is too long to be parsed.
-const MAX_SHEBANG: usize = 200;
+const MAX_SHEBANG_BYTES: usize = 200;
 
 /// Runs a pipeline with the shell. `why` is the reason why contend cannot run it itself.
 ///
@@ -173,10 +173,10 @@ fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
     planner::plan(stages, &situation).stages
 }
 
-/// What runs a script, according to its `#!` line.
+/// The program that runs a script, according to its `#!` line.
 #[derive(Debug, PartialEq, Eq)]
 enum Interpreter {
-    /// A shell that runs texts as bash does, with the options on the line.
+    /// A shell with bash's syntax, and the options on the line.
     Shell { program: String, options: Vec<String> },
     /// Another program.
     Other(String),
@@ -185,7 +185,8 @@ enum Interpreter {
 /// Returns the interpreter that a script's `#!` line names, or `None` if there is no such line. The
 /// kernel passes everything after the program as one argument.
 fn interpreter(text: &str) -> Option<Interpreter> {
-    let line = text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG)?;
+    let line =
+        text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG_BYTES)?;
     let (mut program, mut options) = first_word(line);
     let mut is_split = false;
     if program.ends_with("/env") {

@@ -7,7 +7,7 @@ use contend_sys::signal::ReceivedSignal;
 use crate::execute::Launcher;
 
 /// Time that the commands get to end before the next step.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// A step to end the commands of a run. Each step goes further than the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +34,7 @@ impl Shutdown {
     /// Carries out the step.
     pub(super) fn apply(self, launcher: &Launcher) {
         match self {
-            Self::StopSpawning => launcher.start_nothing(),
+            Self::StopSpawning => launcher.forbid_starts(),
             Self::Terminate => launcher.end_all(),
             Self::Kill => launcher.kill_all(),
             Self::Abandon => {}
@@ -79,7 +79,7 @@ impl Escalation {
             (None, Some(_)) if is_typed => Shutdown::StopSpawning,
             (None, Some(_)) => Shutdown::Terminate,
             (Some((last, _)), Some(_)) => last.next(),
-            (Some((last, since)), None) if now.duration_since(since) > GRACE => last.next(),
+            (Some((last, since)), None) if now.duration_since(since) > GRACE_PERIOD => last.next(),
             (_, None) => return None,
         };
         self.last = Some((step, now));
@@ -121,14 +121,18 @@ mod tests {
     fn a_grace_period_leads_one_step_further() {
         let begin = Instant::now();
         let mut escalation = Escalation::new(false);
-        assert_eq!(escalation.advance(None, begin + 10 * GRACE), None);
+        assert_eq!(escalation.advance(None, begin + 10 * GRACE_PERIOD), None);
         assert!(!escalation.has_begun());
         assert_eq!(escalation.advance(TYPED, begin), Some(StopSpawning));
         assert!(escalation.has_begun());
         let mut time = begin;
         for step in [Terminate, Kill, Abandon] {
-            assert_eq!(escalation.advance(None, time + GRACE), None, "{step:?} comes too early");
-            time += GRACE + Duration::from_millis(1);
+            assert_eq!(
+                escalation.advance(None, time + GRACE_PERIOD),
+                None,
+                "{step:?} comes too early"
+            );
+            time += GRACE_PERIOD + Duration::from_millis(1);
             assert_eq!(escalation.advance(None, time), Some(step));
         }
     }

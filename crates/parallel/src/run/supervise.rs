@@ -30,7 +30,7 @@ const MMAP_THRESHOLD_BYTES: u32 = 1 << 20;
 /// Memory budget in bytes below which the budget is small.
 const SMALL_BUDGET_BYTES: u64 = 512 << 20;
 /// Free space for temporary files, in bytes, below which sort keeps its own memory settings.
-const ALLOCATOR_RESERVE_BYTES: u64 = 64 << 20;
+const MIN_TEMP_SPACE_BYTES: u64 = 64 << 20;
 /// The poll interval for signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -80,7 +80,7 @@ impl<'a> Running<'a> {
         let settings = execute::Settings {
             jobs: settings.jobs(),
             memory: settings.memory(),
-            part_bytes: settings.part_bytes,
+            chunk_bytes: settings.chunk_bytes,
             folder: std::env::temp_dir(),
         };
         execute::spawn(move || {
@@ -232,7 +232,7 @@ fn supervise(
     let result = running.and_then(|running| {
         running.end(signals, &launcher, || {
             observer.tick(tally);
-            watch.look(&launcher);
+            watch.sample_if_due(&launcher);
         })
     });
     (result, watch.finish())
@@ -247,7 +247,7 @@ fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
     match plan.steps.iter().filter(sorts).count() {
         0 => Vec::new(),
         // Without space for temporary files, sort has to use its default amount of memory.
-        _ if has_no_room(&std::env::temp_dir()) => Vec::new(),
+        _ if lacks_temp_space(&std::env::temp_dir()) => Vec::new(),
         groups => {
             let share = settings.memory() / (2 * settings.jobs() * groups) as u64;
             vec![format!("--buffer-size={}b", share.max(1 << 20)), "--parallel=1".to_owned()]
@@ -256,9 +256,9 @@ fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
 }
 
 /// Returns whether the given directory has little free space, or does not exist.
-fn has_no_room(folder: &Path) -> bool {
+fn lacks_temp_space(folder: &Path) -> bool {
     !rustix::fs::statvfs(folder)
-        .is_ok_and(|of| of.f_bavail.saturating_mul(of.f_frsize) >= ALLOCATOR_RESERVE_BYTES)
+        .is_ok_and(|of| of.f_bavail.saturating_mul(of.f_frsize) >= MIN_TEMP_SPACE_BYTES)
 }
 
 #[cfg(test)]
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn an_observer_hears_of_progress_between_start_and_end() {
+    fn observers_get_ticks_between_start_and_end() {
         let (exit_code, recorder) =
             carried_out(&[&["sleep", "0.2"], &["sh", "-c", "exit 4"]], false, false);
         assert_eq!(exit_code, 4);
@@ -337,7 +337,7 @@ mod tests {
         };
         let plan = planner::plan(&simple, &situation);
         assert!(plan.is_parallel());
-        if !has_no_room(&std::env::temp_dir()) {
+        if !lacks_temp_space(&std::env::temp_dir()) {
             let share = (1_u64 << 30) / 8;
             assert_eq!(sorting(&settings, &plan)[0], format!("--buffer-size={share}b"));
         }

@@ -25,7 +25,7 @@ impl Watch {
     }
 
     /// Takes a sample if one is due.
-    pub(super) fn look(&mut self, launcher: &Launcher) {
+    pub(super) fn sample_if_due(&mut self, launcher: &Launcher) {
         let now = Instant::now();
         if self.due.is_some_and(|due| now >= due) {
             self.due = Some(now + SAMPLING_INTERVAL);

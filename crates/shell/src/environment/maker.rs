@@ -8,7 +8,7 @@ use aho_corasick::packed::Searcher;
 use memchr::memmem;
 
 /// Maximum size of a program file that is read, in bytes.
-const LARGEST_PROGRAM: u64 = 16 << 20;
+const MAX_PROGRAM_BYTES: u64 = 16 << 20;
 
 /// The project that a program comes from, according to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Marks {
 
     /// Reads a program file. A file that cannot be read counts as [`Maker::Other`].
     pub(super) fn of_file(path: &Path) -> Self {
-        let is_small = std::fs::metadata(path).is_ok_and(|data| data.len() <= LARGEST_PROGRAM);
+        let is_small = std::fs::metadata(path).is_ok_and(|data| data.len() <= MAX_PROGRAM_BYTES);
         let text = is_small.then(|| std::fs::read(path).ok()).flatten();
         text.map_or(Self::NONE, |text| Self::of(&text))
     }

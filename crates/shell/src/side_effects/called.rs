@@ -9,7 +9,7 @@ use super::grammar::program;
 use super::words::{UNKNOWN, subscript};
 
 /// Programs with side effects, and programs that start other programs.
-const CHANGE_THINGS: &str = "\
+const SIDE_EFFECT_PROGRAMS: &str = "\
     . 7z 7za ansible ansible-playbook apk apt apt-get ar as ash at aws az bash batch bind brew \
     bun bundle bwrap cargo cc cfdisk chattr chfn chgrp chmod chown chpasswd chroot chsh clang \
     clang++ cmake compgen complete convert cp cpio crontab csh csplit curl dash dd ddrescue \
@@ -106,7 +106,7 @@ pub(super) fn called(words: &[Word]) -> Result<(), Change> {
         return starts(&name.raw);
     }
     let program = name.text.rsplit('/').next().unwrap_or(&name.text);
-    if CHANGE_THINGS.split(' ').any(|name| name == program) || program.starts_with("mkfs.") {
+    if SIDE_EFFECT_PROGRAMS.split(' ').any(|name| name == program) || program.starts_with("mkfs.") {
         return starts(program);
     }
     if program == "eval" || program == "trap" {

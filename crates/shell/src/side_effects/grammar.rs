@@ -46,7 +46,7 @@ fn is_misplaced(text: &str) -> bool {
 
 /// Judges complete source: a setup, or the content of a substitution.
 pub(super) fn program(text: &str) -> Result<(), Change> {
-    read_program(text).ok_or(Change::Unread)?.iter().try_for_each(list)
+    read_program(text).ok_or(Change::Unparsed)?.iter().try_for_each(list)
 }
 
 pub(super) fn list(list: &CompoundList) -> Result<(), Change> {

@@ -25,13 +25,13 @@ pub(super) fn read(raw: &str) -> Result<Word, Change> {
     // Tilde expansion depends only on a user name, not on the working directory.
     let options =
         ParserOptions { tilde_expansion_at_word_start: false, ..ParserOptions::default() };
-    let pieces = parse_word(raw, &options).map_err(|_| Change::Unread)?;
+    let pieces = parse_word(raw, &options).map_err(|_| Change::Unparsed)?;
     let mut text = String::new();
     for piece in &pieces {
         if let WordPiece::Text(plain) = &piece.piece {
             // Outside of quotes, these characters would have ended the word.
             if plain.contains([' ', '\t', '\n', ';', '&', '<', '>']) {
-                return Err(Change::Unread);
+                return Err(Change::Unparsed);
             }
         }
         read_piece(raw, piece, &mut text)?;
@@ -46,7 +46,7 @@ fn read_piece(raw: &str, piece: &WordPieceWithSource, text: &mut String) -> Resu
             let behind = raw.get(piece.end_index..).unwrap_or_default();
             let opens = plain.ends_with('$') && behind.starts_with(['(', '{', '[']);
             if opens || plain.contains('`') {
-                return Err(Change::Unread);
+                return Err(Change::Unparsed);
             }
             text.push_str(plain);
         }
@@ -72,7 +72,7 @@ fn read_piece(raw: &str, piece: &WordPieceWithSource, text: &mut String) -> Resu
             text.push(UNKNOWN);
         }
         WordPiece::ParameterExpansion(expression) => {
-            let source = raw.get(piece.start_index..piece.end_index).ok_or(Change::Unread)?;
+            let source = raw.get(piece.start_index..piece.end_index).ok_or(Change::Unparsed)?;
             parameter(expression, source)?;
             text.push(UNKNOWN);
         }
@@ -103,14 +103,14 @@ fn substitution(text: &str) -> Result<(), Change> {
         Some([Token::Word(word, _)]) if word.len() == whole.replace("\\\n", "").len() => {
             program(text)
         }
-        _ => Err(Change::Unread),
+        _ => Err(Change::Unparsed),
     }
 }
 
 fn backquoted(text: &str) -> Result<(), Change> {
     // The shell first removes backslashes that may hide a substitution.
     if ["\\$", "\\\\", "\\\""].iter().any(|hidden| text.contains(hidden)) {
-        return Err(Change::Unread);
+        return Err(Change::Unparsed);
     }
     program(text)
 }
@@ -125,7 +125,7 @@ fn parameter(expression: &ParameterExpr, source: &str) -> Result<(), Change> {
         return Ok(());
     };
     if executes || inner.contains("<(") || inner.contains(">(") {
-        return Err(Change::Unread);
+        return Err(Change::Unparsed);
     }
     between_quotes(inner)
 }
@@ -137,7 +137,7 @@ pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
     for c in text.chars() {
         depth += i32::from(c == '(') - i32::from(c == ')');
         if depth < 0 {
-            return Err(Change::Unread);
+            return Err(Change::Unparsed);
         }
     }
     between_quotes(text)
@@ -146,7 +146,7 @@ pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
 /// Judges the substitutions in source where quotes have no meaning. Where quotes have a meaning,
 /// the function may find more substitutions than the shell.
 pub(super) fn between_quotes(text: &str) -> Result<(), Change> {
-    let pieces = parse_heredoc(text, &ParserOptions::default()).map_err(|_| Change::Unread)?;
+    let pieces = parse_heredoc(text, &ParserOptions::default()).map_err(|_| Change::Unparsed)?;
     pieces.iter().try_for_each(|piece| read_piece(text, piece, &mut String::new()))
 }
 

@@ -207,9 +207,13 @@ fn read_environment(
         warn(record, message.to_owned());
         return Ok(None);
     }
-    let asked =
-        Environment::ask(&pipeline.shell, pipeline.setup.as_deref(), &settings.parsed, signals)
-            .context("cannot ask the shell what its commands are")?;
+    let asked = Environment::query_shell(
+        &pipeline.shell,
+        pipeline.setup.as_deref(),
+        &settings.parsed,
+        signals,
+    )
+    .context("cannot ask the shell what its commands are")?;
     let Some(mut environment) = asked else {
         warn(
             record,
@@ -295,7 +299,7 @@ fn try_out(
     let under_load = !settings.copies.is_empty();
     let tried = prepared.iter().filter(|one| one.is_worth_trying(under_load)).count();
     let config = config(adviser.record, settings, runner, draft, tried, rereadable)?;
-    let mut together = |tried: &[Prepared]| adviser.proved_together(draft, tried);
+    let mut together = |tried: &[Prepared]| adviser.combine_proved(draft, tried);
     let mut result = trial::run(&config, draft, prepared, &mut together, &mut |rounds, share| {
         line.show(&format!(
             "trying changes: round {rounds} {} of the budget",

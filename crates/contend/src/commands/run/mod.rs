@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::Result;
 use contend_parallel::plan::script::STAGE_VERB;
-use contend_parallel::run::stage::{self, Met};
+use contend_parallel::run::stage::{self, Begun};
 use contend_parallel::run::{self as engine, End, Report};
 use contend_record::run::RunRecord;
 use contend_report::render;
@@ -38,8 +38,8 @@ pub fn run_as_stage() -> Option<Result<Exit>> {
 
 fn run_stage(words: &[OsString]) -> Result<Exit> {
     let undecided = match stage::begin(words)? {
-        Met::Over(end) => return conclude(end, false, None),
-        Met::Undecided(undecided) => undecided,
+        Begun::Over(end) => return conclude(end, false, None),
+        Begun::Undecided(undecided) => undecided,
     };
     let stage = settings::stage(undecided.options())?;
     let mut reporter = Reporter::new(stage.progress, false);

@@ -62,7 +62,7 @@ impl ChunkSource<'_> {
         };
         let Some(files) = self.source.files() else { return Ok(None) };
         let bytes = files.read_range(range)?;
-        self.counted.inspect(|intake| intake.took(bytes.len() as u64));
+        self.counted.inspect(|intake| intake.add_bytes(bytes.len() as u64));
         Ok(Some(bytes).filter(|bytes| self.guard.accepts(bytes)))
     }
 
@@ -116,7 +116,7 @@ impl ChunkSource<'_> {
             if instance.feed(&mut left, output)?.is_break() {
                 return Ok(Fed::Unwanted);
             }
-            self.counted.inspect(|intake| intake.took(bytes));
+            self.counted.inspect(|intake| intake.add_bytes(bytes));
             range.start += bytes;
         }
         Ok(Fed::All)

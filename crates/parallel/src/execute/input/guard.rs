@@ -54,7 +54,7 @@ impl GuardState {
     fn accepts_by(&self, guard: &Guard, bytes: &[u8]) -> bool {
         let fits = cut::holds(guard, self.records, bytes);
         if !fits {
-            self.refused.get_or_init(|| cut::breach(guard, bytes));
+            self.refused.get_or_init(|| cut::describe_violation(guard, bytes));
         }
         fits
     }
@@ -101,8 +101,8 @@ impl GuardState {
     ///
     /// # Errors
     /// Returns an error if the files cannot be read.
-    pub(super) fn look_through(&self, files: &Files) -> io::Result<()> {
-        if !cut::looks_within(&self.guard) {
+    pub(super) fn check_files(&self, files: &Files) -> io::Result<()> {
+        if !cut::checks_bytes(&self.guard) {
             return Ok(());
         }
         let mut throughout = self.throughout();
@@ -124,13 +124,13 @@ impl GuardState {
         has_long: &mut bool,
     ) -> io::Result<bool> {
         let size = files.size();
-        while cut::looks_within(&self.guard) && *seen < place.min(size) {
+        while cut::checks_bytes(&self.guard) && *seen < place.min(size) {
             let end = size.min(*seen + BLOCK_BYTES as u64);
             let bytes = files.read_range(*seen..end)?;
             let is_last = end == size || bytes.len() < BLOCK_BYTES;
             let known = cut::holds_so_far(&self.guard, &bytes, is_last);
             if known.is_none() {
-                self.refused.get_or_init(|| cut::breach(&self.guard, &bytes));
+                self.refused.get_or_init(|| cut::describe_violation(&self.guard, &bytes));
             }
             let ends = |bytes: &[u8]| memchr(self.records.separator(), bytes).is_some();
             *has_long |= !bytes.chunks_exact(LONG_RECORD_BYTES).all(ends);

@@ -40,7 +40,7 @@ const SLOW_INPUT: &str = "its input is slow, or waits for an answer";
 pub(in super::super) enum Lull<'a> {
     /// The group waits: no output can be seen before the end of the input.
     #[default]
-    IsWaitedOut,
+    Waits,
     /// The commands run plain from then on, unless an earlier step still works on chunks, whose
     /// output comes in bursts.
     RunsPlain {
@@ -133,7 +133,7 @@ impl<'a> ChunkSource<'a> {
             let filled = state.buffer.len();
             match pause {
                 Pause::None if state.ended && filled < enough => return Ok(Beginning::Over),
-                Pause::Silence if self.heeds_lulls() => return Ok(Beginning::Slow),
+                Pause::Silence if self.lull_matters() => return Ok(Beginning::Slow),
                 Pause::Late if filled < SLOW_STREAM_BYTES => return Ok(Beginning::Slow),
                 Pause::Late if hold.limit < MAX_HOLD_WITHOUT_CUT => hold.extend(),
                 Pause::None | Pause::Silence | Pause::Late => return Ok(Beginning::Flowing),
@@ -143,9 +143,9 @@ impl<'a> ChunkSource<'a> {
 
     /// Returns whether a lull matters and is caused by the program that writes the input, rather
     /// than by an earlier step that works on chunks.
-    fn heeds_lulls(&self) -> bool {
+    fn lull_matters(&self) -> bool {
         match &self.lull {
-            Lull::IsWaitedOut => false,
+            Lull::Waits => false,
             Lull::RunsPlain { earlier, .. } => {
                 earlier.iter().all(|is_plain| is_plain.load(Ordering::Relaxed))
             }
@@ -168,7 +168,7 @@ impl<'a> ChunkSource<'a> {
                 held || is_whole || would_show || answers == Answers::Pieces
             }
         };
-        (is_plain && self.heeds_lulls()).then_some(SLOW_INPUT)
+        (is_plain && self.lull_matters()).then_some(SLOW_INPUT)
     }
 
     /// Reads until the buffer has `enough` bytes, or the stream ends or pauses. Returns whether and
@@ -212,7 +212,7 @@ impl<'a> ChunkSource<'a> {
         if self.stop.wait_for(file, Some(Duration::ZERO))? {
             return Ok(Pause::None);
         }
-        if self.heeds_lulls() && hold.is_over() {
+        if self.lull_matters() && hold.is_over() {
             return Ok(Pause::Late);
         }
         let goes_on = self.stop.wait_for(file, Some(SILENCE_TIMEOUT))?;
@@ -230,8 +230,8 @@ pub fn read_beginning(mut file: &File, enough: usize) -> io::Result<(Vec<u8>, Be
     let mut block = vec![0; SLOW_STREAM_BYTES];
     let mut hold = Hold::of(&bytes);
     while bytes.len() < enough {
-        let patience = if hold.is_over() { Duration::ZERO } else { SILENCE_TIMEOUT };
-        if !bytes.is_empty() && !has_something(file, patience)? {
+        let timeout = if hold.is_over() { Duration::ZERO } else { SILENCE_TIMEOUT };
+        if !bytes.is_empty() && !is_readable_within(file, timeout)? {
             if !hold.is_over() || bytes.len() < SLOW_STREAM_BYTES {
                 return Ok((bytes, Beginning::Slow));
             }
@@ -254,7 +254,7 @@ pub fn read_beginning(mut file: &File, enough: usize) -> io::Result<(Vec<u8>, Be
 
 /// Waits for at most `time`, which must be less than a second. Returns whether the file is readable
 /// or at its end.
-fn has_something(file: &File, time: Duration) -> io::Result<bool> {
+fn is_readable_within(file: &File, time: Duration) -> io::Result<bool> {
     let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
     loop {
         match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&time)) {

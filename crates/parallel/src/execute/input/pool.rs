@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_a_few_are_kept() {
+    fn the_number_of_kept_buffers_is_limited() {
         let pool = BufferPool::default();
         for _ in 0..2 * MAX_BUFFERS {
             pool.put(vec![0; 8]);

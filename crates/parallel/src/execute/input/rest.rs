@@ -27,7 +27,7 @@ pub(in super::super) struct Rest<'a> {
 impl Read for Rest<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.next(buffer)?;
-        self.chunks.counted.inspect(|intake| intake.took(read as u64));
+        self.chunks.counted.inspect(|intake| intake.add_bytes(read as u64));
         Ok(read)
     }
 }
@@ -57,7 +57,7 @@ impl Rest<'_> {
             Source::Files(_) => 0,
         });
         loop {
-            if let Some(rest) = backoff.rest(Instant::now()) {
+            if let Some(rest) = backoff.remaining_delay(Instant::now()) {
                 thread::sleep(rest);
             }
             let moved = match self.source() {
@@ -75,7 +75,7 @@ impl Rest<'_> {
             match moved {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => {
-                    self.chunks.counted.inspect(|intake| intake.took(bytes as u64));
+                    self.chunks.counted.inspect(|intake| intake.add_bytes(bytes as u64));
                     backoff.moved(bytes);
                     if bytes < FULL_READ_BYTES {
                         backoff.note_idle(Instant::now());

@@ -61,14 +61,14 @@ impl<'a> StopToken<'a> {
         Ok(false)
     }
 
-    /// Waits until a stream is readable. Returns `false` if that takes longer than `patience`, or
+    /// Waits until a stream is readable. Returns `false` if that takes longer than `timeout`, or
     /// if no more input is wanted.
-    pub(super) fn wait_for(&self, file: &File, patience: Option<Duration>) -> io::Result<bool> {
+    pub(super) fn wait_for(&self, file: &File, timeout: Option<Duration>) -> io::Result<bool> {
         loop {
             if self.is_stopped() {
                 return Ok(false);
             }
-            let time = patience.unwrap_or(POLL_INTERVAL);
+            let time = timeout.unwrap_or(POLL_INTERVAL);
             let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
             let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
             let mut polled = vec![PollFd::new(file, PollFlags::IN)];
@@ -79,7 +79,7 @@ impl<'a> StopToken<'a> {
                 return Ok(false);
             }
             match happened {
-                Ok(0) if patience.is_some() => return Ok(false),
+                Ok(0) if timeout.is_some() => return Ok(false),
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(true),
                 Err(error) => return Err(error.into()),

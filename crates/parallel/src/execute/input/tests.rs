@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::super::instance::Instance;
 use super::super::testing::{self, command, launcher};
-use super::super::threads::Patience;
+use super::super::threads::RetryLimit;
 use super::files::MAX_WINDOW_BYTES;
 use super::*;
 use crate::plan::ir::Records;
@@ -97,7 +97,7 @@ fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
     let chunks = ChunkSource::new(&launcher, input, &lines(), guard);
     let size = chunks.size().expect("files");
     let cat = command("cat", &[]);
-    let mut instance = Instance::start(&launcher, &[cat], Patience::Long).expect("cat");
+    let mut instance = Instance::start(&launcher, &[cat], RetryLimit::Long).expect("cat");
     let mut written = Vec::new();
     let mut take = |bytes: &[u8]| {
         written.extend_from_slice(bytes);
@@ -111,7 +111,7 @@ fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
 }
 
 #[test]
-fn commands_get_what_stands_in_files() {
+fn commands_get_the_contents_of_files() {
     let long = "a line\n".repeat(300_000);
     let (text, all) = fed(&[&long, "", "b\n\u{e9}", "\u{e9}\n"], &Guard::NONE);
     assert_eq!(all, Fed::All);

@@ -4,7 +4,7 @@
 use contend_commands::Word;
 use contend_commands::awk::{Awk, state, sums};
 
-use super::{Class, Combinable, Finding, Output, PerRecord, Subject, Why};
+use super::{Class, Combinable, Finding, Output, PerRecord, Reason, Subject};
 use crate::plan::ir::{ByteSet, Combine, Records};
 
 /// File names of the awk implementations that the proofs cover.
@@ -56,7 +56,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 
 /// Rejects comparisons of fields in busybox awk, where the value of a missing field depends on
 /// earlier lines.
-fn known_fields(file: &str, compares: bool) -> Result<(), Why> {
+fn known_fields(file: &str, compares: bool) -> Result<(), Reason> {
     match (file, compares) {
         ("busybox", true) => Err("busybox awk compares missing fields by earlier lines".into()),
         _ => Ok(()),

@@ -59,7 +59,7 @@ mod tests {
     use super::super::tests::{all_opaque, all_per_record, per_record};
 
     #[test]
-    fn lines_for_themselves() {
+    fn supported_forms_are_per_record() {
         all_per_record(&["col -b", "col -bx", "col -x", "col"]);
         let class = per_record("col -bx");
         assert!(class.may_fail && class.guard.utf8 && class.guard.without.contains(0x1b));

@@ -4,7 +4,7 @@ use contend_commands::Word;
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;
 
-use super::{Class, Finding, Output, PerRecord, Subject, Why, is_regular_file};
+use super::{Class, Finding, Output, PerRecord, Reason, Subject, is_regular_file};
 use crate::plan::ir::{Cut, Key, Records};
 
 const CHECK: char = '\u{1}';
@@ -45,7 +45,11 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 /// Returns the class of a command that merges its input with a file, both sorted by the given key.
 /// If a chunk is not in order, the guard must reject it even where the command would not notice.
 /// The fallback then lets the command report it.
-pub(super) fn merging(subject: &Subject<'_>, records: Records, key: Key) -> Result<PerRecord, Why> {
+pub(super) fn merging(
+    subject: &Subject<'_>,
+    records: Records,
+    key: Key,
+) -> Result<PerRecord, Reason> {
     let mut arguments = subject.simple.arguments.clone();
     if arguments.iter().any(|word| word.text == "--") {
         return Err("one of its options is not supported".into());
@@ -64,7 +68,7 @@ pub(super) enum Side {
 }
 
 /// Returns which operand is the piped input. Fails unless the other one is a regular file.
-pub(super) fn piped(subject: &Subject<'_>, operands: &[usize]) -> Result<Side, Why> {
+pub(super) fn piped(subject: &Subject<'_>, operands: &[usize]) -> Result<Side, Reason> {
     let files: Vec<&str> =
         operands.iter().map(|&place| subject.simple.arguments[place].text.as_str()).collect();
     let (side, file) = match files.as_slice() {
@@ -110,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_columns_is_added() {
+    fn output_delimiters_are_added_bytes() {
         let adds = |text: &str| per_record(text).output.adds;
         assert_eq!(adds("comm -23 - /etc/passwd"), ByteSet::from_iter(*b"\t\n"));
         let text = "comm -2z --output-delimiter , - /etc/passwd";

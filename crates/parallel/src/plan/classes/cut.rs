@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_refused_for_a_reason() {
+    fn unsupported_forms_are_opaque() {
         all_opaque(&[
             ("cut -d '\n' -f1", "lines are fields"),
             ("cut -zd '' -f1", "lines are fields"),

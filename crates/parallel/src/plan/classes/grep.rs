@@ -5,7 +5,8 @@ use contend_commands::grep::{Grep, Syntax};
 use contend_shell::environment::{Encoding, Maker};
 
 use super::{
-    Class, Combinable, Finding, Output, PerRecord, Subject, Why, is_number, is_regular_file, refuse,
+    Class, Combinable, Finding, Output, PerRecord, Reason, Subject, is_number, is_regular_file,
+    refuse,
 };
 use crate::plan::ir::{ByteSet, Column, Combine, Cut, Guard, Numbers, Records, StatusRule};
 
@@ -60,7 +61,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }
 }
 
-fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
+fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Reason> {
     let options = &grep.options;
     let encoding = subject.encoding()?;
     let records = if options.has('z') { Records::Nul } else { Records::Lines };
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_for_themselves() {
+    fn plain_searches_are_per_record() {
         all_per_record(&[
             "grep x",
             "grep -v x -",
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_refused_for_a_reason() {
+    fn unsupported_forms_are_opaque() {
         all_opaque(&[
             ("grep -n x", "`-n` numbers"),
             ("grep -b x", "`-b`"),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_refused_for_a_reason() {
+    fn unsupported_forms_are_opaque() {
         all_opaque(&[
             ("head -c 5", "the first 5 bytes of all its input"),
             ("tail -c 5", "the last 5 bytes of all its input"),

@@ -5,7 +5,7 @@ use contend_commands::options::{Options, Table};
 use contend_shell::environment::{Encoding, Maker};
 
 use super::comm::{Side, merging, piped};
-use super::{Class, Finding, Output, PerRecord, Subject, Why, is_number};
+use super::{Class, Finding, Output, PerRecord, Reason, Subject, is_number};
 use crate::plan::ir::{ByteSet, Guard, Key, Records};
 
 const TABLE: Table = Table {
@@ -55,7 +55,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 }
 
 /// Checks that lines of the input are joined by their first field.
-fn by_first_field(subject: &Subject<'_>, options: &Options, side: Side) -> Result<(), Why> {
+fn by_first_field(subject: &Subject<'_>, options: &Options, side: Side) -> Result<(), Reason> {
     // `-j1` and `-j2` are old forms of `-1` and `-2`.
     let old = subject.simple.arguments.iter().any(|word| ["-j1", "-j2"].contains(&&*word.text));
     let own = if side == Side::First { '1' } else { '2' };
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_refused_for_a_reason() {
+    fn unsupported_forms_are_opaque() {
         all_opaque(&[
             ("join -i - /etc/passwd", "`-i`"),
             ("join --header - /etc/passwd", "`--header`"),

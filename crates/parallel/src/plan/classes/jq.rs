@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_refused_for_a_reason() {
+    fn unsupported_forms_are_opaque() {
         all_opaque(&[
             ("jq -n '[inputs]'", "`-n`"),
             ("jq -s .", "`-s`"),

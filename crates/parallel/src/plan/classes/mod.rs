@@ -193,16 +193,16 @@ impl Combinable {
 }
 
 /// The reason why a command runs alone, worded for users.
-type Why = Cow<'static, str>;
+type Reason = Cow<'static, str>;
 
 /// A class, or the reason why the command cannot be classified.
-type Finding = Result<Class, Why>;
+type Finding = Result<Class, Reason>;
 
 /// A function that classifies a command.
-type Read = fn(&Subject<'_>) -> Finding;
+type Classifier = fn(&Subject<'_>) -> Finding;
 
 /// The functions that classify commands, by the commands' names.
-const TABLE: &[(&[&str], Read)] = &[
+const TABLE: &[(&[&str], Classifier)] = &[
     (&["grep", "egrep", "fgrep"], grep::class),
     (&["tr"], tr::class),
     (&["cut"], cut::class),
@@ -240,7 +240,7 @@ const VARIABLES: &[&str] = &[
 ];
 
 /// Returns whether a command of the given name may run faster over chunks.
-pub fn is_worth_a_try(name: &str) -> bool {
+pub fn may_gain(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
     let trifles = ["cat", "head", "tail"];
     !trifles.contains(&name) && TABLE.iter().any(|(names, _)| names.contains(&name))
@@ -276,8 +276,8 @@ pub fn annotated(records: Records) -> Class {
 impl Subject<'_> {
     /// Checks that no variable of the command or the environment changes the meaning of its
     /// arguments.
-    fn is_plain(&self) -> Result<(), Why> {
-        if self.environment.reads_arguments_otherwise {
+    fn is_plain(&self) -> Result<(), Reason> {
+        if self.environment.changes_argument_parsing {
             return Err("a variable such as `POSIXLY_CORRECT` is set".into());
         }
         let other = self.simple.variables.iter().find(|(name, _)| !VARIABLES.contains(&&**name));
@@ -285,7 +285,7 @@ impl Subject<'_> {
     }
 
     /// Checks that the program is the implementation that the proof covers.
-    fn is_by(&self, maker: Maker) -> Result<(), Why> {
+    fn is_by(&self, maker: Maker) -> Result<(), Reason> {
         if self.environment.maker(&self.simple.program.text) == maker {
             return Ok(());
         }
@@ -298,7 +298,7 @@ impl Subject<'_> {
         Err(format!("`{}` is not {whose} here", self.simple.program.text).into())
     }
 
-    fn encoding(&self) -> Result<Encoding, Why> {
+    fn encoding(&self) -> Result<Encoding, Reason> {
         self.environment.encoding(self.simple).ok_or_else(|| {
             let locale = self.environment.ctype(self.simple);
             format!("the encoding of the locale `{locale}` is unknown").into()
@@ -306,7 +306,7 @@ impl Subject<'_> {
     }
 
     /// Returns whether the command decodes its input as UTF-8.
-    fn needs_utf8(&self) -> Result<bool, Why> {
+    fn needs_utf8(&self) -> Result<bool, Reason> {
         Ok(self.encoding()? == Encoding::Utf8)
     }
 
@@ -316,7 +316,7 @@ impl Subject<'_> {
     }
 
     /// Checks that the command orders and compares lines by their bytes.
-    fn orders_by_bytes(&self) -> Result<(), Why> {
+    fn orders_by_bytes(&self) -> Result<(), Reason> {
         if self.environment.orders_by_bytes(self.simple) {
             return Ok(());
         }
@@ -349,7 +349,7 @@ impl Subject<'_> {
     }
 
     /// Parses the command's options, and refuses those in the list for the given reasons.
-    fn options(&self, table: &Table, refused: &[(char, &'static str)]) -> Result<Options, Why> {
+    fn options(&self, table: &Table, refused: &[(char, &'static str)]) -> Result<Options, Reason> {
         let unknown = "one of its options is not supported";
         let options = Options::read(&self.simple.arguments, table).ok_or(unknown)?;
         refuse(&options, refused)?;
@@ -357,7 +357,7 @@ impl Subject<'_> {
     }
 
     /// Checks that the command reads standard input and nothing else.
-    fn reads_standard_input(&self, operands: &[usize]) -> Result<(), Why> {
+    fn reads_standard_input(&self, operands: &[usize]) -> Result<(), Reason> {
         match operands {
             [] => Ok(()),
             &[place] if self.simple.arguments[place].text == "-" => Ok(()),
@@ -388,7 +388,7 @@ impl Subject<'_> {
 }
 
 /// Checks that no given option is in the list. The error is the reason for the first one that is.
-fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Why> {
+fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Reason> {
     let reason = |(letter, _): &(char, Option<String>)| {
         refused.iter().find(|(other, _)| other == letter).map(|(_, reason)| *reason)
     };
@@ -482,7 +482,7 @@ mod tests {
             ("my-filter", "is unknown"),
         ]);
         let otherwise =
-            Environment { reads_arguments_otherwise: true, ..Environment::for_tests("C") };
+            Environment { changes_argument_parsing: true, ..Environment::for_tests("C") };
         let subject = Subject { simple: &simple("sort"), environment: &otherwise };
         assert!(matches!(classify(&subject), Class::Opaque(_)));
     }

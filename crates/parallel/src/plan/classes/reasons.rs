@@ -2,43 +2,43 @@
 
 use std::borrow::Cow;
 
-const MAKES: &str = "it does not read its input";
+const READS_NO_INPUT: &str = "it does not read its input";
 const DIGEST: &str = "it computes one checksum of the whole input";
-const PACKS: &str = "its output depends on all earlier input";
+const DEPENDS_ON_ALL_INPUT: &str = "its output depends on all earlier input";
 const WRITES: &str = "it writes its input to files";
 
 const TABLE: &[(&str, &str)] = &[
     ("b2sum", DIGEST),
     ("base32", "its line breaks depend on all earlier input"),
     ("base64", "its line breaks depend on all earlier input"),
-    ("bzip2", PACKS),
+    ("bzip2", DEPENDS_ON_ALL_INPUT),
     ("cksum", DIGEST),
     ("column", "the width of its columns depends on the whole input"),
     ("csplit", WRITES),
-    ("curl", MAKES),
+    ("curl", READS_NO_INPUT),
     ("cmp", "it counts bytes and lines from the start of the input"),
-    ("date", MAKES),
+    ("date", READS_NO_INPUT),
     ("dd", "it counts blocks from the start of the input"),
     ("diff", "it compares whole files"),
-    ("du", MAKES),
-    ("echo", MAKES),
-    ("find", MAKES),
+    ("du", READS_NO_INPUT),
+    ("echo", READS_NO_INPUT),
+    ("find", READS_NO_INPUT),
     ("fmt", "it joins lines into paragraphs"),
-    ("gunzip", PACKS),
-    ("gzip", PACKS),
+    ("gunzip", DEPENDS_ON_ALL_INPUT),
+    ("gzip", DEPENDS_ON_ALL_INPUT),
     ("hexdump", "it numbers bytes from the start of the input"),
-    ("lz4", PACKS),
-    ("ls", MAKES),
+    ("lz4", DEPENDS_ON_ALL_INPUT),
+    ("ls", READS_NO_INPUT),
     ("md5sum", DIGEST),
     ("nl", "it numbers lines"),
     ("od", "it numbers bytes from the start of the input"),
     ("parallel", "it starts commands, several at a time"),
     ("paste", "it joins lines, and where it breaks them depends on all earlier input"),
     ("pr", "it divides the input into pages"),
-    ("printf", MAKES),
-    ("ps", MAKES),
+    ("printf", READS_NO_INPUT),
+    ("ps", READS_NO_INPUT),
     ("read", "it takes the first line of the input"),
-    ("seq", MAKES),
+    ("seq", READS_NO_INPUT),
     ("sha1sum", DIGEST),
     ("sha224sum", DIGEST),
     ("sha256sum", DIGEST),
@@ -52,11 +52,11 @@ const TABLE: &[(&str, &str)] = &[
     ("tee", WRITES),
     ("tsort", "it orders the whole input"),
     ("xxd", "it numbers bytes from the start of the input"),
-    ("xz", PACKS),
-    ("xzcat", PACKS),
-    ("yes", MAKES),
-    ("zcat", PACKS),
-    ("zstd", PACKS),
+    ("xz", DEPENDS_ON_ALL_INPUT),
+    ("xzcat", DEPENDS_ON_ALL_INPUT),
+    ("yes", READS_NO_INPUT),
+    ("zcat", DEPENDS_ON_ALL_INPUT),
+    ("zstd", DEPENDS_ON_ALL_INPUT),
 ];
 
 /// Returns why a command without a proof runs alone.

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_for_themselves() {
+    fn stateless_scripts_are_per_record() {
         all_per_record(&[
             "sed s/a/b/g",
             "sed -n /x/p",

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_refused_for_a_reason() {
+    fn unsupported_forms_are_opaque() {
         let sets = "sets cannot be parsed";
         all_opaque(&[
             ("tr c-a x", sets),

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_put_together_or_not_torn() {
+    fn equal_neighbours_are_merged_or_stay_in_one_chunk() {
         assert_eq!(combinable("uniq").combine, Combine::Adjoin { counted: false });
         let counted = combinable("uniq --count -");
         assert_eq!(counted.combine, Combine::Adjoin { counted: true });
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_refused_for_a_reason() {
+    fn unsupported_forms_are_opaque() {
         all_opaque(&[
             ("uniq -i", "`-i`"),
             ("uniq -f1", "`-f`"),

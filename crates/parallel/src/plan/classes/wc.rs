@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_refused_for_a_reason() {
+    fn unsupported_forms_are_opaque() {
         all_opaque(&[
             ("wc <f", "the width of its columns depends on the file's size"),
             ("wc -l f", "it reads files named in its arguments"),

@@ -41,9 +41,10 @@ const REFUSED: &[(char, &str)] = &[
 const HARMLESS: &[&str] =
     &["basename", "dirname", "echo", "file", "ls", "printf", "readlink", "realpath", "stat"];
 /// Commands whose output to a terminal differs from that to a pipe.
-const HEEDING: &[&str] = &["egrep", "fgrep", "grep", "jq", "ls"];
+const TTY_DEPENDENT: &[&str] = &["egrep", "fgrep", "grep", "jq", "ls"];
 /// Commands that have side effects with some arguments, which may come from an item.
-const FICKLE: &[&str] = &["awk", "busybox", "gawk", "mawk", "nawk", "original-awk", "sed", "sort"];
+const CONDITIONALLY_PURE: &[&str] =
+    &["awk", "busybox", "gawk", "mawk", "nawk", "original-awk", "sed", "sort"];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
@@ -62,7 +63,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let output = Output::ANYTHING;
     let writes_on_empty_input = !may_get_nothing(&options);
     let output_depends_on_tty =
-        command.first().is_some_and(|it| HEEDING.contains(&it.text.as_str()));
+        command.first().is_some_and(|it| TTY_DEPENDENT.contains(&it.text.as_str()));
     let class = PerRecord { guard, writes_on_empty_input, output, ..PerRecord::new(cut.records) };
     Ok(Class::PerRecord(PerRecord { cut, may_fail: true, output_depends_on_tty, ..class }))
 }
@@ -127,7 +128,7 @@ fn is_harmless(command: &[Word]) -> bool {
     let arguments = arguments.iter().cloned().chain([Word::new("x")]).collect();
     let simple = Simple { variables: Vec::new(), program: program.clone(), arguments, input: None };
     let name = simple.name();
-    HARMLESS.contains(&name) || !FICKLE.contains(&name) && is_pure(&simple)
+    HARMLESS.contains(&name) || !CONDITIONALLY_PURE.contains(&name) && is_pure(&simple)
 }
 
 #[cfg(test)]
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_refused_for_a_reason() {
+    fn unsupported_forms_are_opaque() {
         all_opaque(&[
             ("xargs", "how it groups items depends on the whole input"),
             ("xargs -r wc", "how it groups items depends on the whole input"),

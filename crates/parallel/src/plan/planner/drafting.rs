@@ -61,7 +61,12 @@ impl Drafting {
     }
 
     /// Records the class of a stage, and the reason.
-    pub(super) fn say(&mut self, simple: &Simple, class: ClassName, why: impl Into<String>) {
+    pub(super) fn record_class(
+        &mut self,
+        simple: &Simple,
+        class: ClassName,
+        why: impl Into<String>,
+    ) {
         self.stages.push(Stage { text: simple.text(), class, why: why.into() });
     }
 

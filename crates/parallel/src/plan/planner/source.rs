@@ -8,7 +8,7 @@ use std::path::Path;
 
 use contend_commands::options::{Options, Table};
 use contend_commands::{Simple, purity};
-use contend_shell::environment::{Paths, is_what_it_says};
+use contend_shell::environment::{Paths, is_genuine};
 use rustix::fs::SeekFrom;
 
 use super::Situation;
@@ -34,8 +34,8 @@ impl Found {
         Self { source: Source::Own, first: None, left_out: None, obstacle: None }
     }
 
-    /// Gives the files back to the first stage. `why` is the reason why it does not run on chunks of
-    /// them, if it had been classified without them.
+    /// Returns the source with its files given back to the first stage. `why` is the reason why the
+    /// stage, classified without them, does not run over chunks.
     pub(super) fn left_alone(self, why: Option<String>) -> Self {
         Self { obstacle: self.obstacle.or(why), ..Self::nothing() }
     }
@@ -135,7 +135,7 @@ pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple>
     let is_operand = !name.starts_with('-');
     let are_known = [first, second].iter().all(|stage| {
         let path = paths.get(&stage.program.text).and_then(|path| path.to_str());
-        path.is_some_and(is_what_it_says)
+        path.is_some_and(is_genuine)
     });
     let reads = READERS.contains(&second.program.text.as_str()) && reads_standard_input(second);
     // A command that finds its output file among its inputs reports an error.

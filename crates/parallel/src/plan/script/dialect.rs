@@ -73,7 +73,7 @@ pub const STAGE_VERB: &str = "run-stage";
 /// Time between two executions below which a pipeline is too short to gain from contend.
 const SHORT_MS: u32 = 30;
 /// Number of consecutive short executions after which the shell runs the pipeline without contend.
-const MAX_SHORT: u32 = 3;
+const MAX_SHORT_EXECUTIONS: u32 = 3;
 
 impl Dialect {
     /// Returns assignments for the beginning of the script. `slots` is the number of pipelines that
@@ -126,7 +126,7 @@ impl Dialect {
                      eval \"__contend_n=\\$((__contend_t-__contend_s$1<{hundredths}\
                      ?__contend_n$1+1:0))\";\
                      eval \"__contend_s$1=\\$__contend_t;__contend_n$1=\\$__contend_n\";\
-                     if [ \"$__contend_n\" -lt {MAX_SHORT} ];then eval \"__contend_k$1=\";\
+                     if [ \"$__contend_n\" -lt {MAX_SHORT_EXECUTIONS} ];then eval \"__contend_k$1=\";\
                      else unset \"__contend_k$1\";fi;}};"
                 )
             }
@@ -162,7 +162,7 @@ impl Dialect {
             }
             // Indexing past the end of an array yields no words.
             (Self::Bash, Some(slot)) => {
-                let place = format!("[@]:__contend_n[{slot}]<{MAX_SHORT}?0:9}}\" ");
+                let place = format!("[@]:__contend_n[{slot}]<{MAX_SHORT_EXECUTIONS}?0:9}}\" ");
                 let words = format!("\"${{__contend_{name}{place}");
                 if options { words + "\"${SHELLOPTS" + &place } else { words }
             }

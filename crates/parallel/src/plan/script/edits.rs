@@ -7,7 +7,7 @@ use brush_parser::ast::{
 };
 
 use super::walk::Found;
-use super::{Dialect, MAX_UNTIMED, Position};
+use super::{Dialect, MAX_UNTIMED_PIPELINES, Position};
 
 /// Insertions into a script.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl<'t> Edits<'t> {
             .map(|run| found.pipeline.seq[run.clone()].iter().map(|it| self.name(it)).collect())
             .collect::<Option<_>>()?;
         let (first, last) = (names.first()?.first()?, names.last()?.last()?);
-        let is_timed = found.is_repeated || self.untimed >= MAX_UNTIMED;
+        let is_timed = found.is_repeated || self.untimed >= MAX_UNTIMED_PIPELINES;
         let slot = if is_timed {
             let start = self.start(found.list).filter(|start| start <= first)?;
             let line = self.text[*last..].find('\n').map_or(self.text.len(), |end| last + end);

@@ -84,7 +84,7 @@ impl Rewritten {
 
 /// Number of pipelines outside loops that do not read the clock, from the beginning of the script.
 /// The cost of so few prefixes is not noticeable.
-const MAX_UNTIMED: usize = 16;
+const MAX_UNTIMED_PIPELINES: usize = 16;
 
 impl Rewriter<'_> {
     /// Inserts prefixes into a script, or returns it unchanged with the reason.

@@ -18,7 +18,7 @@ use crate::plan::text::is_built_in;
 
 /// Returns whether commands of the given name may run over chunks of their input.
 pub(super) fn is_known(name: &str, annotations: &[Annotation]) -> bool {
-    classes::is_worth_a_try(name)
+    classes::may_gain(name)
         || annotations.iter().any(|one| one.words.first().is_some_and(|word| word == name))
 }
 

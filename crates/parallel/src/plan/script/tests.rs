@@ -79,9 +79,9 @@ fn what_is_repeated_looks_at_the_clock() {
 
 #[test]
 fn many_straight_line_pipelines_share_a_clock() {
-    let text = "sort $f\n".repeat(MAX_UNTIMED + 3);
+    let text = "sort $f\n".repeat(MAX_UNTIMED_PIPELINES + 3);
     let text = rewritten(&text);
-    assert_eq!(text.matches("@a sort $f\n").count(), MAX_UNTIMED);
+    assert_eq!(text.matches("@a sort $f\n").count(), MAX_UNTIMED_PIPELINES);
     assert!(text.ends_with("\n@@@a?sort $f\n@@@a?sort $f\n@@@a?sort $f\n"), "{text}");
 }
 

@@ -15,7 +15,7 @@ use rustix::process::{getpid, kill_process};
 use super::super::error::{Context as _, RunError};
 use super::super::shutdown::{Escalation, Shutdown};
 use super::digests::Digests;
-use super::{Copied, Waited, pass_on, pipe, start};
+use super::{CopyResult, Waited, pass_on, pipe, start};
 
 /// The poll interval for signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -92,9 +92,9 @@ impl Original {
 /// Waits until the original has ended. A signal that asks contend to end also ends the original and
 /// all processes that it has started.
 fn wait_for_output(
-    ended: &mpsc::Receiver<io::Result<Copied>>,
+    ended: &mpsc::Receiver<io::Result<CopyResult>>,
     signals: &Signals,
-) -> Result<Waited<Copied>, RunError> {
+) -> Result<Waited<CopyResult>, RunError> {
     let mut escalation = Escalation::new(false);
     loop {
         let output = match ended.recv_timeout(POLL_INTERVAL) {

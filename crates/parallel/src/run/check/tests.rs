@@ -75,7 +75,7 @@ fn an_input_is_kept_while_it_is_read() {
     writer.write_all(b"all of it").expect("room in a pipe");
     drop(writer);
     assert_eq!(all_of(passed), b"all of it");
-    let Kept { mut file, rest } = joined(keeping).expect("pipes");
+    let SavedStream { mut file, rest } = joined(keeping).expect("pipes");
     assert!(rest.is_none(), "the input is over");
     file.rewind().expect("a file");
     assert_eq!(all_of(file), b"all of it");
@@ -90,7 +90,7 @@ fn what_was_not_read_of_an_input_stays_in_it() {
     writer.write_all(b"read").expect("room in a pipe");
     passed.read_exact(&mut [0; 4]).expect("it is passed on");
     drop(passed);
-    let Kept { mut file, rest } = joined(keeping).expect("pipes");
+    let SavedStream { mut file, rest } = joined(keeping).expect("pipes");
     writer.write_all(b"left").expect("its reader is kept");
     drop(writer);
     file.rewind().expect("a file");
@@ -122,7 +122,7 @@ fn compared(output: &[u8], whole: bool, exit_code: i32, script: &str) -> (i32, O
     let mut recorder = Recorder::default();
     let mut outcome = Outcome { exit_code, ..Outcome::default() };
     let check = Check { input: Input::AsItIs, original: shell(script) };
-    let written = Written { check, output: Copied { digests: digests(output), whole } };
+    let written = FinishedRun { check, output: CopyResult { digests: digests(output), whole } };
     match written.compare(true, &mut outcome, &signals, &mut recorder).expect("it runs") {
         Waited::Done(code) => (code, outcome, recorder),
         Waited::Interrupted(signal) => panic!("interrupted by {signal}"),

@@ -58,7 +58,7 @@ fn a_large_input_needs_a_plan_and_a_small_one_runs_plain() {
 
 #[test]
 fn a_given_size_of_parts_forces_them() {
-    let forced = Settings { part_bytes: Some(1 << 16), ..settings() };
+    let forced = Settings { chunk_bytes: Some(1 << 16), ..settings() };
     let decision = decided_for_small_file(&forced);
     assert_eq!((decision.parallel, decision.why.as_str()), (true, "the chunk size is given"));
     assert!(!decided(&[&["date"]], Kind::Nothing, &forced).parallel);
@@ -66,9 +66,9 @@ fn a_given_size_of_parts_forces_them() {
 
 #[test]
 fn pipefail_keeps_stages_that_are_cut_off_as_they_are() {
-    let pipefail = Settings { pipefail: true, part_bytes: Some(1 << 16), ..settings() };
+    let pipefail = Settings { pipefail: true, chunk_bytes: Some(1 << 16), ..settings() };
     let cut: &[&[&str]] = &[&["sort"], &["date"]];
-    assert_eq!(decided(cut, Kind::File(8 << 30), &pipefail), cut_off());
+    assert_eq!(decided(cut, Kind::File(8 << 30), &pipefail), status_visible());
     let whole: &[&[&str]] = &[&["sort"], &["uniq"]];
     assert!(decided(whole, Kind::File(8 << 30), &pipefail).parallel);
 }

@@ -42,10 +42,10 @@ const PIPEFAIL: &str = "--pipefail";
 
 /// Time that a stage waits for its neighbours. A neighbour whose redirection blocks on opening a
 /// fifo may never arrive; the stage then runs alone.
-const USUAL_PATIENCE: Duration = Duration::from_millis(50);
+const RENDEZVOUS_TIMEOUT: Duration = Duration::from_millis(50);
 /// Time that a stage waits for its neighbours if the user has requested chunks regardless of their
 /// cost.
-const LONG_PATIENCE: Duration = Duration::from_secs(2);
+const FORCED_RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Options that rule out the fast path.
 const FORCING: [&str; 3] = ["--part-size", "--stats", "--records-to"];
@@ -62,7 +62,7 @@ struct Stage {
 
 /// The state of a stage before its settings are read.
 #[derive(Debug)]
-pub enum Met {
+pub enum Begun {
     /// The process of the stage has nothing left to do.
     Over(End),
     /// The stage needs its settings to continue. Most stages do not, which saves the time of
@@ -94,7 +94,7 @@ enum Next {
 ///
 /// # Errors
 /// Returns an error if the words are not those of a stage.
-pub fn begin(words: &[OsString]) -> Result<Met, RunError> {
+pub fn begin(words: &[OsString]) -> Result<Begun, RunError> {
     let [position, options, command @ ..] = words else {
         return Err(RunError::Stage("missing command of the stage"));
     };
@@ -111,14 +111,14 @@ pub fn begin(words: &[OsString]) -> Result<Met, RunError> {
             of_shell.to_string_lossy().split(':').any(|option| option == "pipefail");
         command = rest;
     }
-    Ok(stage.meet(Words::of_this_process(command)))
+    Ok(stage.connect_and_decide(Words::of_this_process(command)))
 }
 
 impl Stage {
     /// Connects to the neighbours, and leaves the decision to the next one or decides for all.
-    fn meet(self, own: Words) -> Met {
-        let patience = if self.is_forced() { LONG_PATIENCE } else { USUAL_PATIENCE };
-        let mut neighbours = Neighbours::meet(self.position, patience);
+    fn connect_and_decide(self, own: Words) -> Begun {
+        let timeout = if self.is_forced() { FORCED_RENDEZVOUS_TIMEOUT } else { RENDEZVOUS_TIMEOUT };
+        let mut neighbours = Neighbours::connect(self.position, timeout);
         if own.names_descriptors() || (0..3).any(|fd| !inherited::was_open(fd)) {
             // The neighbours notice that the connections are closed, and stop waiting.
             drop(neighbours);
@@ -130,28 +130,28 @@ impl Stage {
             neighbours.answer(verdict);
             return match (verdict, stages.pop()) {
                 (Verdict::AsWritten, Some(own)) => self.become_command(own),
-                _ => Met::Over(End::TakenOver),
+                _ => Begun::Over(End::TakenOver),
             };
         }
         let mut together = Together { stages, neighbours };
         if self.is_forced() || !together.takes_fast_path() {
-            return Met::Undecided(
+            return Begun::Undecided(
                 Undecided { stage: self, next: Next::RunTogether(together) }.into(),
             );
         }
         match together.leave_as_written() {
             Some(own) => self.become_command(own),
-            None => Met::Over(End::TakenOver),
+            None => Begun::Over(End::TakenOver),
         }
     }
 
     /// Replaces this process with its stage's command, as the shell would have started it. Returns
     /// only if that fails.
-    fn become_command(self, words: Words) -> Met {
+    fn become_command(self, words: Words) -> Begun {
         if let Some(mut command) = words.command() {
             spawn::become_command(&mut command);
         }
-        Met::Undecided(Undecided { stage: self, next: Next::UseShell(words) }.into())
+        Begun::Undecided(Undecided { stage: self, next: Next::UseShell(words) }.into())
     }
 
     fn is_forced(&self) -> bool {
@@ -186,7 +186,7 @@ impl Undecided {
     ) -> Result<End, RunError> {
         match self.next {
             Next::UseShell(words) => Ok(use_shell(&words, settings, name)),
-            Next::RunTogether(together) => All { together, settings, name }.run(observer),
+            Next::RunTogether(together) => ConfiguredRun { together, settings, name }.run(observer),
         }
     }
 }
@@ -226,13 +226,13 @@ impl Together {
 }
 
 /// All stages that can be taken over together, with the settings to run them.
-struct All<'a> {
+struct ConfiguredRun<'a> {
     together: Together,
     settings: &'a Settings,
     name: &'a str,
 }
 
-impl All<'_> {
+impl ConfiguredRun<'_> {
     /// Runs all the stages if that is better than running them as written.
     fn run(&mut self, observer: &mut dyn Observer) -> Result<End, RunError> {
         let common = words::common_environment(&self.together.stages);
@@ -253,7 +253,7 @@ impl All<'_> {
     }
 }
 
-impl Originals for All<'_> {
+impl Originals for ConfiguredRun<'_> {
     fn run_as_written(&mut self) -> Result<End, RunError> {
         let Some(own) = self.together.leave_as_written() else { return Ok(End::TakenOver) };
         if let Some(mut command) = own.command() {

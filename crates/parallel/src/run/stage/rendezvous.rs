@@ -53,24 +53,24 @@ const RETRY_AFTER: Duration = Duration::from_micros(50);
 
 /// The connection to a neighbour.
 #[derive(Debug)]
-enum Meeting {
+enum Connection {
     Listening(UnixListener),
-    Met(UnixStream),
+    Connected(UnixStream),
     /// The neighbour will not connect.
-    Missed,
+    Absent,
 }
 
-impl Meeting {
-    /// Starts to wait for the process at the other end of a pipe. Returns `Missed` if that
+impl Connection {
+    /// Starts to wait for the process at the other end of a pipe. Returns `Absent` if that
     /// fails, or if the file is not a pipe.
     fn at(pipe: BorrowedFd<'_>) -> Self {
-        Self::begin(pipe).unwrap_or(Self::Missed)
+        Self::begin(pipe).unwrap_or(Self::Absent)
     }
 
     fn begin(pipe: BorrowedFd<'_>) -> io::Result<Self> {
         let stat = rustix::fs::fstat(pipe)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Fifo {
-            return Ok(Self::Missed);
+            return Ok(Self::Absent);
         }
         let user = rustix::process::geteuid().as_raw();
         let name = format!("contend-{user}-{}-{}", stat.st_dev, stat.st_ino);
@@ -87,14 +87,14 @@ impl Meeting {
                 stream => return Ok(Self::of(stream?)),
             }
         }
-        Ok(Self::Missed)
+        Ok(Self::Absent)
     }
 
     /// Accepts a connection only from a process of the same user.
     fn of(stream: UnixStream) -> Self {
         match socket_peercred(&stream) {
-            Ok(peer) if peer.uid == rustix::process::geteuid() => Self::Met(stream),
-            _ => Self::Missed,
+            Ok(peer) if peer.uid == rustix::process::geteuid() => Self::Connected(stream),
+            _ => Self::Absent,
         }
     }
 
@@ -104,34 +104,34 @@ impl Meeting {
 
     fn stream(&mut self) -> Option<&mut UnixStream> {
         match self {
-            Self::Met(stream) => Some(stream),
+            Self::Connected(stream) => Some(stream),
             _ => None,
         }
     }
 }
 
-/// Waits until each of the given neighbours has connected or ended, for at most `patience`.
-fn await_all(meetings: &mut [(&mut Meeting, BorrowedFd<'_>)], patience: Duration) {
+/// Waits until each of the given neighbours has connected or ended, for at most `timeout`.
+fn await_all(connections: &mut [(&mut Connection, BorrowedFd<'_>)], timeout: Duration) {
     let begun = Instant::now();
-    while meetings.iter().any(|(meeting, _)| meeting.is_open()) {
-        let rest = patience.saturating_sub(begun.elapsed());
-        if rest.is_zero() || poll_once(meetings, rest).is_err() {
-            meetings
+    while connections.iter().any(|(connection, _)| connection.is_open()) {
+        let rest = timeout.saturating_sub(begun.elapsed());
+        if rest.is_zero() || poll_once(connections, rest).is_err() {
+            connections
                 .iter_mut()
                 .filter(|(it, _)| it.is_open())
-                .for_each(|(it, _)| **it = Meeting::Missed);
+                .for_each(|(it, _)| **it = Connection::Absent);
         }
     }
 }
 
 fn poll_once(
-    meetings: &mut [(&mut Meeting, BorrowedFd<'_>)],
+    connections: &mut [(&mut Connection, BorrowedFd<'_>)],
     rest: Duration,
 ) -> rustix::io::Result<()> {
     let (came, gone): (Vec<bool>, Vec<bool>) = {
         let mut fds = Vec::new();
-        for (meeting, pipe) in meetings.iter() {
-            if let Meeting::Listening(listener) = &**meeting {
+        for (connection, pipe) in connections.iter() {
+            if let Connection::Listening(listener) = &**connection {
                 fds.push(PollFd::new(listener, PollFlags::IN));
                 fds.push(PollFd::new(pipe, PollFlags::empty()));
             }
@@ -143,15 +143,15 @@ fn poll_once(
         let of = |fd: &PollFd<'_>| !fd.revents().is_empty();
         fds.chunks(2).map(|pair| (of(&pair[0]), of(&pair[1]))).unzip()
     };
-    let open = meetings.iter_mut().filter(|(meeting, _)| meeting.is_open());
-    for ((meeting, _), (came, gone)) in open.zip(came.into_iter().zip(gone)) {
-        if let (Meeting::Listening(listener), true) = (&**meeting, came) {
-            **meeting = match listener.accept() {
-                Ok((stream, _)) => Meeting::of(stream),
-                Err(_) => Meeting::Missed,
+    let open = connections.iter_mut().filter(|(connection, _)| connection.is_open());
+    for ((connection, _), (came, gone)) in open.zip(came.into_iter().zip(gone)) {
+        if let (Connection::Listening(listener), true) = (&**connection, came) {
+            **connection = match listener.accept() {
+                Ok((stream, _)) => Connection::of(stream),
+                Err(_) => Connection::Absent,
             };
         } else if gone {
-            **meeting = Meeting::Missed;
+            **connection = Connection::Absent;
         }
     }
     Ok(())
@@ -160,8 +160,8 @@ fn poll_once(
 /// The connections to the neighbours of a stage.
 #[derive(Debug)]
 pub(super) struct Neighbours {
-    previous: Meeting,
-    next: Meeting,
+    previous: Connection,
+    next: Connection,
     /// Standard input of the first stage; `None` if that is this stage.
     first_input: Option<OwnedFd>,
     /// This process's own standard input, while that of the first stage replaces it.
@@ -170,14 +170,14 @@ pub(super) struct Neighbours {
 
 impl Neighbours {
     /// Connects to the neighbours of a stage at the given position. Waits for them up to
-    /// `patience`.
-    pub(super) fn meet(position: Position, patience: Duration) -> Self {
+    /// `timeout`.
+    pub(super) fn connect(position: Position, timeout: Duration) -> Self {
         let (stdin, stdout) = (io::stdin(), io::stdout());
         let (stdin, stdout) = (stdin.as_fd(), stdout.as_fd());
-        let at = |has: bool, pipe| if has { Meeting::at(pipe) } else { Meeting::Missed };
+        let at = |has: bool, pipe| if has { Connection::at(pipe) } else { Connection::Absent };
         let mut previous = at(position.has_previous(), stdin);
         let mut next = at(position.has_next(), stdout);
-        await_all(&mut [(&mut previous, stdin), (&mut next, stdout)], patience);
+        await_all(&mut [(&mut previous, stdin), (&mut next, stdout)], timeout);
         Self { previous, next, first_input: None, own_input: None }
     }
 
@@ -189,7 +189,7 @@ impl Neighbours {
             self.first_input = Some(input);
             stages
         } else {
-            self.previous = Meeting::Missed;
+            self.previous = Connection::Absent;
             Vec::new()
         }
     }
@@ -217,7 +217,7 @@ impl Neighbours {
         if let Some(stream) = self.previous.stream() {
             let _ = stream.write_all(&[verdict.byte()]); // the process may have been killed
         }
-        self.previous = Meeting::Missed;
+        self.previous = Connection::Absent;
         self.own_input = None;
     }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 use super::programs::Program;
-use super::{asked_for, skip};
+use super::{requested_cases, skip};
 
 /// Number of expressions to try, unless the environment sets it.
 const CASES: u32 = 150;
@@ -84,7 +84,7 @@ fn plain_expressions_match_the_same_in_c() {
         return skip("there is no sed or no grep");
     }
     let config = Config {
-        cases: asked_for().map_or(CASES, |cases| cases * CASES),
+        cases: requested_cases().map_or(CASES, |cases| cases * CASES),
         failure_persistence: None,
         max_global_rejects: u32::MAX,
         ..Config::default()

@@ -10,7 +10,7 @@ mod inputs;
 mod neighbours;
 mod parts;
 mod programs;
-mod together;
+mod reference;
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -23,14 +23,14 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use super::{Class, Combinable, PerRecord, Subject, classify};
 use crate::plan::ir::{Combine, StatusRule};
 use inputs::Kind;
-use programs::{Program, Ran};
+use programs::{CommandOutput, Program};
 
 /// Number of inputs for each command and locale, unless the environment sets it.
 const CASES: u32 = 2;
 const LOCALES: [&str; 2] = ["C", "C.UTF-8"];
 
 /// A command to test.
-struct Subjected {
+struct TestedCommand {
     /// The command as written in the table, with placeholders for files.
     wording: &'static str,
     text: String,
@@ -42,7 +42,7 @@ struct Subjected {
 
 /// The outcome of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Came {
+enum CaseOutcome {
     /// The outputs were compared.
     Compared,
     /// The input could not be cut.
@@ -63,12 +63,12 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, came: Came) {
-        let counted = match came {
-            Came::Compared => &mut self.compared,
-            Came::Whole => &mut self.whole,
-            Came::Guarded => &mut self.guarded,
-            Came::Failed => &mut self.failed,
+    fn count(&mut self, outcome: CaseOutcome) {
+        let counted = match outcome {
+            CaseOutcome::Compared => &mut self.compared,
+            CaseOutcome::Whole => &mut self.whole,
+            CaseOutcome::Guarded => &mut self.guarded,
+            CaseOutcome::Failed => &mut self.failed,
         };
         *counted += 1;
     }
@@ -80,19 +80,19 @@ fn skip(reason: &str) {
 }
 
 /// Returns the number of inputs for each command and locale, if the environment sets it.
-fn asked_for() -> Option<u32> {
+fn requested_cases() -> Option<u32> {
     std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok())
 }
 
 fn cases() -> u32 {
-    asked_for().unwrap_or(CASES)
+    requested_cases().unwrap_or(CASES)
 }
 
 fn tried(table: &[(Kind, &'static str)]) {
     let (mut tally, mut missing, mut failures) = (Tally::default(), BTreeSet::new(), Vec::new());
     for (kind, text) in table {
         for locale in LOCALES {
-            let subject = match Subjected::new(*kind, text, locale) {
+            let subject = match TestedCommand::new(*kind, text, locale) {
                 Ok(subject) => subject,
                 Err(reason) => {
                     missing.insert(reason);
@@ -108,7 +108,7 @@ fn tried(table: &[(Kind, &'static str)]) {
     for reason in &missing {
         skip(reason);
     }
-    if asked_for().is_some() {
+    if requested_cases().is_some() {
         let _ = writeln!(std::io::stderr(), "{} commands: {tally:?}", table.len());
     }
     assert!(failures.is_empty(), "{} wrong:\n{}", failures.len(), failures.join("\n\n"));
@@ -123,7 +123,7 @@ fn add(tally: &mut Tally, more: Tally) {
     tally.failed += more.failed;
 }
 
-impl Subjected {
+impl TestedCommand {
     /// Prepares a command for tests. The error says why it cannot be tested on this machine.
     fn new(kind: Kind, wording: &'static str, locale: &'static str) -> Result<Self, String> {
         let folder = tempfile::tempdir().expect("a folder");
@@ -156,8 +156,8 @@ impl Subjected {
         let mut runner = TestRunner::new_with_rng(config, rng);
         let tally = std::cell::RefCell::new(Tally::default());
         let result = runner.run(&inputs::cases(kind), |(input, seed)| {
-            let came = self.try_one(&input.0, seed).map_err(TestCaseError::fail)?;
-            tally.borrow_mut().count(came);
+            let outcome = self.try_one(&input.0, seed).map_err(TestCaseError::fail)?;
+            tally.borrow_mut().count(outcome);
             Ok(())
         });
         result.map_err(|failure| failure.to_string())?;
@@ -177,11 +177,11 @@ impl Subjected {
         &self.class.each
     }
 
-    fn run(&self, input: &[u8]) -> Ran {
+    fn run(&self, input: &[u8]) -> CommandOutput {
         Program::of(&self.simple, None, self.locale).run(input)
     }
 
-    fn run_part(&self, part: &[u8]) -> Ran {
+    fn run_part(&self, part: &[u8]) -> CommandOutput {
         let each = self.each();
         let in_c = each.ascii_in_c && part.is_ascii() && !part.contains(&0);
         let locale = if in_c { "C" } else { self.locale };
@@ -197,7 +197,7 @@ impl Subjected {
         ok.then_some(()).ok_or_else(|| format!("of nothing it makes {ran:?}"))
     }
 
-    fn is_expected(&self, ran: &Ran) -> bool {
+    fn is_expected(&self, ran: &CommandOutput) -> bool {
         let expected = match self.each().status {
             StatusRule::Zero => ran.status == 0,
             StatusRule::Matches => ran.status < 2,
@@ -206,29 +206,33 @@ impl Subjected {
     }
 
     /// Cuts the input at random positions and compares outputs. The error describes the difference.
-    fn try_one(&self, input: &[u8], seed: u64) -> Result<Came, String> {
+    fn try_one(&self, input: &[u8], seed: u64) -> Result<CaseOutcome, String> {
         let mut random = fastrand::Rng::with_seed(seed);
         let each = self.each();
         let Some(mut parts) = parts::cut(&each.cut, input, &mut random) else {
-            return Ok(Came::Whole);
+            return Ok(CaseOutcome::Whole);
         };
         let separator = each.cut.records.separator();
         if !parts.iter().all(|part| parts::holds(&each.guard, separator, part)) {
-            return Ok(Came::Guarded);
+            return Ok(CaseOutcome::Guarded);
         }
         if self.class.any_order {
             parts = parts::in_any_order(&parts, &mut random);
         } else if random.bool() && !each.writes_on_empty_input {
             parts.insert(random.usize(..parts.len()), Vec::new());
         }
-        let outputs: Vec<Ran> = parts.iter().map(|part| self.run_part(part)).collect();
+        let outputs: Vec<CommandOutput> = parts.iter().map(|part| self.run_part(part)).collect();
         let whole = self.run(input);
         if let Some(failed) = outputs.iter().find(|ran| !self.is_expected(ran)) {
             let ok = each.may_fail || !self.is_expected(&whole);
-            return ok.then_some(Came::Failed).ok_or_else(|| format!("a part fails: {failed:?}"));
+            return ok
+                .then_some(CaseOutcome::Failed)
+                .ok_or_else(|| format!("a part fails: {failed:?}"));
         }
-        parts::look_at_outputs(each, &parts, &outputs)?;
-        let Some(output) = together::combined(self, &outputs) else { return Ok(Came::Failed) };
+        parts::check_outputs(each, &parts, &outputs)?;
+        let Some(output) = reference::combined(self, &outputs) else {
+            return Ok(CaseOutcome::Failed);
+        };
         let status = outputs.iter().map(|ran| ran.status).min().unwrap_or(0);
         if (&output, status) != (&whole.output, whole.status) || !whole.errors.is_empty() {
             let parts: Vec<_> = parts.iter().map(|part| part.escape_ascii().to_string()).collect();
@@ -236,14 +240,14 @@ impl Subjected {
             return Err(format!("{whole:?}\nbut together {status} {together}\nparts {parts:?}"));
         }
         self.try_another_order(input, &whole, &mut random)?;
-        Ok(Came::Compared)
+        Ok(CaseOutcome::Compared)
     }
 
     /// Checks that shuffled records give the same output, if the class claims that.
     fn try_another_order(
         &self,
         input: &[u8],
-        whole: &Ran,
+        whole: &CommandOutput,
         random: &mut fastrand::Rng,
     ) -> Result<(), String> {
         let separator = self.each().cut.records.separator();
@@ -283,7 +287,7 @@ fn by_table(effect: &Effect, input: &[u8]) -> Vec<u8> {
 fn tables_say_what_tr_does() {
     let mut random = fastrand::Rng::with_seed(3);
     for (_, text) in commands::TABLES_OF_BYTES {
-        let Ok(subject) = Subjected::new(Kind::Lines, text, "C") else { return skip("no tr") };
+        let Ok(subject) = TestedCommand::new(Kind::Lines, text, "C") else { return skip("no tr") };
         let effect = Effect::read(&subject.simple, true).expect("understood");
         let all = (0..=255).flat_map(|byte: u8| [byte, byte]);
         let some = std::iter::repeat_with(|| random.choice(*b"aabbcz \n\n\t,-[]").expect("one"));

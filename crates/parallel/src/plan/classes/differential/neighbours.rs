@@ -5,8 +5,8 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::inputs::{self, Kind};
-use super::programs::Ran;
-use super::{LOCALES, Subjected, commands, parts, together};
+use super::programs::CommandOutput;
+use super::{LOCALES, TestedCommand, commands, parts, reference};
 use crate::plan::ir::{Combine, Guard, Records};
 
 /// Number of pairs tested for every input of a command.
@@ -43,16 +43,16 @@ fn neighbours() {
     assert!(failures.is_empty(), "{} wrong:\n{}", failures.len(), failures.join("\n\n"));
 }
 
-fn subjects(locale: &'static str) -> Vec<Subjected> {
+fn subjects(locale: &'static str) -> Vec<TestedCommand> {
     let tables = [commands::FILTERS, commands::TABLES_OF_BYTES, commands::PIECES, commands::SORTED];
     let of_lines = |(kind, _): &&(Kind, _)| matches!(kind, Kind::Lines | Kind::Text);
     let rows = tables.into_iter().flatten().chain(commands::COUNTED).filter(of_lines);
-    rows.filter_map(|(kind, text)| Subjected::new(*kind, text, locale).ok()).collect()
+    rows.filter_map(|(kind, text)| TestedCommand::new(*kind, text, locale).ok()).collect()
 }
 
 /// Returns the guard for the input of two neighbours, or `None` if the second cannot accept the
 /// output of the first.
-fn joined(first: &Subjected, second: &Subjected) -> Option<Guard> {
+fn joined(first: &TestedCommand, second: &TestedCommand) -> Option<Guard> {
     let (each, next) = (first.each(), second.each());
     let anywhere = next.cut.before.is_all() && next.cut.after.is_all();
     let plain = first.class.combine == Combine::Concatenate && next.cut.differ.is_none();
@@ -64,8 +64,8 @@ fn joined(first: &Subjected, second: &Subjected) -> Option<Guard> {
 
 /// Runs both commands over chunks, and returns whether the outputs could be compared.
 fn try_both(
-    first: &Subjected,
-    second: &Subjected,
+    first: &TestedCommand,
+    second: &TestedCommand,
     guard: &Guard,
     input: &[u8],
     seed: u64,
@@ -81,10 +81,10 @@ fn try_both(
         let next = second.run_part(&ran.output);
         (first.is_expected(&ran) && second.is_expected(&next)).then_some(next)
     };
-    let Some(outputs): Option<Vec<Ran>> = parts.iter().map(both).collect() else {
+    let Some(outputs): Option<Vec<CommandOutput>> = parts.iter().map(both).collect() else {
         return Ok(false);
     };
-    let Some(output) = together::combined(second, &outputs) else { return Ok(false) };
+    let Some(output) = reference::combined(second, &outputs) else { return Ok(false) };
     let whole = second.run(&first.run(input).output);
     if output == whole.output {
         return Ok(true);

@@ -1,7 +1,7 @@
 //! Cuts an input as a class allows, and checks the outputs of the chunks.
 
 use super::super::PerRecord;
-use super::programs::Ran;
+use super::programs::CommandOutput;
 use crate::plan::ir::{Cut, Guard, Key, Records};
 
 /// Cuts an input at some of the permitted positions, or returns `None` if there are none.
@@ -99,10 +99,10 @@ pub(super) fn in_any_order(parts: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec
 }
 
 /// Checks the outputs of chunks against the properties that the class claims.
-pub(super) fn look_at_outputs(
+pub(super) fn check_outputs(
     each: &PerRecord,
     parts: &[Vec<u8>],
-    outputs: &[Ran],
+    outputs: &[CommandOutput],
 ) -> Result<(), String> {
     let said = &each.output;
     for (number, (part, ran)) in parts.iter().zip(outputs).enumerate() {

@@ -11,13 +11,13 @@ pub(super) struct Program(Command);
 
 /// The standard output, standard error and exit code of a command.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Ran {
+pub(super) struct CommandOutput {
     pub(super) output: Vec<u8>,
     pub(super) errors: Vec<u8>,
     pub(super) status: i32,
 }
 
-impl fmt::Debug for Ran {
+impl fmt::Debug for CommandOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (output, errors) = (self.output.escape_ascii(), self.errors.escape_ascii());
         write!(f, "{} {output} ({errors})", self.status)
@@ -40,7 +40,7 @@ impl Program {
         Self(command)
     }
 
-    pub(super) fn run(mut self, input: &[u8]) -> Ran {
+    pub(super) fn run(mut self, input: &[u8]) -> CommandOutput {
         let pipes = self.0.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = pipes.spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");
@@ -50,6 +50,6 @@ impl Program {
             child.wait_with_output().expect("it ends")
         });
         let status = output.status.code().expect("no signal");
-        Ran { output: output.stdout, errors: output.stderr, status }
+        CommandOutput { output: output.stdout, errors: output.stderr, status }
     }
 }

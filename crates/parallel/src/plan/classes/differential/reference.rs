@@ -2,13 +2,13 @@
 
 use contend_commands::awk::sums::Totals;
 
-use super::Subjected;
-use super::programs::{Program, Ran};
+use super::TestedCommand;
+use super::programs::{CommandOutput, Program};
 use crate::execute::order::{Equal, Kind};
 use crate::plan::ir::{Column, Combine, Command, LineOrder, Merge, Numbers};
 
 /// Returns the combined output, or `None` if the command that combines outputs fails.
-pub(super) fn combined(subject: &Subjected, outputs: &[Ran]) -> Option<Vec<u8>> {
+pub(super) fn combined(subject: &TestedCommand, outputs: &[CommandOutput]) -> Option<Vec<u8>> {
     let outputs: Vec<&[u8]> = outputs.iter().map(|ran| ran.output.as_slice()).collect();
     match &subject.class.combine {
         Combine::Concatenate => Some(outputs.concat()),
@@ -24,7 +24,7 @@ pub(super) fn combined(subject: &Subjected, outputs: &[Ran]) -> Option<Vec<u8>> 
     }
 }
 
-fn through(subject: &Subjected, command: &Command, outputs: &[&[u8]]) -> Option<Vec<u8>> {
+fn through(subject: &TestedCommand, command: &Command, outputs: &[&[u8]]) -> Option<Vec<u8>> {
     let arguments = command.arguments.iter().map(String::as_str);
     let ran = Program::new(&command.program, arguments, subject.locale).run(&outputs.concat());
     (ran.status == 0).then_some(ran.output)
@@ -55,7 +55,7 @@ fn counted_line(line: &[u8]) -> (u64, &[u8]) {
     (count.parse().expect("a number"), &line[start + digits + 1..])
 }
 
-fn merged(subject: &Subjected, merge: &Merge, outputs: &[&[u8]]) -> Vec<u8> {
+fn merged(subject: &TestedCommand, merge: &Merge, outputs: &[&[u8]]) -> Vec<u8> {
     let files: Vec<String> = (0..outputs.len())
         .map(|number| subject.folder.path().join(number.to_string()))
         .map(|path| path.to_str().expect("UTF-8").to_owned())
