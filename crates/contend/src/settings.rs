@@ -113,7 +113,7 @@ pub struct LabRun {
 pub fn lab(args: LabArgs) -> Result<Lab> {
     let (suite, experiments, title, measurement, detail) = match args.what {
         LabVerb::List { names } if names.is_empty() => {
-            let all = REGISTRY.experiments.iter().copied().collect();
+            let all = REGISTRY.experiments.to_vec();
             return Ok(Lab::List(all, REGISTRY.suites));
         }
         LabVerb::List { names } => return Ok(Lab::List(by_name(&names)?, &[])),

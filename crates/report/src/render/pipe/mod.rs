@@ -91,9 +91,9 @@ fn more(out: &mut String, record: &PipeRecord, width: usize) {
     }
     options.push(("--json FILE", ""));
     let line = |is_explained: bool| {
-        let each = options.iter().map(|(option, does)| match is_explained {
-            true => format!("{option}{does}"),
-            false => (*option).to_owned(),
+        let each = options.iter().map(|(option, does)| {
+            let does = if is_explained { does } else { "" };
+            format!("{option}{does}")
         });
         format!("More: {}", each.collect::<Vec<_>>().join("   "))
     };

@@ -106,10 +106,9 @@ mod tests {
     fn huge_pages_in_tmpfs_depend_on_the_chosen_value() {
         let values = ["always", "within_size", "advise", "never", "deny", "force"];
         let disabled = values.map(|chosen| {
-            let all = values.map(|value| match value == chosen {
-                true => format!("[{value}]"),
-                false => value.to_owned(),
-            });
+            let mark =
+                |value: &str| if value == chosen { format!("[{value}]") } else { value.to_owned() };
+            let all = values.map(mark);
             huge_pages_disabled(&all.join(" ")).is_some()
         });
         assert_eq!(disabled, [false, false, false, true, true, false]);
