@@ -24,7 +24,7 @@ pub enum Kind {
 
 /// Resources that one unit takes on average.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OfUnit {
+pub struct UnitResources {
     /// Memory in bytes, including kernel memory.
     pub memory: f64,
     /// Address space of a thread's stack, in bytes.
@@ -34,16 +34,16 @@ pub struct OfUnit {
 }
 
 /// Returns typical resources of a unit, for units that have not been measured.
-pub fn usual_unit(kind: Kind) -> OfUnit {
+pub fn typical_resources(kind: Kind) -> UnitResources {
     let memory = match kind {
         Kind::Process => 130e3,
         Kind::Thread => 40e3,
     };
-    OfUnit { memory, stack: 8 << 20, mappings: 2.0 }
+    UnitResources { memory, stack: 8 << 20, mappings: 2.0 }
 }
 
 /// A limit with a function that reads its current use.
-pub struct Watched {
+pub struct WatchedLimit {
     /// The limit, with its use at the time of creation.
     pub limit: Limit,
     in_use: Box<dyn Fn() -> Option<u64> + Send>,
@@ -54,15 +54,15 @@ pub struct Watched {
     slack: u64,
 }
 
-impl std::fmt::Debug for Watched {
+impl std::fmt::Debug for WatchedLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watched").field("limit", &self.limit).finish_non_exhaustive()
+        f.debug_struct("WatchedLimit").field("limit", &self.limit).finish_non_exhaustive()
     }
 }
 
 /// Whether a limit is exhausted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spent {
+pub enum Exhaustion {
     /// The kernel has counted a refusal.
     Refused {
         /// Message with the number of refusals and the file that counts them.
@@ -76,7 +76,7 @@ pub enum Spent {
     No,
 }
 
-impl Watched {
+impl WatchedLimit {
     fn new(
         name: &str,
         source: impl Into<String>,
@@ -96,30 +96,30 @@ impl Watched {
     }
 
     fn counting_refusals(mut self, file: PathBuf) -> Self {
-        self.refused_before = counted(&file).unwrap_or(0);
+        self.refused_before = refusal_count(&file).unwrap_or(0);
         self.refusals = Some(file);
         self
     }
 
     /// Reads the current use and returns whether the limit is exhausted.
-    pub fn spent(&self) -> Spent {
+    pub fn read_exhaustion(&self) -> Exhaustion {
         let Limit { name, value, per_unit, .. } = &self.limit;
         let used = (self.in_use)();
         // Other programs create and end units too, so one thousandth of the limit may be free.
         let near = value.saturating_sub(self.slack).saturating_sub(value / 1000);
         let is_full = used.is_some_and(|used| used as f64 + per_unit > near as f64);
-        let refused = self.refusals.as_deref().and_then(counted).unwrap_or(0);
+        let refused = self.refusals.as_deref().and_then(refusal_count).unwrap_or(0);
         let more = refused.saturating_sub(self.refused_before);
         match (more, used) {
             (0, Some(used)) if is_full => {
-                Spent::Full(format!("{name}: {used} of {value} were in use"))
+                Exhaustion::Full(format!("{name}: {used} of {value} were in use"))
             }
-            (0, _) => Spent::No,
+            (0, _) => Exhaustion::No,
             (more, _) => {
                 let file = self.refusals.as_deref().unwrap_or(Path::new("")).display();
                 let plural = if more == 1 { "" } else { "s" };
                 let evidence = format!("the kernel counted {more} refusal{plural} in {file}");
-                Spent::Refused { evidence, is_full }
+                Exhaustion::Refused { evidence, is_full }
             }
         }
     }
@@ -127,7 +127,7 @@ impl Watched {
 
 /// Returns the number of refusals in a `pids.events` file of a cgroup, or `None` if it is
 /// unreadable.
-fn counted(file: &Path) -> Option<u64> {
+fn refusal_count(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix("max "))?.trim().parse().ok()
 }
@@ -157,11 +157,11 @@ pub fn memory_available() -> u64 {
 }
 
 /// Returns all limits on units of this process, the tightest first.
-pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
-    let mut all: Vec<Watched> = Vec::new();
-    all.extend(processes_of_user());
+pub fn limits_on(kind: Kind, unit: UnitResources) -> Vec<WatchedLimit> {
+    let mut all: Vec<WatchedLimit> = Vec::new();
+    all.extend(user_task_limit());
     all.extend(cgroup_pids());
-    all.extend(Watched::new(
+    all.extend(WatchedLimit::new(
         "kernel.threads-max",
         "/proc/sys/kernel/threads-max",
         number("/proc/sys/kernel/threads-max").unwrap_or(u64::MAX),
@@ -173,11 +173,11 @@ pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
     let early = (1..300).filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).count() as u64;
     all.extend(number("/proc/sys/kernel/pid_max").and_then(|value| {
         let path = "/proc/sys/kernel/pid_max";
-        Watched::new("kernel.pid_max", path, value, 1.0, 300 - early, tasks)
+        WatchedLimit::new("kernel.pid_max", path, value, 1.0, 300 - early, tasks)
     }));
     all.extend(memory(unit));
     if kind == Kind::Thread {
-        all.extend(of_address_space(unit));
+        all.extend(address_space_limits(unit));
     }
     all.sort_by_key(|watched| watched.limit.allows);
     all
@@ -186,14 +186,14 @@ pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
 /// Names of the limits that all processes of the user, of the cgroup or of the machine share. A
 /// process that exhausts one keeps the others from creating units. Limits on the memory map affect
 /// only their own process, and `memory_floor` protects the memory of the machine.
-const SHARED: [&str; 5] =
+const SHARED_LIMIT_NAMES: [&str; 5] =
     [NPROC, CGROUP_PIDS, "kernel.threads-max", "kernel.pid_max", "vm.overcommit"];
 
 /// Returns the tightest of the limits on units that other programs share, or `None` if none
 /// applies.
 pub fn tightest_shared(kind: Kind) -> Option<Limit> {
-    let all = applying(kind, usual_unit(kind)).into_iter().map(|watched| watched.limit);
-    all.into_iter().find(|limit| SHARED.contains(&limit.name.as_str()))
+    let all = limits_on(kind, typical_resources(kind)).into_iter().map(|watched| watched.limit);
+    all.into_iter().find(|limit| SHARED_LIMIT_NAMES.contains(&limit.name.as_str()))
 }
 
 /// Returns the number of units that a limit allows, less those to leave free for other programs.
@@ -204,17 +204,17 @@ pub fn usable(limit: &Limit) -> u64 {
 /// Returns the number of units to leave free for other programs: a twentieth of those that a shared
 /// limit allows, and 0 for other limits.
 fn spare(limit: &Limit) -> u64 {
-    if SHARED.contains(&limit.name.as_str()) { limit.allows.div_ceil(20) } else { 0 }
+    if SHARED_LIMIT_NAMES.contains(&limit.name.as_str()) { limit.allows.div_ceil(20) } else { 0 }
 }
 
 /// Returns why `n` more units of typical size cannot be created, or `None` if they can.
-pub fn not_so_many(kind: Kind, n: u64) -> Option<String> {
-    not_so_many_of(kind, usual_unit(kind), n)
+pub fn shortage(kind: Kind, n: u64) -> Option<String> {
+    shortage_for(kind, typical_resources(kind), n)
 }
 
 /// Returns why `n` more units with the given resources cannot be created, or `None` if they can.
-pub fn not_so_many_of(kind: Kind, unit: OfUnit, n: u64) -> Option<String> {
-    let limits = applying(kind, unit).into_iter().map(|watched| watched.limit);
+pub fn shortage_for(kind: Kind, unit: UnitResources, n: u64) -> Option<String> {
+    let limits = limits_on(kind, unit).into_iter().map(|watched| watched.limit);
     let mut short = limits.filter(|limit| usable(limit) <= n);
     short.next().map(|limit| refusal(&limit, n))
 }
@@ -228,12 +228,12 @@ fn refusal(limit: &Limit, n: u64) -> String {
     format!("{name} = {value} allows {allows} more{spare}, but {n} are needed")
 }
 
-fn memory(unit: OfUnit) -> Option<Watched> {
+fn memory(unit: UnitResources) -> Option<WatchedLimit> {
     let available = memory_available();
     let floor = memory_floor();
     let used = move || Some(available.saturating_sub(memory_available()));
     let source = "MemAvailable and the cgroup, less a twentieth";
-    Watched::new("memory", source, available, unit.memory.max(1.0), floor, used)
+    WatchedLimit::new("memory", source, available, unit.memory.max(1.0), floor, used)
 }
 
 /// Returns the number of memory mappings of this process, or 0 if it cannot be read.
@@ -242,17 +242,17 @@ pub fn own_mappings() -> u64 {
 }
 
 /// Returns the limits on the memory map of a process, which all its threads share.
-fn of_address_space(unit: OfUnit) -> Vec<Watched> {
+fn address_space_limits(unit: UnitResources) -> Vec<WatchedLimit> {
     let guard = 4096;
     let path = "/proc/sys/vm/max_map_count";
     let mappings = number(path).and_then(|value| {
         let each = unit.mappings.max(0.1);
-        Watched::new("vm.max_map_count", path, value, each, 0, || Some(own_mappings()))
+        WatchedLimit::new("vm.max_map_count", path, value, each, 0, || Some(own_mappings()))
     });
     let status = |field: fn(Status) -> u64| move || Some(field(Status::of(getpid()).ok()?));
     let rlimit = |name, resource, per_unit: u64, field: fn(Status) -> u64| {
         let value = getrlimit(resource).current?;
-        Watched::new(name, "getrlimit(2)", value, per_unit as f64, 0, status(field))
+        WatchedLimit::new(name, "getrlimit(2)", value, per_unit as f64, 0, status(field))
     };
     let address_space = rlimit("RLIMIT_AS", Resource::As, unit.stack + guard, |s| s.address_space);
     let data = rlimit("RLIMIT_DATA", Resource::Data, unit.stack + guard, |s| s.data);
@@ -260,21 +260,21 @@ fn of_address_space(unit: OfUnit) -> Vec<Watched> {
     let commit = strict.then(MemInfo::read).and_then(|info| {
         let used = || Some(MemInfo::read().committed);
         let source = "CommitLimit of /proc/meminfo, since vm.overcommit_memory is 2";
-        Watched::new("vm.overcommit", source, info.commit_limit, unit.stack as f64, 0, used)
+        WatchedLimit::new("vm.overcommit", source, info.commit_limit, unit.stack as f64, 0, used)
     });
     [mappings, address_space, data, commit].into_iter().flatten().collect()
 }
 
 /// Returns the limit `RLIMIT_NPROC` on the tasks of the user, or `None` if there is none. In the
 /// initial user namespace, root and holders of `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN` are exempt.
-fn processes_of_user() -> Option<Watched> {
+fn user_task_limit() -> Option<WatchedLimit> {
     const EXEMPTING: u64 = 1 << 24 | 1 << 21;
     if in_first_user_namespace() && (getuid().is_root() || capabilities() & EXEMPTING != 0) {
         return None;
     }
     let value = getrlimit(Resource::Nproc).current?;
     let source = "ulimit -u; tasks of this user elsewhere count too";
-    Watched::new(NPROC, source, value, 1.0, 0, tasks_of_user)
+    WatchedLimit::new(NPROC, source, value, 1.0, 0, tasks_of_user)
 }
 
 /// Name of the limit on the tasks of a user.
@@ -324,13 +324,13 @@ pub fn tasks() -> Option<u64> {
     text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-fn cgroup_pids() -> Vec<Watched> {
+fn cgroup_pids() -> Vec<WatchedLimit> {
     let watched = |group: Group| {
         let value = group.number("pids.max")?;
         let source = group.folder.join("pids.max").display().to_string();
         let events = group.folder.join("pids.events");
         let current = move || group.number("pids.current");
-        let watched = Watched::new(CGROUP_PIDS, source, value, 1.0, 0, current)?;
+        let watched = WatchedLimit::new(CGROUP_PIDS, source, value, 1.0, 0, current)?;
         Some(watched.counting_refusals(events))
     };
     cgroup::of("pids").into_iter().filter_map(watched).collect()
@@ -348,12 +348,15 @@ mod tests {
     #[test]
     fn the_tightest_limit_comes_first_and_all_have_room_now() {
         for kind in [Kind::Process, Kind::Thread] {
-            let all = applying(kind, usual_unit(kind));
+            let all = limits_on(kind, typical_resources(kind));
             assert!(all.is_sorted_by_key(|watched| watched.limit.allows));
             let names: Vec<_> = all.iter().map(|watched| watched.limit.name.as_str()).collect();
             assert!(names.contains(&"kernel.pid_max") && names.contains(&"memory"), "{names:?}");
             assert_eq!(names.contains(&"vm.max_map_count"), kind == Kind::Thread);
-            assert!(all.iter().all(|watched| watched.spent() == Spent::No), "{all:?}");
+            assert!(
+                all.iter().all(|watched| watched.read_exhaustion() == Exhaustion::No),
+                "{all:?}"
+            );
         }
     }
 
@@ -380,29 +383,32 @@ mod tests {
         );
         for kind in [Kind::Process, Kind::Thread] {
             let tightest = tightest_shared(kind).expect("Linux has some");
-            assert!(not_so_many(kind, tightest.allows.saturating_sub(1)).is_some(), "{tightest:?}");
-            assert!(not_so_many(kind, 2 * tightest.allows).is_some(), "{tightest:?}");
+            assert!(shortage(kind, tightest.allows.saturating_sub(1)).is_some(), "{tightest:?}");
+            assert!(shortage(kind, 2 * tightest.allows).is_some(), "{tightest:?}");
         }
     }
 
     #[test]
     fn a_limit_is_spent_when_nothing_is_left_of_it() {
-        let full = Watched::new("x", "y", 100, 1.0, 0, || Some(100)).expect("readable");
+        let full = WatchedLimit::new("x", "y", 100, 1.0, 0, || Some(100)).expect("readable");
         assert_eq!(full.limit.allows, 0);
-        assert_eq!(full.spent(), Spent::Full("x: 100 of 100 were in use".to_owned()));
-        let half = Watched::new("x", "y", 100, 2.0, 10, || Some(50)).expect("readable");
-        assert_eq!((half.limit.allows, half.spent()), (20, Spent::No));
+        assert_eq!(
+            full.read_exhaustion(),
+            Exhaustion::Full("x: 100 of 100 were in use".to_owned())
+        );
+        let half = WatchedLimit::new("x", "y", 100, 2.0, 10, || Some(50)).expect("readable");
+        assert_eq!((half.limit.allows, half.read_exhaustion()), (20, Exhaustion::No));
     }
 
     #[test]
     fn refusals_are_counted_by_the_kernel() {
         let file = std::env::temp_dir().join(format!("contend-events-{}", std::process::id()));
         fs::write(&file, "max 3\n").expect("room");
-        let limit = Watched::new("x", "y", 100, 1.0, 0, || Some(5)).expect("readable");
+        let limit = WatchedLimit::new("x", "y", 100, 1.0, 0, || Some(5)).expect("readable");
         let limit = limit.counting_refusals(file.clone());
-        assert_eq!(limit.spent(), Spent::No);
+        assert_eq!(limit.read_exhaustion(), Exhaustion::No);
         fs::write(&file, "max 5\n").expect("room");
-        assert!(matches!(limit.spent(), Spent::Refused { is_full: false, .. }));
+        assert!(matches!(limit.read_exhaustion(), Exhaustion::Refused { is_full: false, .. }));
         fs::remove_file(file).expect("it is there");
     }
 }

@@ -13,7 +13,7 @@ use crate::engine::experiment::{
 };
 use crate::engine::setting::Setting;
 use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
-use crate::support::histogram::{P999_SAMPLES, histogram, note, percentiles};
+use crate::support::histogram::{MIN_P999_SAMPLES, histogram, percentiles, record};
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
 use crate::support::partners::{Pair, Placement, Used};
 
@@ -39,7 +39,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
-    hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
+    hands_over: |parameters| placement(parameters, Placement::Free).uses_two_cpus(),
     demands: Demands::NONE.lasting(100, 250),
     subject: |parameters| Ok(Box::new(HandOff::new(parameters)?)),
 };
@@ -139,10 +139,10 @@ impl Subject for HandOff {
         let session = self.partners.run(turns, nothing, None)?;
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
-        let mut note = |turn: Duration| note(&mut histogram, turn.saturating_sub(clock) / 2);
+        let mut record = |turn: Duration| record(&mut histogram, turn.saturating_sub(clock) / 2);
         let affordable = how_many(SINGLE_TURNS_TIME, session.elapsed, turns);
-        let timed = turns.max(affordable.min(P999_SAMPLES));
-        self.partners.run(timed, nothing, Some(&mut note))?;
+        let timed = turns.max(affordable.min(MIN_P999_SAMPLES));
+        self.partners.run(timed, nothing, Some(&mut record))?;
         let hand_offs = 2.0 * turns as f64;
         let of_both =
             |figure: fn(&Used) -> f64| session.used.iter().map(figure).sum::<f64>() / hand_offs;

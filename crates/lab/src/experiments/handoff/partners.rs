@@ -103,8 +103,8 @@ impl Partners {
         if let Some(begun) = session.begun.filter(|_| !self.mechanisms[3].waits) {
             session.elapsed = begun.elapsed(); // main has not waited for sub's last turn
         }
-        let figures = link.figures()?;
-        session.used[1] = Used::from_figures(std::array::from_fn(|index| figures[index]));
+        let values = link.values()?;
+        session.used[1] = Used::from_values(std::array::from_fn(|index| values[index]));
         Ok(session)
     }
 }
@@ -211,7 +211,7 @@ fn run_sub(
         work();
         primitives.to_main.post()?;
     }
-    link.finish(&before.since().to_figures()); // before main is woken
+    link.finish(&before.since().to_values()); // before main is woken
     primitives.end.post()
 }
 

@@ -45,7 +45,7 @@ macro_rules! preset {
                 ResolvedCase::resolve(parameters, &$preset).pair.placement.unavailable()
             },
             hands_over: |parameters| {
-                ResolvedCase::resolve(parameters, &$preset).pair.placement.crosses()
+                ResolvedCase::resolve(parameters, &$preset).pair.placement.uses_two_cpus()
             },
             demands: Demands::NONE.lasting(100, 900).refusing(|parameters| {
                 ResolvedCase::resolve(parameters, &$preset).conflict(parameters)
@@ -104,7 +104,7 @@ preset!(
     EIGHT,
     "8",
     "as handoff/0, with each partner on a CPU of its own",
-    Preset::new(SEMAPHORE, SLEEP, SLEEP).with_placement(Placement::Apart)
+    Preset::new(SEMAPHORE, SLEEP, SLEEP).with_placement(Placement::TwoCpus)
 );
 preset!(
     NINE,
@@ -130,7 +130,7 @@ pub const SWEEP: Experiment = Experiment {
         ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.unavailable()
     },
     hands_over: |parameters| {
-        ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.crosses()
+        ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.uses_two_cpus()
     },
     demands: Demands::NONE
         .lasting(100, 900)
@@ -155,7 +155,7 @@ fn sweep(scope: &Scope) -> Vec<Parameters> {
     let factors = scope.choose(&[1, 100_u64], &[1], &[1]);
     let mut cases = Vec::new();
     for &mechanism in mechanisms {
-        for placement in [Placement::Same, Placement::Apart] {
+        for placement in [Placement::Same, Placement::TwoCpus] {
             for &factor in factors {
                 let case = Parameters::new().with("to_main", mechanism);
                 cases.push(case.with(names::PLACEMENT, placement.name()).with("factor", factor));

@@ -15,7 +15,7 @@ use super::settings::{
 };
 use crate::engine::experiment::{Facts, Sample, Subject, SubjectError};
 use crate::engine::setting::Setting;
-use crate::support::histogram::{histogram, note, percentiles};
+use crate::support::histogram::{histogram, percentiles, record};
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, SLACK, pair};
 use crate::support::partners::{Pair, Used};
 use crate::support::work::Work;
@@ -185,7 +185,7 @@ impl TurnTaking {
             return Err(SubjectError::Wrong(reason));
         }
         let count = turns(parameters);
-        let work = Work::of(case.work);
+        let work = Work::lasting(case.work);
         let of_main = if case.main_works { work } else { Work::NONE };
         Ok(Self { partners: case.partners(), case, count, work: [of_main, work] })
     }
@@ -207,7 +207,7 @@ impl TurnTaking {
                 let time = taken.min(MAX_CALIBRATION_TIME);
                 let turns = time.as_nanos() / (2 * work).as_nanos().max(1);
                 let turns = u64::try_from(turns).unwrap_or(u64::MAX).clamp(1, 2000);
-                let session = self.partners.run(turns, [&|| (), &|| twice.work()], None)?;
+                let session = self.partners.run(turns, [&|| (), &|| twice.run()], None)?;
                 session.elapsed.div_f64(turns as f64).saturating_sub(work)
             }
             MainWait::Polling(sleep) => {
@@ -223,7 +223,7 @@ impl TurnTaking {
         each: &mut dyn FnMut(Duration),
     ) -> (Result<SessionStats, SubjectError>, Option<f64>) {
         let meter = LoadMeter::new();
-        let parts = self.work.map(|work| move || work.work());
+        let parts = self.work.map(|work| move || work.run());
         let parts: [TurnWork<'_>; 2] = [&parts[0], &parts[1]];
         meter.measure_during(|| {
             self.partners.run_observed(self.count, parts, Some(each), &|sub| meter.watch(sub))
@@ -234,7 +234,7 @@ impl TurnTaking {
 impl Subject for TurnTaking {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
-        let (session, load_max) = self.run(&mut |turn| note(&mut histogram, turn));
+        let (session, load_max) = self.run(&mut |turn| record(&mut histogram, turn));
         let session = session?;
         let cpu: f64 = session.used.iter().map(|used| used.cpu.as_secs_f64()).sum();
         let load = 100.0 * cpu / session.elapsed.as_secs_f64() / cpu::allowed() as f64;

@@ -11,7 +11,7 @@ use contend_sys::shared::{Line, Shared};
 use contend_sys::{Signal, child};
 
 use super::channels::{Endpoint, Mechanism, TABLE, WaitStrategy};
-use super::exchange::{EXTRA_FIGURES, Exchange};
+use super::exchange::{EXTRA_VALUES, Exchange};
 use crate::support::partners::{Kind, Pair, Placement, Sub};
 
 fn exchange(mechanism: &'static Mechanism, kind: Kind, bytes: usize) -> Exchange {
@@ -103,7 +103,7 @@ fn with_delays(exchange: &Exchange, messages: u64) {
             pause(!number);
             end.receive_all(number..number + 1)?;
         }
-        Ok([0; EXTRA_FIGURES])
+        Ok([0; EXTRA_VALUES])
     };
     let ran = exchange.run(messages, &mut main, &mut sub, &|_| ());
     ran.unwrap_or_else(|error| panic!("{}: {error}", name(exchange)));
@@ -152,7 +152,7 @@ fn killed_at(exchange: &Exchange, step: u64, answers: bool) {
                 end.receive_all(number..number + 1)?;
             }
         }
-        Ok([0; EXTRA_FIGURES])
+        Ok([0; EXTRA_VALUES])
     };
     let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ());
     let error = ran.expect_err("it was killed").to_string();
@@ -171,7 +171,7 @@ fn a_partner_killed_at_any_time_is_an_error() {
             };
             let mut main = |end: &mut dyn Endpoint, numbers| end.request_all(numbers);
             let mut sub = |end: &mut dyn Endpoint, numbers| {
-                end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES])
+                end.reply_all(numbers).map(|()| [0; EXTRA_VALUES])
             };
             let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &kill);
             let error = ran.expect_err("it was killed").to_string();
@@ -196,7 +196,7 @@ fn a_skipped_message_is_detected() {
     for exchange in all().filter(|exchange| exchange.bytes == 1) {
         let mut sub = |end: &mut dyn Endpoint, numbers: Range<u64>| {
             end.receive_all(numbers.start + 1..numbers.end)?; // expects numbers one too high
-            Ok([0; EXTRA_FIGURES])
+            Ok([0; EXTRA_VALUES])
         };
         let mut main = |end: &mut dyn Endpoint, numbers| end.send_all(numbers);
         let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ());
@@ -240,7 +240,7 @@ fn nothing_is_left_behind_when_main_is_killed() {
                 Ok(())
             };
             let mut sub = |end: &mut dyn Endpoint, numbers| {
-                end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES])
+                end.reply_all(numbers).map(|()| [0; EXTRA_VALUES])
             };
             i32::from(exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ()).is_err())
         });

@@ -16,10 +16,10 @@ use rustix::thread::gettid;
 use super::channels::{ChannelConfig, Endpoint, Mechanism};
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::engine::timing::now;
-use crate::support::partners::link::FIGURES;
-use crate::support::partners::usage::USAGE_FIGURES;
-use crate::support::partners::{IsThrough, Link, Observer, Pair, Release, Used};
-use crate::support::syscalls::{KINDS, Tally};
+use crate::support::partners::link::MAX_VALUES;
+use crate::support::partners::usage::USAGE_VALUES;
+use crate::support::partners::{HasFinished, Link, Observer, Pair, Release, Used};
+use crate::support::syscalls::{CALL_COUNT, Tally};
 
 /// Two partners and the mechanism that carries their messages.
 #[derive(Debug, Clone, Copy)]
@@ -58,14 +58,14 @@ pub struct ExchangeResult {
     /// Resource usage of main, then of sub.
     pub stats: [PartnerStats; 2],
     /// Values that sub's role returned for the measured messages.
-    pub extra: [u64; EXTRA_FIGURES],
+    pub extra: [u64; EXTRA_VALUES],
 }
 
 /// Number of values that sub can report in addition to its usage.
-pub const EXTRA_FIGURES: usize = 8;
+pub const EXTRA_VALUES: usize = 8;
 /// Number of values that encode a [`PartnerStats`] on the link.
-const STATS_FIGURES: usize = 2 + USAGE_FIGURES + KINDS;
-const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link must hold all figures");
+const STATS_VALUES: usize = 2 + USAGE_VALUES + CALL_COUNT;
+const _: () = assert!(STATS_VALUES + EXTRA_VALUES <= MAX_VALUES, "the link must hold all values");
 
 impl PartnerStats {
     /// Returns the usage from `before` until now, with the given system calls.
@@ -77,25 +77,25 @@ impl PartnerStats {
     }
 
     /// Encodes the usage as values for the link.
-    pub fn to_figures(self) -> [u64; STATS_FIGURES] {
-        let mut figures = [0; STATS_FIGURES];
-        figures[0] = self.end_ns;
-        figures[1] = self.peak_rss;
-        figures[2..][..USAGE_FIGURES].copy_from_slice(&self.used.to_figures());
-        figures[2 + USAGE_FIGURES..].copy_from_slice(&self.calls.figures());
-        figures
+    pub fn to_values(self) -> [u64; STATS_VALUES] {
+        let mut values = [0; STATS_VALUES];
+        values[0] = self.end_ns;
+        values[1] = self.peak_rss;
+        values[2..][..USAGE_VALUES].copy_from_slice(&self.used.to_values());
+        values[2 + USAGE_VALUES..].copy_from_slice(&self.calls.counts());
+        values
     }
 
     /// Decodes sub's usage, and the further values that sub reports, from the values of the link.
-    pub fn split(figures: &[u64; FIGURES]) -> (Self, [u64; EXTRA_FIGURES]) {
-        let figure = |from: usize| move |index: usize| figures[from + index];
+    pub fn decode(values: &[u64; MAX_VALUES]) -> (Self, [u64; EXTRA_VALUES]) {
+        let value_after = |from: usize| move |index: usize| values[from + index];
         let stats = Self {
-            end_ns: figures[0],
-            peak_rss: figures[1],
-            used: Used::from_figures(std::array::from_fn(figure(2))),
-            calls: Tally::from_figures(std::array::from_fn(figure(2 + USAGE_FIGURES))),
+            end_ns: values[0],
+            peak_rss: values[1],
+            used: Used::from_values(std::array::from_fn(value_after(2))),
+            calls: Tally::from_counts(std::array::from_fn(value_after(2 + USAGE_VALUES))),
         };
-        (stats, std::array::from_fn(figure(STATS_FIGURES)))
+        (stats, std::array::from_fn(value_after(STATS_VALUES)))
     }
 }
 
@@ -114,7 +114,7 @@ pub type MainRole<'a> = &'a mut dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::
 /// Sub's side of an exchange, called with the same numbers. Main receives the values that the last
 /// call returns.
 pub type SubRole<'a> =
-    &'a mut (dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<[u64; EXTRA_FIGURES]> + Send);
+    &'a mut (dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<[u64; EXTRA_VALUES]> + Send);
 
 impl Exchange {
     /// Runs an exchange in which main sends messages, and sub receives and checks them.
@@ -125,7 +125,7 @@ impl Exchange {
         self.run(
             messages,
             &mut |end, numbers| end.send_all(numbers),
-            &mut |end, numbers| end.receive_all(numbers).map(|()| [0; EXTRA_FIGURES]),
+            &mut |end, numbers| end.receive_all(numbers).map(|()| [0; EXTRA_VALUES]),
             &|_| (),
         )
     }
@@ -147,7 +147,7 @@ impl Exchange {
                 Some(each) if numbers.start >= warm_up => end.request_each(numbers, each),
                 _ => end.request_all(numbers),
             },
-            &mut |end, numbers| end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES]),
+            &mut |end, numbers| end.reply_all(numbers).map(|()| [0; EXTRA_VALUES]),
             &|_| (),
         )?;
         let elapsed = Duration::from_nanos(result.stats[0].end_ns.saturating_sub(result.start_ns));
@@ -189,8 +189,8 @@ impl Exchange {
                 participant.run_sub(sub)
             },
             Release {
-                main: &|is_through| threads.interrupt_wait(0, &link, is_through),
-                sub: &|is_through| threads.interrupt_wait(1, &link, is_through),
+                main: &|has_finished| threads.interrupt_wait(0, &link, has_finished),
+                sub: &|has_finished| threads.interrupt_wait(1, &link, has_finished),
             },
             observer,
         );
@@ -199,7 +199,7 @@ impl Exchange {
             Err(error) if link.is_broken() && is_disconnect(&error) => return Err(link.broken()),
             Err(error) => return Err(error),
         };
-        let (sub_stats, extra) = PartnerStats::split(&link.figures()?);
+        let (sub_stats, extra) = PartnerStats::decode(&link.values()?);
         let stats = [main_stats, sub_stats];
         let elapsed = Duration::from_nanos(stats[1].end_ns.saturating_sub(start_ns));
         Ok(ExchangeResult { start_ns, elapsed, stats, extra })
@@ -256,7 +256,7 @@ impl Participant<'_> {
         self.gate.store(SUB_WARMED_UP, Ordering::Release);
         let extra = role(&mut *self.end, measured)?;
         let stats = self.stats_since(&before);
-        self.link.finish(&[stats.to_figures().as_slice(), &extra].concat());
+        self.link.finish(&[stats.to_values().as_slice(), &extra].concat());
         Ok(())
     }
 
@@ -303,9 +303,9 @@ impl BlockedThreads {
     }
 
     /// If the other partner has exited early, interrupts the system calls of partner `who` until
-    /// `is_through` returns true.
-    fn interrupt_wait(&self, who: usize, link: &Link, is_through: IsThrough<'_>) {
-        while link.is_broken() && !is_through() {
+    /// `has_finished` returns true.
+    fn interrupt_wait(&self, who: usize, link: &Link, has_finished: HasFinished<'_>) {
+        while link.is_broken() && !has_finished() {
             match self.threads[who].load(Ordering::Acquire) {
                 0 => {} // not started yet
                 thread => self.nudge.end_wait(thread),

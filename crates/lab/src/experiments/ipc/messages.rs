@@ -12,7 +12,7 @@ use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
-use crate::support::histogram::{P999_SAMPLES, histogram, note, percentiles};
+use crate::support::histogram::{MIN_P999_SAMPLES, histogram, percentiles, record};
 use crate::support::partners::{Placement, Used};
 
 /// The definition of `ipc/one-way`.
@@ -73,7 +73,7 @@ const fn row(
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let lengths = scope.choose(&[1, 64, 4096, 65_536, 1 << 20], &[1, 4096, 1 << 20], &[1, 4096]);
     let partners = scope.choose(&["process", "thread"], &["process"], &["process"]);
-    let all = [Placement::Same, Placement::Apart, Placement::Awake, Placement::Free];
+    let all = [Placement::Same, Placement::TwoCpus, Placement::TwoAwakeCpus, Placement::Free];
     let placements = scope.choose(&all, &all[..3], &all[3..]);
     let all = channels::names();
     let quick = [
@@ -162,8 +162,9 @@ impl MessageExchange {
     fn with_percentiles(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
-        let mut each = |time: Duration| note(&mut histogram, time.saturating_sub(clock));
-        self.exchange.round_trips(affordable.clamp(MIN_MESSAGES, P999_SAMPLES), Some(&mut each))?;
+        let mut each = |time: Duration| record(&mut histogram, time.saturating_sub(clock));
+        self.exchange
+            .round_trips(affordable.clamp(MIN_MESSAGES, MIN_P999_SAMPLES), Some(&mut each))?;
         Ok(percentiles(&histogram).fold(sample, |sample, (name, nanoseconds)| {
             sample.with(name, Unit::Nanoseconds, nanoseconds)
         }))

@@ -8,7 +8,7 @@ use contend_record::parameters::{Parameters, names};
 use contend_sys::shared::{Line, Shared};
 
 use super::channels;
-use super::exchange::{EXTRA_FIGURES, Exchange, PartnerStats};
+use super::exchange::{EXTRA_VALUES, Exchange, PartnerStats};
 use crate::engine::experiment::{
     Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
@@ -41,7 +41,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
-    hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
+    hands_over: |parameters| placement(parameters, Placement::Free).uses_two_cpus(),
     demands: Demands::NONE.lasting(100, 200).and_ns_per(&[("messages", 1_000)]),
     subject: |parameters| Ok(Box::new(OneByte::new(parameters)?)),
 };
@@ -119,7 +119,7 @@ impl OneByte {
             &mut |end, numbers| {
                 let received = numbers.end - numbers.start;
                 end.receive_all(numbers)?;
-                let mut extra = [0; EXTRA_FIGURES];
+                let mut extra = [0; EXTRA_VALUES];
                 extra[0] = received;
                 Ok(extra)
             },
@@ -168,16 +168,16 @@ impl OneByte {
                         break;
                     }
                 }
-                let figures = PartnerStats::now(before, Tally::default()).to_figures();
-                link.finish(&[figures.as_slice(), &[received]].concat());
+                let values = PartnerStats::now(before, Tally::default()).to_values();
+                link.finish(&[values.as_slice(), &[received]].concat());
                 Ok(())
             },
             // Only main's loop at the start blocks, and it checks the link itself.
             Release { main: &|_| (), sub: &|_| over.store(true, Ordering::Release) },
             &|_| (),
         )?;
-        let figures = link.figures()?;
-        let (sub_stats, [received, ..]) = PartnerStats::split(&figures);
+        let values = link.values()?;
+        let (sub_stats, [received, ..]) = PartnerStats::decode(&values);
         Ok(TransferResult {
             elapsed: Duration::from_nanos(stats.end_ns.saturating_sub(from)),
             stats: [stats, sub_stats],

@@ -88,5 +88,5 @@ fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String>
 
 /// Returns whether the partners are certain to run on two CPUs.
 pub fn hands_over(parameters: &Parameters) -> bool {
-    placement(parameters, Placement::Free).crosses()
+    placement(parameters, Placement::Free).uses_two_cpus()
 }

@@ -70,6 +70,6 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     stages.push(awk::parser(awk));
     let documents = parameters.number("documents").ok_or_else(wrong)?;
     let copies = parameters.number(names::COPIES).unwrap_or(1);
-    let input = Box::new(move || Input::of(|file| json_array(file, documents)));
+    let input = Box::new(move || Input::new(|file| json_array(file, documents)));
     Ok(Box::new(PipelineSubject { stages, copies, input }))
 }

@@ -122,7 +122,7 @@ pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, Subje
         check(stages, pipeline, &mut errors)?;
     }
     let times: Vec<_> = running.iter().map(|pipeline| times(pipeline)).collect();
-    Ok(sample(stages, &times, real, input.bytes() * copies))
+    Ok(sample(stages, &times, real, input.len_bytes() * copies))
 }
 
 fn start(
@@ -247,7 +247,7 @@ mod tests {
     use std::io::Write;
 
     fn input() -> Input {
-        Input::of(|mut file| file.write_all(b"one\ntwo\n")).expect("memory")
+        Input::new(|mut file| file.write_all(b"one\ntwo\n")).expect("memory")
     }
 
     fn sh(text: &str) -> Stage {

@@ -21,7 +21,7 @@ pub struct PipelineSubject {
 impl PipelineSubject {
     /// Creates one copy of a pipeline whose input has `lines` lines of base64.
     pub fn on_lines(lines: u64, stages: Vec<Stage>) -> Self {
-        let input = move || Input::of(|file| base64_lines(file, lines));
+        let input = move || Input::new(|file| base64_lines(file, lines));
         Self { stages, copies: 1, input: Box::new(input) }
     }
 }

@@ -12,7 +12,7 @@ use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::engine::setting::Setting;
-use crate::support::process_tree::settled;
+use crate::support::process_tree::read_until_stable;
 
 /// The definition of `runtime/memory`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -84,7 +84,7 @@ impl Memory {
     fn measure(&self, hold: Duration) -> Result<Result<Sample, Early>, SubjectError> {
         let mut probe = Probe::start(self.row)?;
         let none = probe.rest()?;
-        let before = settled(|| probe.memory_use())?;
+        let before = read_until_stable(|| probe.memory_use())?;
         let parked = probe.park(self.n, hold)?;
         let waiting = probe.memory_use()?;
         let end = match probe.wake(self.n)? {
@@ -92,7 +92,7 @@ impl Memory {
             Err(early) => return Ok(Err(early)),
         };
         probe.rest()?;
-        let left = settled(|| probe.memory_use())?;
+        let left = read_until_stable(|| probe.memory_use())?;
         let later = if self.reads_later {
             std::thread::sleep(Duration::from_secs(1));
             Some(probe.memory_use()?)

@@ -76,7 +76,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     let n = parameters.number(N.name).unwrap_or(1);
     parent::memory_unreadable()
         .or_else(|| row.missing())
-        .or_else(|| row.task.and_then(|kind| limits::not_so_many(kind, n)))
+        .or_else(|| row.task.and_then(|kind| limits::shortage(kind, n)))
         .or_else(|| {
             let free = limits::memory_available().saturating_sub(limits::memory_floor());
             memory_missing(row.bytes, n, free)

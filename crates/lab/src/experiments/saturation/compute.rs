@@ -32,6 +32,6 @@ struct Compute(Work);
 
 impl Workload for Compute {
     fn prepare(&self) -> Box<dyn FnOnce() + '_> {
-        Box::new(|| self.0.work())
+        Box::new(|| self.0.run())
     }
 }

@@ -102,7 +102,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         return Some(format!("needs {workers} workers, but at most {MAX_WORKERS} are supported"));
     }
     let kind = if value_of(parameters, &THREADS) > 1 { Kind::Thread } else { Kind::Process };
-    limits::not_so_many(kind, workers)
+    limits::shortage(kind, workers)
 }
 
 /// Returns the numbers of workers to measure, from 1 to twice the number of CPUs: dense at first,

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::client::{Client, Progress, Reuse};
 use crate::engine::experiment::{Attempt, SubjectError};
-use crate::support::histogram::{histogram, note};
+use crate::support::histogram::{histogram, record};
 
 /// Maximum number of events fetched by one system call, and of first requests in flight.
 const EVENTS_PER_WAIT: usize = 512;
@@ -156,7 +156,7 @@ impl Clients {
             let next = if all_sent || self.free.is_empty() { deadline } else { due(sent) };
             self.poll_responses(next.saturating_duration_since(Instant::now()), &mut |time| {
                 answered += 1;
-                note(&mut times, time);
+                record(&mut times, time);
             })
             .attempt("wait for responses")?;
             now = Instant::now();
@@ -165,10 +165,10 @@ impl Clients {
         let mut unanswered = 0;
         for due in self.abandon_unanswered() {
             unanswered += 1;
-            note(&mut times, now.saturating_duration_since(due));
+            record(&mut times, now.saturating_duration_since(due));
         }
         while due(sent) < end {
-            note(&mut times, now.saturating_duration_since(due(sent)));
+            record(&mut times, now.saturating_duration_since(due(sent)));
             (sent, unanswered) = (sent + 1, unanswered + 1);
         }
         Ok(FixedRate { times, answered, unanswered })

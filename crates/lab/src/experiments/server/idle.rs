@@ -12,7 +12,7 @@ use super::{CONNECTIONS, DEMANDS, MODEL, PROCESSES, PROGRAM, THREADS, cases, cos
 use crate::engine::experiment::{
     Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
-use crate::support::process_tree::{MemoryUse, settled};
+use crate::support::process_tree::{MemoryUse, read_until_stable};
 
 /// The definition of `server/idle`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -62,7 +62,7 @@ impl Idle {
 /// Reads the memory of a server once it has `processes` processes and its memory has settled.
 fn settled_with(server: &ServerProcess, processes: u64) -> Result<MemoryUse, SubjectError> {
     server.await_processes(|now| now == processes);
-    settled(|| server.memory_use())
+    read_until_stable(|| server.memory_use())
 }
 
 impl Subject for Idle {
@@ -75,7 +75,7 @@ impl Subject for Idle {
         let processes = 1 + setup.server.other_processes();
         let before = settled_with(&server, processes)?;
         let served = ConnectedServer::with(server, setup)?;
-        let idle = settled(|| served.server.memory_use())?;
+        let idle = read_until_stable(|| served.server.memory_use())?;
         let mut facts = served.facts(setup);
         facts.insert("processes".to_owned(), served.server.processes().into());
         let ConnectedServer { server, clients, answered, .. } = served;

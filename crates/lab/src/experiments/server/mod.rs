@@ -156,7 +156,7 @@ fn unavailable(parameters: &Parameters, handler: Handler) -> Option<String> {
     let each = setup.server.each().filter(|_| persistent);
     parent::memory_unreadable()
         .or_else(|| too_few_ports(n))
-        .or_else(|| limits::not_so_many_of(each?, of_unit(each?), n))
+        .or_else(|| limits::shortage_for(each?, of_unit(each?), n))
         .or_else(|| program_unavailable(setup.server, handler))
 }
 
@@ -165,7 +165,7 @@ fn program_unavailable(server: Server, handler: Handler) -> Option<String> {
     let refused = || (program.cannot_answer)(handler).map(str::to_owned);
     let kind = limits::Kind::Process;
     let processes = (program.other_processes)(concurrency);
-    program.missing().or_else(refused).or_else(|| limits::not_so_many(kind, processes))
+    program.missing().or_else(refused).or_else(|| limits::shortage(kind, processes))
 }
 
 /// Returns an explanation if there are fewer than `n` local ports, or `None` otherwise: all

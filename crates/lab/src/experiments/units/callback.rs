@@ -63,7 +63,7 @@ fn kind(parameters: &Parameters) -> Option<Kind> {
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let n = parameters.number(names::N).unwrap_or(0);
     parent::memory_unreadable()
-        .or_else(|| kind(parameters).and_then(|kind| limits::not_so_many(kind, n)))
+        .or_else(|| kind(parameters).and_then(|kind| limits::shortage(kind, n)))
 }
 
 struct UnitComparison {

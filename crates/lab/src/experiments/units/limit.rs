@@ -32,7 +32,7 @@ use crate::engine::experiment::{
     Attempt, Cap, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     always_available, never_hands_over,
 };
-use crate::support::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
+use crate::support::limits::{self, Exhaustion, Kind, Limit, UnitResources, WatchedLimit};
 
 /// The definition of `units/limit`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -143,7 +143,7 @@ const REPORT_INTERVAL_UNITS: u64 = 64;
 impl Subject for LimitSearch {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let unit = estimate_unit(self.kind);
-        let watched = limits::applying(self.kind, unit);
+        let watched = limits::limits_on(self.kind, unit);
         let predicted: Vec<Limit> =
             watched.iter().map(|watched| with_creator_process(watched.limit.clone())).collect();
         let outcome = self.search(&watched)?;
@@ -204,8 +204,8 @@ fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option
 
 /// Estimates the memory of a unit, including the kernel's, from a few units. If they cannot be
 /// created, returns the default and leaves the reason to the search itself.
-fn estimate_unit(kind: Kind) -> OfUnit {
-    let default = limits::usual_unit(kind);
+fn estimate_unit(kind: Kind) -> UnitResources {
+    let default = limits::typical_resources(kind);
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
     let memory = || MemInfo::read().of_tasks() + own_memory();
     let (before, mappings) = (memory(), limits::own_mappings());
@@ -218,15 +218,19 @@ fn estimate_unit(kind: Kind) -> OfUnit {
     let mappings = limits::own_mappings().saturating_sub(mappings) as f64 / SAMPLE_UNITS as f64;
     let released = units.release();
     if !complete || released.is_err() {
-        return OfUnit { stack, ..default };
+        return UnitResources { stack, ..default };
     }
     // The measurement is coarse, and other programs use memory too.
-    OfUnit { memory: each.clamp(0.3 * default.memory, 3.0 * default.memory), stack, mappings }
+    UnitResources {
+        memory: each.clamp(0.3 * default.memory, 3.0 * default.memory),
+        stack,
+        mappings,
+    }
 }
 
 impl LimitSearch {
     /// Starts the creator, watches it, and returns the outcome of its search.
-    fn search(&self, watched: &[Watched]) -> Result<SearchOutcome, SubjectError> {
+    fn search(&self, watched: &[WatchedLimit]) -> Result<SearchOutcome, SubjectError> {
         child::become_subreaper().attempt("become a subreaper")?;
         let (reader, messages) =
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
@@ -247,7 +251,7 @@ impl LimitSearch {
     /// Creates units until creation fails, and identifies the limit.
     fn create_until_refused(
         &self,
-        watched: &[Watched],
+        watched: &[WatchedLimit],
         messages: &OwnedFd,
     ) -> Result<(), SubjectError> {
         let mut units = of_kind(self.kind)?;
@@ -284,20 +288,24 @@ impl LimitSearch {
 }
 
 /// Identifies the limit that refused a unit, while all units still exist.
-fn identify_limit(outcome: &mut SearchOutcome, watched: &[Watched], units: &mut dyn ParkedUnits) {
+fn identify_limit(
+    outcome: &mut SearchOutcome,
+    watched: &[WatchedLimit],
+    units: &mut dyn ParkedUnits,
+) {
     let mut full = Vec::new();
     for watched in watched {
         let name = watched.limit.name.as_str();
-        match watched.spent() {
+        match watched.read_exhaustion() {
             // The counter may be that of a cgroup whose child has reached its limit.
-            Spent::Refused { evidence, is_full } => {
+            Exhaustion::Refused { evidence, is_full } => {
                 outcome.evidence.push(evidence);
                 if is_full || full.is_empty() {
                     full.insert(0, (name, None));
                 }
             }
-            Spent::Full(evidence) => full.push((name, Some(evidence))),
-            Spent::No => {}
+            Exhaustion::Full(evidence) => full.push((name, Some(evidence))),
+            Exhaustion::No => {}
         }
     }
     // Retrying with the limit raised is the best evidence either way, because the user's processes

@@ -67,7 +67,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         return Some(reason);
     }
     let n = parameters.number(names::N).unwrap_or(0);
-    limits::not_so_many(kind(parameters), n).or_else(|| parent::unavailable(parameters))
+    limits::shortage(kind(parameters), n).or_else(|| parent::unavailable(parameters))
 }
 
 fn kind(parameters: &Parameters) -> Kind {
