@@ -62,7 +62,7 @@ impl Observer for Follower {
             return;
         }
         // Estimates change, but the displayed share never decreases.
-        self.part = self.part.max(progress.part().min(0.99));
+        self.part = self.part.max(progress.completed_share().min(0.99));
         let line = line(progress, self.part);
         // Leaves room for the echo of a key such as ^C.
         let room = output::width().saturating_sub(4);

@@ -14,7 +14,7 @@ use crate::engine::timing::nanoseconds;
 /// Returns an error if the bounds are invalid.
 pub fn histogram() -> Result<Histogram<u64>, SubjectError> {
     let histogram = Histogram::new_with_bounds(1, 60_000_000_000, 2);
-    histogram.map_err(|error| SubjectError::Wrong(error.to_string()))
+    histogram.map_err(|error| SubjectError::Unexpected(error.to_string()))
 }
 
 /// Records the duration of one operation.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use contend_sys::procfs::{MemInfo, Rollup, Stat, Status, read_once, with_descendants};
 use contend_sys::{Pid, cpu};
 
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// Memory of a process tree, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
         ..MemoryUse::default()
     };
     for pid in with_descendants(root) {
-        let rollup = Rollup::of(pid).attempt("read the memory of a process")?;
-        let status = Status::of(pid).attempt("read the page tables of a process")?;
+        let rollup = Rollup::of(pid).context("read the memory of a process")?;
+        let status = Status::of(pid).context("read the page tables of a process")?;
         taken.pss += rollup.pss;
         taken.kernel += status.page_tables;
     }

@@ -93,8 +93,10 @@ pub(super) fn scaling(
                 experiment: experiment.to_owned(),
                 parameters: parameters.clone(),
                 over: over.to_owned(),
-                disturbed: behind(&members, &law).map(|(_, case)| case.disturbed.len()).sum(),
-                law: judged(law, &members),
+                disturbed: fitted_members(&members, &law)
+                    .map(|(_, case)| case.disturbed.len())
+                    .sum(),
+                law: mark_disturbed_law(law, &members),
             };
             laws(&points, cpus, seed).into_iter().map(fit)
         })
@@ -102,7 +104,7 @@ pub(super) fn scaling(
 }
 
 /// Returns the members to whose samples the law was fitted.
-fn behind<'a>(
+fn fitted_members<'a>(
     members: &'a [(u64, &'a Case)],
     law: &Scaling,
 ) -> impl Iterator<Item = &'a (u64, &'a Case)> {
@@ -111,9 +113,9 @@ fn behind<'a>(
 
 /// Returns the law, marked as unfit if more than half of the samples at one of its points are
 /// disturbed. A reason that the law already has takes precedence.
-fn judged(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
+fn mark_disturbed_law(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
     let mostly = |case: &Case| 2 * case.disturbed.len() > case.samples.len();
-    let point = behind(members, &law).find(|(_, case)| mostly(case));
+    let point = fitted_members(members, &law).find(|(_, case)| mostly(case));
     let disturbed = point.map(|&(workers, case)| Unfit::Disturbed {
         workers,
         disturbed: case.disturbed.len(),

@@ -39,8 +39,8 @@ use methods::{CopyJob, CopyMethod, MappingAdvice, Resources};
 use unit_costs::UnitCosts;
 
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
-    never_hands_over,
+    Demands, ErrorContext, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject,
+    SubjectError, never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
 use crate::support::syscalls::Tally;
@@ -70,8 +70,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable,
-    hands_over: never_hands_over,
-    demands: Demands::NONE.lasting(100, 100).and_ns_per(&[("bytes", 15)]),
+    alternates_cpus: never_alternates_cpus,
+    demands: Demands::NONE.with_cost_ms(100, 100).with_ns_per(&[("bytes", 15)]),
     subject: |parameters| Ok(Box::new(FileCopy::new(parameters)?)),
 };
 
@@ -198,10 +198,10 @@ struct FileCopy {
 impl FileCopy {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let case = CopyCase::parse(parameters)
-            .ok_or_else(|| SubjectError::Wrong("a parameter is missing".to_owned()))?;
-        let files = FilePair::new(case.location, case.bytes).attempt("make a file to copy")?;
+            .ok_or_else(|| SubjectError::Unexpected("a parameter is missing".to_owned()))?;
+        let files = FilePair::new(case.location, case.bytes).context("make a file to copy")?;
         let resources = match case.method.prepare {
-            Some(prepare) => prepare(case.block).attempt("prepare the copy")?,
+            Some(prepare) => prepare(case.block).context("prepare the copy")?,
             None => Resources::default(),
         };
         Ok(Self { case, files, resources })
@@ -221,7 +221,7 @@ impl FileCopy {
         let queued = run_queue_time();
         let before = (resource_usage(), io_counters());
         let begun = Instant::now();
-        (self.case.method.copy)(&mut job).attempt("copy the file")?;
+        (self.case.method.copy)(&mut job).context("copy the file")?;
         let elapsed = begun.elapsed();
         let used = resource_usage().since(before.0);
         let queued = job.queued + run_queue_time().saturating_sub(queued);
@@ -273,16 +273,16 @@ fn io_counters() -> Option<Io> {
 
 impl Subject for FileCopy {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let unit_costs = UnitCosts::in_folder(self.files.folder()).attempt("measure unit costs")?;
+        let unit_costs = UnitCosts::in_folder(self.files.folder()).context("measure unit costs")?;
         let mut facts = self.facts();
         if self.case.is_cold {
-            let rest = self.files.evict_source().attempt("evict a file from memory")?;
+            let rest = self.files.evict_source().context("evict a file from memory")?;
             facts.insert("still_cached_percent".to_owned(), format!("{:.1}", 100.0 * rest).into());
         } else {
-            self.files.cache_source().attempt("read a file")?;
+            self.files.cache_source().context("read a file")?;
         }
         let copied = self.copy()?;
-        self.files.verify_copy().attempt("compare the copy")?;
+        self.files.verify_copy().context("compare the copy")?;
         let CopyMeasurement { elapsed, used, queued, tally, io } = copied;
         let time = elapsed.as_nanos() as f64;
         let nanoseconds = |time: Duration| time.as_nanos() as f64;

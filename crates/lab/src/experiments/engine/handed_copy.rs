@@ -10,7 +10,7 @@ use contend_sys::{cpu, topology};
 
 use super::ping_pong;
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Demands, ErrorContext, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 
 /// The definition of `engine/handed-copy`.
@@ -28,11 +28,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases: |_: &Scope| vec![Parameters::new()],
     unavailable: |_| ping_pong::unavailable(),
-    hands_over: |_| true,
+    alternates_cpus: |_| true,
     demands: Demands::NONE,
     subject: |_| {
         let cpus = topology::apart(&topology::allowed());
-        let cpus = cpus.ok_or_else(|| SubjectError::Wrong("needs two CPUs".to_owned()))?;
+        let cpus = cpus.ok_or_else(|| SubjectError::Unexpected("needs two CPUs".to_owned()))?;
         Ok(Box::new(HandedCopy(cpus)))
     },
 };
@@ -68,12 +68,12 @@ fn copy_out(receiver: &mut Receiver, slots: u64) -> std::io::Result<()> {
 impl Subject for HandedCopy {
     fn sample(&mut self, iterations: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let [here, there] = self.0;
-        let memory = Mapping::new(Backing::Shared, SHAPE.length()).attempt("map memory")?;
+        let memory = Mapping::new(Backing::Shared, SHAPE.length()).context("map memory")?;
         let (mut sender, mut receiver) =
-            ring(memory, SHAPE, Patience::Spin).attempt("make a ring")?;
+            ring(memory, SHAPE, Patience::Spin).context("make a ring")?;
         let messages_per_slot = (SHAPE.bytes / MESSAGE_BYTES) as u64;
         let slots = iterations.div_ceil(messages_per_slot);
-        cpu::pin(here).attempt("bind a thread to a CPU")?;
+        cpu::pin(here).context("bind a thread to a CPU")?;
         let time = std::thread::scope(|scope| {
             let other = scope.spawn(move || {
                 let _ = cpu::pin(there); // a failure only changes the distance
@@ -86,7 +86,7 @@ impl Subject for HandedCopy {
                 other.join().map_err(|_| std::io::Error::other("a thread has panicked"))?;
             received.map(|()| begun.elapsed())
         });
-        let time = time.attempt("copy bytes")?;
+        let time = time.context("copy bytes")?;
         Ok(Sample::of(time.as_nanos() as f64 / (slots * messages_per_slot) as f64))
     }
 }

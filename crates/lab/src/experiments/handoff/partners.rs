@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::primitives::{self, Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::partners::{Link, Observer, Pair, Release, Used};
 
 /// A function that does the work of one partner in a turn.
@@ -72,7 +72,7 @@ impl Partners {
         observer: Observer<'_>,
     ) -> Result<SessionStats, SubjectError> {
         if let Some(reason) = conflict(self.mechanisms) {
-            return Err(SubjectError::Wrong(reason));
+            return Err(SubjectError::Unexpected(reason));
         }
         let make = |index: usize| (self.mechanisms[index].make)(self.timing);
         let primitives = SessionPrimitives {
@@ -81,10 +81,10 @@ impl Partners {
             to_main: make(2)?,
             end: make(3)?,
         };
-        let link = Link::new().attempt("map shared memory")?;
+        let link = Link::new().context("map shared memory")?;
         // Waiters register before any partner can post.
         for primitive in [&primitives.start, &primitives.to_main, &primitives.end] {
-            primitive.register_waiter().attempt("register a waiter")?;
+            primitive.register_waiter().context("register a waiter")?;
         }
         let release = Release {
             main: &|_| primitives.release_main(),
@@ -153,14 +153,14 @@ fn run_main(
     each: Option<&mut dyn FnMut(Duration)>,
     link: &Link,
 ) -> Result<SessionStats, SubjectError> {
-    primitives.start.wait().attempt(TAKE_TURNS)?;
+    primitives.start.wait().context(TAKE_TURNS)?;
     if link.is_broken() {
         return Err(link.broken());
     }
     let mut session = SessionStats::default();
     let turn = || {
-        primitives.to_sub.post().attempt(TAKE_TURNS)?;
-        let waited = primitives.to_main.wait().attempt(TAKE_TURNS)?;
+        primitives.to_sub.post().context(TAKE_TURNS)?;
+        let waited = primitives.to_main.wait().context(TAKE_TURNS)?;
         if link.is_broken() {
             return Err(link.broken());
         }
@@ -184,7 +184,7 @@ fn run_main(
         }
         session.not_ready_turns += u64::from(failed_polls > 0);
     }
-    primitives.end.wait().attempt(TAKE_TURNS)?;
+    primitives.end.wait().context(TAKE_TURNS)?;
     session.elapsed = begun.elapsed();
     session.begun = Some(begun);
     session.used[0] = before.since();

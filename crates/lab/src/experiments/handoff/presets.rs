@@ -44,10 +44,10 @@ macro_rules! preset {
             unavailable: |parameters| {
                 ResolvedCase::resolve(parameters, &$preset).pair.placement.unavailable()
             },
-            hands_over: |parameters| {
+            alternates_cpus: |parameters| {
                 ResolvedCase::resolve(parameters, &$preset).pair.placement.uses_two_cpus()
             },
-            demands: Demands::NONE.lasting(100, 900).refusing(|parameters| {
+            demands: Demands::NONE.with_cost_ms(100, 900).with_conflict(|parameters| {
                 ResolvedCase::resolve(parameters, &$preset).conflict(parameters)
             }),
             subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &$preset)?)),
@@ -129,12 +129,12 @@ pub const SWEEP: Experiment = Experiment {
     unavailable: |parameters| {
         ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.unavailable()
     },
-    hands_over: |parameters| {
+    alternates_cpus: |parameters| {
         ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.uses_two_cpus()
     },
-    demands: Demands::NONE
-        .lasting(100, 900)
-        .refusing(|parameters| ResolvedCase::resolve(parameters, &SWEEP_BASE).conflict(parameters)),
+    demands: Demands::NONE.with_cost_ms(100, 900).with_conflict(|parameters| {
+        ResolvedCase::resolve(parameters, &SWEEP_BASE).conflict(parameters)
+    }),
     subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &SWEEP_BASE)?)),
 };
 

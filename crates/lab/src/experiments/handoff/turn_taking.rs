@@ -182,7 +182,7 @@ impl TurnTaking {
     pub fn new(parameters: &Parameters, preset: &Preset) -> Result<Self, SubjectError> {
         let case = ResolvedCase::resolve(parameters, preset);
         if let Some(reason) = case.conflict(parameters) {
-            return Err(SubjectError::Wrong(reason));
+            return Err(SubjectError::Unexpected(reason));
         }
         let count = turns(parameters);
         let work = Work::lasting(case.work);

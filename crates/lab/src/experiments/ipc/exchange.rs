@@ -14,7 +14,7 @@ use rustix::process::getpid;
 use rustix::thread::gettid;
 
 use super::channels::{ChannelConfig, Endpoint, Mechanism};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::engine::timing::now;
 use crate::support::partners::link::MAX_VALUES;
 use crate::support::partners::usage::USAGE_VALUES;
@@ -167,12 +167,12 @@ impl Exchange {
         sub: SubRole<'_>,
         observer: Observer<'_>,
     ) -> Result<ExchangeResult, SubjectError> {
-        let link = Arc::new(Link::new().attempt("map shared memory")?);
+        let link = Arc::new(Link::new().context("map shared memory")?);
         let config = ChannelConfig { bytes: self.bytes, link: Arc::clone(&link) };
         let ends = (self.mechanism.make)(config);
-        let [main_end, sub_end] = ends.attempt(&format!("make a {}", self.mechanism.name))?;
-        let gate = Shared::new(Line(AtomicU64::new(0))).attempt("map shared memory")?;
-        let threads = BlockedThreads::new().attempt("prepare a signal")?;
+        let [main_end, sub_end] = ends.context(&format!("make a {}", self.mechanism.name))?;
+        let gate = Shared::new(Line(AtomicU64::new(0))).context("map shared memory")?;
+        let threads = BlockedThreads::new().context("prepare a signal")?;
         let phases = [0..self.warm_up, self.warm_up..self.warm_up + messages];
         let ran = self.pair.run(
             &link,
@@ -180,7 +180,7 @@ impl Exchange {
                 threads.register(0);
                 let participant =
                     Participant { end: main_end, gate: &gate, link: &link, phases: &phases };
-                participant.run_main(main).attempt("exchange messages")
+                participant.run_main(main).context("exchange messages")
             },
             || {
                 threads.register(1);
@@ -208,7 +208,7 @@ impl Exchange {
 
 /// Returns whether the error only says that the other partner has exited.
 fn is_disconnect(error: &SubjectError) -> bool {
-    let SubjectError::Refused { source, .. } = error else { return false };
+    let SubjectError::Syscall { source, .. } = error else { return false };
     let kinds = [
         io::ErrorKind::BrokenPipe,
         io::ErrorKind::UnexpectedEof,

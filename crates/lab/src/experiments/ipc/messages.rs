@@ -7,11 +7,11 @@ use contend_record::parameters::Parameters;
 
 use super::channels;
 use super::exchange::{Exchange, ExchangeResult};
-use super::settings::{SETTINGS, case, exchange, hands_over, unavailable};
+use super::settings::{SETTINGS, alternates_cpus, case, exchange, unavailable};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
-use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
+use crate::engine::timing::{Overhead, calibrate_operations, operations_within};
 use crate::support::histogram::{MIN_P999_SAMPLES, histogram, percentiles, record};
 use crate::support::partners::{Placement, Used};
 
@@ -64,8 +64,8 @@ const fn row(
         settings: &SETTINGS,
         cases,
         unavailable,
-        hands_over,
-        demands: Demands::NONE.lasting(150, 250),
+        alternates_cpus,
+        demands: Demands::NONE.with_cost_ms(150, 250),
         subject,
     }
 }
@@ -153,7 +153,7 @@ impl MessageExchange {
         }
         let take = |count| Ok(self.exchange_messages(count)?.elapsed);
         let range = MIN_MESSAGES..=MAX_MESSAGES;
-        let count = as_many_as_fit(SAMPLE_TIME, CALIBRATION_MESSAGES, range, take)?;
+        let count = calibrate_operations(SAMPLE_TIME, CALIBRATION_MESSAGES, range, take)?;
         self.exchange.warm_up = warm_up(count, self.exchange.bytes);
         Ok(*self.count.insert(count))
     }
@@ -206,8 +206,10 @@ impl Subject for MessageExchange {
         let result = self.exchange_messages(count)?;
         let mut sample = sample_of(&result, count);
         if self.pattern == Pattern::RoundTrip {
-            sample =
-                self.with_percentiles(sample, how_many(SINGLE_TRIPS_TIME, result.elapsed, count))?;
+            sample = self.with_percentiles(
+                sample,
+                operations_within(SINGLE_TRIPS_TIME, result.elapsed, count),
+            )?;
         }
         sample.facts = self.facts();
         sample.facts.insert("messages".to_owned(), count.into());

@@ -11,9 +11,9 @@ use super::channels::{self, WaitStrategy};
 use super::exchange::{EXTRA_VALUES, Exchange};
 use super::messages::{facts, sample_of};
 use super::payload;
-use super::settings::{BYTES, MECHANISM, case, exchange, hands_over, unavailable};
+use super::settings::{BYTES, MECHANISM, alternates_cpus, case, exchange, unavailable};
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Demands, ErrorContext, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::setting::Setting;
 use crate::engine::timing::now;
@@ -40,7 +40,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable,
-    hands_over,
+    alternates_cpus,
     demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(FixedRate::new(parameters)?)),
 };
@@ -111,7 +111,7 @@ impl Subject for FixedRate {
         let wanted = SAMPLE_TIME.as_nanos() / u128::from(interval.max(1));
         let count = u64::try_from(wanted).unwrap_or(u64::MAX).max(MIN_MESSAGES);
         let warm_up = self.exchange.warm_up;
-        let begin = Shared::new(Line(AtomicU64::new(0))).attempt("map shared memory")?;
+        let begin = Shared::new(Line(AtomicU64::new(0))).context("map shared memory")?;
         let due = |number: u64| begin.load(Ordering::Acquire) + (number - warm_up) * interval;
         let mut late = 0;
         let mut latencies = histogram()?;

@@ -6,7 +6,7 @@ use contend_record::parameters::{Parameters, names};
 use super::awk;
 use super::subject::PipelineSubject;
 use crate::engine::experiment::{
-    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 use crate::support::inputs::{Input, json_array};
 use crate::support::programs;
@@ -30,10 +30,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable,
-    hands_over: never_hands_over,
+    alternates_cpus: never_alternates_cpus,
     demands: Demands::NONE
-        .lasting(100, 100)
-        .and_ns_per(&[("documents", 200_000), ("copies", 30_000_000)]),
+        .with_cost_ms(100, 100)
+        .with_ns_per(&[("documents", 200_000), ("copies", 30_000_000)]),
     subject,
 };
 
@@ -61,7 +61,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
 }
 
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    let wrong = || SubjectError::Wrong(format!("no such case: {parameters}"));
+    let wrong = || SubjectError::Unexpected(format!("no such case: {parameters}"));
     let awk = parameters.text(names::AWK).and_then(awk::command).ok_or_else(wrong)?;
     let mut stages = match parameters.text(names::TOKENIZER) {
         Some("one") => awk::tokenizer(awk),

@@ -17,7 +17,7 @@ use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, kill_process, pidfd_open};
 
-use crate::engine::experiment::{Attempt, Sample, StageSample, SubjectError};
+use crate::engine::experiment::{ErrorContext, Sample, StageSample, SubjectError};
 use crate::support::inputs::Input;
 
 /// A stage: a program with its arguments.
@@ -109,14 +109,14 @@ impl PipelineTimes {
 pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, SubjectError> {
     let mut errors = File::from(
         rustix::fs::memfd_create("contend-errors", rustix::fs::MemfdFlags::CLOEXEC)
-            .attempt("create a file for the messages of stages")?,
+            .context("create a file for the messages of stages")?,
     );
     let begun = Instant::now();
     let mut running = Vec::new();
     for _ in 0..copies {
         running.push(start(stages, input, &errors)?);
     }
-    await_all(&mut running).attempt("wait for stages")?;
+    await_all(&mut running).context("wait for stages")?;
     let real = begun.elapsed();
     for pipeline in &running {
         check(stages, pipeline, &mut errors)?;
@@ -131,17 +131,17 @@ fn start(
     errors: &File,
 ) -> Result<Vec<RunningStage>, SubjectError> {
     let mut running = Vec::new();
-    let mut next = Stdio::from(input.open().attempt("read the input")?);
+    let mut next = Stdio::from(input.open().context("read the input")?);
     for (index, stage) in stages.iter().enumerate() {
         let (output, after) = if index + 1 == stages.len() {
             (Stdio::null(), Stdio::null())
         } else {
-            let (reader, writer) = io::pipe().attempt("make a pipe")?;
+            let (reader, writer) = io::pipe().context("make a pipe")?;
             (Stdio::from(writer), Stdio::from(reader))
         };
         let input = std::mem::replace(&mut next, after);
         let what = format!("start {}", stage.words.first().map_or("a stage", String::as_str));
-        running.push(RunningStage::start(stage, input, output, errors).attempt(&what)?);
+        running.push(RunningStage::start(stage, input, output, errors).context(&what)?);
     }
     Ok(running)
 }
@@ -193,7 +193,7 @@ fn check(
     let _ = errors.rewind().and_then(|()| errors.read_to_end(&mut text)); // on failure, omit the line
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().next().map_or_else(String::new, |line| format!(": {line}"));
-    Err(SubjectError::Wrong(format!("{} {how}{line}", stage.label)))
+    Err(SubjectError::Unexpected(format!("{} {how}{line}", stage.label)))
 }
 
 fn times(pipeline: &[RunningStage]) -> PipelineTimes {

@@ -5,7 +5,7 @@ use contend_record::parameters::{Parameters, names};
 
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
-    never_hands_over,
+    never_alternates_cpus,
 };
 use crate::experiments::units::startup;
 
@@ -24,8 +24,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable: startup::unavailable,
-    hands_over: never_hands_over,
-    demands: Demands::NONE.lasting(50, 30).and_ns_per(&[("turns", 3_000_000)]),
+    alternates_cpus: never_alternates_cpus,
+    demands: Demands::NONE.with_cost_ms(50, 30).with_ns_per(&[("turns", 3_000_000)]),
     subject,
 };
 

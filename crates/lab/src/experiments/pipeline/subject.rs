@@ -3,7 +3,7 @@
 use contend_record::lab::Step;
 
 use super::stages::{Stage, run};
-use crate::engine::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
+use crate::engine::experiment::{ErrorContext, Facts, Sample, Subject, SubjectError};
 use crate::support::inputs::{Input, base64_lines};
 use crate::support::programs;
 
@@ -28,7 +28,7 @@ impl PipelineSubject {
 
 impl Subject for PipelineSubject {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let input = (self.input)().attempt("make the input")?;
+        let input = (self.input)().context("make the input")?;
         run(&self.stages, &input, self.copies)
     }
 

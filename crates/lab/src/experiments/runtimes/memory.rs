@@ -9,7 +9,7 @@ use super::probe::{Early, Probe};
 use super::table::{Row, TABLE};
 use super::{DEMANDS, N, UNIT, cost, row, unavailable};
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
 use crate::support::process_tree::read_until_stable;
@@ -35,8 +35,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable,
-    hands_over: never_hands_over,
-    demands: DEMANDS.lasting_by(cost::memory),
+    alternates_cpus: never_alternates_cpus,
+    demands: DEMANDS.with_cost(cost::memory),
     subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
 };
 

@@ -14,7 +14,7 @@ use rustix::time::Timespec;
 use super::builtin;
 use super::program::{Build, gist};
 use super::table::{Row, Source};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::limits::Kind;
 use crate::support::process_tree::{self, MemoryUse};
 use crate::support::unnamed_file::unnamed_in;
@@ -54,7 +54,7 @@ pub struct Early(u64);
 impl Early {
     /// Returns the error for a case with `n` units, some of which ended early.
     pub fn of(self, n: u64) -> SubjectError {
-        SubjectError::wrong(format!(
+        SubjectError::unexpected(format!(
             "of {n} units {} had ended before their memory was read",
             self.0
         ))
@@ -74,7 +74,7 @@ impl Probe {
         let (mut command, made) = match row.source {
             Source::BuiltIn(_) => {
                 let mut command = Command::new("/proc/self/exe");
-                command.arg0("contend").arg(builtin::VERB).arg(row.unit);
+                command.arg0("contend").arg(builtin::PROBE_VERB).arg(row.unit);
                 (command, None)
             }
             Source::Program { program: probe, run } => {
@@ -90,13 +90,14 @@ impl Probe {
                 (command, Some(made))
             }
         };
-        let stderr = unnamed_in(&std::env::temp_dir()).attempt("make a file for stderr")?;
+        let stderr = unnamed_in(&std::env::temp_dir()).context("make a file for stderr")?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(stderr.try_clone().attempt("share a file")?);
-        let mut child = spawn::spawn_bound(&mut command).attempt("start the probe")?;
+        command.stderr(stderr.try_clone().context("share a file")?);
+        let mut child = spawn::spawn_bound(&mut command).context("start the probe")?;
         let (commands, answers) = (child.stdin.take(), child.stdout.take());
-        let answers =
-            BufReader::new(answers.ok_or_else(|| SubjectError::wrong("the probe has no output"))?);
+        let answers = BufReader::new(
+            answers.ok_or_else(|| SubjectError::unexpected("the probe has no output"))?,
+        );
         let version = String::new();
         let has_processes = row.task == Some(Kind::Process);
         let mut probe = Self {
@@ -127,7 +128,9 @@ impl Probe {
             return Err(unexpected(&answer));
         };
         if waiting != n {
-            return Err(SubjectError::wrong(format!("of {n} units {waiting} existed and waited")));
+            return Err(SubjectError::unexpected(format!(
+                "of {n} units {waiting} existed and waited"
+            )));
         }
         self.check_processes(n)?;
         Ok(Parked { each: time / n.max(1) as f64, runtime: runtime.parse().ok() })
@@ -143,7 +146,7 @@ impl Probe {
         if seen >= n {
             return Ok(());
         }
-        Err(SubjectError::wrong(format!(
+        Err(SubjectError::unexpected(format!(
             "of {n} processes {seen} can be seen in /proc/*/task/*/children"
         )))
     }
@@ -163,7 +166,7 @@ impl Probe {
             return Ok(Err(Early(early)));
         }
         if ended != n {
-            return Err(SubjectError::wrong(format!("of {n} units {ended} have ended")));
+            return Err(SubjectError::unexpected(format!("of {n} units {ended} have ended")));
         }
         Ok(Ok(time as f64 / n.max(1) as f64))
     }
@@ -185,7 +188,7 @@ impl Probe {
     pub fn trips(&mut self, messages: u64) -> Result<f64, SubjectError> {
         let answer = self.ask(&format!("trips {messages}"), "trips")?;
         if let Some(reason) = answer.strip_prefix("none") {
-            return Err(SubjectError::wrong(reason.trim()));
+            return Err(SubjectError::unexpected(reason.trim()));
         }
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
         match numbers[..] {
@@ -252,8 +255,8 @@ impl Probe {
         let mut said = Vec::new();
         let _ = self.stderr.rewind().and_then(|()| self.stderr.read_to_end(&mut said));
         match gist(&String::from_utf8_lossy(&said)) {
-            said if said.is_empty() => SubjectError::wrong(what),
-            said => SubjectError::wrong(format!("{said} ({what})")),
+            said if said.is_empty() => SubjectError::unexpected(what),
+            said => SubjectError::unexpected(format!("{said} ({what})")),
         }
     }
 
@@ -296,7 +299,7 @@ fn is_readable_by(output: &ChildStdout, deadline: Instant) -> bool {
 }
 
 fn unexpected(answer: &str) -> SubjectError {
-    SubjectError::wrong(format!("unexpected answer of the probe: {}", gist(answer)))
+    SubjectError::unexpected(format!("unexpected answer of the probe: {}", gist(answer)))
 }
 
 impl Drop for Probe {

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::engine::isolate::SCRATCH_VARIABLE;
 use crate::support::programs;
 
@@ -71,9 +71,9 @@ impl Program {
             }
             None => builder().tempdir(),
         };
-        let made = made.attempt("create a folder for a probe")?;
+        let made = made.context("create a folder for a probe")?;
         self.run_build(made.path())?;
-        fs::write(made.path().join(COMPLETE_MARK), "").attempt("write a probe")?;
+        fs::write(made.path().join(COMPLETE_MARK), "").context("write a probe")?;
         Ok(match kept.filter(|kept| replace(made.path(), kept)) {
             Some(folder) => Build { folder, _temporary: None },
             None => Build { folder: made.path().to_owned(), _temporary: Some(made) },
@@ -100,8 +100,8 @@ impl Program {
         for (name, text) in self.files {
             let path = folder.join(name);
             let parent = path.parent().unwrap_or(folder);
-            fs::create_dir_all(parent).attempt("create a folder for a probe")?;
-            fs::write(&path, text).attempt("write a probe")?;
+            fs::create_dir_all(parent).context("create a folder for a probe")?;
+            fs::write(&path, text).context("write a probe")?;
         }
         let Some((program, arguments)) = self.make.split_first() else { return Ok(()) };
         let mut command = Command::new(program);
@@ -112,12 +112,12 @@ impl Program {
             let cache = folder.join("cache");
             command.env("HOME", folder).env("XDG_CACHE_HOME", &cache).env("GOCACHE", cache);
         }
-        let said = command.output().attempt(&format!("run {program}"))?;
+        let said = command.output().context(&format!("run {program}"))?;
         if said.status.success() {
             return Ok(());
         }
         let text = [said.stdout, said.stderr].concat();
-        Err(SubjectError::wrong(format!(
+        Err(SubjectError::unexpected(format!(
             "{program} failed: {}",
             gist(&String::from_utf8_lossy(&text))
         )))

@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::table::{Row, TABLE};
 use super::{DEMANDS, UNIT, cost, row, unavailable};
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
 
@@ -31,8 +31,8 @@ pub const EXPERIMENT: Experiment = Experiment {
         let reason = || "it takes no messages, or another unit represents its runtime".to_owned();
         (!row.has_messages).then(reason).or_else(|| unavailable(parameters))
     },
-    hands_over: never_hands_over,
-    demands: DEMANDS.lasting_by(cost::round_trip),
+    alternates_cpus: never_alternates_cpus,
+    demands: DEMANDS.with_cost(cost::round_trip),
     subject: |parameters| Ok(Box::new(RoundTrip::new(parameters)?)),
 };
 

@@ -22,7 +22,7 @@ use contend_sys::cpu;
 
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
-    never_hands_over,
+    never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
 use crate::support::limits::{self, Kind};
@@ -64,8 +64,8 @@ const fn row(
         settings: &SETTINGS,
         cases,
         unavailable,
-        hands_over: never_hands_over,
-        demands: Demands::NONE.lasting(50, 50).and_ns_per(&[("work", 5_000_000)]),
+        alternates_cpus: never_alternates_cpus,
+        demands: Demands::NONE.with_cost_ms(50, 50).with_ns_per(&[("work", 5_000_000)]),
         subject,
     }
 }

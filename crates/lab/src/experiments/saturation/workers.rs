@@ -10,7 +10,7 @@ use contend_sys::shared::{Line, Shared};
 use contend_sys::{Pid, Signal, cpu};
 use rustix::thread::futex::{self, Flags};
 
-use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::engine::experiment::{ErrorContext, Facts, SubjectError};
 use crate::engine::timing::{nanoseconds, now};
 
 /// The work that each worker of a group does.
@@ -69,9 +69,9 @@ const DONE_WORKERS: usize = 4;
 
 impl SharedState {
     fn new() -> Result<Self, SubjectError> {
-        let gate = Shared::new(Line(AtomicU32::new(0))).attempt("map shared memory")?;
+        let gate = Shared::new(Line(AtomicU32::new(0))).context("map shared memory")?;
         let figures = Shared::new([const { Line(AtomicU64::new(0)) }; 5]);
-        Ok(Self { gate, figures: figures.attempt("map shared memory")? })
+        Ok(Self { gate, figures: figures.context("map shared memory")? })
     }
 
     fn figure(&self, index: usize) -> u64 {
@@ -111,7 +111,7 @@ impl WorkerProcesses {
     /// Waits for all processes to exit, and reaps them.
     fn reap(mut self) -> Result<(), SubjectError> {
         for pid in std::mem::take(&mut self.0) {
-            child::reap(pid).attempt("reap a process")?;
+            child::reap(pid).context("reap a process")?;
         }
         Ok(())
     }
@@ -154,13 +154,13 @@ impl WorkerGroup {
                 self.run_threads(&state, workload);
                 0
             });
-            processes.0.push(pid.attempt("create a process")?);
+            processes.0.push(pid.context("create a process")?);
         }
         while state.figure(READY_WORKERS) < self.workers() {
             if processes.any_has_exited() {
                 let message = "a process exited early: it could not create its threads or allocate \
                     its memory";
-                return Err(SubjectError::Wrong(message.to_owned()));
+                return Err(SubjectError::Unexpected(message.to_owned()));
             }
             std::thread::sleep(READY_POLL_INTERVAL);
         }
@@ -168,7 +168,7 @@ impl WorkerGroup {
         state.open();
         processes.reap()?;
         if state.figure(DONE_WORKERS) != self.workers() {
-            return Err(SubjectError::Wrong(
+            return Err(SubjectError::Unexpected(
                 "a process exited in the middle of its work".to_owned(),
             ));
         }

@@ -16,7 +16,7 @@ use rustix::event::epoll::{self, CreateFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::client::{Client, Progress, Reuse};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::histogram::{histogram, record};
 
 /// Maximum number of events fetched by one system call, and of first requests in flight.
@@ -70,8 +70,8 @@ impl Clients {
     /// Returns an error if the kernel refuses an epoll instance.
     pub fn open(port: u16, wanted: u64, reuse: Reuse) -> Result<Self, SubjectError> {
         // Requests are sent when they are due, not 50 µs later.
-        rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
-        let epoll = epoll::create(CreateFlags::CLOEXEC).attempt("create an epoll instance")?;
+        rustix::thread::set_current_timer_slack(NonZero::new(1)).context("set the timer slack")?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC).context("create an epoll instance")?;
         let (all, free) = (Vec::new(), VecDeque::new());
         let mut clients = Self { epoll, all, free, in_flight: 0, failed: 0, refused: None };
         for index in 0..wanted {
@@ -158,7 +158,7 @@ impl Clients {
                 answered += 1;
                 record(&mut times, time);
             })
-            .attempt("wait for responses")?;
+            .context("wait for responses")?;
             now = Instant::now();
         }
         // Requests without a response have taken at least this long.

@@ -8,7 +8,7 @@ use super::http::Handler;
 use super::server_process::ServerProcess;
 use super::setup::Setup;
 use super::verb::raise_descriptors;
-use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::engine::experiment::{ErrorContext, Facts, SubjectError};
 use crate::support::limits::Kind;
 
 /// Time without any response after which the requests in flight count as unanswered.
@@ -33,7 +33,7 @@ impl ConnectedServer {
     /// # Errors
     /// Returns an error if the server cannot be started.
     pub fn start(setup: &Setup, handler: Handler) -> Result<ServerProcess, SubjectError> {
-        raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
+        raise_descriptors().context("raise RLIMIT_NOFILE")?;
         ServerProcess::start(setup, handler)
     }
 
@@ -45,7 +45,7 @@ impl ConnectedServer {
         let before = queue_overflows();
         let wanted = setup.connections;
         let mut clients = Clients::open(server.port, wanted, setup.reuse)?;
-        let answered = clients.ask_all(ANSWER_TIMEOUT).attempt("wait for answers")?;
+        let answered = clients.ask_all(ANSWER_TIMEOUT).context("wait for answers")?;
         let overflows = queue_overflows().saturating_sub(before);
         check_processes(setup, &server, answered)?;
         let stopped_by = (answered < wanted)
@@ -78,7 +78,7 @@ fn check_processes(
         return Ok(());
     }
     let seen = server.processes();
-    Err(SubjectError::wrong(format!(
+    Err(SubjectError::unexpected(format!(
         "of {all} processes {seen} can be seen in /proc/*/task/*/children"
     )))
 }

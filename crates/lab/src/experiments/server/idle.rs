@@ -10,7 +10,7 @@ use super::server_process::ServerProcess;
 use super::setup::Setup;
 use super::{CONNECTIONS, DEMANDS, MODEL, PROCESSES, PROGRAM, THREADS, cases, cost, unavailable};
 use crate::engine::experiment::{
-    Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
+    Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_alternates_cpus,
 };
 use crate::support::process_tree::{MemoryUse, read_until_stable};
 
@@ -34,8 +34,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[&MODEL, &PROGRAM, &CONNECTIONS, &PROCESSES, &THREADS],
     cases: |scope| cases(scope, &[&CONNECTIONS, &PROCESSES, &THREADS]),
     unavailable: unavailable_idle,
-    hands_over: never_hands_over,
-    demands: DEMANDS.lasting_by(cost::idle),
+    alternates_cpus: never_alternates_cpus,
+    demands: DEMANDS.with_cost(cost::idle),
     subject: |parameters| Ok(Box::new(Idle::new(parameters)?)),
 };
 

@@ -47,7 +47,7 @@ use self::client::Reuse;
 use self::http::Handler;
 use self::setup::{Server, Setup};
 use self::unit::of_unit;
-pub use self::verb::{Concurrency, VERB, serve};
+pub use self::verb::{Concurrency, SERVER_VERB, serve};
 use crate::engine::experiment::{Demands, Scope, Size};
 use crate::engine::setting::Setting;
 use crate::experiments::units::parent;

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::client::Reuse;
 use super::setup::Setup;
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::programs;
 
 /// Name of the command.
@@ -66,14 +66,14 @@ pub fn flat_out(port: u16, setup: &Setup, lasts: Duration) -> Result<Throughput,
     command.args(["-z", &format!("{}ms", lasts.as_millis())]);
     command.arg(format!("http://127.0.0.1:{port}/"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let child = spawn::spawn_bound(&mut command).attempt("start oha")?;
-    let output = child.wait_with_output().attempt("read the output of oha")?;
+    let child = spawn::spawn_bound(&mut command).context("start oha")?;
+    let output = child.wait_with_output().context("read the output of oha")?;
     parse(&output.stdout)
 }
 
 fn parse(text: &[u8]) -> Result<Throughput, SubjectError> {
     let report: Report = serde_json::from_slice(text)
-        .map_err(|error| SubjectError::wrong(format!("output of oha: {error}")))?;
+        .map_err(|error| SubjectError::unexpected(format!("output of oha: {error}")))?;
     let answered = report.status_code_distribution.get("200").copied().unwrap_or(0.0);
     let others: f64 = report.status_code_distribution.values().sum::<f64>() - answered;
     let errors = report.error_distribution.iter().filter(|(reason, _)| *reason != ABORTED);

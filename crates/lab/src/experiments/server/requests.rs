@@ -14,8 +14,8 @@ use super::{
     CONNECTIONS, DEMANDS, KEEP_ALIVE, MODEL, PROCESSES, PROGRAM, THREADS, cases, cost, unavailable,
 };
 use crate::engine::experiment::{
-    Attempt, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
-    never_hands_over,
+    ErrorContext, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
+    never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
 use crate::support::histogram::percentiles;
@@ -41,8 +41,8 @@ pub const HELLO: Experiment = Experiment {
     ],
     cases: |scope| requests_cases(scope, QUICK_LOAD_MS),
     unavailable: |parameters| unavailable(parameters, Handler::Hello),
-    hands_over: never_hands_over,
-    demands: DEMANDS.lasting_by(cost::requests),
+    alternates_cpus: never_alternates_cpus,
+    demands: DEMANDS.with_cost(cost::requests),
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Hello)?)),
 };
 
@@ -52,7 +52,7 @@ pub const WAIT: Experiment = Experiment {
     summary: "requests answered after 100 ms on n connections, by each model and program",
     cases: |scope| requests_cases(scope, QUICK_WAITING_LOAD_MS),
     unavailable: |parameters| unavailable(parameters, Handler::Wait),
-    demands: DEMANDS.lasting_by(cost::requests),
+    demands: DEMANDS.with_cost(cost::requests),
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Wait)?)),
     ..HELLO
 };
@@ -146,9 +146,9 @@ impl Requests {
     /// nanoseconds.
     fn flat_out(&self, served: &mut ConnectedServer) -> Result<(FullLoad, f64), SubjectError> {
         let before = served.server.cpu();
-        let full = served.clients.flat_out(self.lasts).attempt("wait for responses")?;
+        let full = served.clients.flat_out(self.lasts).context("wait for responses")?;
         if full.answered == 0 {
-            return Err(SubjectError::wrong("no request was answered"));
+            return Err(SubjectError::unexpected("no request was answered"));
         }
         let cpu = each(served.server.cpu().saturating_sub(before), full.answered);
         Ok((full, cpu))

@@ -12,7 +12,7 @@ use contend_sys::Pid;
 use contend_sys::procfs::{Rollup, Stat, read_once};
 
 use crate::engine::experiment::{
-    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 
 /// Defines a demonstration, which runs once and has a value in bytes.
@@ -34,7 +34,7 @@ const fn row(
         settings: &[],
         cases,
         unavailable,
-        hands_over: never_hands_over,
+        alternates_cpus: never_alternates_cpus,
         demands: Demands::NONE,
         subject,
     }

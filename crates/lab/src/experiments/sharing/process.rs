@@ -12,7 +12,7 @@ use rustix::pipe::PipeFlags;
 use std::os::fd::OwnedFd;
 
 use super::{Narration, Observation, find_task, own_pid, read_tasks, row, wait_until_asleep};
-use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
+use crate::engine::experiment::{ErrorContext, Experiment, Facts, Sample, Subject, SubjectError};
 
 /// The definition of `sharing/process`.
 pub const EXPERIMENT: Experiment = row(
@@ -40,7 +40,7 @@ struct Child {
 
 impl Child {
     fn create(variable: &Pages) -> Result<Self, SubjectError> {
-        let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe");
+        let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC).context("make a pipe");
         let ((command_reader, commands), (answers, answer_writer)) = (pipe()?, pipe()?);
         let mut commands = Some(commands);
         let pid = fork(|| {
@@ -56,25 +56,25 @@ impl Child {
             }
             0
         })
-        .attempt("fork")?;
-        let commands = commands.ok_or_else(|| SubjectError::Wrong("no pipe".to_owned()))?;
+        .context("fork")?;
+        let commands = commands.ok_or_else(|| SubjectError::Unexpected("no pipe".to_owned()))?;
         Ok(Self { pid, commands, answers })
     }
 
     fn request(&self, command: u8) -> Result<i64, SubjectError> {
-        rustix::io::write(&self.commands, &[command]).attempt("send a command to the child")?;
+        rustix::io::write(&self.commands, &[command]).context("send a command to the child")?;
         let mut value = [0; 8];
         let read =
-            rustix::io::read(&self.answers, &mut value).attempt("read the child's answer")?;
+            rustix::io::read(&self.answers, &mut value).context("read the child's answer")?;
         match read {
             8 => Ok(i64::from_ne_bytes(value)),
-            _ => Err(SubjectError::Wrong("the child has exited".to_owned())),
+            _ => Err(SubjectError::Unexpected("the child has exited".to_owned())),
         }
     }
 
     fn end(self) -> Result<(), SubjectError> {
         drop(self.commands);
-        reap(self.pid).attempt("wait for the child")?;
+        reap(self.pid).context("wait for the child")?;
         Ok(())
     }
 }
@@ -82,7 +82,7 @@ impl Child {
 impl Subject for ProcessSharing {
     fn sample(&mut self, _: u64, on_step: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let mut narration = Narration::new(&self.0, on_step);
-        let variable = Pages::map(4096).attempt("map a page")?;
+        let variable = Pages::map(4096).context("map a page")?;
         let address = variable.address();
         let at = |value| Some(Observation { address, value });
         let own = || variable.number().load(Ordering::SeqCst);

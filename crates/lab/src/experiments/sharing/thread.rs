@@ -8,7 +8,7 @@ use contend_record::parameters::Parameters;
 use contend_sys::pages::{Pages, increment};
 
 use super::{Narration, Observation, find_task, own_pid, read_tasks, row};
-use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
+use crate::engine::experiment::{ErrorContext, Experiment, Facts, Sample, Subject, SubjectError};
 
 /// The definition of `sharing/thread`.
 pub const EXPERIMENT: Experiment = row(
@@ -82,7 +82,7 @@ impl Mailbox {
 impl Subject for ThreadSharing {
     fn sample(&mut self, _: u64, on_step: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let mut narration = Narration::new(&self.0, on_step);
-        let variable = Arc::new(Pages::map(4096).attempt("map a page")?);
+        let variable = Arc::new(Pages::map(4096).context("map a page")?);
         let address = variable.address();
         let at = |value| Some(Observation { address, value });
         let own = || variable.number().load(Ordering::SeqCst);
@@ -95,7 +95,7 @@ impl Subject for ThreadSharing {
         let (thread_mailbox, page) = (Arc::clone(&mailbox), Arc::clone(&variable));
         let thread = std::thread::Builder::new()
             .spawn(move || thread_mailbox.serve(&page))
-            .attempt("create a thread")?;
+            .context("create a thread")?;
         let inherited = mailbox.request(MailboxState::Read);
         narration.step("thread", "reads n", at(inherited), read_tasks(&process));
 

@@ -8,7 +8,7 @@ use super::parent;
 use super::parked::{self, Callbacks, ParkedUnits};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
-    never_hands_over,
+    never_alternates_cpus,
 };
 use crate::support::limits::{self, Kind};
 
@@ -34,7 +34,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable,
-    hands_over: never_hands_over,
+    alternates_cpus: never_alternates_cpus,
     demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(UnitComparison::new(parameters)?)),
 };

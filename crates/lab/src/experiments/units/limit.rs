@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 
 use super::parked::{ParkedUnits, of_kind};
 use crate::engine::experiment::{
-    Attempt, Cap, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
-    always_available, never_hands_over,
+    Cap, Demands, ErrorContext, Experiment, Fit, Sample, Sampling, Scope, Size, Subject,
+    SubjectError, always_available, never_alternates_cpus,
 };
 use crate::support::limits::{self, Exhaustion, Kind, Limit, UnitResources, WatchedLimit};
 
@@ -55,8 +55,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable: always_available,
-    hands_over: never_hands_over,
-    demands: Demands { exhausts, ..Demands::NONE.lasting(50, 50).and_ns_per(&[("cap", 200_000)]) },
+    alternates_cpus: never_alternates_cpus,
+    demands: Demands {
+        exhausts,
+        ..Demands::NONE.with_cost_ms(50, 50).with_ns_per(&[("cap", 200_000)])
+    },
     subject: |parameters| {
         Ok(Box::new(LimitSearch { kind: kind(parameters), cap: parameters.number("cap") }))
     },
@@ -96,7 +99,7 @@ fn kind(parameters: &Parameters) -> Kind {
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let cap = match scope.cap {
-        Cap::Usual => Some(default_cap(scope.size)),
+        Cap::Default => Some(default_cap(scope.size)),
         Cap::Considerate => Some(considerate_cap(scope.size)),
         Cap::At(cap) => Some(cap),
         Cap::None => None,
@@ -231,15 +234,15 @@ fn estimate_unit(kind: Kind) -> UnitResources {
 impl LimitSearch {
     /// Starts the creator, watches it, and returns the outcome of its search.
     fn search(&self, watched: &[WatchedLimit]) -> Result<SearchOutcome, SubjectError> {
-        child::become_subreaper().attempt("become a subreaper")?;
+        child::become_subreaper().context("become a subreaper")?;
         let (reader, messages) =
-            rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
+            rustix::pipe::pipe_with(PipeFlags::CLOEXEC).context("make a pipe")?;
         let creator = fork(|| {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
             let outcome = self.create_until_refused(watched, &messages);
             i32::from(outcome.is_err())
         })
-        .attempt("create a process")?;
+        .context("create a process")?;
         drop(messages);
         let outcome = watch_creator(creator, reader);
         let _ = rustix::process::kill_process(creator, Signal::KILL);
@@ -374,10 +377,10 @@ fn errno_name(error: &io::Error) -> String {
 
 fn send_message(messages: &OwnedFd, message: &CreatorMessage) -> Result<(), SubjectError> {
     let line =
-        serde_json::to_string(message).map_err(|e| SubjectError::Wrong(e.to_string()))? + "\n";
+        serde_json::to_string(message).map_err(|e| SubjectError::Unexpected(e.to_string()))? + "\n";
     let mut left = line.as_bytes();
     while !left.is_empty() {
-        let written = rustix::io::write(messages, left).attempt("write to the watchdog")?;
+        let written = rustix::io::write(messages, left).context("write to the watchdog")?;
         left = &left[written..];
     }
     Ok(())
@@ -393,7 +396,7 @@ fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, Subject
     let contend = rustix::process::getppid();
     loop {
         if rustix::process::getppid() != contend {
-            return Err(SubjectError::Wrong("contend has died".to_owned()));
+            return Err(SubjectError::Unexpected("contend has died".to_owned()));
         }
         if reader.buffer().is_empty() && !wait_readable(reader.get_ref()) {
             if limits::memory_available() < limits::memory_floor() / 2 {
@@ -406,12 +409,12 @@ fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, Subject
             continue;
         }
         let mut line = String::new();
-        if reader.read_line(&mut line).attempt("read from the creator")? == 0 {
+        if reader.read_line(&mut line).context("read from the creator")? == 0 {
             let message = format!("the process that created units exited after {created} of them");
-            return Err(SubjectError::Wrong(message));
+            return Err(SubjectError::Unexpected(message));
         }
         let message = serde_json::from_str(&line);
-        match message.map_err(|error| SubjectError::Wrong(error.to_string()))? {
+        match message.map_err(|error| SubjectError::Unexpected(error.to_string()))? {
             CreatorMessage::Created(count) => created = count,
             CreatorMessage::Finished(outcome) => {
                 await_end(creator);

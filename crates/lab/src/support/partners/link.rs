@@ -90,7 +90,7 @@ impl Link {
         const MESSAGE: &str = "the partner has ended before it was done";
         let words = self.why.each_ref().map(|word| word.load(Ordering::Relaxed).to_le_bytes());
         let text = String::from_utf8_lossy(words.as_flattened());
-        SubjectError::Wrong(match text.trim_end_matches('\0') {
+        SubjectError::Unexpected(match text.trim_end_matches('\0') {
             "" => MESSAGE.to_owned(),
             why => format!("{MESSAGE}: {why}"),
         })

@@ -28,7 +28,7 @@ pub use link::Link;
 pub use placement::Placement;
 pub use usage::Used;
 
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// The kind of the partners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Pair {
         release: Release<'_>,
         observer: Observer<'_>,
     ) -> Result<T, SubjectError> {
-        let before = sched_getaffinity(None).attempt("ask for the CPUs")?;
+        let before = sched_getaffinity(None).context("ask for the CPUs")?;
         let done = match self.kind {
             Kind::Processes => self.as_processes(link, main, sub, release, observer),
             Kind::Threads => self.as_threads(link, main, sub, release, observer),
@@ -133,12 +133,11 @@ impl Pair {
             }
             i32::from(done.is_err())
         });
-        let pid = pid.attempt("create a process")?;
+        let pid = pid.context("create a process")?;
         parts.1 = None;
-        let main = parts
-            .0
-            .take()
-            .ok_or_else(|| SubjectError::Wrong("main's part has already started".to_owned()))?;
+        let main = parts.0.take().ok_or_else(|| {
+            SubjectError::Unexpected("main's part has already started".to_owned())
+        })?;
         observer(Sub::Process(pid));
         let finished = AtomicBool::new(false);
         let done = std::thread::scope(|scope| {
@@ -157,7 +156,7 @@ impl Pair {
             }
             done
         });
-        child::reap(pid).attempt("reap a process")?;
+        child::reap(pid).context("reap a process")?;
         done
     }
 
@@ -201,8 +200,9 @@ impl Pair {
                 drop(end);
             }
             let other = other.join();
-            let other = other.map_err(|_| SubjectError::Wrong("the partner has panicked".into()));
-            let other = other.and_then(|done| done.attempt("run the partner's part"));
+            let other =
+                other.map_err(|_| SubjectError::Unexpected("the partner has panicked".into()));
+            let other = other.and_then(|done| done.context("run the partner's part"));
             done.and_then(|done| other.map(|()| done))
         })
     }
@@ -237,9 +237,9 @@ impl Pair {
                 });
             }
             for bound in told.iter().take(cpus.len()) {
-                bound.attempt("keep a CPU awake")?;
+                bound.context("keep a CPU awake")?;
             }
-            self.bind_to_cpu(0).attempt("bind a process to a CPU")?;
+            self.bind_to_cpu(0).context("bind a process to a CPU")?;
             main()
         })
     }

@@ -7,7 +7,7 @@ use rustix::thread::futex;
 
 use super::post_counter::PostCounter;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::Attempt;
+use crate::engine::experiment::ErrorContext;
 
 /// The `futex` mechanism: the system call on which the C library's semaphores and mutexes are
 /// built.
@@ -17,7 +17,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     waits: true,
     sleeps: false,
     counts: true,
-    make: |_| Ok(Box::new(Futex(PostCounter::new().attempt("map shared memory")?))),
+    make: |_| Ok(Box::new(Futex(PostCounter::new().context("map shared memory")?))),
 };
 
 struct Futex(PostCounter);

@@ -8,7 +8,7 @@ use contend_sys::child::{ExitStatus, reap};
 use contend_sys::process::fork as fork_process;
 
 use super::Units;
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::experiments::units::parked::{self, Callbacks, ParkedUnits};
 use crate::support::limits::Kind;
 
@@ -58,7 +58,7 @@ impl Units for Parked {
         self.ended = 0;
         self.park.add(n).map_err(|source| {
             let what = format!("create more than {} units", self.park.count());
-            SubjectError::Refused { what, source }
+            SubjectError::Syscall { what, source }
         })?;
         self.park.await_all()?;
         Ok(self.park.count())
@@ -92,7 +92,9 @@ fn ask_all(
 ) -> Result<Duration, SubjectError> {
     let mut ask_one = |number| match ask(number)? {
         answer if answer == number => Ok(()),
-        answer => Err(SubjectError::wrong(format!("message {number} was answered by {answer}"))),
+        answer => {
+            Err(SubjectError::unexpected(format!("message {number} was answered by {answer}")))
+        }
     };
     ask_one(0)?;
     let begun = Instant::now();
@@ -103,7 +105,7 @@ fn ask_all(
 /// Exchanges messages with a thread over two channels of the standard library. Returns the time
 /// taken.
 fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
-    let gone = |_| SubjectError::wrong("the other thread has ended");
+    let gone = |_| SubjectError::unexpected("the other thread has ended");
     let echo = |comes: Receiver<u64>, back: SyncSender<u64>| {
         comes.iter().try_for_each(|number| back.send(number)).is_ok()
     };
@@ -111,7 +113,9 @@ fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
         let ((there, comes), (back, answers)) = (sync_channel(1), sync_channel(1));
         scope.spawn(move || echo(comes, back));
         ask_all(messages, |number| {
-            there.send(number).map_err(|_| SubjectError::wrong("the other thread has ended"))?;
+            there
+                .send(number)
+                .map_err(|_| SubjectError::unexpected("the other thread has ended"))?;
             answers.recv().map_err(gone)
         })
     })
@@ -119,7 +123,7 @@ fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
 
 /// Exchanges messages with a child process over two pipes. Returns the time taken.
 fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
-    let pipe = || rustix::pipe::pipe().attempt("make a pipe");
+    let pipe = || rustix::pipe::pipe().context("make a pipe");
     let ((comes, there), (answers, back)) = (pipe()?, pipe()?);
     let mut there = Some(there);
     let child = fork_process(|| {
@@ -132,26 +136,26 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
         }
         0
     });
-    let child = child.attempt("fork")?;
+    let child = child.context("fork")?;
     drop(back);
     let asked = ask_all(messages, |number| {
-        let there = there.as_ref().ok_or_else(|| SubjectError::wrong("there is no pipe"))?;
-        rustix::io::write(there, &number.to_ne_bytes()).attempt("write to a pipe")?;
+        let there = there.as_ref().ok_or_else(|| SubjectError::unexpected("there is no pipe"))?;
+        rustix::io::write(there, &number.to_ne_bytes()).context("write to a pipe")?;
         let mut answer = [0; 8];
-        let read = rustix::io::read(&answers, &mut answer).attempt("read from a pipe")?;
+        let read = rustix::io::read(&answers, &mut answer).context("read from a pipe")?;
         if read == answer.len() {
             Ok(u64::from_ne_bytes(answer))
         } else {
-            Err(SubjectError::wrong("the process has ended"))
+            Err(SubjectError::unexpected("the process has ended"))
         }
     });
     drop(there);
-    let status = reap(child).attempt("wait for a process")?.status;
+    let status = reap(child).context("wait for a process")?.status;
     let took = asked?;
     if status == ExitStatus::Exited(0) {
         Ok(took)
     } else {
-        Err(SubjectError::wrong("the process failed"))
+        Err(SubjectError::unexpected("the process failed"))
     }
 }
 
@@ -160,15 +164,15 @@ struct Asked(Address<u64>, u64);
 
 /// Exchanges messages between two units on one Worker. Returns the time taken.
 fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
-    let failed = |error: &dyn std::fmt::Display| SubjectError::wrong(error.to_string());
-    let receptor = Receptor::builder().workers(1).start().attempt("start a Worker")?;
+    let failed = |error: &dyn std::fmt::Display| SubjectError::unexpected(error.to_string());
+    let receptor = Receptor::builder().workers(1).start().context("start a Worker")?;
     let answered = receptor.spawn_reply(move |context, answered| {
         let begun = ask_callback(context, messages, answered);
         if begun.is_some() { context.end() } else { context.fail("out of memory") }
     });
     let answered = answered.map_err(|error| failed(&error))?.wait();
     let took = answered.map_err(|error| failed(&error))?;
-    took.ok_or_else(|| SubjectError::wrong("a message was answered by another one"))
+    took.ok_or_else(|| SubjectError::unexpected("a message was answered by another one"))
 }
 
 /// Spawns a unit that answers and one that asks. The latter replies with the time from its first

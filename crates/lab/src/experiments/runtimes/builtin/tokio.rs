@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Units, await_count};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// Number of waiting tasks. A static, so that no task has to store a reference.
 static WAITING: AtomicU64 = AtomicU64::new(0);
@@ -59,7 +59,7 @@ fn tasks<K: Kind + 'static>(kind: K) -> Result<Box<dyn Units>, SubjectError> {
 }
 
 fn runtime() -> Result<Runtime, SubjectError> {
-    Builder::new_multi_thread().worker_threads(1).enable_time().build().attempt("start tokio")
+    Builder::new_multi_thread().worker_threads(1).enable_time().build().context("start tokio")
 }
 
 impl<K: Kind> Units for Tasks<K> {
@@ -68,8 +68,9 @@ impl<K: Kind> Units for Tasks<K> {
     }
 
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError> {
-        self.kind
-            .reserve(usize::try_from(n).map_err(|error| SubjectError::wrong(error.to_string()))?);
+        self.kind.reserve(
+            usize::try_from(n).map_err(|error| SubjectError::unexpected(error.to_string()))?,
+        );
         Ok(())
     }
 
@@ -78,7 +79,7 @@ impl<K: Kind> Units for Tasks<K> {
         ENDED.store(0, Ordering::Relaxed);
         self.n = n;
         let runtime =
-            self.runtime.as_ref().ok_or_else(|| SubjectError::wrong("tokio has ended"))?;
+            self.runtime.as_ref().ok_or_else(|| SubjectError::unexpected("tokio has ended"))?;
         for _ in 0..n {
             self.kind.spawn(runtime, Ends, due);
         }

@@ -95,7 +95,7 @@ fn check_all_ended(created: u64, ended: u64) -> Result<(), SubjectError> {
         return Ok(());
     }
     let message = format!("only {ended} of {created} units waited and ended normally");
-    Err(SubjectError::Wrong(message))
+    Err(SubjectError::Unexpected(message))
 }
 
 #[cfg(test)]
