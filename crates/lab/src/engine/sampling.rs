@@ -56,7 +56,7 @@ impl Samples {
         self.taken.len() - 1
     }
 
-    /// Marks the sample with the index `index` as disturbed by other programs or by the hypervisor.
+    /// Marks the sample at `index` as disturbed by other programs or by the hypervisor.
     pub fn mark_disturbed(&mut self, index: usize) {
         if !self.disturbed.contains(&index) {
             self.disturbed.push(index);

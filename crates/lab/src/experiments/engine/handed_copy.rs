@@ -38,7 +38,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 /// Number and size of the buffer's slots.
-const SHAPE: Shape = Shape { slots: 4, bytes: 1152 };
+const RING_SHAPE: Shape = Shape { slots: 4, bytes: 1152 };
 /// Number of slots copied before the measured ones.
 const WARM_UP_SLOTS: u64 = 100;
 /// Length of a message. The value of a sample is the time for one message.
@@ -48,7 +48,7 @@ const MESSAGE_BYTES: usize = 64;
 struct HandedCopy([usize; 2]);
 
 fn copy_in(sender: &mut Sender, slots: u64) -> std::io::Result<()> {
-    let source = [7; SHAPE.bytes];
+    let source = [7; RING_SHAPE.bytes];
     for _ in 0..slots {
         sender.draft(&|| false)?.copy_from_slice(std::hint::black_box(&source));
         sender.send();
@@ -57,7 +57,7 @@ fn copy_in(sender: &mut Sender, slots: u64) -> std::io::Result<()> {
 }
 
 fn copy_out(receiver: &mut Receiver, slots: u64) -> std::io::Result<()> {
-    let mut target = [0; SHAPE.bytes];
+    let mut target = [0; RING_SHAPE.bytes];
     for _ in 0..slots {
         target.copy_from_slice(receiver.receive(&|| false)?);
         std::hint::black_box(&target);
@@ -68,10 +68,10 @@ fn copy_out(receiver: &mut Receiver, slots: u64) -> std::io::Result<()> {
 impl Subject for HandedCopy {
     fn sample(&mut self, iterations: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let [here, there] = self.0;
-        let memory = Mapping::new(Backing::Shared, SHAPE.length()).context("map memory")?;
+        let memory = Mapping::new(Backing::Shared, RING_SHAPE.length()).context("map memory")?;
         let (mut sender, mut receiver) =
-            ring(memory, SHAPE, Patience::Spin).context("make a ring")?;
-        let messages_per_slot = (SHAPE.bytes / MESSAGE_BYTES) as u64;
+            ring(memory, RING_SHAPE, Patience::Spin).context("make a ring")?;
+        let messages_per_slot = (RING_SHAPE.bytes / MESSAGE_BYTES) as u64;
         let slots = iterations.div_ceil(messages_per_slot);
         cpu::pin(here).context("bind a thread to a CPU")?;
         let time = std::thread::scope(|scope| {

@@ -63,7 +63,7 @@ impl<H: WaitStyle> PingPong<H> {
         let partner = std::thread::Builder::new()
             .spawn(move || {
                 let _ = cpu::pin(there); // a failure only changes the distance
-                answer::<H>(&shared.0);
+                run_partner::<H>(&shared.0);
             })
             .context("create a thread")?;
         cpu::pin(here).context("bind a thread to a CPU")?;
@@ -88,7 +88,7 @@ impl<H: WaitStyle> PingPong<H> {
 }
 
 /// Replies to every odd number with the next even one, until `STOP` arrives.
-fn answer<H: WaitStyle>(line: &AtomicU32) {
+fn run_partner<H: WaitStyle>(line: &AtomicU32) {
     loop {
         match line.load(Ordering::Acquire) {
             STOP => return,

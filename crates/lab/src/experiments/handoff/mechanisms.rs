@@ -139,10 +139,11 @@ impl Subject for HandOff {
         let session = self.partners.run(turns, nothing, None)?;
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
-        let mut record = |turn: Duration| record(&mut histogram, turn.saturating_sub(clock) / 2);
+        let mut record_turn =
+            |turn: Duration| record(&mut histogram, turn.saturating_sub(clock) / 2);
         let affordable = operations_within(SINGLE_TURNS_TIME, session.elapsed, turns);
         let timed = turns.max(affordable.min(MIN_P999_SAMPLES));
-        self.partners.run(timed, nothing, Some(&mut record))?;
+        self.partners.run(timed, nothing, Some(&mut record_turn))?;
         let hand_offs = 2.0 * turns as f64;
         let of_both =
             |figure: fn(&Used) -> f64| session.used.iter().map(figure).sum::<f64>() / hand_offs;

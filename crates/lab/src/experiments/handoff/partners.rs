@@ -47,7 +47,8 @@ pub struct SessionStats {
 
 impl Partners {
     /// Runs a session of `turns` measured turns, with the work of main and of sub in each. Calls
-    /// `each` with the time of every measured turn, from main's post until its wait returns.
+    /// `on_turn_time` with the time of every measured turn, from main's post until its wait
+    /// returns.
     ///
     /// # Errors
     /// Returns an error if a system call fails or sub exits before its last turn.
@@ -55,9 +56,9 @@ impl Partners {
         &self,
         turns: u64,
         work: [TurnWork<'_>; 2],
-        each: Option<&mut dyn FnMut(Duration)>,
+        on_turn_time: Option<&mut dyn FnMut(Duration)>,
     ) -> Result<SessionStats, SubjectError> {
-        self.run_observed(turns, work, each, &|_| ())
+        self.run_observed(turns, work, on_turn_time, &|_| ())
     }
 
     /// Runs a session as [`Partners::run`] does, and calls `observer` once sub has been created.
@@ -68,7 +69,7 @@ impl Partners {
         &self,
         turns: u64,
         work: [TurnWork<'_>; 2],
-        each: Option<&mut dyn FnMut(Duration)>,
+        on_turn_time: Option<&mut dyn FnMut(Duration)>,
         observer: Observer<'_>,
     ) -> Result<SessionStats, SubjectError> {
         if let Some(reason) = conflict(self.mechanisms) {
@@ -95,7 +96,7 @@ impl Partners {
         let turns = [self.warm_up, turns];
         let mut session = self.pair.run(
             &link,
-            || run_main(&primitives, turns, work[0], each, &link),
+            || run_main(&primitives, turns, work[0], on_turn_time, &link),
             || run_sub(&primitives, turns, work[1], &link),
             release,
             observer,
@@ -144,23 +145,23 @@ impl SessionPrimitives {
     }
 }
 
-const TAKE_TURNS: &str = "take turns";
+const TAKE_TURNS_CONTEXT: &str = "take turns";
 
 fn run_main(
     primitives: &SessionPrimitives,
     [warm_up, turns]: [u64; 2],
     work: TurnWork<'_>,
-    each: Option<&mut dyn FnMut(Duration)>,
+    on_turn_time: Option<&mut dyn FnMut(Duration)>,
     link: &Link,
 ) -> Result<SessionStats, SubjectError> {
-    primitives.start.wait().context(TAKE_TURNS)?;
+    primitives.start.wait().context(TAKE_TURNS_CONTEXT)?;
     if link.is_broken() {
         return Err(link.broken());
     }
     let mut session = SessionStats::default();
     let turn = || {
-        primitives.to_sub.post().context(TAKE_TURNS)?;
-        let waited = primitives.to_main.wait().context(TAKE_TURNS)?;
+        primitives.to_sub.post().context(TAKE_TURNS_CONTEXT)?;
+        let waited = primitives.to_main.wait().context(TAKE_TURNS_CONTEXT)?;
         if link.is_broken() {
             return Err(link.broken());
         }
@@ -173,18 +174,18 @@ fn run_main(
     let before = Used::so_far();
     let begun = Instant::now();
     let mut ignore = |_| ();
-    let timed = each.is_some();
-    let each = each.unwrap_or(&mut ignore);
+    let timed = on_turn_time.is_some();
+    let on_turn_time = on_turn_time.unwrap_or(&mut ignore);
     for _ in 0..turns {
         work();
         let begun = timed.then(Instant::now);
         let WaitOutcome { failed_polls } = turn()?;
         if let Some(begun) = begun {
-            each(begun.elapsed());
+            on_turn_time(begun.elapsed());
         }
         session.not_ready_turns += u64::from(failed_polls > 0);
     }
-    primitives.end.wait().context(TAKE_TURNS)?;
+    primitives.end.wait().context(TAKE_TURNS_CONTEXT)?;
     session.elapsed = begun.elapsed();
     session.begun = Some(begun);
     session.used[0] = before.since();

@@ -36,7 +36,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(BufferingStage(parameters.clone()))),
 };
 
-const LINES: u64 = 5;
+const LINE_COUNT: u64 = 5;
 const STAGES: [&str; 4] = ["cat", "sort", "xargs echo", "xargs -n 1 echo"];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
@@ -113,7 +113,7 @@ fn time_lines(
     std::thread::scope(|scope| {
         let producer = scope.spawn(move || -> io::Result<Vec<Duration>> {
             let mut produced = Vec::new();
-            for line in 1..=LINES {
+            for line in 1..=LINE_COUNT {
                 produced.push(begun.elapsed());
                 writeln!(input, "{line}")?;
                 std::thread::sleep(pause);

@@ -41,7 +41,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let documents = scope.choose(&[100_000], &[8000], &[800])[0];
     let mut cases = Vec::new();
     for copies in [1, 10] {
-        for (kind, _) in awk::KINDS {
+        for (kind, _) in awk::IMPLEMENTATIONS {
             // busybox flushes every line and is many times slower than the others.
             let slow = if kind == "busybox" { 10 } else { 1 };
             for tokenizer in ["one", "four"] {
@@ -65,7 +65,7 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let awk = parameters.text(names::AWK).and_then(awk::command).ok_or_else(wrong)?;
     let mut stages = match parameters.text(names::TOKENIZER) {
         Some("one") => awk::tokenizer(awk),
-        _ => awk::tokenizer_of_four(awk),
+        _ => awk::four_command_tokenizer(awk),
     };
     stages.push(awk::parser(awk));
     let documents = parameters.number("documents").ok_or_else(wrong)?;

@@ -41,7 +41,7 @@ impl Stage {
 struct RunningStage {
     pid: Pid,
     /// A pidfd, which becomes readable when the stage exits.
-    end: OwnedFd,
+    pidfd: OwnedFd,
     begun: Instant,
     /// Time at which the exit was noticed, exit status, and resource usage; `None` while the stage
     /// runs.
@@ -56,7 +56,7 @@ impl RunningStage {
         let begun = Instant::now();
         let pid = Pid::from_child(&spawn::spawn_bound(&mut command)?);
         match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(end) => Ok(Self { pid, end, begun, ended: None }),
+            Ok(pidfd) => Ok(Self { pid, pidfd, begun, ended: None }),
             Err(error) => {
                 let _ = kill_process(pid, Signal::KILL);
                 reap(pid)?;
@@ -117,12 +117,12 @@ pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, Subje
         running.push(start(stages, input, &errors)?);
     }
     await_all(&mut running).context("wait for stages")?;
-    let real = begun.elapsed();
+    let wall = begun.elapsed();
     for pipeline in &running {
         check(stages, pipeline, &mut errors)?;
     }
     let times: Vec<_> = running.iter().map(|pipeline| times(pipeline)).collect();
-    Ok(sample(stages, &times, real, input.len_bytes() * copies))
+    Ok(sample(stages, &times, wall, input.len_bytes() * copies))
 }
 
 fn start(
@@ -155,7 +155,7 @@ fn await_all(pipelines: &mut [Vec<RunningStage>]) -> io::Result<()> {
             return Ok(());
         }
         let mut ends: Vec<_> =
-            left.iter().map(|stage| PollFd::new(&stage.end, PollFlags::IN)).collect();
+            left.iter().map(|stage| PollFd::new(&stage.pidfd, PollFlags::IN)).collect();
         match poll(&mut ends, None) {
             Err(rustix::io::Errno::INTR) => continue,
             other => other?,
@@ -212,7 +212,7 @@ fn times(pipeline: &[RunningStage]) -> PipelineTimes {
 
 /// Builds the sample. With several copies, the times of a stage are means over the copies, and the
 /// times of a copy are medians.
-fn sample(stages: &[Stage], copies: &[PipelineTimes], real: Duration, bytes: u64) -> Sample {
+fn sample(stages: &[Stage], copies: &[PipelineTimes], wall: Duration, bytes: u64) -> Sample {
     let nanos = |time: Duration| time.as_nanos() as f64;
     let mean = |of: &dyn Fn(&PipelineTimes) -> Duration| {
         copies.iter().map(|times| nanos(of(times))).sum::<f64>() / copies.len().max(1) as f64
@@ -227,7 +227,7 @@ fn sample(stages: &[Stage], copies: &[PipelineTimes], real: Duration, bytes: u64
         user: mean(&|times| times.stages[index].1.user),
         system: mean(&|times| times.stages[index].1.system),
     };
-    let mut sample = Sample::of(nanos(real))
+    let mut sample = Sample::of(nanos(wall))
         .with("user", Unit::Nanoseconds, all(&PipelineTimes::user))
         .with("system", Unit::Nanoseconds, all(&PipelineTimes::system))
         .with("input", Unit::Bytes, bytes as f64);

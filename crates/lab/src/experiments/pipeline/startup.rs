@@ -47,23 +47,23 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     if is_bash_loop(parameters) {
         return startup::subject(parameters);
     }
-    let turns = parameters.number(names::TURNS).unwrap_or(1);
-    let once = startup::subject(&parameters.without(names::TURNS))?;
-    Ok(Box::new(Repeated { once, turns }))
+    let iterations = parameters.number(names::TURNS).unwrap_or(1);
+    let inner = startup::subject(&parameters.without(names::TURNS))?;
+    Ok(Box::new(Repeated { inner, iterations }))
 }
 
 /// A subject whose samples run a fixed number of iterations.
 struct Repeated {
-    once: Box<dyn Subject>,
-    turns: u64,
+    inner: Box<dyn Subject>,
+    iterations: u64,
 }
 
 impl Subject for Repeated {
     fn sample(&mut self, _: u64, on_step: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        self.once.sample(self.turns, on_step)
+        self.inner.sample(self.iterations, on_step)
     }
 
     fn facts(&self) -> Facts {
-        self.once.facts()
+        self.inner.facts()
     }
 }

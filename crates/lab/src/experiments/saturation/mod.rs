@@ -46,7 +46,7 @@ const THREADS: Setting =
 const SETTINGS: [&Setting; 3] = [&PROCESSES, &THREADS, &WORK];
 
 /// Defines an experiment of this family.
-const fn row(
+const fn experiment(
     name: &'static str,
     summary: &'static str,
     about: &'static str,

@@ -31,14 +31,14 @@ impl SyncPrimitive for Futex {
 
     fn wait(&self) -> io::Result<WaitOutcome> {
         while !self.0.try_take() {
-            sleep(&self.0)?;
+            wait_for_post(&self.0)?;
         }
         Ok(WaitOutcome::default())
     }
 }
 
 /// Sleeps until a post is available. May return early.
-pub(super) fn sleep(posts: &PostCounter) -> io::Result<()> {
+pub(super) fn wait_for_post(posts: &PostCounter) -> io::Result<()> {
     match futex::wait(posts.posted(), futex::Flags::empty(), posts.taken(), None) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),

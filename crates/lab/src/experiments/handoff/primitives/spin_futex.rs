@@ -55,7 +55,7 @@ impl SyncPrimitive for SpinThenFutex {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         while !self.posts.try_take() {
-            super::futex::sleep(&self.posts)?;
+            super::futex::wait_for_post(&self.posts)?;
         }
         self.asleep.store(false, Ordering::Relaxed);
         Ok(WaitOutcome { failed_polls: MAX_SPINS.into() })
