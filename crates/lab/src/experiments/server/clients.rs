@@ -48,7 +48,7 @@ pub struct FullLoad {
     /// Number of requests that were not answered in time.
     pub unanswered: u64,
     /// Wall time from the first request to the last response, or to the deadline.
-    pub took: Duration,
+    pub elapsed: Duration,
 }
 
 /// Result of a load at a fixed rate.
@@ -124,7 +124,7 @@ impl Clients {
         }
     }
 
-    /// Sends `per_second` requests a second for `lasts`, each when it is due, and waits up to
+    /// Sends `per_second` requests a second for `duration`, each when it is due, and waits up to
     /// `timeout` longer for the last responses.
     ///
     /// # Errors
@@ -132,14 +132,14 @@ impl Clients {
     pub fn at_rate(
         &mut self,
         per_second: f64,
-        lasts: Duration,
+        duration: Duration,
         timeout: Duration,
     ) -> Result<FixedRate, SubjectError> {
         let mut times = histogram()?;
         let (mut sent, mut answered) = (0_u64, 0);
         let begin = Instant::now();
         let due = |number: u64| begin + Duration::from_secs_f64(number as f64 / per_second);
-        let (end, deadline) = (begin + lasts, begin + lasts + timeout);
+        let (end, deadline) = (begin + duration, begin + duration + timeout);
         let mut now = begin;
         while now < deadline {
             while due(sent) <= now
@@ -174,22 +174,22 @@ impl Clients {
         Ok(FixedRate { times, answered, unanswered })
     }
 
-    /// Has every client send its next request immediately after a response, for `lasts`, and waits
-    /// for the last responses, at most as long again.
+    /// Has every client send its next request immediately after a response, for `duration`, and
+    /// waits for the last responses, at most as long again.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.
-    pub fn flat_out(&mut self, lasts: Duration) -> io::Result<FullLoad> {
+    pub fn run_without_pauses(&mut self, duration: Duration) -> io::Result<FullLoad> {
         let begin = Instant::now();
         let mut answered = 0;
         loop {
-            while begin.elapsed() < lasts
+            while begin.elapsed() < duration
                 && let Some(index) = self.free.pop_front()
             {
                 self.send_request(index, begin);
             }
-            let remaining = (2 * lasts).saturating_sub(begin.elapsed());
-            if self.in_flight == 0 && begin.elapsed() >= lasts || remaining.is_zero() {
+            let remaining = (2 * duration).saturating_sub(begin.elapsed());
+            if self.in_flight == 0 && begin.elapsed() >= duration || remaining.is_zero() {
                 break;
             }
             if self.is_exhausted() {
@@ -198,7 +198,7 @@ impl Clients {
             self.poll_responses(remaining, &mut |_| answered += 1)?;
         }
         let unanswered = self.abandon_unanswered().len() as u64;
-        Ok(FullLoad { answered, unanswered, took: begin.elapsed() })
+        Ok(FullLoad { answered, unanswered, elapsed: begin.elapsed() })
     }
 
     /// Returns whether every client has been abandoned.

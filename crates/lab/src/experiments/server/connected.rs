@@ -71,8 +71,9 @@ fn check_processes(
     server: &ServerProcess,
     answered: u64,
 ) -> Result<(), SubjectError> {
-    let one_each = setup.reuse == Reuse::Persistent && setup.server.each() == Some(Kind::Process);
-    let of_connections = if one_each { answered } else { 0 };
+    let has_process_per_connection = setup.reuse == Reuse::Persistent
+        && setup.server.task_per_connection() == Some(Kind::Process);
+    let of_connections = if has_process_per_connection { answered } else { 0 };
     let all = 1 + setup.server.other_processes() + of_connections;
     if server.await_processes(|seen| seen >= all) {
         return Ok(());
@@ -93,9 +94,9 @@ fn stopped_by(
 ) -> String {
     let mut reasons = Vec::new();
     reasons.extend(server.stopped());
-    if let Some(members) = setup.server.members().filter(|&members| members == answered) {
+    if let Some(pool_size) = setup.server.pool_size().filter(|&pool_size| pool_size == answered) {
         reasons.push(format!(
-            "the pool has {members} members, each with one connection until that is closed"
+            "the pool has {pool_size} members, each with one connection until that is closed"
         ));
     }
     if overflows > 0 {

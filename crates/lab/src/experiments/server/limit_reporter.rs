@@ -36,10 +36,11 @@ pub struct LimitReporter {
 }
 
 impl LimitReporter {
-    /// Creates a reporter that watches the limits on processes or threads of kind `each`, of which
-    /// every connection gets one. With `None`, it watches no limits.
-    pub fn watch(each: Option<Kind>) -> Self {
-        let limits = each.map(|kind| limits::limits_on(kind, of_unit(kind)));
+    /// Creates a reporter that watches the limits on processes or threads of kind
+    /// `task_per_connection`, of which every connection gets one. With `None`, it watches no
+    /// limits.
+    pub fn watch(task_per_connection: Option<Kind>) -> Self {
+        let limits = task_per_connection.map(|kind| limits::limits_on(kind, of_unit(kind)));
         Self {
             watched: Mutex::new(limits.unwrap_or_default()),
             has_reported: AtomicBool::new(false),

@@ -125,7 +125,7 @@ struct Requests {
     setup: Setup,
     handler: Handler,
     /// Duration of each load.
-    lasts: Duration,
+    duration: Duration,
     /// The chosen fixed rate, in requests per second, or `None` for the default.
     rate: Option<u64>,
 }
@@ -139,14 +139,18 @@ impl Requests {
     fn new(parameters: &Parameters, handler: Handler) -> Result<Self, SubjectError> {
         let setup = Setup::of(parameters)?;
         let rate = parameters.number(RATE_PER_S.name);
-        Ok(Self { setup, handler, lasts: load(parameters), rate })
+        Ok(Self { setup, handler, duration: load(parameters), rate })
     }
 
     /// Runs the load without pauses. Returns its result, and the server's CPU time per request in
     /// nanoseconds.
-    fn flat_out(&self, served: &mut ConnectedServer) -> Result<(FullLoad, f64), SubjectError> {
+    fn run_without_pauses(
+        &self,
+        served: &mut ConnectedServer,
+    ) -> Result<(FullLoad, f64), SubjectError> {
         let before = served.server.cpu();
-        let full = served.clients.flat_out(self.lasts).context("wait for responses")?;
+        let full =
+            served.clients.run_without_pauses(self.duration).context("wait for responses")?;
         if full.answered == 0 {
             return Err(SubjectError::unexpected("no request was answered"));
         }
@@ -162,7 +166,7 @@ impl Requests {
         rate: f64,
     ) -> Result<(FixedRate, f64), SubjectError> {
         let before = served.server.cpu();
-        let rated = served.clients.at_rate(rate, self.lasts, ANSWER_TIMEOUT)?;
+        let rated = served.clients.at_rate(rate, self.duration, ANSWER_TIMEOUT)?;
         let cpu = each(served.server.cpu().saturating_sub(before), rated.answered);
         Ok((rated, cpu))
     }
@@ -170,11 +174,11 @@ impl Requests {
     /// Measures a fresh server with oha, since the first one may be busy closing its connections.
     /// Returns `None` if oha is not installed.
     fn measure_with_oha(&self) -> Result<Option<Throughput>, SubjectError> {
-        if !oha::is_there() {
+        if !oha::is_installed() {
             return Ok(None);
         }
         let server = ConnectedServer::start(&self.setup, self.handler)?;
-        oha::flat_out(server.port, &self.setup, self.lasts).map(Some)
+        oha::run_without_pauses(server.port, &self.setup, self.duration).map(Some)
     }
 }
 
@@ -183,8 +187,8 @@ impl Subject for Requests {
         let server = ConnectedServer::start(&self.setup, self.handler)?;
         let mut served = ConnectedServer::with(server, &self.setup)?;
         let failed = served.clients.failed;
-        let (full, cpu_full) = self.flat_out(&mut served)?;
-        let per_second = full.answered as f64 / full.took.as_secs_f64();
+        let (full, cpu_full) = self.run_without_pauses(&mut served)?;
+        let per_second = full.answered as f64 / full.elapsed.as_secs_f64();
         let rate = self.rate.map_or((per_second * RATE_SHARE).max(1.0), |rate| rate as f64);
         let (rated, cpu) = self.at_rate(&mut served, rate)?;
         let failed = served.clients.failed - failed;

@@ -122,12 +122,12 @@ impl ServerProcess {
     /// Waits up to five seconds until `wanted` accepts the number of processes: those of closed
     /// connections have yet to end, and those of a pool to be forked. Returns whether it did.
     pub fn await_processes(&self, wanted: impl Fn(u64) -> bool) -> bool {
-        const STEP: Duration = Duration::from_millis(20);
-        const STEPS: usize = 250;
-        (0..STEPS).any(|_| {
+        const POLL_INTERVAL: Duration = Duration::from_millis(20);
+        const MAX_POLLS: usize = 250;
+        (0..MAX_POLLS).any(|_| {
             let is_reached = wanted(self.processes());
             if !is_reached {
-                std::thread::sleep(STEP);
+                std::thread::sleep(POLL_INTERVAL);
             }
             is_reached
         })
@@ -166,13 +166,13 @@ impl ServerProcess {
 impl ServerProcess {
     /// Waits up to ten seconds until the child exits.
     fn await_end(&mut self) {
-        const STEP: Duration = Duration::from_millis(5);
-        const STEPS: usize = 2000;
-        for _ in 0..STEPS {
+        const POLL_INTERVAL: Duration = Duration::from_millis(5);
+        const MAX_POLLS: usize = 2000;
+        for _ in 0..MAX_POLLS {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
-            std::thread::sleep(STEP);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

@@ -60,7 +60,7 @@ impl Server {
                 processes: number(PROCESSES.name).unwrap_or(default.processes),
                 threads: number(THREADS.name).unwrap_or(default.threads),
             };
-            return match (program.refuses)(concurrency) {
+            return match (program.unsupported_concurrency)(concurrency) {
                 Some(reason) => Err(SubjectError::unexpected(reason)),
                 None => Ok(Self::Program(program, concurrency)),
             };
@@ -93,18 +93,18 @@ impl Server {
     }
 
     /// Returns the kind of task that each connection has of its own, or `None` if it has none.
-    pub fn each(self) -> Option<Kind> {
+    pub fn task_per_connection(self) -> Option<Kind> {
         match self {
-            Self::Model(model) => model.each,
+            Self::Model(model) => model.task_per_connection,
             Self::Program(..) => None,
         }
     }
 
     /// Returns how many persistent connections a pool serves at the same time, or `None` without a
     /// pool.
-    pub fn members(self) -> Option<u64> {
+    pub fn pool_size(self) -> Option<u64> {
         match self {
-            Self::Model(model) => model.members,
+            Self::Model(model) => model.pool_size,
             Self::Program(..) => None,
         }
     }
@@ -122,7 +122,7 @@ impl Server {
     /// varies.
     fn workers(self) -> Option<u64> {
         match self {
-            Self::Model(model) => model.members,
+            Self::Model(model) => model.pool_size,
             Self::Program(_, concurrency) => Some(concurrency.processes * concurrency.threads),
         }
     }

@@ -31,7 +31,7 @@ use super::programs::{INTERPRETER_FILE, Launch, Program};
 use super::response::{Response, check};
 use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::engine::isolate::SCRATCH_VARIABLE;
-use crate::experiments::runtimes::gist;
+use crate::experiments::runtimes::summarize_output;
 
 /// Time limit for a server to answer and have all of its processes.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -148,7 +148,7 @@ impl Server {
             if Instant::now() >= deadline {
                 return Err(self.failed(&format!("not ready within {} s", START_TIMEOUT.as_secs())));
             }
-            has_answered = has_answered || self.answers(launch.port)?;
+            has_answered = has_answered || self.is_answering(launch.port)?;
             if self.wait(signals, Some(POLL_INTERVAL))? == Wake::EndOfInput {
                 return Err(self.failed("the case ended before it was ready"));
             }
@@ -157,12 +157,12 @@ impl Server {
     }
 
     /// Returns whether the server answers as expected, or `false` if it does not listen yet.
-    fn answers(&self, port: u16) -> Result<bool, SubjectError> {
+    fn is_answering(&self, port: u16) -> Result<bool, SubjectError> {
         match first_response(port) {
             Ok(response) => match check(&response) {
                 Response::Complete { .. } => Ok(true),
                 Response::Incomplete | Response::Wrong => {
-                    let text = gist(&String::from_utf8_lossy(&response));
+                    let text = summarize_output(&String::from_utf8_lossy(&response));
                     Err(self.failed(&format!("unexpected response: {text}")))
                 }
             },
@@ -201,7 +201,7 @@ impl Server {
     fn failed(&self, reason: &str) -> SubjectError {
         let name = self.program.name;
         let log = fs::read(self.folder.path().join(LOG_FILE)).unwrap_or_default();
-        match gist(&String::from_utf8_lossy(&log)) {
+        match summarize_output(&String::from_utf8_lossy(&log)) {
             log if log.is_empty() => SubjectError::unexpected(format!("{name}: {reason}")),
             log => SubjectError::unexpected(format!("{name}: {reason}; output: {log}")),
         }
@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_found_in_what_programs_print() {
+    fn versions_are_parsed_from_output() {
         for (text, version) in [
             ("puma version 5.6.5\n", "5.6.5"),
             ("unicorn v6.0.0\n", "6.0.0"),

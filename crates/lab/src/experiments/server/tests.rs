@@ -94,12 +94,12 @@ fn unanswered_requests_count_with_the_time_until_the_deadline() {
     let port = listener.local_addr().expect("a port").port();
     let mut clients = Clients::open(port, 3, Reuse::Persistent).expect("the kernel takes them");
     assert_eq!((clients.opened(), clients.failed), (3, 0));
-    let (lasts, patience) = (Duration::from_millis(100), Duration::from_millis(100));
-    let rated = clients.at_rate(100.0, lasts, patience).expect("a wait");
+    let (duration, patience) = (Duration::from_millis(100), Duration::from_millis(100));
+    let rated = clients.at_rate(100.0, duration, patience).expect("a wait");
     assert_eq!((rated.answered, rated.unanswered, rated.times.len()), (0, 10, 10));
     assert!(rated.times.min() >= 90_000_000, "{}", rated.times.min());
     // These clients are abandoned and send no further requests.
-    assert_eq!(clients.flat_out(lasts).expect("no wait").answered, 0);
+    assert_eq!(clients.run_without_pauses(duration).expect("no wait").answered, 0);
     assert_eq!(clients.ask_all(patience).expect("no wait"), 0);
 }
 
