@@ -45,7 +45,7 @@ const SETTINGS: [&Setting; 2] = [&UNIT, &N];
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let of = |row: &Row, n: u64| Parameters::new().with(UNIT.name, row.unit).with(N.name, n);
     let cases = TABLE.iter().flat_map(|row| {
-        let counts = counts(scope, row.most.min(scope.max_units));
+        let counts = counts(scope, row.max_units.min(scope.max_units));
         counts.into_iter().map(move |n| of(row, n))
     });
     scope.choices.applied(cases.collect(), &SETTINGS)
@@ -102,18 +102,18 @@ impl Memory {
         let more = |now: u64, before: u64| now as f64 - before as f64;
         let sample = Sample::of(more(waiting.pss, before.pss))
             .with("kernel", Unit::Bytes, more(waiting.kernel, before.kernel))
-            .with("create", Unit::Nanoseconds, parked.each)
+            .with("create", Unit::Nanoseconds, parked.ns_per_unit)
             .with("left", Unit::Bytes, more(left.pss, before.pss));
         let sample = match later {
             Some(later) => sample.with("left_1s", Unit::Bytes, more(later.pss, before.pss)),
             None => sample,
         };
-        let sample = match parked.runtime.zip(none) {
+        let sample = match parked.runtime_bytes.zip(none) {
             Some((now, none)) => sample.with("runtime", Unit::Bytes, now - none),
             None => sample,
         };
         // Units with timers end when their timers are due, so there is no time to wake them.
-        let sample = match self.row.each {
+        let sample = match self.row.max_create_time {
             None => sample.with("end", Unit::Nanoseconds, end),
             Some(_) => sample,
         };
@@ -134,10 +134,10 @@ impl Subject for Memory {
     /// Measures, and repeats that with a longer `hold` if timers fired too early: the creation
     /// times in the table come from one machine.
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        const LONGER: u32 = 4;
+        const HOLD_FACTOR: u32 = 4;
         let hold = self.row.hold(self.n);
         let measured = match self.measure(hold)? {
-            Err(_) if self.row.each.is_some() => self.measure(hold * LONGER)?,
+            Err(_) if self.row.max_create_time.is_some() => self.measure(hold * HOLD_FACTOR)?,
             measured => measured,
         };
         measured.map_err(|early| early.of(self.n))
@@ -151,7 +151,7 @@ mod tests {
     use crate::engine::experiment::Size;
 
     #[test]
-    fn there_are_numbers_enough_for_a_line_however_few_units_there_may_be() {
+    fn a_fit_has_at_least_two_unit_counts() {
         let [full, quick, smallest] = [Size::Full, Size::Quick, Size::Smallest].map(Scope::of);
         assert_eq!(counts(&full, 10_000), [100, 1000, 10_000]);
         assert_eq!(counts(&full, 150), [1, 15, 150]);
@@ -164,13 +164,15 @@ mod tests {
 
     #[test]
     fn units_that_end_too_early_wait_longer_the_second_time() {
-        let each = Some(Duration::from_micros(1));
-        for (unit, each, is_measured) in
-            [("hurried", each, true), ("hurried", None, false), ("early", each, false)]
-        {
-            let row = Box::leak(Box::new(Row { each, ..fake_probe(unit) }));
+        let max_create_time = Some(Duration::from_micros(1));
+        for (unit, max_create_time, is_measured) in [
+            ("hurried", max_create_time, true),
+            ("hurried", None, false),
+            ("early", max_create_time, false),
+        ] {
+            let row = Box::leak(Box::new(Row { max_create_time, ..fake_probe(unit) }));
             let sample = Memory { n: 3, row, reads_later: true }.sample(1, &mut |_| {});
-            assert_eq!(sample.is_ok(), is_measured, "{unit} {each:?}: {sample:?}");
+            assert_eq!(sample.is_ok(), is_measured, "{unit} {max_create_time:?}: {sample:?}");
         }
     }
 }

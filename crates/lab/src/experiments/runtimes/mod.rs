@@ -28,7 +28,7 @@ mod tests;
 use contend_record::parameters::{Parameters, names};
 
 pub use self::builtin::PROBE_VERB;
-pub use self::program::gist;
+pub use self::program::summarize_output;
 use self::table::{Row, Source};
 use crate::engine::experiment::{Demands, SubjectError};
 use crate::engine::setting::Setting;
@@ -86,9 +86,9 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
 /// Returns why `free` bytes are too little memory for `n` units of `bytes` each, or `None` if they
 /// suffice.
 fn memory_missing(bytes: u64, n: u64, free: u64) -> Option<String> {
-    const MEGA: u64 = 1_000_000;
+    const BYTES_PER_MB: u64 = 1_000_000;
     let needed = bytes.saturating_mul(n);
-    let (needed_mb, free_mb) = (needed.div_ceil(MEGA), free / MEGA);
+    let (needed_mb, free_mb) = (needed.div_ceil(BYTES_PER_MB), free / BYTES_PER_MB);
     (needed > free)
         .then(|| format!("needs about {needed_mb} MB of memory; {free_mb} MB are available"))
 }

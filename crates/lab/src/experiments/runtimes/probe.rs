@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use super::builtin;
-use super::program::{Build, gist};
+use super::program::{Build, summarize_output};
 use super::table::{Row, Source};
 use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::limits::Kind;
@@ -42,9 +42,9 @@ pub struct Probe {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parked {
     /// Mean time to create a unit, in nanoseconds.
-    pub each: f64,
+    pub ns_per_unit: f64,
     /// Memory in use as the runtime reports it, in bytes, or `None` if it does not.
-    pub runtime: Option<f64>,
+    pub runtime_bytes: Option<f64>,
 }
 
 /// Number of units that had ended before they were woken.
@@ -133,7 +133,7 @@ impl Probe {
             )));
         }
         self.check_processes(n)?;
-        Ok(Parked { each: time / n.max(1) as f64, runtime: runtime.parse().ok() })
+        Ok(Parked { ns_per_unit: time / n.max(1) as f64, runtime_bytes: runtime.parse().ok() })
     }
 
     /// Returns an error if the units are processes but not visible: a kernel without
@@ -185,7 +185,7 @@ impl Probe {
     ///
     /// # Errors
     /// Returns an error if units take no messages, or an answer is missing or wrong.
-    pub fn trips(&mut self, messages: u64) -> Result<f64, SubjectError> {
+    pub fn round_trips(&mut self, messages: u64) -> Result<f64, SubjectError> {
         let answer = self.ask(&format!("trips {messages}"), "trips")?;
         if let Some(reason) = answer.strip_prefix("none") {
             return Err(SubjectError::unexpected(reason.trim()));
@@ -204,7 +204,7 @@ impl Probe {
     pub fn ask(&mut self, line: &str, word: &str) -> Result<String, SubjectError> {
         let told = self.commands.as_mut().map(|commands| writeln!(commands, "{line}"));
         if !matches!(told, Some(Ok(()))) {
-            return Err(self.how_it_ended());
+            return Err(self.exit_error());
         }
         self.answer(word)
     }
@@ -234,14 +234,14 @@ impl Probe {
             match self.answers.read_exact(&mut byte) {
                 Ok(()) if byte == *b"\n" => break,
                 Ok(()) => line.extend(byte),
-                Err(_) => return Err(self.how_it_ended()),
+                Err(_) => return Err(self.exit_error()),
             }
         }
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
     /// Returns the error for a probe whose output has ended, with the probe's exit status.
-    fn how_it_ended(&mut self) -> SubjectError {
+    fn exit_error(&mut self) -> SubjectError {
         let status = match self.end() {
             Some(Ok(status)) => format!("the probe ended: {status}"),
             Some(Err(error)) => format!("the probe is gone: {error}"),
@@ -254,7 +254,7 @@ impl Probe {
     fn failure(&mut self, what: &str) -> SubjectError {
         let mut said = Vec::new();
         let _ = self.stderr.rewind().and_then(|()| self.stderr.read_to_end(&mut said));
-        match gist(&String::from_utf8_lossy(&said)) {
+        match summarize_output(&String::from_utf8_lossy(&said)) {
             said if said.is_empty() => SubjectError::unexpected(what),
             said => SubjectError::unexpected(format!("{said} ({what})")),
         }
@@ -263,14 +263,14 @@ impl Probe {
     /// Waits for the probe to exit, since it may have to end child processes. Returns its status,
     /// or `None` if it had to be killed.
     fn end(&mut self) -> Option<io::Result<ExitStatus>> {
-        const STEP: Duration = Duration::from_millis(5);
-        const STEPS: usize = 600;
+        const POLL_INTERVAL: Duration = Duration::from_millis(5);
+        const MAX_POLLS: usize = 600;
         self.commands = None;
-        for _ in 0..STEPS {
+        for _ in 0..MAX_POLLS {
             if let Some(status) = self.child.try_wait().transpose() {
                 return Some(status);
             }
-            std::thread::sleep(STEP);
+            std::thread::sleep(POLL_INTERVAL);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -299,7 +299,10 @@ fn is_readable_by(output: &ChildStdout, deadline: Instant) -> bool {
 }
 
 fn unexpected(answer: &str) -> SubjectError {
-    SubjectError::unexpected(format!("unexpected answer of the probe: {}", gist(answer)))
+    SubjectError::unexpected(format!(
+        "unexpected answer of the probe: {}",
+        summarize_output(answer)
+    ))
 }
 
 impl Drop for Probe {

@@ -54,7 +54,7 @@ impl RoundTrip {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let row = row(parameters)?;
         let mut probe = Probe::start(row)?;
-        let messages = messages_per_sample(|messages| probe.trips(messages))?;
+        let messages = messages_per_sample(|messages| probe.round_trips(messages))?;
         Ok(Self { row, probe, messages })
     }
 }
@@ -76,7 +76,7 @@ fn messages_per_sample(
 
 impl Subject for RoundTrip {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        self.probe.trips(self.messages).map(Sample::of)
+        self.probe.round_trips(self.messages).map(Sample::of)
     }
 
     fn facts(&self) -> Facts {

@@ -14,13 +14,13 @@ use crate::support::limits::Kind;
 
 /// Creates the probe for processes that wait for the end of a pipe.
 pub fn fork() -> Result<Box<dyn Units>, SubjectError> {
-    let (park, version) = (parked::of_kind(Kind::Process)?, kernel());
+    let (park, version) = (parked::empty_set(Kind::Process)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_process }))
 }
 
 /// Creates the probe for threads that wait on a condition variable.
 pub fn thread() -> Result<Box<dyn Units>, SubjectError> {
-    let (park, version) = (parked::of_kind(Kind::Thread)?, kernel());
+    let (park, version) = (parked::empty_set(Kind::Thread)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_thread }))
 }
 
@@ -79,14 +79,14 @@ impl Units for Parked {
         self.park.forget()
     }
 
-    fn trips(&mut self, messages: u64) -> Result<Duration, String> {
+    fn round_trips(&mut self, messages: u64) -> Result<Duration, String> {
         (self.exchange)(messages).map_err(|error| error.to_string())
     }
 }
 
 /// Exchanges `messages` messages, checks the answers, and returns the time taken. A first message,
 /// which shows that the other side is ready, is not timed.
-fn ask_all(
+fn time_exchange(
     messages: u64,
     mut ask: impl FnMut(u64) -> Result<u64, SubjectError>,
 ) -> Result<Duration, SubjectError> {
@@ -112,7 +112,7 @@ fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
     std::thread::scope(|scope| {
         let ((there, comes), (back, answers)) = (sync_channel(1), sync_channel(1));
         scope.spawn(move || echo(comes, back));
-        ask_all(messages, |number| {
+        time_exchange(messages, |number| {
             there
                 .send(number)
                 .map_err(|_| SubjectError::unexpected("the other thread has ended"))?;
@@ -138,7 +138,7 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
     });
     let child = child.context("fork")?;
     drop(back);
-    let asked = ask_all(messages, |number| {
+    let asked = time_exchange(messages, |number| {
         let there = there.as_ref().ok_or_else(|| SubjectError::unexpected("there is no pipe"))?;
         rustix::io::write(there, &number.to_ne_bytes()).context("write to a pipe")?;
         let mut answer = [0; 8];
@@ -160,7 +160,7 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
 }
 
 /// A number to echo, and the address to send the answer to.
-struct Asked(Address<u64>, u64);
+struct Request(Address<u64>, u64);
 
 /// Exchanges messages between two units on one Worker. Returns the time taken.
 fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
@@ -182,7 +182,7 @@ fn ask_callback(
     messages: u64,
     answered: Reply<Option<Duration>>,
 ) -> Option<()> {
-    let echo = context.spawn_handler(|context, Asked(by, number)| {
+    let echo = context.spawn_handler(|context, Request(by, number)| {
         let sent = context.send(by, number).is_ok();
         if sent { context.keep_receiving() } else { context.end() }
     });
@@ -195,7 +195,7 @@ fn ask_callback(
         let by = context.address();
         if number == wanted && number <= messages {
             wanted += 1;
-            if context.send(echo, Asked(by, wanted)).is_ok() {
+            if context.send(echo, Request(by, wanted)).is_ok() {
                 return context.keep_receiving();
             }
         }
@@ -219,9 +219,9 @@ mod tests {
             asked.push(number);
             Ok(number)
         };
-        ask_all(2, echo).expect("they are right");
+        time_exchange(2, echo).expect("they are right");
         assert_eq!(asked, [0, 1, 2]);
-        let wrong = ask_all(5, |number| Ok(if number == 3 { 7 } else { number }));
+        let wrong = time_exchange(5, |number| Ok(if number == 3 { 7 } else { number }));
         let error = wrong.expect_err("one is wrong").to_string();
         assert!(error.contains("message 3 was answered by 7"), "{error}");
     }

@@ -60,14 +60,14 @@ pub trait Units {
     ///
     /// # Errors
     /// Returns why the unit takes no messages, or which answer was wrong.
-    fn trips(&mut self, messages: u64) -> Result<Duration, String>;
+    fn round_trips(&mut self, messages: u64) -> Result<Duration, String>;
 }
 
 /// Function that creates the probe for a kind of unit.
 pub type Make = fn() -> Result<Box<dyn Units>, SubjectError>;
 
 /// Number of units created at the start, to complete lazy initialisation of the runtime.
-const FIRST: u64 = 100;
+const WARM_UP_UNITS: u64 = 100;
 
 /// Runs a probe, which answers commands on standard input until end of file.
 ///
@@ -76,8 +76,8 @@ const FIRST: u64 = 100;
 pub fn serve(make: Make) -> Result<(), SubjectError> {
     let mut units = make()?;
     let began = Instant::now();
-    units.reserve(FIRST)?;
-    units.park(FIRST, began)?;
+    units.reserve(WARM_UP_UNITS)?;
+    units.park(WARM_UP_UNITS, began)?;
     units.wake()?;
     rest(units.as_mut())?;
     answer(&format!("ready {}", units.version()))?;
@@ -113,7 +113,7 @@ fn execute(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
         }
         ["trips", messages] => {
             let messages = number(messages)?;
-            match units.trips(messages) {
+            match units.round_trips(messages) {
                 Ok(took) => format!("trips {messages} {}", nanoseconds(took)),
                 Err(reason) => format!("trips none {reason}"),
             }

@@ -71,7 +71,7 @@ impl Units for Tasks {
         Ok(())
     }
 
-    fn trips(&mut self, messages: u64) -> Result<Duration, String> {
+    fn round_trips(&mut self, messages: u64) -> Result<Duration, String> {
         let (there, comes) = async_channel::bounded::<u64>(1);
         let (back, answers) = async_channel::bounded::<u64>(1);
         let echo = self.executor.spawn(async move {
