@@ -20,7 +20,7 @@ fn exchange(mechanism: &'static Mechanism, kind: Kind, bytes: usize) -> Exchange
 }
 
 /// Returns the message lengths to test in bytes: more of them with `CONTEND_TEST_EFFORT=full`.
-fn lengths() -> &'static [usize] {
+fn message_lengths() -> &'static [usize] {
     let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
     if is_full { &[1, 7, 64, 1000, 4096, 65_536, 1 << 20] } else { &[1, 1000, 65_536] }
 }
@@ -29,7 +29,7 @@ fn lengths() -> &'static [usize] {
 /// this machine, between processes and, where supported, between threads.
 fn all() -> impl Iterator<Item = Exchange> {
     TABLE.iter().flat_map(move |mechanism| {
-        let able = lengths().iter().copied().filter(|&bytes| {
+        let able = message_lengths().iter().copied().filter(|&bytes| {
             bytes <= mechanism.max_message_bytes && (mechanism.unavailable)(bytes).is_none()
         });
         able.flat_map(move |bytes| {
@@ -218,9 +218,9 @@ fn leftovers(process: u32) -> Vec<String> {
     // Fields 5 and 6 of a queue's line, counted from 0, are the ids of the last sender and
     // receiver.
     let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
-    let is_of =
+    let involves =
         |line: &&str| line.split_whitespace().skip(5).take(2).any(|of| of == process.to_string());
-    left.extend(queues.lines().filter(is_of).map(str::to_owned));
+    left.extend(queues.lines().filter(involves).map(str::to_owned));
     left
 }
 

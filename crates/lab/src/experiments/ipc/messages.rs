@@ -16,7 +16,7 @@ use crate::support::histogram::{MIN_P999_SAMPLES, histogram, percentiles, record
 use crate::support::partners::{Placement, Used};
 
 /// The definition of `ipc/one-way`.
-pub const ONE_WAY: Experiment = row(
+pub const ONE_WAY: Experiment = message_experiment(
     "ipc/one-way",
     "time of a message at full speed, by mechanism, length and placement",
     "Main sends and sub receives as many messages as pass in about 20 ms. The value is the time of \
@@ -32,7 +32,7 @@ pub const ONE_WAY: Experiment = row(
 );
 
 /// The definition of `ipc/round-trip`.
-pub const ROUND_TRIP: Experiment = row(
+pub const ROUND_TRIP: Experiment = message_experiment(
     "ipc/round-trip",
     "time of a message and its answer, by mechanism, length and placement",
     "Main sends a message and waits for an answer of the same length. The value is the time of \
@@ -46,7 +46,7 @@ pub const ROUND_TRIP: Experiment = row(
 );
 
 /// Returns the definition of an experiment with messages.
-const fn row(
+const fn message_experiment(
     name: &'static str,
     summary: &'static str,
     about: &'static str,
@@ -71,7 +71,8 @@ const fn row(
 }
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let lengths = scope.choose(&[1, 64, 4096, 65_536, 1 << 20], &[1, 4096, 1 << 20], &[1, 4096]);
+    let message_lengths =
+        scope.choose(&[1, 64, 4096, 65_536, 1 << 20], &[1, 4096, 1 << 20], &[1, 4096]);
     let partners = scope.choose(&["process", "thread"], &["process"], &["process"]);
     let all = [Placement::Same, Placement::TwoCpus, Placement::TwoAwakeCpus, Placement::Free];
     let placements = scope.choose(&all, &all[..3], &all[3..]);
@@ -89,7 +90,9 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let mechanisms = scope.choose(&all, &quick, &all);
     let mut cases = Vec::new();
     for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
-        for &bytes in lengths.iter().filter(|&&bytes| bytes <= mechanism.max_message_bytes as u64) {
+        for &bytes in
+            message_lengths.iter().filter(|&&bytes| bytes <= mechanism.max_message_bytes as u64)
+        {
             for &partners in partners {
                 for &placement in placements {
                     if partners == "process" || mechanism.between_threads {

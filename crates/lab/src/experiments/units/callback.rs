@@ -75,7 +75,7 @@ impl UnitComparison {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let n = parameters.number(names::N).unwrap_or(0);
         let parked = match kind(parameters) {
-            Some(kind) => parked::of_kind(kind)?,
+            Some(kind) => parked::empty_set(kind)?,
             None => Box::new(Callbacks::new()?),
         };
         Ok(Self { n, parked })

@@ -27,7 +27,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::parked::{ParkedUnits, of_kind};
+use super::parked::{ParkedUnits, empty_set};
 use crate::engine::experiment::{
     Cap, Demands, ErrorContext, Experiment, Fit, Sample, Sampling, Scope, Size, Subject,
     SubjectError, always_available, never_alternates_cpus,
@@ -57,7 +57,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable: always_available,
     alternates_cpus: never_alternates_cpus,
     demands: Demands {
-        exhausts,
+        exhausts: nearly_exhausted_limit,
         ..Demands::NONE.with_cost_ms(50, 50).with_ns_per(&[("cap", 200_000)])
     },
     subject: |parameters| {
@@ -87,7 +87,7 @@ fn lower_cap(default: u64, safe: Option<u64>) -> u64 {
 
 /// Returns the limit, shared with other programs, that the case would nearly exhaust, or `None` if
 /// there is none.
-fn exhausts(parameters: &Parameters) -> Option<Limit> {
+fn nearly_exhausted_limit(parameters: &Parameters) -> Option<Limit> {
     let limit = limits::tightest_shared(kind(parameters))?;
     let cap = parameters.number("cap");
     cap.is_none_or(|cap| cap >= limits::usable(&limit)).then_some(limit)
@@ -150,7 +150,7 @@ impl Subject for LimitSearch {
         let predicted: Vec<Limit> =
             watched.iter().map(|watched| with_creator_process(watched.limit.clone())).collect();
         let outcome = self.search(&watched)?;
-        let held = prediction_held(predicted.first(), &outcome);
+        let is_right = is_prediction_right(predicted.first(), &outcome);
         let created = outcome.created;
         let report = LimitReport {
             limits: predicted,
@@ -159,7 +159,7 @@ impl Subject for LimitSearch {
             errno: outcome.errno,
             stopped_by: outcome.stopped_by,
             evidence: outcome.evidence,
-            prediction_held: held,
+            prediction_held: is_right,
         };
         Ok(Sample { limit: Some(report), ..Sample::of(created as f64) }.with(
             "memory_of_unit",
@@ -189,7 +189,7 @@ const MEMORY_TOLERANCE_RATIO: f64 = 0.3;
 
 /// Returns whether the prediction was right, as far as the search went, or `None` if the search
 /// does not show it.
-fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
+fn is_prediction_right(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
     let predicted = predicted?;
     let about = (predicted.allows as f64 * TOLERANCE_RATIO).max(TOLERANCE_UNITS);
     let apart = (outcome.created as f64 / predicted.allows.max(1) as f64 - 1.0).abs();
@@ -212,7 +212,7 @@ fn estimate_unit(kind: Kind) -> UnitResources {
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
     let memory = || MemInfo::read().of_tasks() + own_memory();
     let (before, mappings) = (memory(), limits::own_mappings());
-    let Ok(mut units) = of_kind(kind) else { return default };
+    let Ok(mut units) = empty_set(kind) else { return default };
     let stack = units.stack_bytes();
     let complete = units.add(SAMPLE_UNITS).is_ok() && units.await_all().is_ok();
     // Processes also have private pages. Pages shared with the creator do not count.
@@ -257,7 +257,7 @@ impl LimitSearch {
         watched: &[WatchedLimit],
         messages: &OwnedFd,
     ) -> Result<(), SubjectError> {
-        let mut units = of_kind(self.kind)?;
+        let mut units = empty_set(self.kind)?;
         let mut created = 0;
         let (error, stopped_by) = loop {
             if self.cap.is_some_and(|cap| created >= cap) {
@@ -474,14 +474,14 @@ mod tests {
     #[test]
     fn a_prediction_holds_if_the_limit_and_the_number_are_right() {
         let predicted = limit("kernel.pid_max", 32_000);
-        let held = |created, by| prediction_held(Some(&predicted), &outcome(created, by));
+        let is_right = |created, by| is_prediction_right(Some(&predicted), &outcome(created, by));
         let by = |name: &str| StoppedBy::Limit(name.to_owned());
-        assert_eq!(held(31_900, by("kernel.pid_max")), Some(true));
-        assert_eq!(held(0, by("kernel.pid_max")), None);
-        assert_eq!(held(20_000, by("kernel.pid_max")), Some(false));
-        assert_eq!(held(31_900, by("cgroup pids.max")), Some(false));
-        assert_eq!(held(10_000, StoppedBy::Cap), Some(true));
-        assert_eq!(held(40_000, StoppedBy::Cap), Some(false));
-        assert_eq!(held(31_000, StoppedBy::Unknown), Some(false));
+        assert_eq!(is_right(31_900, by("kernel.pid_max")), Some(true));
+        assert_eq!(is_right(0, by("kernel.pid_max")), None);
+        assert_eq!(is_right(20_000, by("kernel.pid_max")), Some(false));
+        assert_eq!(is_right(31_900, by("cgroup pids.max")), Some(false));
+        assert_eq!(is_right(10_000, StoppedBy::Cap), Some(true));
+        assert_eq!(is_right(40_000, StoppedBy::Cap), Some(false));
+        assert_eq!(is_right(31_000, StoppedBy::Unknown), Some(false));
     }
 }

@@ -210,7 +210,7 @@ impl UnitMemory {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let n = parameters.number(names::N).unwrap_or(0);
         let parent = Parent::new(parameters)?;
-        Ok(Self { n, parent, parked: parked::of_kind(kind(parameters))? })
+        Ok(Self { n, parent, parked: parked::empty_set(kind(parameters))? })
     }
 }
 
