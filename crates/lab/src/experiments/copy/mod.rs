@@ -357,11 +357,11 @@ impl TimeBreakdown {
         storage: Storage,
     ) -> Self {
         let CopyTotals { wall_ns, used, .. } = *taken;
-        let calls = taken.calls as f64 * unit_costs.call_ns;
-        let faults = used.minor_faults as f64 * unit_costs.fault_ns;
-        let page = unit_costs.new_page_ns + if reads { unit_costs.read_page_ns } else { 0.0 };
+        let calls = taken.calls as f64 * unit_costs.call;
+        let faults = used.minor_faults as f64 * unit_costs.fault;
+        let page = unit_costs.new_page + if reads { unit_costs.read_page } else { 0.0 };
         let pages = bytes.div_ceil(4096) as f64 * page;
-        let memory = bytes as f64 * unit_costs.byte_ns;
+        let memory = bytes as f64 * unit_costs.byte;
         let off_cpu = (wall_ns - used.cpu().as_nanos() as f64).max(0.0);
         let queue = taken.queued_ns.min(off_cpu);
         let waiting = off_cpu - queue;
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn waiting_is_attributed_to_the_storage() {
-        let unit_costs = UnitCosts { call_ns: 1.0, ..UnitCosts::default() };
+        let unit_costs = UnitCosts { call: 1.0, ..UnitCosts::default() };
         let used = Usage { system: Duration::from_micros(100), ..Usage::default() };
         let parts = |queued_ns: f64, storage| {
             let taken = CopyTotals { wall_ns: 1e6, queued_ns, used: &used, calls: 1 };
@@ -466,13 +466,8 @@ mod tests {
 
     #[test]
     fn the_largest_share_is_the_limit() {
-        let unit_costs = UnitCosts {
-            call_ns: 200.0,
-            fault_ns: 500.0,
-            new_page_ns: 60.0,
-            read_page_ns: 40.0,
-            byte_ns: 0.1,
-        };
+        let unit_costs =
+            UnitCosts { call: 200.0, fault: 500.0, new_page: 60.0, read_page: 40.0, byte: 0.1 };
         let used = |cpu: u64, minor_faults| Usage {
             system: Duration::from_micros(cpu),
             minor_faults,

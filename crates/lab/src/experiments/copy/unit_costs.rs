@@ -16,15 +16,15 @@ use crate::support::unnamed_file::unnamed_in;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct UnitCosts {
     /// Time of a system call that reads or writes one byte of a cached page.
-    pub call_ns: f64,
+    pub call: f64,
     /// Time of a minor page fault: the first access to a cached page through a mapping.
-    pub fault_ns: f64,
+    pub fault: f64,
     /// Time to add a page to the page cache in a write, without the copying.
-    pub new_page_ns: f64,
+    pub new_page: f64,
     /// Time to read a page from the page cache, without the copying.
-    pub read_page_ns: f64,
+    pub read_page: f64,
     /// Time to copy a byte between buffers that are larger than most CPU caches.
-    pub byte_ns: f64,
+    pub byte: f64,
 }
 
 const PAGE_BYTES: usize = 4096;
@@ -62,11 +62,11 @@ impl UnitCosts {
             (new_page, read_page) = (new_page.min(written), read_page.min(read));
         }
         Ok(Self {
-            call_ns: minimum(Box::new(|| time_call(folder)))?,
-            fault_ns: minimum(Box::new(|| time_fault(folder)))?,
-            new_page_ns: without_copy(new_page),
-            read_page_ns: without_copy(read_page),
-            byte_ns: copied,
+            call: minimum(Box::new(|| time_call(folder)))?,
+            fault: minimum(Box::new(|| time_fault(folder)))?,
+            new_page: without_copy(new_page),
+            read_page: without_copy(read_page),
+            byte: copied,
         })
     }
 }
