@@ -198,7 +198,7 @@ fn planned(plan: &Plan, width: usize) -> String {
         "{measured}, {}{limit}; a budget of {:.0} s, samples of {} ms, seed {}:",
         approximate(plan.expected()),
         plan.budget.as_secs_f64(),
-        plan.sample.as_millis(),
+        plan.sample_time.as_millis(),
         plan.seed
     );
     let mut out = listing::head(&summary, width);

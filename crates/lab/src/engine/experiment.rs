@@ -164,8 +164,8 @@ impl Cpus {
     /// Returns the CPUs that this process may use.
     pub fn here() -> Self {
         let allowed = topology::allowed();
-        let most = allowed.len() as f64;
-        let usable = cpu::quota().map_or(most, |quota| quota.min(most)).ceil();
+        let cpu_count = allowed.len() as f64;
+        let usable = cpu::quota().map_or(cpu_count, |quota| quota.min(cpu_count)).ceil();
         // Positive, and at most the number of CPUs.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
         let usable = (usable as u64).max(1);

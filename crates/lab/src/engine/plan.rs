@@ -69,7 +69,7 @@ pub struct Plan {
     /// samples of all cases may take any time.
     pub time_limit: Option<Duration>,
     /// Target duration of a sample with adaptive sampling, which chooses the number of iterations.
-    pub sample: Duration,
+    pub sample_time: Duration,
     /// Seed of the random numbers that order the cases and determine the intervals.
     pub seed: u64,
 }
@@ -139,13 +139,13 @@ impl Plan {
         let is_limited = suite.is_some() && scope.size == Size::Quick && budget.is_none();
         let max_budget = suite.map_or(DEFAULT_BUDGET_SECONDS, |suite| suite.budget_seconds);
         let budget = budget.unwrap_or_else(|| default_budget(&cases, scope.size, max_budget));
-        let sample = Duration::from_millis(match scope.size {
+        let sample_time = Duration::from_millis(match scope.size {
             Size::Full => 20,
             Size::Quick => 5,
             Size::Smallest => 1,
         });
         let plan =
-            Self { suite, cases, left_out: 0, scope, budget, time_limit: None, sample, seed };
+            Self { suite, cases, left_out: 0, scope, budget, time_limit: None, sample_time, seed };
         if is_limited { plan.within(QUICK_TIME_LIMIT) } else { plan }
     }
 

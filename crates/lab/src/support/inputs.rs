@@ -10,7 +10,7 @@ use rustix::fs::MemfdFlags;
 pub const EXAMPLE: &str = include_str!("menu.json");
 
 /// Length of a line of [`base64_lines`] in bytes, without its newline, as with `base64 -w 76`.
-pub const LINE_BYTES: usize = 76;
+pub const BASE64_LINE_BYTES: usize = 76;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const SEED: u64 = 20_211_216;
 
@@ -29,17 +29,17 @@ pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
     to.flush()
 }
 
-/// Writes `count` lines of `LINE_BYTES` pseudo-random characters of the base64 alphabet, always the
-/// same.
+/// Writes `count` lines of `BASE64_LINE_BYTES` pseudo-random characters of the base64 alphabet,
+/// always the same.
 ///
 /// # Errors
 /// Returns an error if a write fails.
 pub fn base64_lines(to: impl Write, count: u64) -> io::Result<()> {
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut to = BufWriter::with_capacity(1 << 16, to);
-    let mut line = [b'\n'; LINE_BYTES + 1];
+    let mut line = [b'\n'; BASE64_LINE_BYTES + 1];
     for _ in 0..count {
-        for ten in line[..LINE_BYTES].chunks_mut(10) {
+        for ten in line[..BASE64_LINE_BYTES].chunks_mut(10) {
             let mut bits = random.u64(..);
             for character in ten {
                 *character = ALPHABET[usize::try_from(bits & 63).unwrap_or(0)];
@@ -102,7 +102,7 @@ mod tests {
         assert!(
             lines[..1000]
                 .iter()
-                .all(|l| l.len() == LINE_BYTES && l.iter().all(|b| ALPHABET.contains(b)))
+                .all(|l| l.len() == BASE64_LINE_BYTES && l.iter().all(|b| ALPHABET.contains(b)))
         );
     }
 

@@ -164,14 +164,14 @@ pub fn limits_on(kind: Kind, unit: UnitResources) -> Vec<WatchedLimit> {
     all.extend(WatchedLimit::new(
         "kernel.threads-max",
         "/proc/sys/kernel/threads-max",
-        number("/proc/sys/kernel/threads-max").unwrap_or(u64::MAX),
+        read_number("/proc/sys/kernel/threads-max").unwrap_or(u64::MAX),
         1.0,
         0,
         tasks,
     ));
     // The kernel does not reuse process ids below 300.
     let early = (1..300).filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).count() as u64;
-    all.extend(number("/proc/sys/kernel/pid_max").and_then(|value| {
+    all.extend(read_number("/proc/sys/kernel/pid_max").and_then(|value| {
         let path = "/proc/sys/kernel/pid_max";
         WatchedLimit::new("kernel.pid_max", path, value, 1.0, 300 - early, tasks)
     }));
@@ -198,12 +198,12 @@ pub fn tightest_shared(kind: Kind) -> Option<Limit> {
 
 /// Returns the number of units that a limit allows, less those to leave free for other programs.
 pub fn usable(limit: &Limit) -> u64 {
-    limit.allows.saturating_sub(spare(limit))
+    limit.allows.saturating_sub(spare_units(limit))
 }
 
 /// Returns the number of units to leave free for other programs: a twentieth of those that a shared
 /// limit allows, and 0 for other limits.
-fn spare(limit: &Limit) -> u64 {
+fn spare_units(limit: &Limit) -> u64 {
     if SHARED_LIMIT_NAMES.contains(&limit.name.as_str()) { limit.allows.div_ceil(20) } else { 0 }
 }
 
@@ -221,7 +221,7 @@ pub fn shortage_for(kind: Kind, unit: UnitResources, n: u64) -> Option<String> {
 
 fn refusal(limit: &Limit, n: u64) -> String {
     let Limit { name, value, allows, .. } = limit;
-    let spare = match spare(limit) {
+    let spare = match spare_units(limit) {
         spare if *allows > n => format!(", of which {spare} stay free for other programs"),
         _ => String::new(),
     };
@@ -245,7 +245,7 @@ pub fn own_mappings() -> u64 {
 fn address_space_limits(unit: UnitResources) -> Vec<WatchedLimit> {
     let guard = 4096;
     let path = "/proc/sys/vm/max_map_count";
-    let mappings = number(path).and_then(|value| {
+    let mappings = read_number(path).and_then(|value| {
         let each = unit.mappings.max(0.1);
         WatchedLimit::new("vm.max_map_count", path, value, each, 0, || Some(own_mappings()))
     });
@@ -256,7 +256,7 @@ fn address_space_limits(unit: UnitResources) -> Vec<WatchedLimit> {
     };
     let address_space = rlimit("RLIMIT_AS", Resource::As, unit.stack + guard, |s| s.address_space);
     let data = rlimit("RLIMIT_DATA", Resource::Data, unit.stack + guard, |s| s.data);
-    let strict = number("/proc/sys/vm/overcommit_memory") == Some(2);
+    let strict = read_number("/proc/sys/vm/overcommit_memory") == Some(2);
     let commit = strict.then(MemInfo::read).and_then(|info| {
         let used = || Some(MemInfo::read().committed);
         let source = "CommitLimit of /proc/meminfo, since vm.overcommit_memory is 2";
@@ -268,8 +268,10 @@ fn address_space_limits(unit: UnitResources) -> Vec<WatchedLimit> {
 /// Returns the limit `RLIMIT_NPROC` on the tasks of the user, or `None` if there is none. In the
 /// initial user namespace, root and holders of `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN` are exempt.
 fn user_task_limit() -> Option<WatchedLimit> {
-    const EXEMPTING: u64 = 1 << 24 | 1 << 21;
-    if in_first_user_namespace() && (getuid().is_root() || capabilities() & EXEMPTING != 0) {
+    const EXEMPTING_CAPABILITIES: u64 = 1 << 24 | 1 << 21;
+    if in_first_user_namespace()
+        && (getuid().is_root() || capabilities() & EXEMPTING_CAPABILITIES != 0)
+    {
         return None;
     }
     let value = getrlimit(Resource::Nproc).current?;
@@ -337,7 +339,7 @@ fn cgroup_pids() -> Vec<WatchedLimit> {
 }
 
 /// Returns the number in a file, or `None` if the file is unreadable or contains `max`.
-fn number(path: impl AsRef<Path>) -> Option<u64> {
+fn read_number(path: impl AsRef<Path>) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
@@ -371,7 +373,7 @@ mod tests {
             allows: 1000,
         };
         let (shared, own) = (limit(NPROC), limit("vm.max_map_count"));
-        assert_eq!((spare(&shared), spare(&own)), (50, 0));
+        assert_eq!((spare_units(&shared), spare_units(&own)), (50, 0));
         assert_eq!(
             refusal(&shared, 999),
             "RLIMIT_NPROC = 1000 allows 1000 more, of which 50 stay free for other programs, but 999 \
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_spent_when_nothing_is_left_of_it() {
+    fn a_limit_is_exhausted_when_nothing_is_left_of_it() {
         let full = WatchedLimit::new("x", "y", 100, 1.0, 0, || Some(100)).expect("readable");
         assert_eq!(full.limit.allows, 0);
         assert_eq!(

@@ -9,7 +9,7 @@ macro_rules! calls {
         }
 
         /// Names of the system calls as strace(1) prints them, in the order of `Call`.
-        const NAMES: [&str; CALL_COUNT] = [$($name),*];
+        const CALL_NAMES: [&str; CALL_COUNT] = [$($name),*];
 
         /// Number of variants of `Call`.
         pub const CALL_COUNT: usize = [$($name),*].len();
@@ -79,7 +79,7 @@ impl Tally {
 
     /// Returns the name and count of each system call with at least one call.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+        CALL_NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
     /// Returns the total number of calls.

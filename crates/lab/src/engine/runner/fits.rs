@@ -165,12 +165,12 @@ mod tests {
     }
 
     /// Times with 1, 2 and 3 threads, in seconds, if one tenth of the work is serial.
-    const TENTH: [f64; 3] = [1.0, 1.1, 1.2];
+    const SECONDS_WITH_SERIAL_TENTH: [f64; 3] = [1.0, 1.1, 1.2];
 
     #[test]
     fn a_law_with_enough_undisturbed_samples_is_fitted() {
         for disturbed in [[0, 0, 0], [3, 3, 3]] {
-            let fits = laws_with(disturbed, TENTH);
+            let fits = laws_with(disturbed, SECONDS_WITH_SERIAL_TENTH);
             assert_eq!(fits.len(), 2, "both laws");
             for fit in fits {
                 assert_eq!(fit.law.unfit, None, "{disturbed:?}");
@@ -185,7 +185,7 @@ mod tests {
         for (disturbed, workers, of_point) in
             [([7, 7, 7], 1, 7), ([0, 4, 0], 2, 4), ([3, 3, 5], 3, 5)]
         {
-            for fit in laws_with(disturbed, TENTH) {
+            for fit in laws_with(disturbed, SECONDS_WITH_SERIAL_TENTH) {
                 let reason = Unfit::Disturbed { workers, disturbed: of_point, samples: 7 };
                 assert_eq!(fit.law.unfit, Some(reason), "{disturbed:?}");
                 assert_eq!(fit.disturbed, disturbed.iter().sum::<usize>());

@@ -137,7 +137,7 @@ struct Sentinel {
 }
 
 /// Target duration of a sample of the sentinel.
-const SENTINEL_SAMPLE: Duration = Duration::from_millis(10);
+const SENTINEL_SAMPLE_TIME: Duration = Duration::from_millis(10);
 
 impl<'a> Run<'a> {
     fn new(
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
         let mut iterations = 1000;
         for _ in 0..2 {
             let trial = session.sample(iterations, &mut |_| {})?;
-            iterations = iterations_for(SENTINEL_SAMPLE, &trial, iterations);
+            iterations = iterations_for(SENTINEL_SAMPLE_TIME, &trial, iterations);
         }
         Ok(Sentinel { session, iterations })
     }
@@ -361,11 +361,11 @@ impl<'a> Run<'a> {
         let state = &mut self.states[index];
         let sample_index = state.samples.push(taken.sample);
         state.first_sample_at.get_or_insert(self.world.now());
-        let usual = median(&self.distances).unwrap_or(0.0);
+        let median_distance = median(&self.distances).unwrap_or(0.0);
         let moved = |(before, after)| {
             noise::has_moved(before, after)
-                || noise::has_moved(usual, after)
-                || noise::has_moved(usual, before)
+                || noise::has_moved(median_distance, after)
+                || noise::has_moved(median_distance, before)
         };
         if distance.is_some_and(moved) {
             state.samples.mark_disturbed(sample_index);
@@ -392,7 +392,7 @@ impl<'a> Run<'a> {
         let session = self.world.open(planned.experiment, &planned.parameters, conditions)?;
         let opening = self.world.now().saturating_sub(began);
         let state = &mut self.states[index];
-        state.opens_fast.get_or_insert(opening <= self.plan.sample);
+        state.opens_fast.get_or_insert(opening <= self.plan.sample_time);
         state.processes += 1;
         state.facts = session.facts();
         state.session = Some(session);
@@ -407,10 +407,10 @@ impl<'a> Run<'a> {
         let mut iterations = 1;
         for _ in 0..10 {
             let trial = self.take(index, iterations)?;
-            if iterations == 1 && trial.elapsed > LONG_ITERATION_FACTOR * self.plan.sample {
+            if iterations == 1 && trial.elapsed > LONG_ITERATION_FACTOR * self.plan.sample_time {
                 return Ok(Some(trial));
             }
-            let next = iterations_for(self.plan.sample, &trial, iterations);
+            let next = iterations_for(self.plan.sample_time, &trial, iterations);
             let settled = next <= 2 * iterations;
             iterations = next;
             if settled {
@@ -481,7 +481,7 @@ impl<'a> Run<'a> {
                 .first_sample_at
                 .map(|since| self.world.now().saturating_sub(since));
             let short =
-                !fixed && since.is_none_or(|since| since < MIN_SPAN_FACTOR * self.plan.sample);
+                !fixed && since.is_none_or(|since| since < MIN_SPAN_FACTOR * self.plan.sample_time);
             match self.states[index].samples.check_complete() {
                 // Too early: the samples do not yet cover changes within seconds.
                 Some(Stopped::Interval) if short => {}

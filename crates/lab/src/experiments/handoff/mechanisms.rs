@@ -146,7 +146,7 @@ impl Subject for HandOff {
         self.partners.run(timed, nothing, Some(&mut record_turn))?;
         let hand_offs = 2.0 * turns as f64;
         let of_both =
-            |figure: fn(&Used) -> f64| session.used.iter().map(figure).sum::<f64>() / hand_offs;
+            |counter: fn(&Used) -> f64| session.used.iter().map(counter).sum::<f64>() / hand_offs;
         let mut sample = Sample::of(session.elapsed.as_nanos() as f64 / hand_offs)
             .with("cpu", Unit::Nanoseconds, of_both(|used| used.cpu.as_nanos() as f64))
             .with("switches", Unit::Count, of_both(|used| used.switches() as f64));

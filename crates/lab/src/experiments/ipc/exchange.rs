@@ -130,21 +130,23 @@ impl Exchange {
         )
     }
 
-    /// Runs an exchange in which main sends messages and waits for the reply to each. `each`
-    /// receives the time of every measured round trip.
+    /// Runs an exchange in which main sends messages and waits for the reply to each.
+    /// `on_round_trip` receives the time of every measured round trip.
     ///
     /// # Errors
     /// See [`Exchange::run`].
     pub fn round_trips(
         &self,
         messages: u64,
-        mut each: Option<&mut dyn FnMut(Duration)>,
+        mut on_round_trip: Option<&mut dyn FnMut(Duration)>,
     ) -> Result<ExchangeResult, SubjectError> {
         let warm_up = self.warm_up;
         let result = self.run(
             messages,
-            &mut |end, numbers| match &mut each {
-                Some(each) if numbers.start >= warm_up => end.request_each(numbers, each),
+            &mut |end, numbers| match &mut on_round_trip {
+                Some(on_round_trip) if numbers.start >= warm_up => {
+                    end.request_each(numbers, on_round_trip)
+                }
                 _ => end.request_all(numbers),
             },
             &mut |end, numbers| end.reply_all(numbers).map(|()| [0; EXTRA_VALUES]),

@@ -165,9 +165,11 @@ impl MessageExchange {
     fn with_percentiles(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
-        let mut each = |time: Duration| record(&mut histogram, time.saturating_sub(clock));
-        self.exchange
-            .round_trips(affordable.clamp(MIN_MESSAGES, MIN_P999_SAMPLES), Some(&mut each))?;
+        let mut record_trip = |time: Duration| record(&mut histogram, time.saturating_sub(clock));
+        self.exchange.round_trips(
+            affordable.clamp(MIN_MESSAGES, MIN_P999_SAMPLES),
+            Some(&mut record_trip),
+        )?;
         Ok(percentiles(&histogram).fold(sample, |sample, (name, nanoseconds)| {
             sample.with(name, Unit::Nanoseconds, nanoseconds)
         }))
@@ -183,19 +185,19 @@ fn warm_up(count: u64, bytes: usize) -> u64 {
 
 /// Returns the sample for an exchange of `count` messages. All of its metrics are for one message.
 pub fn sample_of(result: &ExchangeResult, count: u64) -> Sample {
-    let each = |figure: f64| figure / count as f64;
-    let mut sample = Sample::of(each(result.elapsed.as_nanos() as f64));
+    let per_message = |total: f64| total / count as f64;
+    let mut sample = Sample::of(per_message(result.elapsed.as_nanos() as f64));
     for (who, stats) in ["main", "sub"].into_iter().zip(&result.stats) {
-        let cpu = each(stats.used.cpu.as_nanos() as f64);
+        let cpu = per_message(stats.used.cpu.as_nanos() as f64);
         sample = sample.with(&format!("cpu_{who}"), Unit::Nanoseconds, cpu);
-        let calls = each(stats.calls.total() as f64);
+        let calls = per_message(stats.calls.total() as f64);
         sample = sample.with(&format!("calls_{who}"), Unit::Count, calls);
         for (name, calls) in stats.calls.named() {
-            sample = sample.with(&format!("{who}.{name}"), Unit::Count, each(calls as f64));
+            sample = sample.with(&format!("{who}.{name}"), Unit::Count, per_message(calls as f64));
         }
     }
-    let of_both = |figure: fn(&Used) -> u64| {
-        each(result.stats.iter().map(|stats| figure(&stats.used)).sum::<u64>() as f64)
+    let of_both = |counter: fn(&Used) -> u64| {
+        per_message(result.stats.iter().map(|stats| counter(&stats.used)).sum::<u64>() as f64)
     };
     sample
         .with("voluntary_switches", Unit::Count, of_both(|used| used.voluntary_switches))

@@ -39,7 +39,7 @@ const RUNTIMES: [RuntimeCost; 7] = [
 const BUILT_IN: RuntimeCost = RuntimeCost { runtime: "", start_ms: 20, compile_ms: 0, unit_us: 1 };
 
 /// Time to create and to end a unit that is a task of the kernel.
-const TASK: Duration = Duration::from_micros(400);
+const TASK_TIME: Duration = Duration::from_micros(400);
 
 /// Time to read memory until it has settled, once before and once after the units exist, in
 /// milliseconds.
@@ -90,7 +90,7 @@ pub fn memory(parameters: &Parameters) -> Cost {
     let Ok(row) = row(parameters) else { return Cost::DEFAULT };
     let n = parameters.number(N.name).unwrap_or(1);
     let each =
-        if row.task.is_some() { TASK } else { Duration::from_micros(of_runtime(row).unit_us) };
+        if row.task.is_some() { TASK_TIME } else { Duration::from_micros(of_runtime(row).unit_us) };
     let waiting = row.max_create_time.map_or(Duration::ZERO, |_| row.hold(n));
     let sample = start(row) + millis(READ_MS) + each.mul_f64(n as f64) + waiting;
     Cost { setup: millis(20), sample, shared: compilation(row) }

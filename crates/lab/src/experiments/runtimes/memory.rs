@@ -5,7 +5,7 @@ use std::time::Duration;
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
 
-use super::probe::{Early, Probe};
+use super::probe::{EarlyEnds, Probe};
 use super::table::{Row, TABLE};
 use super::{DEMANDS, N, UNIT, cost, row, unavailable};
 use crate::engine::experiment::{
@@ -54,9 +54,9 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 /// Returns the numbers of units to measure, up to `max`: at least two if a line is fitted.
 fn counts(scope: &Scope, max: u64) -> Vec<u64> {
     let many = [100, 1000, 10_000, 100_000, 1_000_000];
-    let usual = scope.choose(&many, &many[..4], &[20]);
-    let counts: Vec<_> = usual.iter().copied().filter(|&n| n <= max).collect();
-    if counts.len() >= usual.len().min(2) {
+    let default_counts = scope.choose(&many, &many[..4], &[20]);
+    let counts: Vec<_> = default_counts.iter().copied().filter(|&n| n <= max).collect();
+    if counts.len() >= default_counts.len().min(2) {
         return counts;
     }
     let mut counts: Vec<_> = [100, 10, 1].map(|part| max / part).into();
@@ -79,9 +79,9 @@ impl Memory {
 }
 
 impl Memory {
-    /// Measures once with timers that are due after `hold`, or returns `Early` if units ended
+    /// Measures once with timers that are due after `hold`, or returns `EarlyEnds` if units ended
     /// before their memory was read.
-    fn measure(&self, hold: Duration) -> Result<Result<Sample, Early>, SubjectError> {
+    fn measure(&self, hold: Duration) -> Result<Result<Sample, EarlyEnds>, SubjectError> {
         let mut probe = Probe::start(self.row)?;
         let none = probe.rest()?;
         let before = read_until_stable(|| probe.memory_use())?;

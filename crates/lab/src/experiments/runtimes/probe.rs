@@ -40,7 +40,7 @@ pub struct Probe {
 
 /// The probe's answer to the command `park`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Parked {
+pub struct ParkAnswer {
     /// Mean time to create a unit, in nanoseconds.
     pub ns_per_unit: f64,
     /// Memory in use as the runtime reports it, in bytes, or `None` if it does not.
@@ -49,9 +49,9 @@ pub struct Parked {
 
 /// Number of units that had ended before they were woken.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Early(u64);
+pub struct EarlyEnds(u64);
 
-impl Early {
+impl EarlyEnds {
     /// Returns the error for a case with `n` units, some of which ended early.
     pub fn of(self, n: u64) -> SubjectError {
         SubjectError::unexpected(format!(
@@ -119,7 +119,7 @@ impl Probe {
     ///
     /// # Errors
     /// Returns an error unless all units exist and wait.
-    pub fn park(&mut self, n: u64, hold: Duration) -> Result<Parked, SubjectError> {
+    pub fn park(&mut self, n: u64, hold: Duration) -> Result<ParkAnswer, SubjectError> {
         self.hold = hold;
         let answer = self.ask(&format!("park {n} {}", hold.as_millis()), "parked")?;
         let words: Vec<_> = answer.split_whitespace().collect();
@@ -133,7 +133,7 @@ impl Probe {
             )));
         }
         self.check_processes(n)?;
-        Ok(Parked { ns_per_unit: time / n.max(1) as f64, runtime_bytes: runtime.parse().ok() })
+        Ok(ParkAnswer { ns_per_unit: time / n.max(1) as f64, runtime_bytes: runtime.parse().ok() })
     }
 
     /// Returns an error if the units are processes but not visible: a kernel without
@@ -156,14 +156,14 @@ impl Probe {
     ///
     /// # Errors
     /// Returns an error if some units have not ended.
-    pub fn wake(&mut self, n: u64) -> Result<Result<f64, Early>, SubjectError> {
+    pub fn wake(&mut self, n: u64) -> Result<Result<f64, EarlyEnds>, SubjectError> {
         let answer = self.ask("wake", "woken")?;
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
         let [Ok(early), Ok(ended), Ok(time)] = numbers[..] else {
             return Err(unexpected(&answer));
         };
         if early > 0 {
-            return Ok(Err(Early(early)));
+            return Ok(Err(EarlyEnds(early)));
         }
         if ended != n {
             return Err(SubjectError::unexpected(format!("of {n} units {ended} have ended")));

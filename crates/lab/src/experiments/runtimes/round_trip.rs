@@ -62,13 +62,13 @@ impl RoundTrip {
 /// Returns the number of messages for a sample of a tenth of a second. The number is doubled until
 /// a sample takes that long, which also warms up JIT compilers.
 fn messages_per_sample(
-    mut each: impl FnMut(u64) -> Result<f64, SubjectError>,
+    mut measure: impl FnMut(u64) -> Result<f64, SubjectError>,
 ) -> Result<u64, SubjectError> {
     const MIN_MESSAGES: u64 = 1000;
     const MAX_MESSAGES: u64 = 1 << 30;
     const SAMPLE_NS: f64 = 1e8;
     let mut messages = MIN_MESSAGES;
-    while each(messages)? * (messages as f64) < SAMPLE_NS && messages < MAX_MESSAGES {
+    while measure(messages)? * (messages as f64) < SAMPLE_NS && messages < MAX_MESSAGES {
         messages *= 2;
     }
     Ok(messages)

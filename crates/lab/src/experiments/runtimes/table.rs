@@ -94,7 +94,7 @@ const JAVA_UNIT: Row = runtime_row("Java", &JAVA, JAVA_RUN);
 const NODE_UNIT: Row = runtime_row("Node", &NODE, NODE_RUN);
 const PYTHON_UNIT: Row = runtime_row("Python", &PYTHON, PYTHON_RUN);
 const BEAM_UNIT: Row = runtime_row("BEAM", &BEAM, BEAM_RUN);
-const SISTER_UNIT: Row = runtime_row("Elixir", &SISTER, SISTER_RUN);
+const ELIXIR_UNIT: Row = runtime_row("Elixir", &ELIXIR, ELIXIR_RUN);
 
 /// Returns a row with the fields that units of a runtime share: its probe and the command that runs
 /// the probe.
@@ -305,7 +305,7 @@ pub const TABLE: &[Row] = &[
         argument: "registered",
         max_create_time: Some(Duration::from_micros(5)),
         bytes: 30,
-        ..SISTER_UNIT
+        ..ELIXIR_UNIT
     },
     Row {
         unit: "sister-closure",
@@ -313,7 +313,7 @@ pub const TABLE: &[Row] = &[
         argument: "closure",
         max_create_time: Some(Duration::from_micros(40)),
         bytes: 150,
-        ..SISTER_UNIT
+        ..ELIXIR_UNIT
     },
 ];
 
@@ -322,7 +322,7 @@ pub const DOCUMENT: Row = Row {
     unit: "document",
     runtime: "Elixir",
     summary: "a function that sleeps",
-    source: Source::Program { program: &SISTER, run: EVALUATION_RUN },
+    source: Source::Program { program: &ELIXIR, run: EVALUATION_RUN },
     ..DEFAULT
 };
 
@@ -415,7 +415,7 @@ macro_rules! elixir_library_file {
     };
 }
 
-const SISTER: Program = Program {
+const ELIXIR: Program = Program {
     files: &[
         ("sister.exs", include_str!("../../../probes/sister.exs")),
         ("document.exs", include_str!("../../../probes/document.exs")),
@@ -445,7 +445,7 @@ const SISTER: Program = Program {
     environment: EMULATOR,
     is_cached: true,
 };
-const SISTER_RUN: &[&str] = &["elixir", "-pa", ".", "sister.exs"];
+const ELIXIR_RUN: &[&str] = &["elixir", "-pa", ".", "sister.exs"];
 
 const EVALUATION_RUN: &[&str] = &["elixir", "-pa", ".", "document.exs"];
 

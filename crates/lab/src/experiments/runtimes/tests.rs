@@ -111,8 +111,9 @@ fn every_kind_of_unit_waits_ends_and_answers() {
 #[test]
 fn the_elixir_library_is_embedded_with_all_of_its_files() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../elixir/lib/callback_thread");
-    let sister = TABLE.iter().find(|row| row.unit == "sister-closure").expect("it is in the table");
-    let Source::Program { program, .. } = &sister.source else { panic!("it is a program") };
+    let elixir_row =
+        TABLE.iter().find(|row| row.unit == "sister-closure").expect("it is in the table");
+    let Source::Program { program, .. } = &elixir_row.source else { panic!("it is a program") };
     for file in std::fs::read_dir(folder).expect("it is there").flatten() {
         let name = format!("lib/callback_thread/{}", file.file_name().to_string_lossy());
         assert!(program.files.iter().any(|(other, _)| *other == name), "{name} is not embedded");

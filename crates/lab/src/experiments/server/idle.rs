@@ -60,7 +60,7 @@ impl Idle {
 }
 
 /// Reads the memory of a server once it has `processes` processes and its memory has settled.
-fn settled_with(server: &ServerProcess, processes: u64) -> Result<MemoryUse, SubjectError> {
+fn read_stable_memory(server: &ServerProcess, processes: u64) -> Result<MemoryUse, SubjectError> {
     server.await_processes(|now| now == processes);
     read_until_stable(|| server.memory_use())
 }
@@ -73,14 +73,14 @@ impl Subject for Idle {
         let first = Setup { connections: 1, ..*setup };
         let server = ConnectedServer::with(server, &first)?.server;
         let processes = 1 + setup.server.other_processes();
-        let before = settled_with(&server, processes)?;
+        let before = read_stable_memory(&server, processes)?;
         let served = ConnectedServer::with(server, setup)?;
         let idle = read_until_stable(|| served.server.memory_use())?;
         let mut facts = served.facts(setup);
         facts.insert("processes".to_owned(), served.server.processes().into());
         let ConnectedServer { server, clients, answered, .. } = served;
         drop(clients);
-        let left = settled_with(&server, processes)?;
+        let left = read_stable_memory(&server, processes)?;
         let more = |now: u64, before: u64| now as f64 - before as f64;
         let value = more(idle.pss, before.pss);
         let mut sample = Sample::of(value)

@@ -131,7 +131,7 @@ struct Requests {
 }
 
 /// Returns the CPU time per answered request, in nanoseconds.
-fn each(cpu: Duration, answered: u64) -> f64 {
+fn ns_per_request(cpu: Duration, answered: u64) -> f64 {
     cpu.as_nanos() as f64 / (answered as f64).max(1.0)
 }
 
@@ -154,7 +154,7 @@ impl Requests {
         if full.answered == 0 {
             return Err(SubjectError::unexpected("no request was answered"));
         }
-        let cpu = each(served.server.cpu().saturating_sub(before), full.answered);
+        let cpu = ns_per_request(served.server.cpu().saturating_sub(before), full.answered);
         Ok((full, cpu))
     }
 
@@ -167,7 +167,7 @@ impl Requests {
     ) -> Result<(FixedRate, f64), SubjectError> {
         let before = served.server.cpu();
         let rated = served.clients.at_rate(rate, self.duration, ANSWER_TIMEOUT)?;
-        let cpu = each(served.server.cpu().saturating_sub(before), rated.answered);
+        let cpu = ns_per_request(served.server.cpu().saturating_sub(before), rated.answered);
         Ok((rated, cpu))
     }
 

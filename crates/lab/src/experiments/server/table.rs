@@ -38,7 +38,7 @@ pub const TABLE: &[Model] = &[
         task_per_connection: Some(Kind::Process),
         pool_size: None,
         processes: 0,
-        serve: process::each,
+        serve: process::serve_per_connection,
     },
     Model {
         name: "prefork",
@@ -47,7 +47,7 @@ pub const TABLE: &[Model] = &[
         task_per_connection: None,
         pool_size: Some(POOL_SIZE),
         processes: POOL_SIZE,
-        serve: process::pool,
+        serve: process::serve_with_pool,
     },
     Model {
         name: "thread-per-connection",
@@ -56,7 +56,7 @@ pub const TABLE: &[Model] = &[
         task_per_connection: Some(Kind::Thread),
         pool_size: None,
         processes: 0,
-        serve: thread::each,
+        serve: thread::serve_per_connection,
     },
     Model {
         name: "thread-pool",
@@ -65,7 +65,7 @@ pub const TABLE: &[Model] = &[
         task_per_connection: None,
         pool_size: Some(POOL_SIZE),
         processes: 0,
-        serve: thread::pool,
+        serve: thread::serve_with_pool,
     },
     Model {
         name: "callback",

@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_holds_if_the_limit_and_the_number_are_right() {
+    fn a_prediction_is_right_if_the_limit_and_the_number_are() {
         let predicted = limit("kernel.pid_max", 32_000);
         let is_right = |created, by| is_prediction_right(Some(&predicted), &outcome(created, by));
         let by = |name: &str| StoppedBy::Limit(name.to_owned());

@@ -72,7 +72,7 @@ impl Link {
         if self.state.load(Ordering::Acquire) != DONE {
             return Err(self.broken());
         }
-        Ok(array::from_fn(|place| self.values[place].load(Ordering::Relaxed)))
+        Ok(array::from_fn(|index| self.values[index].load(Ordering::Relaxed)))
     }
 
     /// Stores the error because of which sub ends early, cut after 192 bytes.

@@ -21,7 +21,7 @@ use crate::support::limits::Kind;
 /// # Errors
 /// Returns an error if the parent can no longer wait for connections.
 #[expect(clippy::needless_pass_by_value, reason = "same signature as the other models")]
-pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
+pub fn serve_per_connection(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(Kind::Process));
     let ends = SignalFd::block(&[Signal::CHILD.as_raw()])?;
     let stdin = io::stdin();
@@ -57,7 +57,7 @@ pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
 ///
 /// # Errors
 /// Returns an error if a process cannot be forked.
-pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
+pub fn serve_with_pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     for _ in 0..POOL_SIZE {
         fork_bound_to_parent(|| {
             let reporter = LimitReporter::watch(None);
